@@ -1,0 +1,25 @@
+# Compiler flags that every target of the project shares, as one interface target.
+
+add_library(ration_flags INTERFACE)
+
+target_compile_options(ration_flags INTERFACE
+    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+    -Wundef -Wvla -Wwrite-strings -Werror
+    -fvisibility=hidden -fno-common -fno-omit-frame-pointer)
+target_compile_definitions(ration_flags INTERFACE _GNU_SOURCE)
+
+option(RATION_COVERAGE "Measure line and branch coverage" OFF)
+option(RATION_FUZZ "Build the fuzz targets with libFuzzer" OFF)
+set(RATION_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=")
+
+if(RATION_SANITIZE)
+    target_compile_options(ration_flags INTERFACE
+        -fsanitize=${RATION_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(ration_flags INTERFACE -fsanitize=${RATION_SANITIZE})
+    target_compile_definitions(ration_flags INTERFACE RATION_SANITIZED)
+endif()
+if(RATION_COVERAGE)
+    target_compile_options(ration_flags INTERFACE --coverage -fprofile-update=atomic)
+    target_link_options(ration_flags INTERFACE --coverage)
+    target_compile_definitions(ration_flags INTERFACE RATION_SANITIZED)
+endif()

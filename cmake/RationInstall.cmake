@@ -1,0 +1,25 @@
+# `make install`: the libraries, the public headers, the command, pkg-config and CMake packages.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS libration_static libration_shared EXPORT ration
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ration_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY include/ration DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+install(EXPORT ration NAMESPACE ration:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ration)
+configure_package_config_file(cmake/rationConfig.cmake.in ${PROJECT_BINARY_DIR}/rationConfig.cmake
+    INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ration)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/rationConfigVersion.cmake
+    COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/rationConfig.cmake
+              ${PROJECT_BINARY_DIR}/rationConfigVersion.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ration)
+
+# Relative to the .pc file, so that an installed tree may be moved.
+file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+set(RATION_PC_PREFIX "\${pcfiledir}/${pc_to_prefix}")
+configure_file(cmake/ration.pc.in ${PROJECT_BINARY_DIR}/ration.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/ration.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

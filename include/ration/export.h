@@ -1,0 +1,15 @@
+/* Marks what libration exports. Everything else stays hidden (see src/libration.map). */
+#ifndef RATION_EXPORT_H
+#define RATION_EXPORT_H
+
+#define RATION_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+#define RATION_C_BEGIN extern "C" {
+#define RATION_C_END   }
+#else
+#define RATION_C_BEGIN
+#define RATION_C_END
+#endif
+
+#endif

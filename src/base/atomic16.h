@@ -1,0 +1,90 @@
+/*
+ * atomic16: load and compare-and-swap of 16 bytes at once.
+ *
+ * x86-64 has cmpxchg16b; gcc would hide it behind a call into libatomic, so it is written out
+ * here. A plain aligned 16-byte load is atomic on every processor with AVX (Intel and AMD say
+ * so in their manuals); older ones get the compare-and-swap of a value with itself, which is
+ * slower and needs writable memory. Elsewhere, and under the thread sanitizer, which must see
+ * the operation to judge it, the compiler's builtins do the work.
+ *
+ * Both are sequentially consistent or stronger than the acquire they promise.
+ */
+#ifndef RATION_BASE_ATOMIC16_H
+#define RATION_BASE_ATOMIC16_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ration_pair {
+    uint64_t words[2];
+} __attribute__((aligned(16)));
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+
+static inline bool ration_atomic16_swap(struct ration_pair *target, struct ration_pair *expected,
+                                        struct ration_pair desired)
+{
+    bool swapped;
+
+    __asm__ volatile("lock cmpxchg16b %1"
+                     : "=@ccz"(swapped), "+m"(*target), "+a"(expected->words[0]),
+                       "+d"(expected->words[1])
+                     : "b"(desired.words[0]), "c"(desired.words[1])
+                     : "memory");
+    return swapped;
+}
+
+static inline struct ration_pair ration_atomic16_load(const struct ration_pair *source)
+{
+    struct ration_pair value;
+
+    if (__builtin_expect(__builtin_cpu_supports("avx"), 1)) {
+        __asm__ volatile("movdqa %2, %%xmm0\n\t"
+                         "movq %%xmm0, %0\n\t"
+                         "punpckhqdq %%xmm0, %%xmm0\n\t"
+                         "movq %%xmm0, %1"
+                         : "=&r"(value.words[0]), "=r"(value.words[1])
+                         : "m"(*source)
+                         : "xmm0", "memory");
+    } else {
+        value = (struct ration_pair){{0, 0}};
+        ration_atomic16_swap((struct ration_pair *)(uintptr_t)source, &value, value);
+    }
+    return value;
+}
+
+#else
+
+__extension__ typedef unsigned __int128 ration_uint128;
+
+static inline ration_uint128 ration_pair_join(struct ration_pair pair)
+{
+    return (ration_uint128)pair.words[1] << 64 | pair.words[0];
+}
+
+static inline struct ration_pair ration_pair_split(ration_uint128 value)
+{
+    return (struct ration_pair){{(uint64_t)value, (uint64_t)(value >> 64)}};
+}
+
+static inline bool ration_atomic16_swap(struct ration_pair *target, struct ration_pair *expected,
+                                        struct ration_pair desired)
+{
+    ration_uint128 value = ration_pair_join(*expected);
+    bool swapped = __atomic_compare_exchange_n((ration_uint128 *)(void *)target, &value,
+                                               ration_pair_join(desired), false, __ATOMIC_SEQ_CST,
+                                               __ATOMIC_SEQ_CST);
+
+    *expected = ration_pair_split(value);
+    return swapped;
+}
+
+static inline struct ration_pair ration_atomic16_load(const struct ration_pair *source)
+{
+    return ration_pair_split(
+        __atomic_load_n((const ration_uint128 *)(const void *)source, __ATOMIC_ACQUIRE));
+}
+
+#endif
+
+#endif

@@ -1,0 +1,325 @@
+/*
+ * The clocks a caller can choose. That of the CPU's counter is judged and steered by tsc.c; here
+ * is what its readers share, what it asks of this machine, and the one that is the default.
+ */
+#include "ration/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "base/tsc.h"
+
+/* Cannot fail: these clocks exist on every Linux that has the vDSO. */
+static uint64_t read_ns(clockid_t id)
+{
+    struct timespec time = {0};
+
+    clock_gettime(id, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t monotonic_now(void *context)
+{
+    (void)context;
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+static uint64_t boottime_now(void *context)
+{
+    (void)context;
+    return read_ns(CLOCK_BOOTTIME);
+}
+
+static uint64_t coarse_now(void *context)
+{
+    (void)context;
+    return read_ns(CLOCK_MONOTONIC_COARSE);
+}
+
+struct ration_clock ration_clock_monotonic(void)
+{
+    return (struct ration_clock){RATION_CLOCK_MONOTONIC, monotonic_now, NULL};
+}
+
+struct ration_clock ration_clock_boottime(void)
+{
+    return (struct ration_clock){RATION_CLOCK_BOOTTIME, boottime_now, NULL};
+}
+
+struct ration_clock ration_clock_coarse(void)
+{
+    return (struct ration_clock){RATION_CLOCK_COARSE, coarse_now, NULL};
+}
+
+const char *ration_clock_kind_name(enum ration_clock_kind kind)
+{
+    switch (kind) {
+    case RATION_CLOCK_MONOTONIC:
+        return "monotonic";
+    case RATION_CLOCK_BOOTTIME:
+        return "boottime";
+    case RATION_CLOCK_COARSE:
+        return "coarse";
+    case RATION_CLOCK_TSC:
+        return "tsc";
+    case RATION_CLOCK_MANUAL:
+        return "manual";
+    case RATION_CLOCK_CUSTOM:
+        return "custom";
+    }
+    return "unknown";
+}
+
+/* The manual clock: one number, which orders nothing but itself. */
+
+static uint64_t manual_now(void *context)
+{
+    const struct ration_manual_clock *manual = context;
+
+    return __atomic_load_n(&manual->ns, __ATOMIC_RELAXED);
+}
+
+struct ration_clock ration_clock_manual(struct ration_manual_clock *manual)
+{
+    return (struct ration_clock){RATION_CLOCK_MANUAL, manual_now, manual};
+}
+
+void ration_manual_clock_set(struct ration_manual_clock *manual, uint64_t ns)
+{
+    __atomic_store_n(&manual->ns, ns, __ATOMIC_RELAXED);
+}
+
+void ration_manual_clock_advance(struct ration_manual_clock *manual, uint64_t ns)
+{
+    uint64_t old_ns = __atomic_load_n(&manual->ns, __ATOMIC_RELAXED);
+    uint64_t new_ns;
+
+    do {
+        new_ns = ns > UINT64_MAX - old_ns ? UINT64_MAX : old_ns + ns;
+    } while (!__atomic_compare_exchange_n(&manual->ns, &old_ns, new_ns, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+}
+
+/* The counter's clock: lines drawn by tsc.c, shared by any number of threads. */
+
+#define ANCHOR_WORDS (sizeof(struct ration_tsc_anchor) / sizeof(uint64_t))
+#define LOOKS_MAX    4u /* at new lines that are due again before they are read */
+
+static_assert(sizeof(struct ration_tsc_anchor) % sizeof(uint64_t) == 0, "copied word by word");
+
+/* The anchor in use, in one piece, and its seq. A retry proves that a writer got on. */
+static uint64_t anchor_load(const struct ration_tsc *tsc, struct ration_tsc_anchor *out_anchor)
+{
+    uint64_t *to = (uint64_t *)out_anchor;
+    uint64_t seq;
+
+    do {
+        seq = __atomic_load_n(&tsc->seq, __ATOMIC_ACQUIRE); /* pairs with publish() */
+        const uint64_t *from = (const uint64_t *)&tsc->slots[seq & 1];
+        for (size_t i = 0; i < ANCHOR_WORDS; i++)
+            to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+    } while (seq != __atomic_load_n(&tsc->seq, __ATOMIC_RELAXED));
+    return seq;
+}
+
+/*
+ * Fills the slot not in use and flips. The slot may still be read by one who saw the seq before
+ * last: its words are released, so whoever acquires one of them sees that seq has moved on.
+ */
+static void publish(struct ration_tsc *tsc, const struct ration_tsc_anchor *anchor)
+{
+    uint64_t seq = __atomic_load_n(&tsc->seq, __ATOMIC_RELAXED) + 1;
+    const uint64_t *from = (const uint64_t *)anchor;
+    uint64_t *to = (uint64_t *)&tsc->slots[seq & 1];
+
+    for (size_t i = 0; i < ANCHOR_WORDS; i++)
+        __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+    __atomic_store_n(&tsc->seq, seq, __ATOMIC_RELEASE); /* pairs with the loads of seq */
+}
+
+static void fault_publish(struct ration_tsc *tsc, const struct ration_tsc_fault *fault)
+{
+    tsc->fault_text = *fault;
+    /* release: pairs with the acquire in ration_tsc_fault() */
+    __atomic_store_n(&tsc->fault, tsc->fault_text.text, __ATOMIC_RELEASE);
+}
+
+void ration_tsc_start(struct ration_tsc *tsc, const struct ration_tsc_sources *sources,
+                      uint64_t period_ns)
+{
+    struct ration_tsc_anchor anchor = {0};
+    struct ration_tsc_fault fault;
+
+    assert(period_ns >= 1000 && period_ns <= RATION_TSC_PERIOD_NS_MAX);
+    tsc->sources = sources;
+    if (!ration_tsc_calibrate(sources, period_ns, &anchor, &fault))
+        fault_publish(tsc, &fault);
+    publish(tsc, &anchor);
+}
+
+const char *ration_tsc_fault(const struct ration_tsc *tsc)
+{
+    return __atomic_load_n(&tsc->fault, __ATOMIC_ACQUIRE);
+}
+
+bool ration_tsc_reanchor(struct ration_tsc *tsc, uint64_t seq)
+{
+    struct ration_tsc_reading reading = ration_tsc_read(tsc->sources);
+    struct ration_tsc_anchor anchor;
+    struct ration_tsc_fault fault;
+    enum ration_tsc_outcome outcome;
+
+    if (anchor_load(tsc, &anchor) != seq || anchor.due_ticks == 0)
+        return true;
+    outcome = ration_tsc_steer(&anchor, &reading, &anchor, &fault);
+    if (outcome == RATION_TSC_KEEP)
+        return false;
+    /*
+     * Only now, so that a thread interrupted while it measures keeps no one else at the end of
+     * the line. acquire: pairs with the release of the writer before.
+     */
+    if (__atomic_exchange_n(&tsc->busy, 1, __ATOMIC_ACQUIRE))
+        return false;
+    if (__atomic_load_n(&tsc->seq, __ATOMIC_RELAXED) == seq) {
+        if (outcome == RATION_TSC_FAULT)
+            fault_publish(tsc, &fault);
+        publish(tsc, &anchor);
+    }
+    __atomic_store_n(&tsc->busy, 0, __ATOMIC_RELEASE);
+    return true;
+}
+
+uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc)
+{
+    struct ration_tsc_anchor anchor;
+    uint64_t seq = anchor_load(tsc, &anchor);
+    uint64_t ticks = 0;
+
+    if (seq == 0) {
+        tsc->begin();
+        seq = anchor_load(tsc, &anchor);
+    }
+    for (unsigned i = 0; i < LOOKS_MAX && anchor.due_ticks != 0; i++) {
+        ticks = tsc->sources->counter(tsc->sources->context);
+        if (ticks - anchor.ticks < anchor.due_ticks || !ration_tsc_reanchor(tsc, seq))
+            break;
+        seq = anchor_load(tsc, &anchor);
+    }
+    if (anchor.due_ticks == 0) {
+        uint64_t mono_ns = tsc->sources->monotonic(tsc->sources->context);
+        return mono_ns > anchor.ns ? mono_ns : anchor.ns;
+    }
+    return ration_tsc_line(&anchor, ticks);
+}
+
+/* This machine, as the counter's clock sees it. */
+
+#if defined(__x86_64__)
+#define COUNTER_CLOCKSOURCE "tsc"
+#elif defined(__aarch64__)
+#define COUNTER_CLOCKSOURCE "arch_sys_counter"
+#else
+#define COUNTER_CLOCKSOURCE NULL
+#endif
+
+static uint64_t machine_counter(void *context)
+{
+    (void)context;
+    return ration_tsc_counter();
+}
+
+static bool machine_invariant(void *context)
+{
+    (void)context;
+#if defined(__x86_64__)
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+
+    return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & 1u << 8);
+#else
+    return true; /* by the architecture, where there is a counter at all */
+#endif
+}
+
+/* A kernel that finds the counter unstable takes it off this list. */
+static bool machine_clocksources(void *context, char *out_text, size_t size)
+{
+    static const char path[] = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    ssize_t length = -1;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+
+    (void)context;
+    if (file >= 0) {
+        length = read(file, out_text, size - 1);
+        close(file);
+    }
+    if (length <= 0)
+        return false;
+    out_text[length] = '\0';
+    return true;
+}
+
+const struct ration_tsc_sources ration_tsc_machine = {
+    .counter = machine_counter,
+    .monotonic = monotonic_now,
+    .invariant = machine_invariant,
+    .clocksources = machine_clocksources,
+    .clocksource = COUNTER_CLOCKSOURCE,
+};
+
+/* The shared clock of the counter, which is the default one. */
+
+struct ration_tsc ration_tsc_shared = {.begin = ration_tsc_shared_start};
+
+/* A thread that was drawing a new line is not there to finish it in the child. */
+static void busy_clear(void)
+{
+    __atomic_store_n(&ration_tsc_shared.busy, 0, __ATOMIC_RELAXED);
+}
+
+static void shared_start(void)
+{
+    int saved_errno = errno; /* reading a clock must not leave a trace in it */
+
+    /* Out of memory here costs a child of a badly timed fork its steering, and no more. */
+    pthread_atfork(NULL, NULL, busy_clear);
+    ration_tsc_start(&ration_tsc_shared, &ration_tsc_machine, RATION_TSC_PERIOD_NS);
+    errno = saved_errno;
+}
+
+void ration_tsc_shared_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, shared_start);
+}
+
+static uint64_t tsc_now(void *context)
+{
+    (void)context; /* a constant address is one load less */
+    return ration_tsc_now(&ration_tsc_shared);
+}
+
+struct ration_clock ration_clock_tsc(void)
+{
+    if (ration_clock_tsc_fault())
+        return ration_clock_monotonic();
+    return (struct ration_clock){RATION_CLOCK_TSC, tsc_now, NULL};
+}
+
+const char *ration_clock_tsc_fault(void)
+{
+    ration_tsc_shared_start();
+    return ration_tsc_fault(&ration_tsc_shared);
+}
+
+uint64_t ration_now(void)
+{
+    return ration_tsc_now(&ration_tsc_shared);
+}

@@ -1,0 +1,34 @@
+#include "ration/status.h"
+
+#include "ration/decision.h"
+
+const char *ration_status_name(ration_status status)
+{
+    switch (status) {
+#define NAME_CASE(name, number, text) \
+    case RATION_##name:               \
+        return "RATION_" #name;
+        RATION_STATUS_MAP(NAME_CASE)
+#undef NAME_CASE
+    }
+    return "RATION_UNKNOWN";
+}
+
+const char *ration_status_text(ration_status status)
+{
+    switch (status) {
+#define TEXT_CASE(name, number, text) \
+    case RATION_##name:               \
+        return text;
+        RATION_STATUS_MAP(TEXT_CASE)
+#undef TEXT_CASE
+    }
+    return "unknown status";
+}
+
+const char *ration_verdict_name(enum ration_verdict verdict)
+{
+    static const char *const names[] = {"allow", "deny", "never"};
+
+    return (unsigned)verdict <= RATION_NEVER ? names[verdict] : "unknown";
+}

@@ -1,0 +1,438 @@
+/*
+ * units: see units.h. Reading goes in three steps that do not mix: cut the word, check its
+ * shape, compute its value. Messages are made where the shape is found wrong.
+ */
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+#define NS_PER_DAY    (86400 * NS_PER_SECOND)
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Words longer than this are never taken for a slip of a known one. */
+#define NEAREST_SIZE_MAX 16
+
+/*
+ * From the largest: printing takes the first that divides. Spellings are separated by spaces;
+ * those not accepted are common enough elsewhere to be answered with the name that is.
+ */
+static const struct unit {
+    const char *name;
+    uint64_t ns;
+    const char *accepted;
+    const char *refused;
+} units[] = {
+    {"y", 365 * NS_PER_DAY, "y year years", "yr yrs"},
+    {"w", 7 * NS_PER_DAY, "w week weeks", "wk wks"},
+    {"d", NS_PER_DAY, "d day days", ""},
+    {"h", 3600 * NS_PER_SECOND, "h hr hour hours", "hrs"},
+    {"min", 60 * NS_PER_SECOND, "m min minute minutes", "mins"},
+    {"s", NS_PER_SECOND, "s sec second seconds", "secs"},
+    {"ms", 1000000, "ms", "msec msecs millis millisecond milliseconds"},
+    {"us", 1000, "us \xC2\xB5s \xCE\xBCs", "usec usecs micros microsecond microseconds"},
+    {"ns", 1, "ns", "nsec nsecs nanos nanosecond nanoseconds"},
+};
+
+static const char *const long_names[] = {"second", "seconds", "minute", "minutes", "hour", "hours",
+                                         "day",    "days",    "week",   "weeks",   "year", "years"};
+
+static const char month_spellings[] = "mo mon mth month months";
+
+__attribute__((format(printf, 3, 4))) static ration_status fail(struct ration_error *error,
+                                                                size_t offset, const char *format,
+                                                                ...)
+{
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(error->message, sizeof(error->message), format, arguments);
+        va_end(arguments);
+        error->status = RATION_EINVAL;
+        error->offset = offset;
+    }
+    return RATION_EINVAL;
+}
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+static char lower(char byte)
+{
+    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+}
+
+const char *ration_units_quote(const char *text, size_t text_size,
+                               char buffer[RATION_UNITS_QUOTE_SIZE])
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t shown = text_size < RATION_UNITS_QUOTE_MAX ? text_size : RATION_UNITS_QUOTE_MAX;
+    char *out = buffer;
+    for (size_t i = 0; i < shown; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte >= 0x20 && byte < 0x7F) {
+            *out++ = (char)byte;
+            continue;
+        }
+        *out++ = '\\';
+        *out++ = 'x';
+        *out++ = hex[byte >> 4];
+        *out++ = hex[byte & 15];
+    }
+    memcpy(out, shown < text_size ? "..." : "", shown < text_size ? 4 : 1);
+    return buffer;
+}
+
+static unsigned min_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Letters to add, drop, change or swap with a neighbour. Both sizes are at most the maximum. */
+static unsigned slips(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    unsigned cost[NEAREST_SIZE_MAX + 1][NEAREST_SIZE_MAX + 1];
+    for (size_t i = 0; i <= a_size; i++) {
+        for (size_t j = 0; j <= b_size; j++) {
+            if (i == 0 || j == 0) {
+                cost[i][j] = (unsigned)(i + j);
+                continue;
+            }
+            bool same = lower(a[i - 1]) == lower(b[j - 1]);
+            unsigned best = min_of(cost[i - 1][j], cost[i][j - 1]) + 1;
+            best = min_of(best, cost[i - 1][j - 1] + !same);
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                lower(a[i - 2]) == lower(b[j - 1]))
+                best = min_of(best, cost[i - 2][j - 2] + 1);
+            cost[i][j] = best;
+        }
+    }
+    return cost[a_size][b_size];
+}
+
+const char *ration_units_nearest(const char *word, size_t word_size, const char *const *known,
+                                 size_t known_count)
+{
+    if (word_size < 3 || word_size > NEAREST_SIZE_MAX)
+        return NULL;
+    unsigned limit = word_size <= 5 ? 1 : 2;
+    unsigned best = limit + 1;
+    const char *found = NULL;
+    for (size_t i = 0; i < known_count; i++) {
+        size_t size = strlen(known[i]);
+        if (size > NEAREST_SIZE_MAX)
+            continue;
+        unsigned distance = slips(word, word_size, known[i], size);
+        bool begun =
+            word_size > 3 && word_size < size && !slips(word, word_size, known[i], word_size);
+        if (begun)
+            distance = min_of(distance, limit);
+        if (distance < best) {
+            best = distance;
+            found = known[i];
+        }
+    }
+    return found;
+}
+
+static size_t word_size_of(const char *text, size_t text_size)
+{
+    size_t size = 0;
+    while (size < text_size && !ration_units_is_blank(text[size]) && text[size] != '/')
+        size++;
+    return size;
+}
+
+/* Digits and the _ that groups them. */
+static size_t digits_size_of(const char *text, size_t text_size)
+{
+    size_t size = 0;
+    while (size < text_size && (is_digit(text[size]) || text[size] == '_'))
+        size++;
+    return size;
+}
+
+/* Every _ stands between two digits, and there is a digit. */
+static bool grouped_well(const char *digits, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (digits[i] == '_' && (i == 0 || i + 1 == size || digits[i + 1] == '_'))
+            return false;
+    }
+    return size > 0;
+}
+
+/* False if the value does not fit. */
+static bool value_of(const char *digits, size_t size, uint64_t *out_value)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (digits[i] == '_')
+            continue;
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(digits[i] - '0'), &value))
+            return false;
+    }
+    *out_value = value;
+    return true;
+}
+
+/* The value of a suffix behind a count: 1 for none, 0 for an unknown one. */
+static uint64_t suffix_value(const char *suffix, size_t size)
+{
+    if (size == 0)
+        return 1;
+    if (size > 1)
+        return 0;
+    return *suffix == 'k' ? 1000 : *suffix == 'M' ? 1000000 : *suffix == 'G' ? NS_PER_SECOND : 0;
+}
+
+/* Text at offset follows the digits of a count and is no suffix. */
+static ration_status fail_suffix(struct ration_error *error, const char *word, size_t word_size,
+                                 size_t offset)
+{
+    char quote[RATION_UNITS_QUOTE_SIZE];
+    const char *suffix = word + offset;
+    size_t size = word_size - offset;
+    ration_units_quote(word, word_size, quote);
+    if (*suffix == '.')
+        return fail(error, 0,
+                    "'%s': a whole number is needed; for half a token per second write 1 per 2s",
+                    quote);
+    if (*suffix == ',')
+        return fail(error, offset, "'%s': group digits with _, as in 1_000", quote);
+    if ((*suffix == 'x' || *suffix == 'X') && offset == 1 && *word == '0')
+        return fail(error, 0, "'%s': a whole number is needed in decimal; write 16, not 0x10",
+                    quote);
+    if (lower(*suffix) == 'e' && size > 1)
+        return fail(error, 0, "'%s': a whole number is needed without exponent; write 1000 or 1k",
+                    quote);
+    return fail(error, offset,
+                "unknown suffix '%s': write k for a thousand, M for a million, G for 1000 million",
+                ration_units_quote(suffix, size, quote));
+}
+
+ration_status ration_units_parse_count(const char *text, size_t text_size, uint64_t *out_count,
+                                       size_t *out_used_bytes, struct ration_error *error)
+{
+    char quote[RATION_UNITS_QUOTE_SIZE];
+    size_t word_size = word_size_of(text, text_size);
+    size_t digits_size = digits_size_of(text, word_size);
+    ration_units_quote(text, word_size, quote);
+    if (word_size == 0)
+        return fail(error, 0, "a count is missing: write a whole number such as 100");
+    if (*text == '-' || *text == '+')
+        return fail(error, 0, "'%s': a whole number is needed without sign; write 5, not -5 or +5",
+                    quote);
+    if (digits_size == 0)
+        return fail(error, 0, "'%s': a whole number is needed, such as 100 or 10k", quote);
+    if (!grouped_well(text, digits_size))
+        return fail(error, 0, "'%s': _ may only stand between two digits, as in 1_000", quote);
+
+    uint64_t scale = suffix_value(text + digits_size, word_size - digits_size);
+    if (scale == 0)
+        return fail_suffix(error, text, word_size, digits_size);
+    uint64_t count;
+    if (!value_of(text, digits_size, &count) || __builtin_mul_overflow(count, scale, &count))
+        return fail(error, 0, "'%s' is too large: a count is at most %" PRIu64, quote, UINT64_MAX);
+    *out_count = count;
+    *out_used_bytes = word_size;
+    return RATION_OK;
+}
+
+/* Whether word is one of those in list, which is in lower case and separated by spaces. */
+static bool is_listed(const char *list, const char *word, size_t size, bool any_case)
+{
+    while (*list) {
+        size_t listed = strcspn(list, " ");
+        size_t same = 0;
+        while (same < listed && same < size &&
+               list[same] == (any_case ? lower(word[same]) : word[same]))
+            same++;
+        if (same == listed && same == size)
+            return true;
+        list += listed + (list[listed] == ' ');
+    }
+    return false;
+}
+
+static const struct unit *find_unit(const char *word, size_t size)
+{
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        if (is_listed(units[i].accepted, word, size, false))
+            return &units[i];
+    }
+    return NULL;
+}
+
+/* The unit that a word which names none was meant for; NULL if that cannot be told. */
+static const struct unit *meant_unit(const char *word, size_t size)
+{
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        if (is_listed(units[i].accepted, word, size, true) ||
+            is_listed(units[i].refused, word, size, true))
+            return &units[i];
+    }
+    const char *near = ration_units_nearest(word, size, long_names, COUNT_OF(long_names));
+    return near ? find_unit(near, strlen(near)) : NULL;
+}
+
+static bool has_digit(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (is_digit(text[i]))
+            return true;
+    }
+    return false;
+}
+
+/* A duration cut into its parts; offsets are into the text given. */
+struct parts {
+    size_t whole_size;      /* digits before the point, 0 for a unit alone */
+    size_t fraction_offset; /* digits behind it */
+    size_t fraction_size;
+    size_t number_size; /* all of the number */
+    size_t unit_offset;
+    size_t unit_size;
+};
+
+static ration_status fail_unit(struct ration_error *error, const char *text,
+                               const struct parts *parts)
+{
+    char quote[RATION_UNITS_QUOTE_SIZE];
+    const char *unit = text + parts->unit_offset;
+    size_t offset = parts->unit_offset;
+    const struct unit *meant = meant_unit(unit, parts->unit_size);
+    ration_units_quote(unit, parts->unit_size, quote);
+    if (is_listed(month_spellings, unit, parts->unit_size, true))
+        return fail(error, offset, "unknown unit '%s': months differ in length; write 30d", quote);
+    if (meant)
+        return fail(error, offset, "unknown unit '%s': write %s", quote, meant->name);
+    /* A word that stands apart and is no unit belongs to what follows the duration. */
+    if (parts->unit_size == 0 || parts->unit_offset > parts->number_size) {
+        ration_units_quote(text, parts->number_size, quote);
+        return fail(error, 0, "'%s' has no unit: write for example %ss, %sms or %smin", quote,
+                    quote, quote, quote);
+    }
+    if (has_digit(unit, parts->unit_size)) {
+        ration_units_quote(text, offset + parts->unit_size, quote);
+        return fail(error, offset, "'%s': write one number and one unit, such as 90min", quote);
+    }
+    return fail(error, offset, "unknown unit '%s': ns, us, ms, s, min, h, d, w and y are known",
+                quote);
+}
+
+/* Cuts text, which begins with a word of word_size bytes. */
+static ration_status cut(const char *text, size_t text_size, size_t word_size, struct parts *parts,
+                         struct ration_error *error)
+{
+    char quote[RATION_UNITS_QUOTE_SIZE];
+    size_t used = digits_size_of(text, word_size);
+    *parts = (struct parts){.whole_size = used};
+    bool well = used == 0 || grouped_well(text, used);
+    if (used > 0 && used < word_size && text[used] == '.') {
+        parts->fraction_offset = used + 1;
+        parts->fraction_size = digits_size_of(text + used + 1, word_size - used - 1);
+        used += 1 + parts->fraction_size;
+        if (parts->fraction_size == 0)
+            return fail(error, used, "'%s': digits are missing behind the point, as in 1.5s",
+                        ration_units_quote(text, word_size, quote));
+        well = well && grouped_well(text + parts->fraction_offset, parts->fraction_size);
+    }
+    if (!well)
+        return fail(error, 0, "'%s': _ may only stand between two digits, as in 1_000ms",
+                    ration_units_quote(text, word_size, quote));
+    parts->number_size = used;
+    if (used == word_size) {
+        while (used < text_size && ration_units_is_blank(text[used]))
+            used++;
+    }
+    parts->unit_offset = used;
+    parts->unit_size = word_size_of(text + parts->unit_offset, text_size - parts->unit_offset);
+    return RATION_OK;
+}
+
+/*
+ * The fraction of a unit: digits are added from the last, each step dividing by ten. The result
+ * is whole only if every step is, and no step exceeds ten units, so any number of digits will do.
+ */
+static bool fraction_of(uint64_t unit_ns, const char *digits, size_t size, uint64_t *out_ns)
+{
+    uint64_t ns = 0;
+    for (size_t i = size; i-- > 0;) {
+        if (digits[i] == '_')
+            continue;
+        ns += (uint64_t)(digits[i] - '0') * unit_ns;
+        if (ns % 10 != 0)
+            return false;
+        ns /= 10;
+    }
+    *out_ns = ns;
+    return true;
+}
+
+ration_status ration_units_parse_duration(const char *text, size_t text_size, uint64_t *out_ns,
+                                          size_t *out_used_bytes, struct ration_error *error)
+{
+    char quote[RATION_UNITS_QUOTE_SIZE];
+    size_t word_size = word_size_of(text, text_size);
+    ration_units_quote(text, word_size, quote);
+    if (word_size == 0)
+        return fail(error, 0, "a duration is missing: write for example 250ms, 10s or 1h");
+    if (*text == '-' || *text == '+')
+        return fail(error, 0, "'%s': a duration has no sign; write 5s, not -5s or +5s", quote);
+    if (*text == '.')
+        return fail(error, 0, "'%s': digits are missing before the point, as in 0.5s", quote);
+
+    struct parts parts;
+    if (cut(text, text_size, word_size, &parts, error) != RATION_OK)
+        return RATION_EINVAL;
+    const struct unit *unit = find_unit(text + parts.unit_offset, parts.unit_size);
+    if (!unit)
+        return fail_unit(error, text, &parts);
+
+    uint64_t whole = 1, fraction_ns = 0, ns;
+    if (!fraction_of(unit->ns, text + parts.fraction_offset, parts.fraction_size, &fraction_ns))
+        return fail(error, 0, "'%s' is not a whole number of nanoseconds: write fewer decimals",
+                    ration_units_quote(text, parts.unit_offset + parts.unit_size, quote));
+    if ((parts.whole_size > 0 && !value_of(text, parts.whole_size, &whole)) ||
+        __builtin_mul_overflow(whole, unit->ns, &ns) ||
+        __builtin_add_overflow(ns, fraction_ns, &ns))
+        return fail(error, 0, "'%s' is too long: a duration is at most %" PRIu64 "ns (584y)",
+                    ration_units_quote(text, parts.unit_offset + parts.unit_size, quote),
+                    UINT64_MAX);
+    *out_ns = ns;
+    *out_used_bytes = parts.unit_offset + parts.unit_size;
+    return RATION_OK;
+}
+
+static ration_status print(uint64_t count, const char *unit, char *buffer, size_t buffer_size)
+{
+    char text[RATION_UNITS_TEXT_SIZE];
+    size_t size = (size_t)snprintf(text, sizeof(text), "%" PRIu64 "%s", count, unit) + 1;
+    if (size > buffer_size)
+        return RATION_ENOSPC;
+    memcpy(buffer, text, size);
+    return RATION_OK;
+}
+
+ration_status ration_units_print_count(uint64_t count, char *buffer, size_t buffer_size)
+{
+    return print(count, "", buffer, buffer_size);
+}
+
+ration_status ration_units_print_duration(uint64_t ns, char *buffer, size_t buffer_size)
+{
+    if (ns == 0)
+        return print(0, "s", buffer, buffer_size);
+    size_t unit = 0;
+    while (ns % units[unit].ns != 0)
+        unit++;
+    return print(ns / units[unit].ns, units[unit].name, buffer, buffer_size);
+}

@@ -1,0 +1,75 @@
+/*
+ * units: the text of counts and durations, both ways.
+ *
+ *     count      100   1_000_000   10k   2M   3G
+ *     duration   250ms   1.5s   100 ms   min   (a unit alone means one of it)
+ *
+ * Text is given with its size and needs no terminator. A count or a duration ends before a
+ * blank, a slash or the end of the text, so "10/5s" can be read in two calls; anything else in
+ * between is an error and not the end. There is no floating point, locale or allocation here,
+ * and no value is ever rounded or wrapped: what cannot be held exactly is refused.
+ */
+#ifndef RATION_BASE_UNITS_H
+#define RATION_BASE_UNITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ration/status.h"
+
+/* Room for any printed count or duration, with its terminating zero. */
+#define RATION_UNITS_TEXT_SIZE 32
+
+/*
+ * Reads a count: decimal digits, which _ may group, and k, M or G right behind them for 10^3,
+ * 10^6 or 10^9. *out_used_bytes is how much of the text it took.
+ * Returns RATION_EINVAL; error (may be NULL) then names the byte and the fix. Outputs are
+ * untouched on failure.
+ */
+ration_status ration_units_parse_count(const char *text, size_t text_size, uint64_t *out_count,
+                                       size_t *out_used_bytes, struct ration_error *error);
+
+/*
+ * Reads a duration: a number, which may have decimals as long as the whole is a number of
+ * nanoseconds, and a unit; blanks may stand between them. Units are ns, us, ms, s, min, h, d, w
+ * and y (365 days), with the longer spellings listed in docs/limits.md. Errors as above.
+ */
+ration_status ration_units_parse_duration(const char *text, size_t text_size, uint64_t *out_ns,
+                                          size_t *out_used_bytes, struct ration_error *error);
+
+/*
+ * Print a count as plain digits, and a duration in the largest unit that gives a whole number:
+ * 90s, 2min, 1500ms. Both parse back to the same value. Return RATION_ENOSPC, with buffer
+ * untouched, if buffer_size is too small; RATION_UNITS_TEXT_SIZE always suffices.
+ */
+ration_status ration_units_print_count(uint64_t count, char *buffer, size_t buffer_size);
+ration_status ration_units_print_duration(uint64_t ns, char *buffer, size_t buffer_size);
+
+/* What separates words: space, tab and the ends of lines. */
+static inline bool ration_units_is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* Words for messages, shared with whoever reads text that has counts and durations in it. */
+
+/* The most bytes of a text that a message repeats, and room for them when all are escaped. */
+#define RATION_UNITS_QUOTE_MAX  24
+#define RATION_UNITS_QUOTE_SIZE (4 * RATION_UNITS_QUOTE_MAX + sizeof("..."))
+
+/*
+ * Writes text as a message may show it: bytes that do not print as \xHH, and "..." for what is
+ * left off. Returns buffer, which is terminated.
+ */
+const char *ration_units_quote(const char *text, size_t text_size,
+                               char buffer[RATION_UNITS_QUOTE_SIZE]);
+
+/*
+ * The known word that was probably meant, whatever its case: a slip or two away, or begun and
+ * not finished. NULL if none is near.
+ */
+const char *ration_units_nearest(const char *word, size_t word_size, const char *const *known,
+                                 size_t known_count);
+
+#endif

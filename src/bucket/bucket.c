@@ -1,0 +1,324 @@
+/*
+ * bucket: a pure step of the core, published by one compare-and-swap.
+ *
+ * Every call that changes a bucket is the same loop: load the 16 bytes, compute what would
+ * follow, swap it in if nobody was faster, else start over from what they left. A failed swap
+ * means that another call succeeded, so the loop is lock-free and needs no bound. A call that
+ * would change nothing (a denial, a look) ends with the load.
+ *
+ *     state seen      legal next                                by
+ *     any s           s (no write)                              look, DENY, NEVER
+ *     any s           step(s, limit, cost, now)                 take, reserve
+ *     any s           refund, force, set, block, release, change of s
+ *
+ * Nothing else is ever written, and no state needs a second write to be complete: a thread may
+ * stop anywhere.
+ */
+#include "ration/bucket.h"
+
+#include <string.h>
+
+#include "base/atomic16.h"
+#include "bucket/yield.h"
+#include "core/algorithm.h"
+#include "core/change.h"
+
+_Static_assert(sizeof(struct ration_bucket) == 16, "a bucket is 16 bytes");
+_Static_assert(sizeof(struct ration_bucket) == sizeof(struct ration_pair), "one swap");
+_Static_assert(_Alignof(struct ration_bucket) == 16, "a swap needs alignment");
+
+/* The bucket's words as the pair that is loaded and swapped. Same layout, same alignment. */
+static struct ration_pair *pair_of(struct ration_bucket *bucket)
+{
+    return (struct ration_pair *)(void *)bucket;
+}
+
+static union ration_state load(const struct ration_bucket *bucket)
+{
+    /* acquire: pairs with the swap in publish() */
+    struct ration_pair pair =
+        ration_atomic16_load((const struct ration_pair *)(const void *)bucket);
+
+    return (union ration_state){.words = {pair.words[0], pair.words[1]}};
+}
+
+/* True if next replaced *seen; else *seen is what stands there now. */
+static bool publish(struct ration_bucket *bucket, union ration_state *seen, union ration_state next)
+{
+    struct ration_pair expected = {{seen->words[0], seen->words[1]}};
+    struct ration_pair desired = {{next.words[0], next.words[1]}};
+
+    ration_yield_point();
+    /* sequentially consistent: pairs with the load in load() and with itself */
+    bool swapped = ration_atomic16_swap(pair_of(bucket), &expected, desired);
+
+    seen->words[0] = expected.words[0];
+    seen->words[1] = expected.words[1];
+    return swapped;
+}
+
+/* A limit that was never made, or whose state is larger, is a bug in the caller. */
+static inline void expect_fit(const struct ration_limit *limit)
+{
+    if (__builtin_expect(!ration_algorithm_fits(limit), 0))
+        __builtin_trap();
+}
+
+/* Takes, starting over as long as others get in between. */
+static inline struct ration_step take(struct ration_bucket *bucket,
+                                      const struct ration_limit *limit, uint64_t cost_tokens,
+                                      uint64_t max_wait_ns, uint64_t now_ns)
+{
+    union ration_state seen = load(bucket);
+
+    for (;;) {
+        struct ration_step step =
+            ration_algorithm_take(limit, seen, cost_tokens, max_wait_ns, now_ns);
+
+        if (step.verdict != RATION_ALLOW || cost_tokens == 0 || publish(bucket, &seen, step.next))
+            return step;
+    }
+}
+
+bool ration_bucket_fits(const struct ration_limit *limit)
+{
+    return ration_algorithm_fits(limit);
+}
+
+bool ration_bucket_allow_at(struct ration_bucket *bucket, const struct ration_limit *limit,
+                            uint64_t cost_tokens, uint64_t now_ns)
+{
+    expect_fit(limit);
+    return take(bucket, limit, cost_tokens, 0, now_ns).verdict == RATION_ALLOW;
+}
+
+struct ration_decision ration_bucket_take(struct ration_bucket *bucket,
+                                          const struct ration_limit *limit, uint64_t cost_tokens,
+                                          uint64_t now_ns)
+{
+    expect_fit(limit);
+
+    struct ration_step step = take(bucket, limit, cost_tokens, 0, now_ns);
+
+    return ration_algorithm_describe(limit, &step, now_ns);
+}
+
+struct ration_decision ration_bucket_look(const struct ration_bucket *bucket,
+                                          const struct ration_limit *limit, uint64_t cost_tokens,
+                                          uint64_t now_ns)
+{
+    expect_fit(limit);
+
+    union ration_state seen = load(bucket);
+    struct ration_step step = ration_algorithm_take(limit, seen, cost_tokens, 0, now_ns);
+
+    step.next = seen;
+    return ration_algorithm_describe(limit, &step, now_ns);
+}
+
+uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct ration_limit *limit,
+                                  uint64_t cost_max_tokens, uint64_t now_ns,
+                                  struct ration_decision *out_decision)
+{
+    expect_fit(limit);
+
+    union ration_state seen = load(bucket);
+    struct ration_step step;
+    uint64_t granted;
+
+    do {
+        uint64_t remaining = ration_algorithm_remaining(limit, seen, now_ns);
+
+        granted = cost_max_tokens < remaining ? cost_max_tokens : remaining;
+        /* With nothing there, the answer is that of a single token. */
+        step = ration_algorithm_take(limit, seen, granted == 0 && cost_max_tokens > 0 ? 1 : granted,
+                                     0, now_ns);
+    } while (granted > 0 && !publish(bucket, &seen, step.next));
+
+    if (out_decision != NULL)
+        *out_decision = ration_algorithm_describe(limit, &step, now_ns);
+    return granted;
+}
+
+/* The changes that are no decision: each a function of the state and one of these. */
+struct edit {
+    const struct ration_limit *limit;
+    const struct ration_limit *new_limit;
+    union ration_state mark;
+    uint64_t tokens;
+    uint64_t now_ns;
+};
+
+typedef union ration_state edit_function(const struct edit *edit, union ration_state state);
+
+static void apply(struct ration_bucket *bucket, edit_function *function, const struct edit *edit)
+{
+    union ration_state seen = load(bucket);
+    union ration_state next;
+
+    do {
+        next = function(edit, seen);
+        if (memcmp(&next, &seen, sizeof(next)) == 0)
+            return;
+    } while (!publish(bucket, &seen, next));
+}
+
+static union ration_state edit_refund(const struct edit *edit, union ration_state state)
+{
+    return ration_algorithm_refund(edit->limit, state, edit->tokens, edit->now_ns);
+}
+
+static union ration_state edit_force(const struct edit *edit, union ration_state state)
+{
+    return ration_algorithm_force(edit->limit, state, edit->tokens, edit->now_ns);
+}
+
+static union ration_state edit_set(const struct edit *edit, union ration_state state)
+{
+    (void)state;
+    return ration_algorithm_set(edit->limit, edit->tokens, edit->now_ns);
+}
+
+static union ration_state edit_start(const struct edit *edit, union ration_state state)
+{
+    (void)state;
+    return ration_algorithm_start(edit->limit, edit->now_ns);
+}
+
+static union ration_state edit_block(const struct edit *edit, union ration_state state)
+{
+    return ration_algorithm_block(edit->limit, state, edit->now_ns);
+}
+
+static union ration_state edit_release(const struct edit *edit, union ration_state state)
+{
+    return ration_algorithm_release(edit->limit, state, edit->mark, edit->tokens, edit->now_ns);
+}
+
+static union ration_state edit_change(const struct edit *edit, union ration_state state)
+{
+    return ration_change_keep(state, edit->limit, edit->new_limit, edit->now_ns);
+}
+
+ration_status ration_bucket_init(struct ration_bucket *bucket, const struct ration_limit *limit,
+                                 uint64_t now_ns)
+{
+    if (!ration_algorithm_fits(limit))
+        return RATION_EUNFIT;
+    apply(bucket, edit_start, &(struct edit){.limit = limit, .now_ns = now_ns});
+    return RATION_OK;
+}
+
+void ration_bucket_refund(struct ration_bucket *bucket, const struct ration_limit *limit,
+                          uint64_t tokens, uint64_t now_ns)
+{
+    expect_fit(limit);
+    apply(bucket, edit_refund, &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
+}
+
+void ration_bucket_force(struct ration_bucket *bucket, const struct ration_limit *limit,
+                         uint64_t tokens, uint64_t now_ns)
+{
+    expect_fit(limit);
+    apply(bucket, edit_force, &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
+}
+
+void ration_bucket_set(struct ration_bucket *bucket, const struct ration_limit *limit,
+                       uint64_t tokens, uint64_t now_ns)
+{
+    expect_fit(limit);
+    apply(bucket, edit_set, &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
+}
+
+ration_status ration_bucket_block_until(struct ration_bucket *bucket,
+                                        const struct ration_limit *limit, uint64_t until_ns)
+{
+    expect_fit(limit);
+    if (!ration_algorithm_can_block(limit))
+        return RATION_EUNFIT;
+    apply(bucket, edit_block, &(struct edit){.limit = limit, .now_ns = until_ns});
+    return RATION_OK;
+}
+
+/* A queue lets everyone in who fits; here only those whose turn comes soon enough. */
+static struct ration_step impatient(struct ration_step step, union ration_state seen,
+                                    uint64_t max_wait_ns)
+{
+    if (step.verdict == RATION_ALLOW && step.wait_ns > max_wait_ns) {
+        step.verdict = RATION_DENY;
+        step.next = seen;
+    }
+    return step;
+}
+
+struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
+                                             const struct ration_limit *limit, uint64_t cost_tokens,
+                                             uint64_t max_wait_ns, uint64_t now_ns,
+                                             struct ration_reservation *out_reservation)
+{
+    expect_fit(limit);
+
+    union ration_state seen = load(bucket);
+    struct ration_step step;
+
+    do {
+        step = ration_algorithm_take(limit, seen, cost_tokens, max_wait_ns, now_ns);
+        step = impatient(step, seen, max_wait_ns);
+    } while (step.verdict == RATION_ALLOW && cost_tokens > 0 && !publish(bucket, &seen, step.next));
+
+    if (step.verdict == RATION_ALLOW)
+        *out_reservation = (struct ration_reservation){
+            .cost_tokens = cost_tokens,
+            .ready_at_ns = ration_time_clamp(now_ns) + step.wait_ns,
+            .mark = {step.next.words[0], step.next.words[1]},
+            .open = 1,
+        };
+    return ration_algorithm_describe(limit, &step, now_ns);
+}
+
+ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ration_limit *limit,
+                                   struct ration_reservation *reservation, uint64_t used_tokens,
+                                   uint64_t now_ns)
+{
+    expect_fit(limit);
+    if (!reservation->open)
+        return RATION_ECLOSED;
+    reservation->open = 0;
+
+    uint64_t cost = reservation->cost_tokens;
+    struct edit edit = {
+        .limit = limit,
+        .mark = {.words = {reservation->mark[0], reservation->mark[1]}},
+        .now_ns = now_ns,
+    };
+
+    if (used_tokens < cost) {
+        edit.tokens = cost - used_tokens;
+        apply(bucket, edit_release, &edit);
+    } else if (used_tokens > cost) {
+        edit.tokens = used_tokens - cost;
+        apply(bucket, edit_force, &edit);
+    }
+    return RATION_OK;
+}
+
+ration_status ration_bucket_cancel(struct ration_bucket *bucket, const struct ration_limit *limit,
+                                   struct ration_reservation *reservation, uint64_t now_ns)
+{
+    return ration_bucket_settle(bucket, limit, reservation, 0, now_ns);
+}
+
+ration_status ration_bucket_change(struct ration_bucket *bucket,
+                                   const struct ration_limit *old_limit,
+                                   const struct ration_limit *new_limit, enum ration_change change,
+                                   uint64_t now_ns)
+{
+    expect_fit(old_limit);
+    if (!ration_algorithm_fits(new_limit))
+        return RATION_EUNFIT;
+    if (change == RATION_CHANGE_RESET)
+        return ration_bucket_init(bucket, new_limit, now_ns);
+    apply(bucket, edit_change,
+          &(struct edit){.limit = old_limit, .new_limit = new_limit, .now_ns = now_ns});
+    return RATION_OK;
+}

@@ -1,0 +1,50 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "command.h"
+#include "ration/ration.h"
+
+#define READS_COUNT 200000
+
+/* Nanoseconds per read, in tenths, by a clock other than the one measured. */
+static uint64_t read_cost_tenths(const struct ration_clock *clock)
+{
+    struct ration_clock reference = ration_clock_monotonic();
+    uint64_t begun_ns = ration_clock_now(&reference);
+
+    for (int index = 0; index < READS_COUNT; index++)
+        (void)ration_clock_now(clock);
+    return (ration_clock_now(&reference) - begun_ns) * 10 / READS_COUNT;
+}
+
+static void print_clock(const struct ration_clock *clock, const char *note)
+{
+    uint64_t tenths = read_cost_tenths(clock);
+
+    printf("%-10s %20" PRIu64 " ns   %3" PRIu64 ".%" PRIu64 " ns a read   %s\n",
+           ration_clock_kind_name(clock->kind), ration_clock_now(clock), tenths / 10, tenths % 10,
+           note);
+}
+
+int command_clock(int argument_count, char **arguments)
+{
+    struct ration_clock tsc = ration_clock_tsc();
+    struct ration_clock monotonic = ration_clock_monotonic();
+    struct ration_clock boottime = ration_clock_boottime();
+    struct ration_clock coarse = ration_clock_coarse();
+    const char *fault = ration_clock_tsc_fault();
+
+    (void)arguments;
+    if (argument_count > 0) {
+        fprintf(stderr, "usage: ration clock\n");
+        return EXIT_USAGE;
+    }
+    if (fault == NULL)
+        print_clock(&tsc, "the default");
+    print_clock(&monotonic, fault == NULL ? "" : "the default");
+    print_clock(&boottime, "counts suspend");
+    print_clock(&coarse, "steps of a kernel tick");
+    if (fault != NULL)
+        printf("tsc is not used: %s\n", fault);
+    return EXIT_DONE;
+}

@@ -1,0 +1,14 @@
+/* The commands of `ration`, one file each. Each returns the process' exit status. */
+#ifndef RATION_CLI_COMMAND_H
+#define RATION_CLI_COMMAND_H
+
+/* Exit statuses: done, the answer is no, the command could not be carried out. */
+enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
+
+/* ration limit TEXT...: what a limit means, or what is wrong with it. */
+int command_limit(int argument_count, char **arguments);
+
+/* ration clock: which clocks there are, and whether the CPU's counter can be trusted. */
+int command_clock(int argument_count, char **arguments);
+
+#endif

@@ -1,0 +1,210 @@
+#include "core/algorithm.h"
+
+#include "core/fixed_window.h"
+#include "core/interval.h"
+#include "core/sliding_window.h"
+
+/* Which state a limit has. The token bucket and the queue differ only in what a take tells. */
+enum kind { KIND_GCRA, KIND_INTERVAL, KIND_FIXED, KIND_SLIDING };
+
+static enum kind kind_of(const struct ration_limit *limit)
+{
+    if (limit->algorithm == RATION_FIXED_WINDOW)
+        return KIND_FIXED;
+    if (limit->algorithm == RATION_SLIDING_WINDOW)
+        return KIND_SLIDING;
+    return limit->refill == RATION_REFILL_INTERVAL ? KIND_INTERVAL : KIND_GCRA;
+}
+
+/* A caller who is let into the queue goes when those before it have gone: at the old tat. */
+static struct ration_step queue_take(const struct ration_limit *limit, union ration_state state,
+                                     uint64_t cost_tokens, uint64_t now_ns)
+{
+    struct ration_gcra_step step =
+        ration_gcra_take(state.tat, &limit->rate, cost_tokens, 0, now_ns);
+
+    if (step.verdict == RATION_ALLOW && cost_tokens > 0)
+        step.wait_ns = ration_gcra_full_after_ns(state.tat, now_ns);
+    return (struct ration_step){step.verdict, step.wait_ns, {.tat = step.next}};
+}
+
+struct ration_step ration_algorithm_take_other(const struct ration_limit *limit,
+                                               union ration_state state, uint64_t cost_tokens,
+                                               uint64_t max_wait_ns, uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        return ration_interval_take(state.interval, limit, cost_tokens, max_wait_ns, now_ns);
+    case KIND_FIXED:
+        return ration_fixed_window_take(state.fixed, limit, cost_tokens, now_ns);
+    case KIND_SLIDING:
+        return ration_sliding_window_take(state.sliding, limit, cost_tokens, now_ns);
+    default:
+        return queue_take(limit, state, cost_tokens, now_ns);
+    }
+}
+
+struct ration_decision ration_algorithm_describe(const struct ration_limit *limit,
+                                                 const struct ration_step *step, uint64_t now_ns)
+{
+    bool allowed = step->verdict == RATION_ALLOW;
+
+    return (struct ration_decision){
+        .verdict = step->verdict,
+        .limit = limit->burst,
+        .remaining = ration_algorithm_remaining(limit, step->next, now_ns),
+        .retry_after_ns = allowed ? 0 : step->wait_ns,
+        .reset_after_ns = ration_algorithm_full_after_ns(limit, step->next, now_ns),
+        .delay_ns = allowed ? step->wait_ns : 0,
+    };
+}
+
+uint64_t ration_algorithm_remaining(const struct ration_limit *limit, union ration_state state,
+                                    uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        return ration_interval_remaining(state.interval, limit, now_ns);
+    case KIND_FIXED:
+        return ration_fixed_window_remaining(state.fixed, limit, now_ns);
+    case KIND_SLIDING:
+        return ration_sliding_window_remaining(state.sliding, limit, now_ns);
+    default:
+        return ration_gcra_remaining(state.tat, &limit->rate, now_ns);
+    }
+}
+
+uint64_t ration_algorithm_full_after_ns(const struct ration_limit *limit, union ration_state state,
+                                        uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        return ration_interval_full_after_ns(state.interval, now_ns);
+    case KIND_FIXED:
+        return ration_fixed_window_full_after_ns(state.fixed, now_ns);
+    case KIND_SLIDING:
+        return ration_sliding_window_full_after_ns(state.sliding, limit, now_ns);
+    default:
+        return ration_gcra_full_after_ns(state.tat, now_ns);
+    }
+}
+
+union ration_state ration_algorithm_refund(const struct ration_limit *limit,
+                                           union ration_state state, uint64_t tokens,
+                                           uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        state.interval = ration_interval_refund(state.interval, limit, tokens);
+        break;
+    case KIND_FIXED:
+        state.fixed = ration_fixed_window_refund(state.fixed, tokens);
+        break;
+    case KIND_SLIDING:
+        state.sliding = ration_sliding_window_refund(state.sliding, limit, tokens, now_ns);
+        break;
+    default:
+        state.tat = ration_gcra_refund(state.tat, &limit->rate, tokens);
+    }
+    return state;
+}
+
+union ration_state ration_algorithm_force(const struct ration_limit *limit,
+                                          union ration_state state, uint64_t tokens,
+                                          uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        state.interval = ration_interval_force(state.interval, limit, tokens, now_ns);
+        break;
+    case KIND_FIXED:
+        state.fixed = ration_fixed_window_force(state.fixed, limit, tokens, now_ns);
+        break;
+    case KIND_SLIDING:
+        state.sliding = ration_sliding_window_force(state.sliding, limit, tokens, now_ns);
+        break;
+    default:
+        state.tat = ration_gcra_force(state.tat, &limit->rate, tokens, now_ns);
+    }
+    return state;
+}
+
+union ration_state ration_algorithm_set(const struct ration_limit *limit, uint64_t tokens,
+                                        uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        return (union ration_state){.interval = ration_interval_set(limit, tokens, now_ns)};
+    case KIND_FIXED:
+        return (union ration_state){.fixed = ration_fixed_window_set(limit, tokens, now_ns)};
+    case KIND_SLIDING:
+        return (union ration_state){.sliding = ration_sliding_window_set(limit, tokens, now_ns)};
+    default:
+        return (union ration_state){.tat = ration_gcra_set(&limit->rate, tokens, now_ns)};
+    }
+}
+
+union ration_state ration_algorithm_start(const struct ration_limit *limit, uint64_t now_ns)
+{
+    if (limit->start == RATION_START_FULL)
+        return (union ration_state){.words = {0, 0}};
+    return ration_algorithm_set(limit, limit->start_tokens, now_ns);
+}
+
+bool ration_algorithm_can_block(const struct ration_limit *limit)
+{
+    return kind_of(limit) == KIND_GCRA || kind_of(limit) == KIND_INTERVAL;
+}
+
+union ration_state ration_algorithm_block(const struct ration_limit *limit,
+                                          union ration_state state, uint64_t until_ns)
+{
+    until_ns = ration_time_clamp(until_ns);
+    if (kind_of(limit) == KIND_INTERVAL)
+        state.interval = ration_interval_block(state.interval, limit, until_ns);
+    else
+        state.tat = ration_gcra_block(state.tat, &limit->rate, until_ns);
+    return state;
+}
+
+/*
+ * In a queue every place is a promise, also the one that was already used: the next must follow
+ * it at a token's distance. Only what lies behind the last promise comes back.
+ */
+static struct ration_time queue_release(struct ration_time tat, const struct ration_rate *rate,
+                                        struct ration_time mark, uint64_t unused_tokens)
+{
+    struct ration_time promised = ration_time_sub_or_zero(tat, mark);
+    struct ration_time back =
+        ration_time_sub_or_zero(ration_gcra_worth(rate, unused_tokens), promised);
+
+    return ration_time_sub_or_zero(tat, back);
+}
+
+union ration_state ration_algorithm_release(const struct ration_limit *limit,
+                                            union ration_state state, union ration_state mark,
+                                            uint64_t unused_tokens, uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        state.interval =
+            ration_interval_release(state.interval, limit, mark.interval, unused_tokens, now_ns);
+        return state;
+    case KIND_GCRA:
+        if (limit->algorithm == RATION_LEAKY_QUEUE) {
+            state.tat = queue_release(state.tat, &limit->rate, mark.tat, unused_tokens);
+            return state;
+        }
+        state.tat = ration_gcra_release(state.tat, &limit->rate, mark.tat, unused_tokens, now_ns);
+        return state;
+    default: /* windows promise no later turn */
+        return ration_algorithm_refund(limit, state, unused_tokens, now_ns);
+    }
+}

@@ -1,0 +1,90 @@
+#include "core/change.h"
+
+#include "core/algorithm.h"
+#include "core/interval.h"
+
+/* What is left of tokens worth left under the old rate, in time of the new one. */
+static struct ration_time convert_left(struct ration_time left, const struct ration_rate *old_rate,
+                                       const struct ration_rate *new_rate)
+{
+    struct ration_wide old_token = ration_wide_from_time(old_rate->token);
+    uint64_t whole = ration_wide_divide(ration_wide_from_time(left), old_token);
+
+    if (whole >= new_rate->burst)
+        return new_rate->capacity;
+
+    struct ration_time part = ration_time_sub(left, ration_time_scale(old_rate->token, whole));
+    struct ration_wide new_part = ration_wide_multiply_divide(
+        ration_wide_from_time(part), ration_wide_from_time(new_rate->token), old_token);
+
+    return ration_time_add(ration_time_scale(new_rate->token, whole),
+                           ration_wide_to_time(new_part));
+}
+
+struct ration_time ration_change_rate(struct ration_time tat, const struct ration_rate *old_rate,
+                                      const struct ration_rate *new_rate, uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(ration_time_clamp(now_ns));
+    struct ration_time most = ration_time_from_ns(RATION_NOW_MAX_NS + RATION_SPAN_NS);
+
+    if (!ration_time_less(now, tat))
+        return (struct ration_time){0, 0};
+
+    struct ration_time used = ration_time_sub(tat, now);
+    struct ration_time owed = ration_time_sub_or_zero(used, old_rate->capacity);
+    struct ration_time left = ration_time_sub_or_zero(old_rate->capacity, used);
+    struct ration_time out =
+        ration_time_sub(new_rate->capacity, convert_left(left, old_rate, new_rate));
+    struct ration_time next = ration_time_add(ration_time_add(now, owed), out);
+
+    return ration_time_less(most, next) ? most : next;
+}
+
+/* A stale now lies before the window that is stored; the change happens in that window. */
+static uint64_t not_before_window(union ration_state state, const struct ration_limit *limit,
+                                  uint64_t now_ns)
+{
+    uint64_t end_ns = limit->algorithm == RATION_FIXED_WINDOW     ? state.fixed.end_ns
+                      : limit->algorithm == RATION_SLIDING_WINDOW ? state.sliding.end_ns
+                                                                  : 0;
+
+    if (end_ns > now_ns && end_ns - now_ns > limit->period_ns)
+        return end_ns - limit->period_ns;
+    return now_ns;
+}
+
+/* Between kinds: whole tokens, and where there are none, the moment at which one is back. */
+static union ration_state keep_tokens(union ration_state state,
+                                      const struct ration_limit *old_limit,
+                                      const struct ration_limit *new_limit, uint64_t now_ns)
+{
+    uint64_t tokens = ration_algorithm_remaining(old_limit, state, now_ns);
+    union ration_state next = ration_algorithm_set(new_limit, tokens, now_ns);
+
+    if (tokens == 0 && ration_algorithm_can_block(new_limit)) {
+        uint64_t wait_ns = ration_algorithm_take(old_limit, state, 1, 0, now_ns).wait_ns;
+
+        next = ration_algorithm_block(new_limit, next, now_ns + wait_ns);
+    }
+    return next;
+}
+
+union ration_state ration_change_keep(union ration_state state,
+                                      const struct ration_limit *old_limit,
+                                      const struct ration_limit *new_limit, uint64_t now_ns)
+{
+    bool old_moment = ration_algorithm_can_block(old_limit);
+    bool new_moment = ration_algorithm_can_block(new_limit);
+
+    now_ns = not_before_window(state, old_limit, ration_time_clamp(now_ns));
+    if (ration_algorithm_full_after_ns(old_limit, state, now_ns) == 0)
+        return (union ration_state){.words = {0, 0}};
+    if (old_moment && new_moment && old_limit->refill == new_limit->refill) {
+        if (old_limit->refill == RATION_REFILL_INTERVAL)
+            return (union ration_state){
+                .interval = ration_interval_change(state.interval, old_limit, new_limit, now_ns)};
+        return (union ration_state){
+            .tat = ration_change_rate(state.tat, &old_limit->rate, &new_limit->rate, now_ns)};
+    }
+    return keep_tokens(state, old_limit, new_limit, now_ns);
+}

@@ -1,0 +1,25 @@
+/*
+ * change: a bucket's state when its limit becomes another.
+ *
+ * Tokens are kept, with their fraction, and full stays full: 4.5 of 10 tokens become 4.5 of 20,
+ * or 3 of 3 if that is all the new limit holds. What is owed beyond an empty bucket (a block, a
+ * line of reservations, a forced debt) stays owed until the same moment, because that moment was
+ * promised or ordered. Nothing is minted: fractions round down, at 2^-20 ns.
+ *
+ * Between algorithms of different kinds whole tokens are kept.
+ */
+#ifndef RATION_CORE_CHANGE_H
+#define RATION_CORE_CHANGE_H
+
+#include "core/state.h"
+
+/* Both limits' states are 16 bytes (ration_algorithm_fits()). */
+union ration_state ration_change_keep(union ration_state state,
+                                      const struct ration_limit *old_limit,
+                                      const struct ration_limit *new_limit, uint64_t now_ns);
+
+/* The same for a moment as gcra.h keeps it, for states of more than one. */
+struct ration_time ration_change_rate(struct ration_time tat, const struct ration_rate *old_rate,
+                                      const struct ration_rate *new_rate, uint64_t now_ns);
+
+#endif

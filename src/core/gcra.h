@@ -1,0 +1,296 @@
+/*
+ * gcra: a token bucket held as one moment in time.
+ *
+ * A limit of 5 per second makes one token worth 200 ms. The state is the theoretical arrival
+ * time (tat): when the bucket will be full again. At now = 1000 ms, tat = 1600 ms means that
+ * three of five tokens are out.
+ *
+ *     tat <= now                                     the bucket is full and may be forgotten
+ *     max(tat, now) + cost * token <= now + capacity the cost may be taken now
+ *
+ * Nothing is refilled: time itself runs towards tat. So nothing can be minted by a clock that
+ * stands still or runs back, and all-zero bytes are a full bucket.
+ *
+ * These run inside the compare-and-swap loop of every decision, hence inline. No division here
+ * but in ration_gcra_remaining(). Every now is at most RATION_NOW_MAX_NS.
+ */
+#ifndef RATION_CORE_GCRA_H
+#define RATION_CORE_GCRA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+#include "base/wide.h"
+#include "ration/decision.h"
+#include "ration/limit.h"
+
+/* No line is longer than 2 years, so that no state lies RATION_SPAN_NS ahead of its now. */
+#define RATION_WAIT_NS_MAX (2 * RATION_NS_PER_YEAR)
+_Static_assert(RATION_FILL_NS_MAX + RATION_WAIT_NS_MAX < RATION_SPAN_NS, "a state fits its span");
+
+/* What a take would do: the verdict, how long until its turn, and the state to publish. */
+struct ration_gcra_step {
+    enum ration_verdict verdict;
+    uint64_t wait_ns; /* ALLOW: 0 up to the wait accepted; DENY: at least 1; NEVER: FOREVER */
+    struct ration_time next; /* equals the state given unless the verdict is ALLOW */
+};
+
+/*@
+  predicate sound(struct ration_rate rate) =
+    proper(rate.token) && proper(rate.capacity) &&
+    units(rate.token) >= in_units(1) &&
+    1 <= rate.burst <= rate.span_tokens &&
+    units(rate.capacity) == rate.burst * units(rate.token) <= in_units(RATION_FILL_NS_MAX) &&
+    rate.span_tokens * units(rate.token) <= span;
+
+  predicate kept(struct ration_time tat) =
+    proper(tat) && units(tat) <= in_units(RATION_NOW_MAX_NS) + span;
+
+  // where a take at now starts, and where it must end to go at once
+  logic integer start(struct ration_time tat, integer now) = \max(units(tat), in_units(now));
+  logic integer room(struct ration_rate rate, integer now) = in_units(now) + units(rate.capacity);
+
+  logic integer worth(struct ration_rate rate, integer tokens) =
+    \min(tokens, rate.span_tokens) * units(rate.token);
+
+  lemma product_grows: \forall integer a, b, t; 0 <= t && a <= b ==> a * t <= b * t;
+  lemma quotient: \forall integer a, b; 0 <= a && 0 < b ==> a / b * b <= a < (a / b + 1) * b;
+  lemma quotient_most: \forall integer a, b, n; 0 <= a <= n * b && 0 < b ==> a / b <= n;
+*/
+
+/*
+ * Decides cost tokens at now for a caller who would wait up to max_wait_ns (0: must go now).
+ * The wait told is exact: at now + wait_ns the same cost passes, one nanosecond earlier not.
+ */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(tat);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    behavior look:
+      assumes cost_tokens == 0;
+      ensures \result.verdict == RATION_ALLOW && \result.next == tat && \result.wait_ns == 0;
+    behavior never:
+      assumes cost_tokens > rate->burst;
+      ensures \result.verdict == RATION_NEVER && \result.next == tat;
+      ensures \result.wait_ns == RATION_FOREVER;
+    behavior decide:
+      assumes 0 < cost_tokens <= rate->burst;
+      ensures \result.verdict == RATION_ALLOW || \result.verdict == RATION_DENY;
+      ensures \result.verdict == RATION_ALLOW <==>
+        \result.wait_ns <= \min(max_wait_ns, RATION_WAIT_NS_MAX);
+      ensures \result.verdict == RATION_ALLOW ==> kept(\result.next) &&
+        units(\result.next) == start(tat, now_ns) + cost_tokens * units(rate->token);
+      ensures \result.verdict == RATION_DENY ==> \result.next == tat;
+      // exact: fits at now + wait_ns, and not one nanosecond earlier
+      ensures start(tat, now_ns) + cost_tokens * units(rate->token)
+        <= room(*rate, now_ns + \result.wait_ns);
+      ensures \result.wait_ns > 0 ==>
+        start(tat, now_ns) + cost_tokens * units(rate->token)
+        > room(*rate, now_ns + \result.wait_ns - 1);
+    complete behaviors;
+    disjoint behaviors;
+*/
+static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
+                                                       const struct ration_rate *rate,
+                                                       uint64_t cost_tokens, uint64_t max_wait_ns,
+                                                       uint64_t now_ns)
+{
+    struct ration_gcra_step step = {RATION_ALLOW, 0, tat};
+    struct ration_time now = ration_time_from_ns(now_ns);
+
+    if (cost_tokens == 0)
+        return step;
+    if (cost_tokens > rate->burst) {
+        step.verdict = RATION_NEVER;
+        step.wait_ns = RATION_FOREVER;
+        return step;
+    }
+
+    struct ration_time cost = ration_time_scale(rate->token, cost_tokens);
+    struct ration_time next = ration_time_add(ration_time_max(tat, now), cost);
+    struct ration_time room = ration_time_add(now, rate->capacity);
+
+    if (ration_time_less(room, next)) {
+        step.wait_ns = ration_time_ceil_ns(ration_time_sub(next, room));
+        if (step.wait_ns > max_wait_ns || step.wait_ns > RATION_WAIT_NS_MAX) {
+            step.verdict = RATION_DENY;
+            return step;
+        }
+    }
+    step.next = next;
+    return step;
+}
+
+/* Whole tokens that could be taken now. The one division of a decision. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(tat);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures \result <= rate->burst;
+    ensures \result > 0 ==>
+      start(tat, now_ns) + \result * units(rate->token) <= room(*rate, now_ns);
+    ensures \result < rate->burst ==>
+      start(tat, now_ns) + (\result + 1) * units(rate->token) > room(*rate, now_ns);
+*/
+static inline uint64_t ration_gcra_remaining(struct ration_time tat, const struct ration_rate *rate,
+                                             uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(now_ns);
+    struct ration_time used = ration_time_sub(ration_time_max(tat, now), now);
+    struct ration_time left = ration_time_sub_or_zero(rate->capacity, used);
+
+    uint64_t tokens =
+        ration_wide_divide(ration_wide_from_time(left), ration_wide_from_time(rate->token));
+
+    /*@ assert units(left) == \max(room(*rate, now_ns) - start(tat, now_ns), 0); */
+    /*@ assert units(left) / units(rate->token) <= rate->burst; */
+    /*@ assert tokens == units(left) / units(rate->token); */
+    return tokens;
+}
+
+/* How long until the bucket is full, rounded up. */
+/*@ requires kept(tat);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures units(tat) <= in_units(now_ns + \result);
+    ensures \result > 0 ==> units(tat) > in_units(now_ns + \result - 1);
+*/
+static inline uint64_t ration_gcra_full_after_ns(struct ration_time tat, uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(now_ns);
+
+    return ration_time_ceil_ns(ration_time_sub_or_zero(tat, now));
+}
+
+/* Time worth tokens, as far as a sum of times can hold it. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    assigns \nothing;
+    ensures proper(\result);
+    ensures units(\result) == worth(*rate, tokens);
+    ensures units(\result) <= span;
+*/
+static inline struct ration_time ration_gcra_worth(const struct ration_rate *rate, uint64_t tokens)
+{
+    uint64_t count = tokens < rate->span_tokens ? tokens : rate->span_tokens;
+
+    /*@ assert count == \min(tokens, rate->span_tokens) <= rate->span_tokens; */
+    return ration_time_scale(rate->token, count);
+}
+
+/*
+ * Gives tokens back. A tat that falls behind now is clamped by its next use, so a bucket never
+ * holds more than its burst.
+ */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(tat);
+    assigns \nothing;
+    ensures kept(\result);
+    ensures units(\result) == \max(units(tat) - worth(*rate, tokens), 0);
+*/
+static inline struct ration_time ration_gcra_refund(struct ration_time tat,
+                                                    const struct ration_rate *rate, uint64_t tokens)
+{
+    return ration_time_sub_or_zero(tat, ration_gcra_worth(rate, tokens));
+}
+
+/* Takes tokens whatever is left. A debt stops growing RATION_SPAN_NS ahead of now. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(tat);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures kept(\result);
+    ensures units(\result) == \min(start(tat, now_ns) + worth(*rate, tokens),
+                                  \max(units(tat), in_units(now_ns) + span));
+*/
+static inline struct ration_time ration_gcra_force(struct ration_time tat,
+                                                   const struct ration_rate *rate, uint64_t tokens,
+                                                   uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(now_ns);
+    struct ration_time base = ration_time_max(tat, now);
+    struct ration_time most =
+        ration_time_max(base, ration_time_add(now, ration_time_from_ns(RATION_SPAN_NS)));
+    struct ration_time next = ration_time_add(base, ration_gcra_worth(rate, tokens));
+
+    return ration_time_less(most, next) ? most : next;
+}
+
+/* Nothing passes before until; one token is there at that moment. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(tat);
+    requires until_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures kept(\result);
+    ensures units(\result) == \max(units(tat), room(*rate, until_ns) - units(rate->token));
+*/
+static inline struct ration_time ration_gcra_block(struct ration_time tat,
+                                                   const struct ration_rate *rate,
+                                                   uint64_t until_ns)
+{
+    struct ration_time rest = ration_time_scale(rate->token, rate->burst - 1);
+
+    /*@ assert units(rest) == units(rate->capacity) - units(rate->token); */
+    return ration_time_max(tat, ration_time_add(ration_time_from_ns(until_ns), rest));
+}
+
+/* A bucket that holds tokens (at most its burst) at now. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures kept(\result);
+    ensures units(\result) ==
+      in_units(now_ns) + (rate->burst - \min(tokens, rate->burst)) * units(rate->token);
+*/
+static inline struct ration_time ration_gcra_set(const struct ration_rate *rate, uint64_t tokens,
+                                                 uint64_t now_ns)
+{
+    uint64_t out_tokens = tokens < rate->burst ? rate->burst - tokens : 0;
+
+    /*@ assert out_tokens == rate->burst - \min(tokens, rate->burst); */
+    return ration_time_add(ration_time_from_ns(now_ns), ration_time_scale(rate->token, out_tokens));
+}
+
+/*
+ * Gives back unused tokens of a reservation that left the bucket at mark. Where later callers
+ * still wait for their promised turn, what they were promised cannot be given back: their turns
+ * would otherwise coincide with those of newcomers and together exceed the burst.
+ *
+ * Say A, then B took their places, and the line now ends at tat. B's promise accounts for
+ * tat - mark. Giving A's tokens back moves the end of the line by (unused - that), no more. The
+ * last in line, with tat = mark, gives everything back. When nobody waits any more (the line
+ * ends within now + capacity), everything can go back too.
+ */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(tat) && proper(mark);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures kept(\result);
+    ensures units(tat) - worth(*rate, unused_tokens) <= units(\result) <= units(tat);
+    ensures units(tat) == units(mark) ==>
+      units(\result) == \max(units(tat) - worth(*rate, unused_tokens), 0);
+    behavior nobody_waits:
+      assumes units(tat) <= room(*rate, now_ns);
+      ensures units(\result) == \max(units(tat) - worth(*rate, unused_tokens), 0);
+    behavior others_wait:
+      assumes units(tat) > room(*rate, now_ns);
+      // later promises, the time from mark to tat, stay as they are
+      ensures units(\result) == \max(units(tat) -
+        \max(worth(*rate, unused_tokens) - \max(units(tat) - units(mark), 0), 0), 0);
+    complete behaviors;
+    disjoint behaviors;
+*/
+static inline struct ration_time ration_gcra_release(struct ration_time tat,
+                                                     const struct ration_rate *rate,
+                                                     struct ration_time mark,
+                                                     uint64_t unused_tokens, uint64_t now_ns)
+{
+    struct ration_time room = ration_time_add(ration_time_from_ns(now_ns), rate->capacity);
+    struct ration_time back = ration_gcra_worth(rate, unused_tokens);
+
+    if (ration_time_less(room, tat))
+        back = ration_time_sub_or_zero(back, ration_time_sub_or_zero(tat, mark));
+    return ration_time_sub_or_zero(tat, back);
+}
+
+#endif

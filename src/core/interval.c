@@ -1,0 +1,199 @@
+#include "core/interval.h"
+
+#include "base/time.h"
+#include "base/wide.h"
+#include "core/gcra.h"
+
+/* Grid points still to come until the bucket is full. */
+static uint64_t points_to_come(struct ration_interval state, const struct ration_limit *limit,
+                               uint64_t now_ns)
+{
+    if (state.full_at_ns <= now_ns)
+        return 0;
+    return (state.full_at_ns - now_ns - 1) / limit->period_ns + 1;
+}
+
+/* No overflow: amount <= interval, so the product is at most full_at - now + interval. */
+static uint64_t tokens_out(struct ration_interval state, const struct ration_limit *limit,
+                           uint64_t now_ns)
+{
+    uint64_t points = points_to_come(state, limit, now_ns);
+
+    return points == 0 ? 0 : points * limit->tokens - state.spare_tokens;
+}
+
+/* The state with out_tokens out, of a bucket that is full `points` intervals before full_at. */
+static struct ration_interval with_out(uint64_t full_at_ns, uint64_t points, uint64_t out_tokens,
+                                       const struct ration_limit *limit)
+{
+    uint64_t needed = out_tokens == 0 ? 0 : (out_tokens - 1) / limit->tokens + 1;
+
+    return (struct ration_interval){full_at_ns - points * limit->period_ns +
+                                        needed * limit->period_ns,
+                                    needed * limit->tokens - out_tokens};
+}
+
+/* More tokens out, on the grid of the state; a full bucket starts its grid at now. */
+static struct ration_interval with_more_out(struct ration_interval state,
+                                            const struct ration_limit *limit, uint64_t tokens,
+                                            uint64_t now_ns)
+{
+    uint64_t points = points_to_come(state, limit, now_ns);
+
+    if (points == 0)
+        return with_out(now_ns, 0, tokens, limit);
+    return with_out(state.full_at_ns, points, tokens_out(state, limit, now_ns) + tokens, limit);
+}
+
+/* When no more than burst tokens are out, counted from now. */
+static uint64_t wait_for_turn_ns(struct ration_interval state, const struct ration_limit *limit,
+                                 uint64_t now_ns)
+{
+    uint64_t points = (limit->burst + state.spare_tokens) / limit->tokens;
+    uint64_t reached_ns = now_ns + points * limit->period_ns;
+
+    return state.full_at_ns > reached_ns ? state.full_at_ns - reached_ns : 0;
+}
+
+struct ration_step ration_interval_take(struct ration_interval state,
+                                        const struct ration_limit *limit, uint64_t cost_tokens,
+                                        uint64_t max_wait_ns, uint64_t now_ns)
+{
+    struct ration_step step = {RATION_ALLOW, 0, {.interval = state}};
+
+    if (cost_tokens == 0)
+        return step;
+    if (cost_tokens > limit->burst) {
+        step.verdict = RATION_NEVER;
+        step.wait_ns = RATION_FOREVER;
+        return step;
+    }
+
+    struct ration_interval next = with_more_out(state, limit, cost_tokens, now_ns);
+
+    step.wait_ns = wait_for_turn_ns(next, limit, now_ns);
+    if (step.wait_ns > max_wait_ns || step.wait_ns > RATION_WAIT_NS_MAX)
+        step.verdict = RATION_DENY;
+    else
+        step.next.interval = next;
+    return step;
+}
+
+uint64_t ration_interval_remaining(struct ration_interval state, const struct ration_limit *limit,
+                                   uint64_t now_ns)
+{
+    uint64_t out = tokens_out(state, limit, now_ns);
+
+    return out < limit->burst ? limit->burst - out : 0;
+}
+
+struct ration_interval ration_interval_refund(struct ration_interval state,
+                                              const struct ration_limit *limit, uint64_t tokens)
+{
+    uint64_t points = tokens / limit->tokens;
+    uint64_t spare = state.spare_tokens + tokens % limit->tokens;
+
+    if (spare >= limit->tokens) {
+        spare -= limit->tokens;
+        points++;
+    }
+    if (points > state.full_at_ns / limit->period_ns)
+        return (struct ration_interval){0, 0};
+    return (struct ration_interval){state.full_at_ns - points * limit->period_ns, spare};
+}
+
+struct ration_interval ration_interval_force(struct ration_interval state,
+                                             const struct ration_limit *limit, uint64_t tokens,
+                                             uint64_t now_ns)
+{
+    uint64_t tokens_max = RATION_SPAN_NS / limit->period_ns * limit->tokens;
+    uint64_t most_ns = now_ns + RATION_SPAN_NS;
+
+    if (tokens == 0)
+        return state;
+    if (tokens > tokens_max)
+        tokens = tokens_max;
+
+    struct ration_interval next = with_more_out(state, limit, tokens, now_ns);
+
+    if (most_ns < state.full_at_ns)
+        most_ns = state.full_at_ns;
+    return next.full_at_ns > most_ns ? (struct ration_interval){most_ns, 0} : next;
+}
+
+struct ration_interval ration_interval_block(struct ration_interval state,
+                                             const struct ration_limit *limit, uint64_t until_ns)
+{
+    if (tokens_out(state, limit, until_ns) >= limit->burst)
+        return state;
+    return with_out(until_ns, 0, limit->burst - 1, limit);
+}
+
+struct ration_interval ration_interval_set(const struct ration_limit *limit, uint64_t tokens,
+                                           uint64_t now_ns)
+{
+    uint64_t out = tokens < limit->burst ? limit->burst - tokens : 0;
+
+    return with_out(now_ns, 0, out, limit);
+}
+
+/* Tokens that were promised after mark. A grid that started anew since cannot be compared. */
+static uint64_t promised_since(struct ration_interval state, const struct ration_limit *limit,
+                               struct ration_interval mark)
+{
+    if (state.full_at_ns < mark.full_at_ns)
+        return 0;
+    if ((state.full_at_ns - mark.full_at_ns) % limit->period_ns != 0)
+        return UINT64_MAX;
+
+    uint64_t portions = (state.full_at_ns - mark.full_at_ns) / limit->period_ns * limit->tokens;
+    uint64_t since = portions + mark.spare_tokens;
+
+    return since > state.spare_tokens ? since - state.spare_tokens : 0;
+}
+
+struct ration_interval ration_interval_release(struct ration_interval state,
+                                               const struct ration_limit *limit,
+                                               struct ration_interval mark, uint64_t unused_tokens,
+                                               uint64_t now_ns)
+{
+    uint64_t promised = 0;
+
+    if (tokens_out(state, limit, now_ns) > limit->burst)
+        promised = promised_since(state, limit, mark);
+    return ration_interval_refund(state, limit,
+                                  unused_tokens > promised ? unused_tokens - promised : 0);
+}
+
+/* The part of an interval that is still to pass, as the same part of another one, rounded up. */
+static uint64_t same_part_ns(uint64_t part_ns, uint64_t old_period_ns, uint64_t new_period_ns)
+{
+    return ration_wide_divide_up(ration_wide_multiply(part_ns, new_period_ns),
+                                 (struct ration_wide){0, old_period_ns});
+}
+
+struct ration_interval ration_interval_change(struct ration_interval state,
+                                              const struct ration_limit *old_limit,
+                                              const struct ration_limit *new_limit, uint64_t now_ns)
+{
+    uint64_t owed_ns = wait_for_turn_ns(state, old_limit, now_ns);
+    uint64_t left = old_limit->burst - tokens_out(state, old_limit, now_ns + owed_ns);
+
+    /* So that nothing passes before, what comes at that moment must fit in one portion. */
+    if (owed_ns > 0 && left > new_limit->tokens)
+        left = new_limit->tokens;
+
+    uint64_t out = left < new_limit->burst ? new_limit->burst - left : 0;
+
+    if (owed_ns > 0)
+        return with_out(now_ns + owed_ns, 0, out, new_limit);
+    if (out == 0)
+        return (struct ration_interval){0, 0};
+
+    uint64_t points = points_to_come(state, old_limit, now_ns);
+    uint64_t next_ns = state.full_at_ns - (points - 1) * old_limit->period_ns;
+
+    return with_out(now_ns +
+                        same_part_ns(next_ns - now_ns, old_limit->period_ns, new_limit->period_ns),
+                    1, out, new_limit);
+}

@@ -1,0 +1,128 @@
+#include "ration/limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "base/units.h"
+#include "base/wide.h"
+#include "core/limit_bounds.h"
+
+static struct ration_rate derive_rate(struct ration_bare_rate bare)
+{
+    struct ration_time token = ration_limit_token_time(bare);
+    struct ration_wide span = ration_wide_from_time(ration_time_from_ns(RATION_SPAN_NS));
+
+    return (struct ration_rate){
+        .token = token,
+        .capacity = ration_time_scale(token, bare.burst),
+        .burst = bare.burst,
+        .span_tokens = ration_wide_divide(span, ration_wide_from_time(token)),
+    };
+}
+
+/* A start with all or no tokens is the full or empty one, so that equal limits are equal. */
+static void derive_start(struct ration_limit *limit, uint64_t start_tokens)
+{
+    uint64_t most = limit->burst + limit->reserve_burst;
+
+    if (limit->start == RATION_START_FULL)
+        limit->start_tokens = most;
+    else if (limit->start == RATION_START_TOKENS)
+        limit->start_tokens = start_tokens;
+    if (limit->start_tokens == most)
+        limit->start = RATION_START_FULL;
+    else if (limit->start_tokens == 0)
+        limit->start = RATION_START_EMPTY;
+}
+
+static struct ration_limit derive(const struct ration_limit_spec *spec)
+{
+    struct ration_bare_rate bare = ration_limit_main_rate(spec);
+    struct ration_bare_rate reserve = ration_limit_reserve_rate(spec);
+    struct ration_limit limit = {
+        .tokens = spec->tokens,
+        .period_ns = spec->period_ns,
+        .burst = bare.burst,
+        .algorithm = ration_limit_algorithm(spec),
+        .refill = spec->refill,
+        .start = spec->start,
+        .reserve_tokens = reserve.tokens,
+        .reserve_period_ns = reserve.period_ns,
+        .reserve_burst = reserve.burst,
+    };
+
+    if (spec->name != NULL)
+        memcpy(limit.name, spec->name, strlen(spec->name) + 1);
+    if (!ration_limit_has_windows(limit.algorithm) && limit.refill == RATION_REFILL_CONTINUOUS)
+        limit.rate = derive_rate(bare);
+    if (limit.algorithm == RATION_BURST_RESERVE)
+        limit.reserve_rate = derive_rate(reserve);
+    derive_start(&limit, spec->start_tokens);
+    return limit;
+}
+
+/* "5/10s burst 7", as far as the message has room. */
+static void append_rate(struct ration_error *error, const char *before, uint64_t tokens,
+                        uint64_t period_ns, uint64_t burst)
+{
+    char period[RATION_UNITS_TEXT_SIZE];
+    size_t used = strlen(error->message);
+
+    ration_units_print_duration(period_ns, period, sizeof(period));
+    snprintf(error->message + used, sizeof(error->message) - used, "%s%" PRIu64 "/%s", before,
+             tokens, period);
+    used = strlen(error->message);
+    if (burst > 0)
+        snprintf(error->message + used, sizeof(error->message) - used, " burst %" PRIu64, burst);
+}
+
+static void append_nearest(struct ration_error *error, const struct ration_limit_spec *spec)
+{
+    struct ration_limit_nearest nearest = ration_limit_nearest(spec);
+
+    for (size_t index = 0; index < nearest.count; index++) {
+        const struct ration_limit_spec *near = &nearest.limits[index];
+
+        append_rate(error, index == 0 ? "; the nearest that can be kept: " : ", or ", near->tokens,
+                    near->period_ns, near->burst);
+        if (near->reserve_tokens > 0)
+            append_rate(error, " reserve ", near->reserve_tokens, near->reserve_period_ns,
+                        near->reserve_burst);
+    }
+}
+
+ration_status ration_limit_make(const struct ration_limit_spec *spec,
+                                struct ration_limit *out_limit, struct ration_error *error)
+{
+    ration_status status = ration_limit_check(spec, error);
+
+    if (status == RATION_OK)
+        *out_limit = derive(spec);
+    else if (status == RATION_ERANGE && error != NULL)
+        append_nearest(error, spec);
+    return status;
+}
+
+ration_status ration_limit_per(uint64_t tokens, uint64_t period_ns, struct ration_limit *out_limit)
+{
+    struct ration_limit_spec spec = {.tokens = tokens, .period_ns = period_ns};
+
+    return ration_limit_make(&spec, out_limit, NULL);
+}
+
+ration_status ration_limit_per_second(uint64_t tokens, struct ration_limit *out_limit)
+{
+    return ration_limit_per(tokens, RATION_NS_PER_SECOND, out_limit);
+}
+
+ration_status ration_limit_per_minute(uint64_t tokens, struct ration_limit *out_limit)
+{
+    return ration_limit_per(tokens, RATION_NS_PER_MINUTE, out_limit);
+}
+
+ration_status ration_limit_per_hour(uint64_t tokens, struct ration_limit *out_limit)
+{
+    return ration_limit_per(tokens, RATION_NS_PER_HOUR, out_limit);
+}

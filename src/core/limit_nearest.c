@@ -1,0 +1,107 @@
+/*
+ * limit_nearest: what to write instead of a limit that cannot be kept.
+ *
+ * From the spec, one step at a time, each putting right one thing that is out of bounds. There
+ * are two ways: give up some of the burst, or keep it and shorten the period.
+ */
+#include "base/wide.h"
+#include "core/limit_bounds.h"
+
+#include "base/time.h"
+
+/*
+ * A period in which this burst fills within 16 years. Rounding a token up may take it a little
+ * over; then a period shorter by all that rounding can amount to will do.
+ */
+static uint64_t shorter_period_ns(struct ration_bare_rate rate,
+                                  const struct ration_limit_spec *spec)
+{
+    struct ration_wide burst = {0, rate.burst};
+    uint64_t rounding_ns = (rate.burst >> RATION_FRAC_BITS) + 1;
+
+    if (ration_limit_has_windows(spec->algorithm))
+        return RATION_FILL_NS_MAX;
+    if (spec->refill == RATION_REFILL_INTERVAL)
+        return RATION_FILL_NS_MAX / ((rate.burst - 1) / rate.tokens + 1);
+    rate.period_ns =
+        ration_wide_divide(ration_wide_multiply(RATION_FILL_NS_MAX, rate.tokens), burst);
+    if (ration_limit_is_too_fast(rate) || !ration_limit_is_too_slow(rate, spec))
+        return rate.period_ns;
+    return ration_wide_divide(ration_wide_multiply(RATION_FILL_NS_MAX - rounding_ns, rate.tokens),
+                              burst);
+}
+
+/* One step from a rate that cannot be kept towards one that can. burst 0 stays the default. */
+static struct ration_bare_rate step_nearer(struct ration_bare_rate rate, uint64_t burst,
+                                           const struct ration_limit_spec *spec, bool keep_burst)
+{
+    struct ration_bare_rate nearer = {rate.tokens, rate.period_ns, burst};
+
+    if (ration_limit_is_too_fast(rate)) {
+        nearer.tokens = rate.period_ns;
+        return nearer;
+    }
+
+    uint64_t period_ns = shorter_period_ns(rate, spec);
+    bool hopeless = period_ns < rate.tokens; /* the shorter period would be too fast */
+
+    if (burst > 0 && ration_limit_burst_max(rate, spec) > 0 && (hopeless || !keep_burst))
+        nearer.burst = ration_limit_burst_max(rate, spec);
+    else
+        nearer.period_ns = hopeless ? rate.tokens : period_ns;
+    return nearer;
+}
+
+/* One step of whichever part of the spec cannot be kept. */
+static struct ration_limit_spec spec_step_nearer(struct ration_limit_spec spec, bool keep_burst)
+{
+    struct ration_bare_rate rate = ration_limit_main_rate(&spec);
+
+    if (spec.tokens > ration_limit_tokens_max(&spec)) {
+        spec.tokens = ration_limit_tokens_max(&spec);
+        spec.burst = 0;
+    } else if (ration_limit_is_too_fast(rate) || ration_limit_is_too_slow(rate, &spec)) {
+        rate = step_nearer(rate, spec.burst, &spec, keep_burst);
+        spec.tokens = rate.tokens;
+        spec.period_ns = rate.period_ns;
+        spec.burst = rate.burst;
+    } else {
+        rate = step_nearer(ration_limit_reserve_rate(&spec), spec.reserve_burst, &spec, keep_burst);
+        spec.reserve_tokens = rate.tokens;
+        spec.reserve_period_ns = rate.period_ns;
+        spec.reserve_burst = rate.burst;
+    }
+    return spec;
+}
+
+static bool is_same(const struct ration_limit_spec *a, const struct ration_limit_spec *b)
+{
+    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
+           a->reserve_tokens == b->reserve_tokens && a->reserve_period_ns == b->reserve_period_ns &&
+           a->reserve_burst == b->reserve_burst;
+}
+
+/* Two rates, and for each a speed, a burst and a period to put right. */
+#define STEPS_MAX 6
+
+struct ration_limit_nearest ration_limit_nearest(const struct ration_limit_spec *spec)
+{
+    struct ration_limit_nearest nearest = {.count = 0};
+
+    if (ration_limit_check(spec, NULL) != RATION_ERANGE)
+        return nearest;
+    for (int keep_burst = 0; keep_burst <= 1; keep_burst++) {
+        struct ration_limit_spec near = *spec;
+
+        for (int step = 0; step < STEPS_MAX; step++) {
+            if (ration_limit_check(&near, NULL) != RATION_ERANGE)
+                break;
+            near = spec_step_nearer(near, keep_burst != 0);
+        }
+        if (ration_limit_check(&near, NULL) != RATION_OK)
+            continue;
+        if (nearest.count == 0 || !is_same(&near, &nearest.limits[0]))
+            nearest.limits[nearest.count++] = near;
+    }
+    return nearest;
+}

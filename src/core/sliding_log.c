@@ -1,0 +1,100 @@
+#include "core/sliding_log.h"
+
+/* The word of the n-th oldest token, n from 0 to tokens - 1. */
+static uint64_t *word_at(const struct ration_sliding_log *log, const struct ration_limit *limit,
+                         uint64_t nth)
+{
+    return &log->back_at_ns[(log->head_index + nth) % limit->tokens];
+}
+
+static uint64_t newest(const struct ration_sliding_log *log, const struct ration_limit *limit)
+{
+    return *word_at(log, limit, limit->tokens - 1);
+}
+
+static void write_tokens(struct ration_sliding_log *log, const struct ration_limit *limit,
+                         uint64_t tokens, uint64_t now_ns)
+{
+    uint64_t back_at_ns = now_ns + limit->period_ns;
+
+    if (back_at_ns < newest(log, limit))
+        back_at_ns = newest(log, limit);
+    for (uint64_t nth = 0; nth < tokens; nth++)
+        *word_at(log, limit, nth) = back_at_ns;
+    log->head_index = (log->head_index + tokens) % limit->tokens;
+}
+
+struct ration_decision ration_sliding_log_take(struct ration_sliding_log *log,
+                                               const struct ration_limit *limit,
+                                               uint64_t cost_tokens, uint64_t now_ns)
+{
+    struct ration_decision decision = {.verdict = RATION_ALLOW, .limit = limit->tokens};
+
+    if (cost_tokens > limit->tokens) {
+        decision.verdict = RATION_NEVER;
+        decision.retry_after_ns = RATION_FOREVER;
+    } else if (cost_tokens > 0) {
+        uint64_t back_at_ns = *word_at(log, limit, cost_tokens - 1);
+
+        if (back_at_ns > now_ns) {
+            decision.verdict = RATION_DENY;
+            decision.retry_after_ns = back_at_ns - now_ns;
+        } else {
+            write_tokens(log, limit, cost_tokens, now_ns);
+        }
+    }
+    decision.remaining = ration_sliding_log_remaining(log, limit, now_ns);
+    decision.reset_after_ns = ration_sliding_log_full_after_ns(log, limit, now_ns);
+    return decision;
+}
+
+/* The ring is in order from the head, so the tokens that came back are a prefix: bisect. */
+uint64_t ration_sliding_log_remaining(const struct ration_sliding_log *log,
+                                      const struct ration_limit *limit, uint64_t now_ns)
+{
+    uint64_t low = 0;
+    uint64_t high = limit->tokens;
+
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (*word_at(log, limit, middle) <= now_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t ration_sliding_log_full_after_ns(const struct ration_sliding_log *log,
+                                          const struct ration_limit *limit, uint64_t now_ns)
+{
+    uint64_t back_at_ns = newest(log, limit);
+
+    return back_at_ns > now_ns ? back_at_ns - now_ns : 0;
+}
+
+void ration_sliding_log_refund(struct ration_sliding_log *log, const struct ration_limit *limit,
+                               uint64_t tokens)
+{
+    if (tokens > limit->tokens)
+        tokens = limit->tokens;
+    /* The newest become the oldest, as moments long past. */
+    log->head_index = (log->head_index + limit->tokens - tokens) % limit->tokens;
+    for (uint64_t nth = 0; nth < tokens; nth++)
+        *word_at(log, limit, nth) = 0;
+}
+
+void ration_sliding_log_force(struct ration_sliding_log *log, const struct ration_limit *limit,
+                              uint64_t tokens, uint64_t now_ns)
+{
+    write_tokens(log, limit, tokens < limit->tokens ? tokens : limit->tokens, now_ns);
+}
+
+void ration_sliding_log_set(struct ration_sliding_log *log, const struct ration_limit *limit,
+                            uint64_t tokens, uint64_t now_ns)
+{
+    ration_sliding_log_refund(log, limit, limit->tokens);
+    if (tokens < limit->tokens)
+        write_tokens(log, limit, limit->tokens - tokens, now_ns);
+}

@@ -1,0 +1,51 @@
+/*
+ * state: the 16 bytes that a bucket is, for every algorithm that needs no more.
+ *
+ * All-zero bytes are a full bucket in each of them.
+ */
+#ifndef RATION_CORE_STATE_H
+#define RATION_CORE_STATE_H
+
+#include <stdint.h>
+
+#include "ration/decision.h"
+#include "ration/limit.h"
+
+/* Interval token bucket. See interval.h. */
+struct ration_interval {
+    uint64_t full_at_ns;
+    uint64_t spare_tokens;
+};
+
+/* Fixed window. See fixed_window.h. */
+struct ration_fixed_window {
+    uint64_t end_ns;
+    uint64_t count_tokens;
+};
+
+/* Sliding-window counter. See sliding_window.h. */
+struct ration_sliding_window {
+    uint64_t end_ns; /* of the current window */
+    uint32_t previous_tokens;
+    uint32_t current_tokens;
+};
+
+union ration_state {
+    uint64_t words[2];
+    struct ration_time tat; /* token bucket and leaky queue: gcra.h */
+    struct ration_interval interval;
+    struct ration_fixed_window fixed;
+    struct ration_sliding_window sliding;
+};
+
+_Static_assert(sizeof(union ration_state) == 16, "a state is one 16-byte slot");
+
+/* What a take would do: the verdict, the wait, and the state to publish. */
+struct ration_step {
+    enum ration_verdict verdict;
+    /* ALLOW: go after this long. DENY: the exact wait, at least 1. NEVER: RATION_FOREVER. */
+    uint64_t wait_ns;
+    union ration_state next; /* equals the state given unless the verdict is ALLOW */
+};
+
+#endif

@@ -1,0 +1,488 @@
+/*
+ * limit_text: limits as text, both ways. The grammar is in docs/limits.md.
+ *
+ * The reader fills a spec and notes where each option stood; what the numbers mean together is
+ * judged by ration_limit_make() alone. If that refuses, the option at fault is found by leaving
+ * out one option at a time, so no rule about limits is written twice.
+ */
+#include "ration/limit.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+#define TEXT_SIZE_MAX 1024
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+enum option {
+    OPTION_BURST,
+    OPTION_START,
+    OPTION_REFILL,
+    OPTION_ALGORITHM,
+    OPTION_RESERVE,
+    OPTION_RESERVE_BURST, /* has no word of its own */
+    OPTION_NAME,
+    OPTION_COUNT
+};
+
+static const struct keyword {
+    const char *word;
+    enum option option;
+    enum ration_algorithm algorithm;
+    const char *needs; /* NULL for a word that stands alone */
+} keywords[] = {
+    {"burst", OPTION_BURST, 0, "a count: write burst 20"},
+    {"start", OPTION_START, 0, "full, empty or a count: write start empty"},
+    {"refill", OPTION_REFILL, 0, "continuous or interval: write refill interval"},
+    {"reserve", OPTION_RESERVE, 0, "a rate: write reserve 100/h"},
+    {"name", OPTION_NAME, 0, "a word: write name login"},
+    {"token-bucket", OPTION_ALGORITHM, RATION_TOKEN_BUCKET, NULL},
+    {"leaky-queue", OPTION_ALGORITHM, RATION_LEAKY_QUEUE, NULL},
+    {"fixed-window", OPTION_ALGORITHM, RATION_FIXED_WINDOW, NULL},
+    {"sliding-window", OPTION_ALGORITHM, RATION_SLIDING_WINDOW, NULL},
+    {"sliding-log", OPTION_ALGORITHM, RATION_SLIDING_LOG, NULL},
+};
+
+struct reader {
+    const char *text;
+    size_t size;
+    size_t offset;
+    struct ration_error *error;
+
+    struct ration_limit_spec spec;
+    size_t rate_offset;
+    bool given[OPTION_COUNT];
+    size_t offsets[OPTION_COUNT]; /* of the option's word, where given */
+    char name[RATION_LIMIT_NAME_MAX + 1];
+};
+
+__attribute__((format(printf, 3, 4))) static ration_status fail(struct reader *reader,
+                                                                size_t offset, const char *format,
+                                                                ...)
+{
+    struct ration_error *error = reader->error;
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(error->message, sizeof(error->message), format, arguments);
+        va_end(arguments);
+        error->status = RATION_EINVAL;
+        error->offset = offset;
+    }
+    return RATION_EINVAL;
+}
+
+static bool at_end(const struct reader *reader)
+{
+    return reader->offset == reader->size;
+}
+
+static void skip_blanks(struct reader *reader)
+{
+    while (!at_end(reader) && ration_units_is_blank(reader->text[reader->offset]))
+        reader->offset++;
+}
+
+/* The word at the reader's place, up to a blank; nothing is consumed. */
+static size_t word_size(const struct reader *reader)
+{
+    size_t end = reader->offset;
+    while (end < reader->size && !ration_units_is_blank(reader->text[end]))
+        end++;
+    return end - reader->offset;
+}
+
+static bool word_is(const struct reader *reader, const char *word)
+{
+    size_t size = strlen(word);
+    return word_size(reader) == size && !memcmp(reader->text + reader->offset, word, size);
+}
+
+static const char *quote_word(const struct reader *reader, char buffer[RATION_UNITS_QUOTE_SIZE])
+{
+    return ration_units_quote(reader->text + reader->offset, word_size(reader), buffer);
+}
+
+typedef ration_status parse_unit(const char *text, size_t text_size, uint64_t *out_value,
+                                 size_t *out_used_bytes, struct ration_error *error);
+
+/*
+ * Reads a count or a duration. It must be at least 1 if what names it: a zero in a spec would mean
+ * the default. what is NULL where zero is a value like any other.
+ */
+static ration_status read_value(struct reader *reader, parse_unit *parse, const char *what,
+                                uint64_t *out_value)
+{
+    uint64_t value;
+    size_t used;
+    size_t offset = reader->offset;
+    ration_status status =
+        parse(reader->text + offset, reader->size - offset, &value, &used, reader->error);
+    if (status != RATION_OK) {
+        if (reader->error)
+            reader->error->offset += offset;
+        return status;
+    }
+    if (value == 0 && what)
+        return fail(reader, offset, "%s must be at least 1%s (got 0)", what,
+                    parse == ration_units_parse_duration ? "ns" : "");
+    *out_value = value;
+    reader->offset += used;
+    return RATION_OK;
+}
+
+/* COUNT "/" PERIOD or COUNT "per" PERIOD. */
+static ration_status read_rate(struct reader *reader, const char *tokens_what,
+                               const char *period_what, uint64_t *out_tokens,
+                               uint64_t *out_period_ns)
+{
+    size_t start = reader->offset;
+    uint64_t tokens;
+    if (read_value(reader, ration_units_parse_count, tokens_what, &tokens) != RATION_OK)
+        return RATION_EINVAL;
+    size_t end = reader->offset;
+    skip_blanks(reader);
+    bool slash = !at_end(reader) && reader->text[reader->offset] == '/';
+    bool per = !slash && word_is(reader, "per");
+    if (slash || per) {
+        reader->offset += slash ? 1 : strlen("per");
+        skip_blanks(reader);
+    }
+    if ((!slash && !per) || at_end(reader)) {
+        char quote[RATION_UNITS_QUOTE_SIZE];
+        ration_units_quote(reader->text + start, end - start, quote);
+        return fail(reader, start, "'%s' has no period: write %s/s or %s per 5s", quote, quote,
+                    quote);
+    }
+    if (read_value(reader, ration_units_parse_duration, period_what, out_period_ns) != RATION_OK)
+        return RATION_EINVAL;
+    *out_tokens = tokens;
+    return RATION_OK;
+}
+
+static ration_status fail_unknown_word(struct reader *reader)
+{
+    char quote[RATION_UNITS_QUOTE_SIZE];
+    const char *known[COUNT_OF(keywords)];
+    for (size_t i = 0; i < COUNT_OF(keywords); i++)
+        known[i] = keywords[i].word;
+    /* "burst=20" and "burst:20" are slips for burst too. */
+    const char *word = reader->text + reader->offset;
+    size_t size = 0;
+    for (size_t end = word_size(reader); size < end && word[size] != '=' && word[size] != ':';)
+        size++;
+    const char *near = ration_units_nearest(word, size, known, COUNT_OF(known));
+    quote_word(reader, quote);
+    if (near)
+        return fail(reader, reader->offset, "unknown word '%s' at byte %zu: did you mean %s?",
+                    quote, reader->offset, near);
+    return fail(reader, reader->offset,
+                "unknown word '%s' at byte %zu: options are burst, start, refill, reserve, name "
+                "and the algorithms",
+                quote, reader->offset);
+}
+
+/* Reads one of two words into *out_second: whether it was the second. */
+static ration_status read_choice(struct reader *reader, const char *what, const char *first,
+                                 const char *second, const char *otherwise, bool *out_second)
+{
+    char quote[RATION_UNITS_QUOTE_SIZE];
+    if (word_is(reader, first) || word_is(reader, second)) {
+        *out_second = word_is(reader, second);
+        reader->offset += word_size(reader);
+        return RATION_OK;
+    }
+    const char *near = ration_units_nearest(reader->text + reader->offset, word_size(reader),
+                                            (const char *[]){first, second}, 2);
+    quote_word(reader, quote);
+    if (near)
+        return fail(reader, reader->offset, "unknown %s '%s' at byte %zu: did you mean %s?", what,
+                    quote, reader->offset, near);
+    return fail(reader, reader->offset, "unknown %s '%s' at byte %zu: write %s%s %s", what, quote,
+                reader->offset, first, otherwise, second);
+}
+
+static ration_status read_start(struct reader *reader)
+{
+    static const char begins_number[] = "0123456789+-.";
+    ration_status status;
+    bool empty;
+    if (memchr(begins_number, reader->text[reader->offset], strlen(begins_number))) {
+        reader->spec.start = RATION_START_TOKENS;
+        return read_value(reader, ration_units_parse_count, NULL, &reader->spec.start_tokens);
+    }
+    status = read_choice(reader, "start", "full", "empty", ", a count or", &empty);
+    if (status == RATION_OK)
+        reader->spec.start = empty ? RATION_START_EMPTY : RATION_START_FULL;
+    return status;
+}
+
+static ration_status read_refill(struct reader *reader)
+{
+    bool interval;
+    ration_status status =
+        read_choice(reader, "refill", "continuous", "interval", " or", &interval);
+    if (status == RATION_OK)
+        reader->spec.refill = interval ? RATION_REFILL_INTERVAL : RATION_REFILL_CONTINUOUS;
+    return status;
+}
+
+static ration_status read_name(struct reader *reader)
+{
+    size_t size = word_size(reader);
+    if (size > RATION_LIMIT_NAME_MAX)
+        return fail(reader, reader->offset, "name has %zu bytes: at most %d are kept", size,
+                    RATION_LIMIT_NAME_MAX);
+    memcpy(reader->name, reader->text + reader->offset, size);
+    reader->name[size] = '\0';
+    reader->spec.name = reader->name;
+    reader->offset += size;
+    return RATION_OK;
+}
+
+static ration_status read_reserve(struct reader *reader)
+{
+    struct ration_limit_spec *spec = &reader->spec;
+    if (read_rate(reader, "reserve tokens", "reserve period", &spec->reserve_tokens,
+                  &spec->reserve_period_ns) != RATION_OK)
+        return RATION_EINVAL;
+    size_t rate_end = reader->offset;
+    skip_blanks(reader);
+    if (reader->offset == rate_end || !word_is(reader, "burst"))
+        return RATION_OK;
+    size_t offset = reader->offset;
+    reader->given[OPTION_RESERVE_BURST] = true;
+    reader->offsets[OPTION_RESERVE_BURST] = offset;
+    reader->offset += strlen("burst");
+    skip_blanks(reader);
+    if (at_end(reader))
+        return fail(reader, offset, "burst of the reserve needs %s", keywords[0].needs);
+    return read_value(reader, ration_units_parse_count, "reserve burst", &spec->reserve_burst);
+}
+
+/* Notes that an option stands here; refuses one that cannot stand beside those before it. */
+static ration_status note_option(struct reader *reader, const struct keyword *keyword)
+{
+    enum option option = keyword->option;
+    if (reader->given[option]) {
+        const char *what = option == OPTION_ALGORITHM ? "an algorithm" : keyword->word;
+        return fail(reader, reader->offset,
+                    "%s is given twice, at byte %zu and at byte %zu: keep one", what,
+                    reader->offsets[option], reader->offset);
+    }
+    reader->given[option] = true;
+    reader->offsets[option] = reader->offset;
+    if (option == OPTION_ALGORITHM)
+        reader->spec.algorithm = keyword->algorithm;
+    if (reader->given[OPTION_RESERVE] && reader->given[OPTION_ALGORITHM] &&
+        reader->spec.algorithm != RATION_TOKEN_BUCKET)
+        return fail(reader, reader->offset,
+                    "a reserve goes with token-bucket only (reserve at byte %zu, algorithm at "
+                    "byte %zu)",
+                    reader->offsets[OPTION_RESERVE], reader->offsets[OPTION_ALGORITHM]);
+    return RATION_OK;
+}
+
+static const struct keyword *find_keyword(const struct reader *reader)
+{
+    for (size_t i = 0; i < COUNT_OF(keywords); i++) {
+        if (word_is(reader, keywords[i].word))
+            return &keywords[i];
+    }
+    return NULL;
+}
+
+static ration_status read_option(struct reader *reader)
+{
+    const struct keyword *keyword = find_keyword(reader);
+    if (!keyword)
+        return fail_unknown_word(reader);
+    if (note_option(reader, keyword) != RATION_OK)
+        return RATION_EINVAL;
+    size_t offset = reader->offset;
+    reader->offset += strlen(keyword->word);
+    if (!keyword->needs)
+        return RATION_OK;
+    skip_blanks(reader);
+    if (at_end(reader))
+        return fail(reader, offset, "%s needs %s", keyword->word, keyword->needs);
+    switch (keyword->option) {
+    case OPTION_BURST:
+        return read_value(reader, ration_units_parse_count, "burst", &reader->spec.burst);
+    case OPTION_START:
+        return read_start(reader);
+    case OPTION_REFILL:
+        return read_refill(reader);
+    case OPTION_RESERVE:
+        return read_reserve(reader);
+    default:
+        return read_name(reader);
+    }
+}
+
+/* Fills the reader's spec from all of the text. */
+static ration_status read_limit(struct reader *reader)
+{
+    if (reader->size > TEXT_SIZE_MAX)
+        return fail(reader, TEXT_SIZE_MAX, "the text of a limit has at most %d bytes",
+                    TEXT_SIZE_MAX);
+    const char *zero = reader->size ? memchr(reader->text, '\0', reader->size) : NULL;
+    if (zero)
+        return fail(reader, (size_t)(zero - reader->text), "the text has a zero byte in it");
+    skip_blanks(reader);
+    reader->rate_offset = reader->offset;
+    if (at_end(reader))
+        return fail(reader, reader->offset, "a limit is missing: write for example 10/s");
+    if (read_rate(reader, "tokens", "period", &reader->spec.tokens, &reader->spec.period_ns) !=
+        RATION_OK)
+        return RATION_EINVAL;
+    for (skip_blanks(reader); !at_end(reader); skip_blanks(reader)) {
+        if (read_option(reader) != RATION_OK)
+            return RATION_EINVAL;
+    }
+    /* Only now: "token-bucket" may stand before or behind "reserve". */
+    if (reader->given[OPTION_RESERVE])
+        reader->spec.algorithm = RATION_BURST_RESERVE;
+    return RATION_OK;
+}
+
+static struct ration_limit_spec spec_without(const struct ration_limit_spec *spec,
+                                             enum option option)
+{
+    struct ration_limit_spec less = *spec;
+    if (option == OPTION_BURST)
+        less.burst = 0;
+    if (option == OPTION_START)
+        less.start = RATION_START_FULL, less.start_tokens = 0;
+    if (option == OPTION_REFILL)
+        less.refill = RATION_REFILL_CONTINUOUS;
+    if (option == OPTION_ALGORITHM && spec->algorithm != RATION_BURST_RESERVE)
+        less.algorithm = RATION_ALGORITHM_DEFAULT;
+    if (option == OPTION_RESERVE) {
+        less.algorithm = RATION_ALGORITHM_DEFAULT;
+        less.reserve_tokens = less.reserve_period_ns = 0;
+    }
+    if (option == OPTION_RESERVE || option == OPTION_RESERVE_BURST)
+        less.reserve_burst = 0;
+    if (option == OPTION_NAME)
+        less.name = NULL;
+    return less;
+}
+
+/*
+ * Whether two refusals are about different things. Those with RATION_ERANGE repeat the limit, so
+ * their messages differ with every option and tell nothing.
+ */
+static bool differ(const struct ration_error *a, const struct ration_error *b)
+{
+    return a->status != b->status ||
+           (a->status == RATION_EINVAL && strcmp(a->message, b->message) != 0);
+}
+
+/*
+ * Where the fault lies in a spec that was refused: at the last option without which the limit
+ * could be made. With two faults no single option will do; then it is the last one without which
+ * something else would be refused. Else it is the rate.
+ */
+static size_t fault_offset(const struct reader *reader, const struct ration_error *refusal)
+{
+    size_t cure = reader->rate_offset, change = reader->rate_offset;
+    for (int option = 0; option < OPTION_COUNT; option++) {
+        struct ration_limit unused;
+        struct ration_error error;
+        if (!reader->given[option])
+            continue;
+        struct ration_limit_spec less = spec_without(&reader->spec, (enum option)option);
+        size_t offset = reader->offsets[option];
+        if (ration_limit_make(&less, &unused, &error) == RATION_OK)
+            cure = offset > cure ? offset : cure;
+        else if (differ(&error, refusal))
+            change = offset > change ? offset : change;
+    }
+    return cure > reader->rate_offset ? cure : change;
+}
+
+ration_status ration_limit_parse_bytes(const char *text, size_t text_size,
+                                       struct ration_limit *out_limit, struct ration_error *error)
+{
+    struct reader reader = {.text = text, .size = text ? text_size : 0, .error = error};
+    ration_status status = read_limit(&reader);
+    if (status != RATION_OK)
+        return status;
+    struct ration_error refusal;
+    status = ration_limit_make(&reader.spec, out_limit, &refusal);
+    if (status != RATION_OK && error) {
+        *error = refusal;
+        error->offset = fault_offset(&reader, &refusal);
+    }
+    return status;
+}
+
+ration_status ration_limit_parse(const char *text, struct ration_limit *out_limit,
+                                 struct ration_error *error)
+{
+    size_t size = text ? strnlen(text, TEXT_SIZE_MAX + 1) : 0;
+    return ration_limit_parse_bytes(text, size, out_limit, error);
+}
+
+/* Appends to buffer, which has room for any limit. */
+__attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t *size,
+                                                         const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    *size += (size_t)vsnprintf(buffer + *size, RATION_LIMIT_TEXT_SIZE - *size, format, arguments);
+    va_end(arguments);
+}
+
+/* "10/s", "5/10s", and the burst where it is not the default. */
+static void append_rate(char *buffer, size_t *size, uint64_t tokens, uint64_t period_ns,
+                        uint64_t burst)
+{
+    char period[RATION_UNITS_TEXT_SIZE];
+    ration_units_print_duration(period_ns, period, sizeof(period));
+    bool one = period[0] == '1' && (period[1] < '0' || period[1] > '9');
+    append(buffer, size, "%" PRIu64 "/%s", tokens, period + one);
+    if (burst != tokens)
+        append(buffer, size, " burst %" PRIu64, burst);
+}
+
+static void append_algorithm(char *buffer, size_t *size, const struct ration_limit *limit)
+{
+    if (limit->algorithm == RATION_BURST_RESERVE) {
+        append(buffer, size, " reserve ");
+        append_rate(buffer, size, limit->reserve_tokens, limit->reserve_period_ns,
+                    limit->reserve_burst);
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(keywords); i++) {
+        if (keywords[i].option == OPTION_ALGORITHM && keywords[i].algorithm == limit->algorithm &&
+            limit->algorithm != RATION_TOKEN_BUCKET)
+            append(buffer, size, " %s", keywords[i].word);
+    }
+}
+
+ration_status ration_limit_print(const struct ration_limit *limit, char *buffer, size_t buffer_size)
+{
+    char text[RATION_LIMIT_TEXT_SIZE];
+    size_t size = 0;
+    append_rate(text, &size, limit->tokens, limit->period_ns, limit->burst);
+    if (limit->refill == RATION_REFILL_INTERVAL)
+        append(text, &size, " refill interval");
+    append_algorithm(text, &size, limit);
+    if (limit->start == RATION_START_EMPTY)
+        append(text, &size, " start empty");
+    if (limit->start == RATION_START_TOKENS)
+        append(text, &size, " start %" PRIu64, limit->start_tokens);
+    if (limit->name[0])
+        append(text, &size, " name %.*s", RATION_LIMIT_NAME_MAX, limit->name);
+    if (size + 1 > buffer_size)
+        return RATION_ENOSPC;
+    memcpy(buffer, text, size + 1);
+    return RATION_OK;
+}

@@ -1,0 +1,81 @@
+/*
+ * Any bytes as a limit. What parses must print, parse back to an equal limit and print alike;
+ * what does not must leave the limit as it was and say where and why.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ration/limit.h"
+
+#define PATTERN 0xA5
+
+/* Aborts in every build, so that a release build finds what a debug build does. */
+#define CHECK(condition)  \
+    do {                  \
+        if (!(condition)) \
+            abort();      \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool rates_equal(const struct ration_rate *a, const struct ration_rate *b)
+{
+    return a->token.ns == b->token.ns && a->token.frac == b->token.frac &&
+           a->capacity.ns == b->capacity.ns && a->capacity.frac == b->capacity.frac &&
+           a->burst == b->burst && a->span_tokens == b->span_tokens;
+}
+
+static bool limits_equal(const struct ration_limit *a, const struct ration_limit *b)
+{
+    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
+           a->algorithm == b->algorithm && a->refill == b->refill && a->start == b->start &&
+           a->start_tokens == b->start_tokens && a->reserve_tokens == b->reserve_tokens &&
+           a->reserve_period_ns == b->reserve_period_ns && a->reserve_burst == b->reserve_burst &&
+           strcmp(a->name, b->name) == 0 && rates_equal(&a->rate, &b->rate) &&
+           rates_equal(&a->reserve_rate, &b->reserve_rate);
+}
+
+static void check_round_trip(const struct ration_limit *limit)
+{
+    char text[RATION_LIMIT_TEXT_SIZE], again[RATION_LIMIT_TEXT_SIZE];
+    struct ration_limit back;
+    CHECK(ration_limit_print(limit, text, sizeof(text)) == RATION_OK);
+    CHECK(ration_limit_parse(text, &back, NULL) == RATION_OK);
+    CHECK(limits_equal(limit, &back));
+    CHECK(ration_limit_print(&back, again, sizeof(again)) == RATION_OK);
+    CHECK(strcmp(text, again) == 0);
+}
+
+static void check_refusal(size_t size, ration_status status, const struct ration_limit *limit,
+                          const struct ration_error *error)
+{
+    struct ration_limit untouched;
+    memset(&untouched, PATTERN, sizeof(untouched));
+    CHECK(memcmp(limit, &untouched, sizeof(untouched)) == 0);
+    CHECK(status == RATION_EINVAL || status == RATION_ERANGE);
+    CHECK(error->status == status);
+    CHECK(error->offset <= size);
+    const char *end = memchr(error->message, '\0', sizeof(error->message));
+    CHECK(end && end > error->message);
+    for (const char *at = error->message; at < end; at++)
+        CHECK(*at >= 0x20 && *at < 0x7F);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ration_limit limit, unexplained;
+    struct ration_error error;
+    memset(&limit, PATTERN, sizeof(limit));
+    memset(&error, PATTERN, sizeof(error));
+    const char *text = (const char *)data;
+    ration_status status = ration_limit_parse_bytes(text, size, &limit, &error);
+    if (status == RATION_OK)
+        check_round_trip(&limit);
+    else
+        check_refusal(size, status, &limit, &error);
+    CHECK(ration_limit_parse_bytes(text, size, &unexplained, NULL) == status);
+    return 0;
+}

@@ -1,0 +1,443 @@
+/*
+ * Rows for limits as text: text to its canonical print, or to (status, offset, message). Each row
+ * and each prefix of it is read so that the byte behind it cannot be touched; whatever parses must
+ * survive print and parse, and whatever does not must leave the limit as it was.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ration/limit.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define TEXT_SIZE_MAX   1024 /* as docs/limits.md says */
+#define PATTERN         0xA5
+
+#define NAME_63 "a23456789_123456789_123456789_123456789_123456789_123456789_123"
+
+static char *guard; /* the first byte that cannot be touched */
+
+static int map_guard(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
+        return -1;
+    guard = pages + page;
+    return 0;
+}
+
+static int unmap_guard(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return munmap(guard - page, 2 * page);
+}
+
+static bool rates_equal(const struct ration_rate *a, const struct ration_rate *b)
+{
+    return a->token.ns == b->token.ns && a->token.frac == b->token.frac &&
+           a->capacity.ns == b->capacity.ns && a->capacity.frac == b->capacity.frac &&
+           a->burst == b->burst && a->span_tokens == b->span_tokens;
+}
+
+static bool limits_equal(const struct ration_limit *a, const struct ration_limit *b)
+{
+    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
+           a->algorithm == b->algorithm && a->refill == b->refill && a->start == b->start &&
+           a->start_tokens == b->start_tokens && a->reserve_tokens == b->reserve_tokens &&
+           a->reserve_period_ns == b->reserve_period_ns && a->reserve_burst == b->reserve_burst &&
+           strcmp(a->name, b->name) == 0 && rates_equal(&a->rate, &b->rate) &&
+           rates_equal(&a->reserve_rate, &b->reserve_rate);
+}
+
+static void check_survives_print(const struct ration_limit *limit)
+{
+    char text[RATION_LIMIT_TEXT_SIZE], again[RATION_LIMIT_TEXT_SIZE];
+    struct ration_limit back;
+    struct ration_error error;
+    assert_int_equal(ration_limit_print(limit, text, sizeof(text)), RATION_OK);
+    if (ration_limit_parse(text, &back, &error) != RATION_OK)
+        fail_msg("'%s' does not parse: %zu: %s", text, error.offset, error.message);
+    if (!limits_equal(limit, &back))
+        fail_msg("'%s' parses to another limit", text);
+    assert_int_equal(ration_limit_print(&back, again, sizeof(again)), RATION_OK);
+    assert_string_equal(text, again);
+}
+
+/* Parses size bytes of text in front of the guard and checks what holds for any text. */
+static ration_status parse_guarded(const char *text, size_t size, struct ration_limit *out_limit,
+                                   struct ration_error *out_error)
+{
+    struct ration_limit limit, untouched;
+    char *place = guard - size;
+    memcpy(place, text, size);
+    memset(&limit, PATTERN, sizeof(limit));
+    memset(&untouched, PATTERN, sizeof(untouched));
+    memset(out_error, PATTERN, sizeof(*out_error));
+    ration_status status = ration_limit_parse_bytes(place, size, &limit, out_error);
+    if (status == RATION_OK) {
+        check_survives_print(&limit);
+        *out_limit = limit;
+    } else {
+        assert_int_equal(out_error->status, status);
+        assert_memory_equal(&limit, &untouched, sizeof(limit));
+        assert_true(out_error->offset <= size);
+        assert_true(out_error->message[0] != '\0');
+        assert_non_null(memchr(out_error->message, '\0', sizeof(out_error->message)));
+    }
+    assert_int_equal(ration_limit_parse_bytes(place, size, &limit, NULL), status);
+    return status;
+}
+
+static void good_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *print;
+    } rows[] = {
+        {"10/s", "10/s"},
+        {"10 / 5s", "10/5s"},
+        {"10/ 5 s", "10/5s"},
+        {"5 per 10s", "5/10s"},
+        {"5 per s", "5/s"},
+        {"5 per 1s", "5/s"},
+        {"100/min", "100/min"},
+        {"100/60s", "100/min"},
+        {"11/11s", "11/11s"},
+        {"10/1.5s", "10/1500ms"},
+        {"1_000/s", "1000/s"},
+        {"10k/s", "10000/s"},
+        {"1/y", "1/y"},
+        {"1000M/s", "1000000000/s"},
+        {" \t\r\n10/s \n", "10/s"},
+        {"10/s burst 20", "10/s burst 20"},
+        {"10/s burst 10", "10/s"},
+        {"10/s burst 1", "10/s burst 1"},
+        {"10/s\nburst\n20\tstart\tempty", "10/s burst 20 start empty"},
+        {"10/s burst 1_0k", "10/s burst 10000"},
+        {"10/s start full", "10/s"},
+        {"10/s start empty", "10/s start empty"},
+        {"10/s start 5", "10/s start 5"},
+        {"10/s start 0", "10/s start empty"},
+        {"10/s start 10", "10/s"},
+        {"10/s reserve 5/h start 12", "10/s reserve 5/h start 12"},
+        {"10/s start 20 burst 30", "10/s burst 30 start 20"},
+        {"10/s refill continuous", "10/s"},
+        {"10/s refill interval", "10/s refill interval"},
+        {"10/s token-bucket", "10/s"},
+        {"10/s leaky-queue", "10/s leaky-queue"},
+        {"100/min fixed-window", "100/min fixed-window"},
+        {"100/min sliding-window name login", "100/min sliding-window name login"},
+        {"100/min sliding-log", "100/min sliding-log"},
+        {"10/s reserve 100/h", "10/s reserve 100/h"},
+        {"10/s reserve 100 per h burst 500", "10/s reserve 100/h burst 500"},
+        {"10/s reserve 100/h burst 100", "10/s reserve 100/h"},
+        {"10/s burst 20 reserve 100/h burst 500", "10/s burst 20 reserve 100/h burst 500"},
+        {"10/s reserve 100/h burst 500 burst 20", "10/s burst 20 reserve 100/h burst 500"},
+        {"10/s reserve 100/h start empty burst 20", "10/s burst 20 reserve 100/h start empty"},
+        {"10/s token-bucket reserve 100/h", "10/s reserve 100/h"},
+        {"10/s reserve 100/h token-bucket", "10/s reserve 100/h"},
+        {"10/s name a", "10/s name a"},
+        {"10/s name burst", "10/s name burst"},
+        {"10/s name A_b-c.d:e/f9", "10/s name A_b-c.d:e/f9"},
+        {"10/s name " NAME_63, "10/s name " NAME_63},
+        {"10/s name x start empty refill interval burst 20",
+         "10/s burst 20 refill interval start empty name x"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char print[RATION_LIMIT_TEXT_SIZE];
+        struct ration_limit limit;
+        struct ration_error error;
+        size_t size = strlen(rows[i].text);
+        for (size_t part = 0; part < size; part++)
+            parse_guarded(rows[i].text, part, &limit, &error);
+        if (parse_guarded(rows[i].text, size, &limit, &error) != RATION_OK)
+            fail_msg("'%s': %zu: %s", rows[i].text, error.offset, error.message);
+        assert_int_equal(ration_limit_print(&limit, print, sizeof(print)), RATION_OK);
+        assert_string_equal(print, rows[i].print);
+        assert_int_equal(ration_limit_parse(rows[i].text, &limit, NULL), RATION_OK);
+    }
+}
+
+struct bad_row {
+    const char *text;
+    size_t offset;
+    const char *message;
+};
+
+static void check_bad(const struct bad_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct ration_limit limit;
+        struct ration_error error;
+        size_t size = strlen(rows[i].text);
+        for (size_t part = 0; part < size; part++)
+            parse_guarded(rows[i].text, part, &limit, &error);
+        ration_status status = parse_guarded(rows[i].text, size, &limit, &error);
+        if (status == RATION_OK || error.offset != rows[i].offset ||
+            !strstr(error.message, rows[i].message))
+            fail_msg("'%s': %d at %zu: %s", rows[i].text, status, error.offset, error.message);
+    }
+}
+
+static void bad_rates(void **state)
+{
+    (void)state;
+    static const struct bad_row rows[] = {
+        {"", 0, "a limit is missing: write for example 10/s"},
+        {" \n ", 3, "a limit is missing"},
+        {"10", 0, "'10' has no period: write 10/s or 10 per 5s"},
+        {"  10k ", 2, "'10k' has no period: write 10k/s or 10k per 5s"},
+        {"10/", 0, "'10' has no period"},
+        {"10 per ", 0, "'10' has no period"},
+        {"10 s", 0, "'10' has no period"},
+        {"10 per5s", 0, "'10' has no period"},
+        {"10 burst 5", 0, "'10' has no period"},
+        {"10 PER s", 0, "'10' has no period"},
+        {"10s", 2, "unknown suffix 's'"},
+        {"/s", 0, "a count is missing"},
+        {"burst 5", 0, "'burst': a whole number is needed"},
+        {"0.5/s", 0, "for half a token per second write 1 per 2s"},
+        {"-5/s", 0, "without sign"},
+        {"1e3/s", 0, "without exponent"},
+        {"0x10/s", 0, "in decimal"},
+        {"18446744073709551616/s", 0, "too large"},
+        {"0/s", 0, "tokens must be at least 1 (got 0)"},
+        {"  0/s", 2, "tokens must be at least 1 (got 0)"},
+        {"10/0s", 3, "period must be at least 1ns (got 0)"},
+        {"10/5", 3, "'5' has no unit: write for example 5s"},
+        {"10/5 burst 3", 3, "'5' has no unit"},
+        {"10/S", 3, "unknown unit 'S': write s"},
+        {"10/5S", 4, "unknown unit 'S': write s"},
+        {"10 per month", 7, "months differ in length; write 30d"},
+        {"10/0.1ns", 3, "not a whole number of nanoseconds"},
+        {"10/585y", 3, "too long"},
+        {"10//s", 3, "a duration is missing"},
+        {"10/s/s", 4, "unknown word '/s' at byte 4"},
+    };
+    check_bad(rows, COUNT_OF(rows));
+}
+
+static void bad_options(void **state)
+{
+    (void)state;
+    static const struct bad_row rows[] = {
+        {"10/s brust 20", 5, "unknown word 'brust' at byte 5: did you mean burst?"},
+        {"10/s BURST 20", 5, "did you mean burst?"},
+        {"10/s burst=20", 5, "unknown word 'burst=20' at byte 5: did you mean burst?"},
+        {"10/s token_bucket", 5, "did you mean token-bucket?"},
+        {"10/s sliding window", 5, "did you mean sliding-window?"},
+        {"10/s 20", 5, "unknown word '20' at byte 5: options are burst, start, refill"},
+        {"10/s \x01\xFFxy", 5, "unknown word '\\x01\\xFFxy' at byte 5"},
+        {"10/s abcdefghijklmnopqrstuvwxyz", 5, "'abcdefghijklmnopqrstuvwx...'"},
+        {"10/s burst 20/s", 13, "unknown word '/s' at byte 13"},
+        {"10/s burst", 5, "burst needs a count: write burst 20"},
+        {"10/s burst ", 5, "burst needs a count"},
+        {"10/s burst 0", 11, "burst must be at least 1 (got 0)"},
+        {"10/s burst 0k", 11, "burst must be at least 1 (got 0)"},
+        {"10/s burst 1.5", 11, "a whole number is needed"},
+        {"10/s burst start empty", 11, "'start': a whole number is needed"},
+        {"10/s burst 20 burst 20", 14, "burst is given twice, at byte 5 and at byte 14"},
+        {"10/s burst 2 reserve 1/h burst 3 burst 4", 33, "burst is given twice, at byte 5 and"},
+        {"10/s start", 5, "start needs full, empty or a count"},
+        {"10/s start ful", 11, "unknown start 'ful' at byte 11: did you mean full?"},
+        {"10/s start xyz", 11, "unknown start 'xyz' at byte 11: write full, a count or empty"},
+        {"10/s start -1", 11, "without sign"},
+        {"10/s start 1.5", 11, "a whole number is needed"},
+        {"10/s start 5x", 12, "unknown suffix 'x'"},
+        {"10/s start full start full", 16, "start is given twice, at byte 5 and at byte 16"},
+        {"10/s refill", 5, "refill needs continuous or interval"},
+        {"10/s refill intervall", 12,
+         "unknown refill 'intervall' at byte 12: did you mean interval?"},
+        {"10/s refill xyz", 12, "unknown refill 'xyz' at byte 12: write continuous or interval"},
+        {"10/s refill interval refill interval", 21, "refill is given twice"},
+        {"10/s fixed-window sliding-log", 18,
+         "an algorithm is given twice, at byte 5 and at byte 18"},
+        {"10/s leaky-queue leaky-queue", 17, "an algorithm is given twice"},
+        {"10/s name", 5, "name needs a word: write name login"},
+        {"10/s name a name b", 12, "name is given twice"},
+        {"10/s name x" NAME_63, 10, "name has 64 bytes: at most 63"},
+        {"10/s reserve", 5, "reserve needs a rate: write reserve 100/h"},
+        {"10/s reserve 100", 13, "'100' has no period: write 100/s"},
+        {"10/s reserve 100 burst 5", 13, "'100' has no period"},
+        {"10/s reserve x/h", 13, "'x': a whole number is needed"},
+        {"10/s reserve 0/h", 13, "reserve tokens must be at least 1 (got 0)"},
+        {"10/s reserve 1/0h", 15, "reserve period must be at least 1ns (got 0)"},
+        {"10/s reserve 1/H", 15, "unknown unit 'H': write h"},
+        {"10/s reserve 1/h burst", 17, "burst of the reserve needs a count"},
+        {"10/s reserve 1/h burst 0", 23, "reserve burst must be at least 1 (got 0)"},
+        {"10/s reserve 1/h reserve 1/h", 17, "reserve is given twice"},
+        {"10/s reserve 1/h sliding-log", 17, "a reserve goes with token-bucket only"},
+        {"10/s sliding-log reserve 1/h", 17, "reserve at byte 17, algorithm at byte 5"},
+    };
+    check_bad(rows, COUNT_OF(rows));
+}
+
+/* What ration_limit_make() refuses is placed at the option without which it would not. */
+static void refused_limits(void **state)
+{
+    (void)state;
+    static const struct bad_row rows[] = {
+        {"10/ns", 0, "one per nanosecond"},
+        {" 10/ns burst 5 name x", 1, "one per nanosecond"},
+        {"1/17y", 0, "16 years"},
+        {"1/s burst 600M", 4, "burst"},
+        {"1/s name x burst 600M", 11, "burst"},
+        {"10/s start 11", 5, "start"},
+        {"10/s burst 5 start 8", 13, "start"},
+        {"10/s start 20 burst 5", 5, "start"},
+        {"10/s sliding-log refill interval", 17, "interval"},
+        {"10/s refill interval sliding-log", 21, "interval"},
+        {"10/s name a!b", 5, "name"},
+        {"10/s name a!b burst 5 start empty", 5, "name"},
+        {"10/s reserve 1/17y", 5, "reserve"},
+        {"10/s reserve 1/s burst 600M", 17, "reserve"},
+        {"10/s reserve 10/s", 5, "more slowly"},
+        {"100/min burst 200 sliding-window", 18, "burst"},
+        {"100/min sliding-window burst 200", 23, "burst"},
+        {"5G/10s sliding-log", 7, "counts up to"},
+        {"1/s burst 600M start 20", 4, "16 years"},
+        {"1/17y burst 2 start 1 name x", 0, "16 years"},
+        {"10/ns start 11", 6, "start"},
+        {"10/s start 11 name a!b", 5, ""},
+    };
+    check_bad(rows, COUNT_OF(rows) - 1);
+    /* Two faults: the place is that of the one the message is about. */
+    struct ration_limit limit;
+    struct ration_error error;
+    const char *both = rows[COUNT_OF(rows) - 1].text;
+    assert_int_equal(parse_guarded(both, strlen(both), &limit, &error), RATION_EINVAL);
+    assert_int_equal(error.offset, strstr(error.message, "name") ? 14 : 5);
+    assert_int_equal(ration_limit_parse("10/ns", &limit, NULL), RATION_ERANGE);
+}
+
+static void bounds_of_the_text(void **state)
+{
+    (void)state;
+    char text[TEXT_SIZE_MAX + 2];
+    struct ration_limit limit;
+    struct ration_error error;
+    memset(text, ' ', sizeof(text));
+    memcpy(text, "10/s", 4);
+    assert_int_equal(parse_guarded(text, TEXT_SIZE_MAX, &limit, &error), RATION_OK);
+    assert_int_equal(parse_guarded(text, TEXT_SIZE_MAX + 1, &limit, &error), RATION_EINVAL);
+    assert_int_equal(error.offset, TEXT_SIZE_MAX);
+    assert_non_null(strstr(error.message, "at most 1024 bytes"));
+    text[TEXT_SIZE_MAX + 1] = '\0';
+    assert_int_equal(ration_limit_parse(text, &limit, &error), RATION_EINVAL);
+    assert_int_equal(error.offset, TEXT_SIZE_MAX);
+    text[TEXT_SIZE_MAX] = '\0';
+    assert_int_equal(ration_limit_parse(text, &limit, &error), RATION_OK);
+
+    assert_int_equal(parse_guarded("10/s\0", 5, &limit, &error), RATION_EINVAL);
+    assert_int_equal(error.offset, 4);
+    assert_non_null(strstr(error.message, "zero byte"));
+    assert_int_equal(ration_limit_parse(NULL, &limit, &error), RATION_EINVAL);
+    assert_int_equal(error.offset, 0);
+}
+
+static void print_needs_room(void **state)
+{
+    (void)state;
+    static const char longest[] =
+        "1000000000000000000/1000000000000000001ns burst 500000000000000001 reserve "
+        "1000000000000000000/1000000000000000003ns burst 400000000000000001 start "
+        "500000000000000000 name " NAME_63;
+    struct ration_limit limit;
+    struct ration_error error;
+    char text[RATION_LIMIT_TEXT_SIZE], untouched[RATION_LIMIT_TEXT_SIZE];
+    if (ration_limit_parse(longest, &limit, &error) != RATION_OK)
+        fail_msg("%zu: %s", error.offset, error.message);
+    memset(text, PATTERN, sizeof(text));
+    memset(untouched, PATTERN, sizeof(untouched));
+    for (size_t room = 0; room < sizeof(longest); room++) {
+        assert_int_equal(ration_limit_print(&limit, text, room), RATION_ENOSPC);
+        assert_memory_equal(text, untouched, sizeof(text));
+    }
+    assert_int_equal(ration_limit_print(&limit, text, sizeof(longest)), RATION_OK);
+    assert_string_equal(text, longest);
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+/* Mostly small numbers and whole units, sometimes anything. */
+static uint64_t random_value(uint64_t *state, uint64_t unit)
+{
+    uint64_t value = random_next(state) >> (random_next(state) % 64);
+    return random_next(state) % 4 ? (value % 1000 + 1) * unit : value;
+}
+
+static struct ration_limit_spec random_spec(uint64_t *seed)
+{
+    static const uint64_t units[] = {1, RATION_NS_PER_MS, RATION_NS_PER_SECOND, RATION_NS_PER_HOUR,
+                                     RATION_NS_PER_WEEK};
+    static const char *const names[] = {NULL, "x", "burst", NAME_63, "a/b:c.d-e_9"};
+    struct ration_limit_spec spec = {
+        .tokens = random_value(seed, 1),
+        .period_ns = random_value(seed, units[random_next(seed) % COUNT_OF(units)]),
+        .burst = random_next(seed) % 2 ? random_value(seed, 1) : 0,
+        .algorithm = (enum ration_algorithm)(random_next(seed) % 7),
+        .refill = (enum ration_refill)(random_next(seed) % 4 == 0),
+        .start = (enum ration_start)(random_next(seed) % 3),
+        .name = names[random_next(seed) % COUNT_OF(names)],
+    };
+    if (spec.start == RATION_START_TOKENS)
+        spec.start_tokens = random_next(seed) % (spec.burst ? spec.burst : 1);
+    if (spec.algorithm == RATION_BURST_RESERVE) {
+        spec.reserve_tokens = random_value(seed, 1);
+        spec.reserve_period_ns = random_value(seed, units[random_next(seed) % COUNT_OF(units)]);
+        spec.reserve_burst = random_next(seed) % 2 ? random_value(seed, 1) : 0;
+    }
+    return spec;
+}
+
+static void any_limit_survives_its_text(void **state)
+{
+    (void)state;
+    const char *given = getenv("RATION_TEST_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    print_message("seed %" PRIu64 "\n", seed);
+    size_t made[RATION_SLIDING_LOG + 1] = {0};
+    for (int i = 0; i < 100000; i++) {
+        struct ration_limit limit;
+        struct ration_limit_spec spec = random_spec(&seed);
+        if (ration_limit_make(&spec, &limit, NULL) != RATION_OK)
+            continue;
+        check_survives_print(&limit);
+        made[limit.algorithm]++;
+    }
+    for (int algorithm = RATION_TOKEN_BUCKET; algorithm <= RATION_SLIDING_LOG; algorithm++)
+        assert_true(made[algorithm] > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_texts),
+        cmocka_unit_test(bad_rates),
+        cmocka_unit_test(bad_options),
+        cmocka_unit_test(refused_limits),
+        cmocka_unit_test(bounds_of_the_text),
+        cmocka_unit_test(print_needs_room),
+        cmocka_unit_test(any_limit_survives_its_text),
+    };
+    return cmocka_run_group_tests_name("limit_text", tests, map_guard, unmap_guard);
+}
