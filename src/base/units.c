@@ -9,13 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
+
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define NS_PER_DAY    (86400 * NS_PER_SECOND)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-/* Words longer than this are never taken for a slip of a known one. */
-#define NEAREST_SIZE_MAX 16
 
 /*
  * From the largest: printing takes the first that divides. Spellings are separated by spaces;
@@ -63,88 +62,10 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-static char lower(char byte)
-{
-    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
-}
-
-const char *ration_units_quote(const char *text, size_t text_size,
-                               char buffer[RATION_UNITS_QUOTE_SIZE])
-{
-    static const char hex[] = "0123456789ABCDEF";
-    size_t shown = text_size < RATION_UNITS_QUOTE_MAX ? text_size : RATION_UNITS_QUOTE_MAX;
-    char *out = buffer;
-    for (size_t i = 0; i < shown; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte >= 0x20 && byte < 0x7F) {
-            *out++ = (char)byte;
-            continue;
-        }
-        *out++ = '\\';
-        *out++ = 'x';
-        *out++ = hex[byte >> 4];
-        *out++ = hex[byte & 15];
-    }
-    memcpy(out, shown < text_size ? "..." : "", shown < text_size ? 4 : 1);
-    return buffer;
-}
-
-static unsigned min_of(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-/* Letters to add, drop, change or swap with a neighbour. Both sizes are at most the maximum. */
-static unsigned slips(const char *a, size_t a_size, const char *b, size_t b_size)
-{
-    unsigned cost[NEAREST_SIZE_MAX + 1][NEAREST_SIZE_MAX + 1];
-    for (size_t i = 0; i <= a_size; i++) {
-        for (size_t j = 0; j <= b_size; j++) {
-            if (i == 0 || j == 0) {
-                cost[i][j] = (unsigned)(i + j);
-                continue;
-            }
-            bool same = lower(a[i - 1]) == lower(b[j - 1]);
-            unsigned best = min_of(cost[i - 1][j], cost[i][j - 1]) + 1;
-            best = min_of(best, cost[i - 1][j - 1] + !same);
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                lower(a[i - 2]) == lower(b[j - 1]))
-                best = min_of(best, cost[i - 2][j - 2] + 1);
-            cost[i][j] = best;
-        }
-    }
-    return cost[a_size][b_size];
-}
-
-const char *ration_units_nearest(const char *word, size_t word_size, const char *const *known,
-                                 size_t known_count)
-{
-    if (word_size < 3 || word_size > NEAREST_SIZE_MAX)
-        return NULL;
-    unsigned limit = word_size <= 5 ? 1 : 2;
-    unsigned best = limit + 1;
-    const char *found = NULL;
-    for (size_t i = 0; i < known_count; i++) {
-        size_t size = strlen(known[i]);
-        if (size > NEAREST_SIZE_MAX)
-            continue;
-        unsigned distance = slips(word, word_size, known[i], size);
-        bool begun =
-            word_size > 3 && word_size < size && !slips(word, word_size, known[i], word_size);
-        if (begun)
-            distance = min_of(distance, limit);
-        if (distance < best) {
-            best = distance;
-            found = known[i];
-        }
-    }
-    return found;
-}
-
 static size_t word_size_of(const char *text, size_t text_size)
 {
     size_t size = 0;
-    while (size < text_size && !ration_units_is_blank(text[size]) && text[size] != '/')
+    while (size < text_size && !ration_words_is_blank(text[size]) && text[size] != '/')
         size++;
     return size;
 }
@@ -197,10 +118,10 @@ static uint64_t suffix_value(const char *suffix, size_t size)
 static ration_status fail_suffix(struct ration_error *error, const char *word, size_t word_size,
                                  size_t offset)
 {
-    char quote[RATION_UNITS_QUOTE_SIZE];
+    char quote[RATION_WORDS_QUOTE_SIZE];
     const char *suffix = word + offset;
     size_t size = word_size - offset;
-    ration_units_quote(word, word_size, quote);
+    ration_words_quote(word, word_size, quote);
     if (*suffix == '.')
         return fail(error, 0,
                     "'%s': a whole number is needed; for half a token per second write 1 per 2s",
@@ -210,21 +131,21 @@ static ration_status fail_suffix(struct ration_error *error, const char *word, s
     if ((*suffix == 'x' || *suffix == 'X') && offset == 1 && *word == '0')
         return fail(error, 0, "'%s': a whole number is needed in decimal; write 16, not 0x10",
                     quote);
-    if (lower(*suffix) == 'e' && size > 1)
+    if (ration_words_lower(*suffix) == 'e' && size > 1)
         return fail(error, 0, "'%s': a whole number is needed without exponent; write 1000 or 1k",
                     quote);
     return fail(error, offset,
                 "unknown suffix '%s': write k for a thousand, M for a million, G for 1000 million",
-                ration_units_quote(suffix, size, quote));
+                ration_words_quote(suffix, size, quote));
 }
 
 ration_status ration_units_parse_count(const char *text, size_t text_size, uint64_t *out_count,
                                        size_t *out_used_bytes, struct ration_error *error)
 {
-    char quote[RATION_UNITS_QUOTE_SIZE];
+    char quote[RATION_WORDS_QUOTE_SIZE];
     size_t word_size = word_size_of(text, text_size);
     size_t digits_size = digits_size_of(text, word_size);
-    ration_units_quote(text, word_size, quote);
+    ration_words_quote(text, word_size, quote);
     if (word_size == 0)
         return fail(error, 0, "a count is missing: write a whole number such as 100");
     if (*text == '-' || *text == '+')
@@ -253,7 +174,7 @@ static bool is_listed(const char *list, const char *word, size_t size, bool any_
         size_t listed = strcspn(list, " ");
         size_t same = 0;
         while (same < listed && same < size &&
-               list[same] == (any_case ? lower(word[same]) : word[same]))
+               list[same] == (any_case ? ration_words_lower(word[same]) : word[same]))
             same++;
         if (same == listed && same == size)
             return true;
@@ -279,7 +200,7 @@ static const struct unit *meant_unit(const char *word, size_t size)
             is_listed(units[i].refused, word, size, true))
             return &units[i];
     }
-    const char *near = ration_units_nearest(word, size, long_names, COUNT_OF(long_names));
+    const char *near = ration_words_nearest(word, size, long_names, COUNT_OF(long_names));
     return near ? find_unit(near, strlen(near)) : NULL;
 }
 
@@ -305,23 +226,23 @@ struct parts {
 static ration_status fail_unit(struct ration_error *error, const char *text,
                                const struct parts *parts)
 {
-    char quote[RATION_UNITS_QUOTE_SIZE];
+    char quote[RATION_WORDS_QUOTE_SIZE];
     const char *unit = text + parts->unit_offset;
     size_t offset = parts->unit_offset;
     const struct unit *meant = meant_unit(unit, parts->unit_size);
-    ration_units_quote(unit, parts->unit_size, quote);
+    ration_words_quote(unit, parts->unit_size, quote);
     if (is_listed(month_spellings, unit, parts->unit_size, true))
         return fail(error, offset, "unknown unit '%s': months differ in length; write 30d", quote);
     if (meant)
         return fail(error, offset, "unknown unit '%s': write %s", quote, meant->name);
     /* A word that stands apart and is no unit belongs to what follows the duration. */
     if (parts->unit_size == 0 || parts->unit_offset > parts->number_size) {
-        ration_units_quote(text, parts->number_size, quote);
+        ration_words_quote(text, parts->number_size, quote);
         return fail(error, 0, "'%s' has no unit: write for example %ss, %sms or %smin", quote,
                     quote, quote, quote);
     }
     if (has_digit(unit, parts->unit_size)) {
-        ration_units_quote(text, offset + parts->unit_size, quote);
+        ration_words_quote(text, offset + parts->unit_size, quote);
         return fail(error, offset, "'%s': write one number and one unit, such as 90min", quote);
     }
     return fail(error, offset, "unknown unit '%s': ns, us, ms, s, min, h, d, w and y are known",
@@ -332,7 +253,7 @@ static ration_status fail_unit(struct ration_error *error, const char *text,
 static ration_status cut(const char *text, size_t text_size, size_t word_size, struct parts *parts,
                          struct ration_error *error)
 {
-    char quote[RATION_UNITS_QUOTE_SIZE];
+    char quote[RATION_WORDS_QUOTE_SIZE];
     size_t used = digits_size_of(text, word_size);
     *parts = (struct parts){.whole_size = used};
     bool well = used == 0 || grouped_well(text, used);
@@ -342,15 +263,15 @@ static ration_status cut(const char *text, size_t text_size, size_t word_size, s
         used += 1 + parts->fraction_size;
         if (parts->fraction_size == 0)
             return fail(error, used, "'%s': digits are missing behind the point, as in 1.5s",
-                        ration_units_quote(text, word_size, quote));
+                        ration_words_quote(text, word_size, quote));
         well = well && grouped_well(text + parts->fraction_offset, parts->fraction_size);
     }
     if (!well)
         return fail(error, 0, "'%s': _ may only stand between two digits, as in 1_000ms",
-                    ration_units_quote(text, word_size, quote));
+                    ration_words_quote(text, word_size, quote));
     parts->number_size = used;
     if (used == word_size) {
-        while (used < text_size && ration_units_is_blank(text[used]))
+        while (used < text_size && ration_words_is_blank(text[used]))
             used++;
     }
     parts->unit_offset = used;
@@ -380,9 +301,9 @@ static bool fraction_of(uint64_t unit_ns, const char *digits, size_t size, uint6
 ration_status ration_units_parse_duration(const char *text, size_t text_size, uint64_t *out_ns,
                                           size_t *out_used_bytes, struct ration_error *error)
 {
-    char quote[RATION_UNITS_QUOTE_SIZE];
+    char quote[RATION_WORDS_QUOTE_SIZE];
     size_t word_size = word_size_of(text, text_size);
-    ration_units_quote(text, word_size, quote);
+    ration_words_quote(text, word_size, quote);
     if (word_size == 0)
         return fail(error, 0, "a duration is missing: write for example 250ms, 10s or 1h");
     if (*text == '-' || *text == '+')
@@ -400,12 +321,12 @@ ration_status ration_units_parse_duration(const char *text, size_t text_size, ui
     uint64_t whole = 1, fraction_ns = 0, ns;
     if (!fraction_of(unit->ns, text + parts.fraction_offset, parts.fraction_size, &fraction_ns))
         return fail(error, 0, "'%s' is not a whole number of nanoseconds: write fewer decimals",
-                    ration_units_quote(text, parts.unit_offset + parts.unit_size, quote));
+                    ration_words_quote(text, parts.unit_offset + parts.unit_size, quote));
     if ((parts.whole_size > 0 && !value_of(text, parts.whole_size, &whole)) ||
         __builtin_mul_overflow(whole, unit->ns, &ns) ||
         __builtin_add_overflow(ns, fraction_ns, &ns))
         return fail(error, 0, "'%s' is too long: a duration is at most %" PRIu64 "ns (584y)",
-                    ration_units_quote(text, parts.unit_offset + parts.unit_size, quote),
+                    ration_words_quote(text, parts.unit_offset + parts.unit_size, quote),
                     UINT64_MAX);
     *out_ns = ns;
     *out_used_bytes = parts.unit_offset + parts.unit_size;

@@ -46,30 +46,4 @@ ration_status ration_units_parse_duration(const char *text, size_t text_size, ui
 ration_status ration_units_print_count(uint64_t count, char *buffer, size_t buffer_size);
 ration_status ration_units_print_duration(uint64_t ns, char *buffer, size_t buffer_size);
 
-/* What separates words: space, tab and the ends of lines. */
-static inline bool ration_units_is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
-}
-
-/* Words for messages, shared with whoever reads text that has counts and durations in it. */
-
-/* The most bytes of a text that a message repeats, and room for them when all are escaped. */
-#define RATION_UNITS_QUOTE_MAX  24
-#define RATION_UNITS_QUOTE_SIZE (4 * RATION_UNITS_QUOTE_MAX + sizeof("..."))
-
-/*
- * Writes text as a message may show it: bytes that do not print as \xHH, and "..." for what is
- * left off. Returns buffer, which is terminated.
- */
-const char *ration_units_quote(const char *text, size_t text_size,
-                               char buffer[RATION_UNITS_QUOTE_SIZE]);
-
-/*
- * The known word that was probably meant, whatever its case: a slip or two away, or begun and
- * not finished. NULL if none is near.
- */
-const char *ration_units_nearest(const char *word, size_t word_size, const char *const *known,
-                                 size_t known_count);
-
 #endif

@@ -21,6 +21,11 @@ static struct ration_time convert_left(struct ration_time left, const struct rat
                            ration_wide_to_time(new_part));
 }
 
+static struct ration_time all_but_one(const struct ration_rate *rate)
+{
+    return ration_time_scale(rate->token, rate->burst - 1);
+}
+
 struct ration_time ration_change_rate(struct ration_time tat, const struct ration_rate *old_rate,
                                       const struct ration_rate *new_rate, uint64_t now_ns)
 {
@@ -31,13 +36,18 @@ struct ration_time ration_change_rate(struct ration_time tat, const struct ratio
         return (struct ration_time){0, 0};
 
     struct ration_time used = ration_time_sub(tat, now);
-    struct ration_time owed = ration_time_sub_or_zero(used, old_rate->capacity);
-    struct ration_time left = ration_time_sub_or_zero(old_rate->capacity, used);
-    struct ration_time out =
-        ration_time_sub(new_rate->capacity, convert_left(left, old_rate, new_rate));
-    struct ration_time next = ration_time_add(ration_time_add(now, owed), out);
 
-    return ration_time_less(most, next) ? most : next;
+    if (ration_time_less(old_rate->capacity, used)) {
+        struct ration_time one_back = ration_time_sub(tat, all_but_one(old_rate));
+        struct ration_time next = ration_time_add(one_back, all_but_one(new_rate));
+
+        return ration_time_less(most, next) ? most : next;
+    }
+
+    struct ration_time left = ration_time_sub(old_rate->capacity, used);
+
+    return ration_time_add(
+        now, ration_time_sub(new_rate->capacity, convert_left(left, old_rate, new_rate)));
 }
 
 /* A stale now lies before the window that is stored; the change happens in that window. */

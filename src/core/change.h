@@ -2,9 +2,9 @@
  * change: a bucket's state when its limit becomes another.
  *
  * Tokens are kept, with their fraction, and full stays full: 4.5 of 10 tokens become 4.5 of 20,
- * or 3 of 3 if that is all the new limit holds. What is owed beyond an empty bucket (a block, a
- * line of reservations, a forced debt) stays owed until the same moment, because that moment was
- * promised or ordered. Nothing is minted: fractions round down, at 2^-20 ns.
+ * or 3 of 3 if that is all the new limit holds. A bucket that owes more than it holds (a block, a
+ * line of reservations, a forced debt) has its first token back at the same moment as before,
+ * because that moment was told or ordered. Nothing is minted: fractions round down, at 2^-20 ns.
  *
  * Between algorithms of different kinds whole tokens are kept.
  */

@@ -64,7 +64,7 @@ struct ration_interval ration_interval_release(struct ration_interval state,
 
 /*
  * The state of the new limit that holds the tokens of the old one, and in which the same part of
- * an interval has passed. Tokens owed beyond an empty bucket stay owed until the same moment.
+ * an interval has passed. A bucket that owes more than it holds does so until the same moment.
  * The bucket is not full at now.
  */
 struct ration_interval ration_interval_change(struct ration_interval state,

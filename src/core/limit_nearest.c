@@ -4,10 +4,9 @@
  * From the spec, one step at a time, each putting right one thing that is out of bounds. There
  * are two ways: give up some of the burst, or keep it and shorten the period.
  */
+#include "base/time.h"
 #include "base/wide.h"
 #include "core/limit_bounds.h"
-
-#include "base/time.h"
 
 /*
  * A period in which this burst fills within 16 years. Rounding a token up may take it a little
@@ -47,8 +46,10 @@ static struct ration_bare_rate step_nearer(struct ration_bare_rate rate, uint64_
 
     if (burst > 0 && ration_limit_burst_max(rate, spec) > 0 && (hopeless || !keep_burst))
         nearer.burst = ration_limit_burst_max(rate, spec);
+    else if (hopeless) /* one per nanosecond, for as long as can be */
+        nearer = (struct ration_bare_rate){RATION_FILL_NS_MAX, RATION_FILL_NS_MAX, burst};
     else
-        nearer.period_ns = hopeless ? rate.tokens : period_ns;
+        nearer.period_ns = period_ns;
     return nearer;
 }
 

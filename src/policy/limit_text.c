@@ -1,5 +1,5 @@
 /*
- * limit_text: limits as text, both ways. The grammar is in docs/limits.md.
+ * limit_text: text to limits. The grammar is in docs/limits.md.
  *
  * The reader fills a spec and notes where each option stood; what the numbers mean together is
  * judged by ration_limit_make() alone. If that refuses, the option at fault is found by leaving
@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/words.h"
+#include "policy/algorithm_words.h"
 
 #define TEXT_SIZE_MAX 1024
 
@@ -35,17 +37,14 @@ static const struct keyword {
     enum option option;
     enum ration_algorithm algorithm;
     const char *needs; /* NULL for a word that stands alone */
-} keywords[] = {
-    {"burst", OPTION_BURST, 0, "a count: write burst 20"},
-    {"start", OPTION_START, 0, "full, empty or a count: write start empty"},
-    {"refill", OPTION_REFILL, 0, "continuous or interval: write refill interval"},
-    {"reserve", OPTION_RESERVE, 0, "a rate: write reserve 100/h"},
-    {"name", OPTION_NAME, 0, "a word: write name login"},
-    {"token-bucket", OPTION_ALGORITHM, RATION_TOKEN_BUCKET, NULL},
-    {"leaky-queue", OPTION_ALGORITHM, RATION_LEAKY_QUEUE, NULL},
-    {"fixed-window", OPTION_ALGORITHM, RATION_FIXED_WINDOW, NULL},
-    {"sliding-window", OPTION_ALGORITHM, RATION_SLIDING_WINDOW, NULL},
-    {"sliding-log", OPTION_ALGORITHM, RATION_SLIDING_LOG, NULL},
+} keywords[] = {{"burst", OPTION_BURST, 0, "a count: write burst 20"},
+                {"start", OPTION_START, 0, "full, empty or a count: write start empty"},
+                {"refill", OPTION_REFILL, 0, "continuous or interval: write refill interval"},
+                {"reserve", OPTION_RESERVE, 0, "a rate: write reserve 100/h"},
+                {"name", OPTION_NAME, 0, "a word: write name login"},
+#define ALGORITHM_KEYWORD(word, algorithm) {word, OPTION_ALGORITHM, algorithm, NULL},
+                RATION_ALGORITHM_WORDS(ALGORITHM_KEYWORD)
+#undef ALGORITHM_KEYWORD
 };
 
 struct reader {
@@ -84,7 +83,7 @@ static bool at_end(const struct reader *reader)
 
 static void skip_blanks(struct reader *reader)
 {
-    while (!at_end(reader) && ration_units_is_blank(reader->text[reader->offset]))
+    while (!at_end(reader) && ration_words_is_blank(reader->text[reader->offset]))
         reader->offset++;
 }
 
@@ -92,7 +91,7 @@ static void skip_blanks(struct reader *reader)
 static size_t word_size(const struct reader *reader)
 {
     size_t end = reader->offset;
-    while (end < reader->size && !ration_units_is_blank(reader->text[end]))
+    while (end < reader->size && !ration_words_is_blank(reader->text[end]))
         end++;
     return end - reader->offset;
 }
@@ -103,9 +102,9 @@ static bool word_is(const struct reader *reader, const char *word)
     return word_size(reader) == size && !memcmp(reader->text + reader->offset, word, size);
 }
 
-static const char *quote_word(const struct reader *reader, char buffer[RATION_UNITS_QUOTE_SIZE])
+static const char *quote_word(const struct reader *reader, char buffer[RATION_WORDS_QUOTE_SIZE])
 {
-    return ration_units_quote(reader->text + reader->offset, word_size(reader), buffer);
+    return ration_words_quote(reader->text + reader->offset, word_size(reader), buffer);
 }
 
 typedef ration_status parse_unit(const char *text, size_t text_size, uint64_t *out_value,
@@ -154,8 +153,8 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
         skip_blanks(reader);
     }
     if ((!slash && !per) || at_end(reader)) {
-        char quote[RATION_UNITS_QUOTE_SIZE];
-        ration_units_quote(reader->text + start, end - start, quote);
+        char quote[RATION_WORDS_QUOTE_SIZE];
+        ration_words_quote(reader->text + start, end - start, quote);
         return fail(reader, start, "'%s' has no period: write %s/s or %s per 5s", quote, quote,
                     quote);
     }
@@ -167,7 +166,7 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
 
 static ration_status fail_unknown_word(struct reader *reader)
 {
-    char quote[RATION_UNITS_QUOTE_SIZE];
+    char quote[RATION_WORDS_QUOTE_SIZE];
     const char *known[COUNT_OF(keywords)];
     for (size_t i = 0; i < COUNT_OF(keywords); i++)
         known[i] = keywords[i].word;
@@ -176,7 +175,7 @@ static ration_status fail_unknown_word(struct reader *reader)
     size_t size = 0;
     for (size_t end = word_size(reader); size < end && word[size] != '=' && word[size] != ':';)
         size++;
-    const char *near = ration_units_nearest(word, size, known, COUNT_OF(known));
+    const char *near = ration_words_nearest(word, size, known, COUNT_OF(known));
     quote_word(reader, quote);
     if (near)
         return fail(reader, reader->offset, "unknown word '%s' at byte %zu: did you mean %s?",
@@ -191,13 +190,13 @@ static ration_status fail_unknown_word(struct reader *reader)
 static ration_status read_choice(struct reader *reader, const char *what, const char *first,
                                  const char *second, const char *otherwise, bool *out_second)
 {
-    char quote[RATION_UNITS_QUOTE_SIZE];
+    char quote[RATION_WORDS_QUOTE_SIZE];
     if (word_is(reader, first) || word_is(reader, second)) {
         *out_second = word_is(reader, second);
         reader->offset += word_size(reader);
         return RATION_OK;
     }
-    const char *near = ration_units_nearest(reader->text + reader->offset, word_size(reader),
+    const char *near = ration_words_nearest(reader->text + reader->offset, word_size(reader),
                                             (const char *[]){first, second}, 2);
     quote_word(reader, quote);
     if (near)
@@ -428,61 +427,4 @@ ration_status ration_limit_parse(const char *text, struct ration_limit *out_limi
 {
     size_t size = text ? strnlen(text, TEXT_SIZE_MAX + 1) : 0;
     return ration_limit_parse_bytes(text, size, out_limit, error);
-}
-
-/* Appends to buffer, which has room for any limit. */
-__attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t *size,
-                                                         const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    *size += (size_t)vsnprintf(buffer + *size, RATION_LIMIT_TEXT_SIZE - *size, format, arguments);
-    va_end(arguments);
-}
-
-/* "10/s", "5/10s", and the burst where it is not the default. */
-static void append_rate(char *buffer, size_t *size, uint64_t tokens, uint64_t period_ns,
-                        uint64_t burst)
-{
-    char period[RATION_UNITS_TEXT_SIZE];
-    ration_units_print_duration(period_ns, period, sizeof(period));
-    bool one = period[0] == '1' && (period[1] < '0' || period[1] > '9');
-    append(buffer, size, "%" PRIu64 "/%s", tokens, period + one);
-    if (burst != tokens)
-        append(buffer, size, " burst %" PRIu64, burst);
-}
-
-static void append_algorithm(char *buffer, size_t *size, const struct ration_limit *limit)
-{
-    if (limit->algorithm == RATION_BURST_RESERVE) {
-        append(buffer, size, " reserve ");
-        append_rate(buffer, size, limit->reserve_tokens, limit->reserve_period_ns,
-                    limit->reserve_burst);
-        return;
-    }
-    for (size_t i = 0; i < COUNT_OF(keywords); i++) {
-        if (keywords[i].option == OPTION_ALGORITHM && keywords[i].algorithm == limit->algorithm &&
-            limit->algorithm != RATION_TOKEN_BUCKET)
-            append(buffer, size, " %s", keywords[i].word);
-    }
-}
-
-ration_status ration_limit_print(const struct ration_limit *limit, char *buffer, size_t buffer_size)
-{
-    char text[RATION_LIMIT_TEXT_SIZE];
-    size_t size = 0;
-    append_rate(text, &size, limit->tokens, limit->period_ns, limit->burst);
-    if (limit->refill == RATION_REFILL_INTERVAL)
-        append(text, &size, " refill interval");
-    append_algorithm(text, &size, limit);
-    if (limit->start == RATION_START_EMPTY)
-        append(text, &size, " start empty");
-    if (limit->start == RATION_START_TOKENS)
-        append(text, &size, " start %" PRIu64, limit->start_tokens);
-    if (limit->name[0])
-        append(text, &size, " name %.*s", RATION_LIMIT_NAME_MAX, limit->name);
-    if (size + 1 > buffer_size)
-        return RATION_ENOSPC;
-    memcpy(buffer, text, size + 1);
-    return RATION_OK;
 }

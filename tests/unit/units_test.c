@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/units.h"
+#include "base/words.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -365,13 +366,13 @@ static void any_value_survives_its_text(void **state)
 static void quotes_are_bounded_and_printable(void **state)
 {
     (void)state;
-    char quote[RATION_UNITS_QUOTE_SIZE];
-    char bytes[RATION_UNITS_QUOTE_MAX + 1];
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    char bytes[RATION_WORDS_QUOTE_MAX + 1];
     memset(bytes, 0xFF, sizeof(bytes));
-    assert_string_equal(ration_units_quote("a\tb\x7F", 4, quote), "a\\x09b\\x7F");
-    assert_string_equal(ration_units_quote("", 0, quote), "");
-    ration_units_quote(bytes, sizeof(bytes), quote);
-    assert_int_equal(strlen(quote), RATION_UNITS_QUOTE_SIZE - 1);
+    assert_string_equal(ration_words_quote("a\tb\x7F", 4, quote), "a\\x09b\\x7F");
+    assert_string_equal(ration_words_quote("", 0, quote), "");
+    ration_words_quote(bytes, sizeof(bytes), quote);
+    assert_int_equal(strlen(quote), RATION_WORDS_QUOTE_SIZE - 1);
     assert_string_equal(quote + sizeof(quote) - 8, "\\xFF...");
 }
 
@@ -399,7 +400,7 @@ static void nearest_words(void **state)
         {"a-word-of-more-than-16-letters", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const char *found = ration_units_nearest(rows[i].word, strlen(rows[i].word), known, 5);
+        const char *found = ration_words_nearest(rows[i].word, strlen(rows[i].word), known, 5);
         if (rows[i].meant)
             assert_string_equal(found, rows[i].meant);
         else

@@ -1,0 +1,52 @@
+# A thin front of CMake: each target says what it runs.
+
+PREFIX ?= /usr/local
+
+.PHONY: all run test bench prove fuzz soak format install clean packages-build packages-test
+
+all: packages-build
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@cmake --build --preset release
+
+run: packages-build
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@cmake --build --preset release -- --quiet
+	@build/examples/decisions
+
+# Every preset, the proofs and the checks of form. Ends with the count of tests.
+test: packages-test
+	@tools/test.sh
+
+bench: packages-build
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@cmake --build --preset release -- --quiet
+	@build/bench/ration_bench build/bench.json
+
+# Frama-C's proofs alone (make test runs them too).
+prove: packages-test
+	@tests/proof/run.sh
+
+# FUZZ_SECONDS of coverage-guided fuzzing per target; make test replays the corpora.
+FUZZ_SECONDS ?= 60
+fuzz: packages-test
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+# Longer random campaigns than make test, with a printed seed.
+SOAK_SECONDS ?= 600
+soak: packages-test
+	@tools/soak.sh $(SOAK_SECONDS)
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	@rm -rf build
+
+packages-build:
+	@tools/install-packages.sh build
+
+packages-test:
+	@tools/install-packages.sh test

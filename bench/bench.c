@@ -1,0 +1,270 @@
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROWS_MAX 256
+
+/* Slices shorter than a scheduler's, so that what disturbs one pair leaves most others alone. */
+#define REPEAT_COUNT 25
+#define SLICE_NS     8e6
+
+struct row {
+    const char *name;
+    const char *against;
+    double value_ns;
+    double ratio;     /* 0: none */
+    double ratio_max; /* 0: none */
+};
+
+struct bench {
+    size_t row_count;
+    struct row rows[ROWS_MAX];
+};
+
+void bench_expect(bool happened, const char *what)
+{
+    if (happened)
+        return;
+    fprintf(stderr, "bench: did not measure what it says: %s\n", what);
+    abort();
+}
+
+/* Measuring ------------------------------------------------------------------------------ */
+
+static double now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static double run_ns(const struct bench_work *work, uint64_t count)
+{
+    double start_ns = now_ns();
+
+    work->function(work->context, count);
+    return now_ns() - start_ns;
+}
+
+/* How many times fill a slice. Warms the caches on the way. */
+static uint64_t slice_count(const struct bench_work *work)
+{
+    uint64_t count = 64;
+    double spent_ns = run_ns(work, count);
+
+    while (spent_ns < SLICE_NS / 4) {
+        count *= 2;
+        spent_ns = run_ns(work, count);
+    }
+    return (uint64_t)((double)count * SLICE_NS / spent_ns) + 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(values[0]), compare);
+    return values[count / 2];
+}
+
+static size_t term_count(const struct bench_subject *subject)
+{
+    size_t count = 0;
+
+    while (count < BENCH_TERMS_MAX && subject->terms[count].work.function != NULL)
+        count++;
+    return count;
+}
+
+static struct row measure(const struct bench_subject *subject)
+{
+    size_t terms = term_count(subject);
+    uint64_t count = slice_count(&subject->work);
+    uint64_t term_counts[BENCH_TERMS_MAX];
+    double values[REPEAT_COUNT];
+    double ratios[REPEAT_COUNT];
+
+    for (size_t t = 0; t < terms; t++)
+        term_counts[t] = slice_count(&subject->terms[t].work);
+
+    for (size_t i = 0; i < REPEAT_COUNT; i++) {
+        double reference_ns = 0;
+
+        values[i] = run_ns(&subject->work, count) / (double)count;
+        for (size_t t = 0; t < terms; t++)
+            reference_ns += subject->terms[t].weight *
+                            run_ns(&subject->terms[t].work, term_counts[t]) /
+                            (double)term_counts[t];
+        ratios[i] = terms > 0 ? values[i] / reference_ns : 0;
+    }
+    return (struct row){subject->name, subject->against, median(values, REPEAT_COUNT),
+                        median(ratios, REPEAT_COUNT), subject->ratio_max};
+}
+
+/* Showing -------------------------------------------------------------------------------- */
+
+/* Copies the CPU's name to text, or "unknown CPU". */
+static void cpu_name(char *text, size_t text_size)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+
+    snprintf(text, text_size, "unknown CPU");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        const char *colon = strchr(line, ':');
+
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(text, text_size, "%s", colon + 2);
+        break;
+    }
+    if (file != NULL)
+        fclose(file);
+}
+
+static bool has_target(const struct row *row)
+{
+    return row->ratio_max > 0;
+}
+
+/* As printed, to two digits: a line must not say "1.80 of at most 1.80: MISSED". */
+static bool is_met(const struct row *row)
+{
+    return row->ratio < row->ratio_max + 0.005;
+}
+
+#define NAME_WIDTH    38
+#define AGAINST_WIDTH 26
+
+static void print_head(void)
+{
+    char cpu[128];
+
+    cpu_name(cpu, sizeof(cpu));
+    printf("%s; medians of %d slices of %.0f ms, ratios of neighbouring slices\n\n", cpu,
+           REPEAT_COUNT, SLICE_NS / 1e6);
+    printf("%-*s %10s  %-*s %6s %7s  %s\n", NAME_WIDTH, "name", "ns", AGAINST_WIDTH, "against",
+           "ratio", "target", "ok");
+}
+
+static void print_row(const struct row *row)
+{
+    printf("%-*s %10.2f  ", NAME_WIDTH, row->name, row->value_ns);
+    if (row->against == NULL)
+        printf("%-*s %6s ", AGAINST_WIDTH, "-", "-");
+    else
+        printf("%-*s %6.2f ", AGAINST_WIDTH, row->against, row->ratio);
+    if (has_target(row))
+        printf("%7.2f  %s\n", row->ratio_max, is_met(row) ? "ok" : "MISSED");
+    else
+        printf("%7s  -\n", "-");
+    fflush(stdout);
+}
+
+void bench_row(struct bench *bench, const struct bench_subject *subject)
+{
+    bench_expect(bench->row_count < ROWS_MAX, "there are more rows than ROWS_MAX");
+
+    struct row *row = &bench->rows[bench->row_count++];
+
+    *row = measure(subject);
+    print_row(row);
+}
+
+struct bench *bench_create(void)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+
+    bench_expect(bench != NULL, "out of memory");
+    print_head();
+    return bench;
+}
+
+void bench_summary(const struct bench *bench)
+{
+    size_t target_count = 0;
+    size_t met_count = 0;
+
+    for (size_t i = 0; i < bench->row_count; i++) {
+        target_count += has_target(&bench->rows[i]);
+        met_count += has_target(&bench->rows[i]) && is_met(&bench->rows[i]);
+    }
+    printf("\n%zu of %zu targets met\n", met_count, target_count);
+}
+
+void bench_free(struct bench *bench)
+{
+    free(bench);
+}
+
+/* JSON ----------------------------------------------------------------------------------- */
+
+static void json_text(FILE *file, const char *text)
+{
+    if (text == NULL) {
+        fputs("null", file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20) {
+            fprintf(file, "\\u%04x", (unsigned char)*text);
+            continue;
+        }
+        if (*text == '"' || *text == '\\')
+            fputc('\\', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+/* A ratio, or null for none. */
+static void json_ratio(FILE *file, double ratio)
+{
+    if (ratio > 0)
+        fprintf(file, "%.4f", ratio);
+    else
+        fputs("null", file);
+}
+
+static void json_row(FILE *file, const struct row *row)
+{
+    fputs("  {\"name\": ", file);
+    json_text(file, row->name);
+    fprintf(file, ", \"value\": %.3f, \"unit\": \"ns\", \"against\": ", row->value_ns);
+    json_text(file, row->against);
+    fputs(", \"ratio\": ", file);
+    json_ratio(file, row->ratio);
+    fputs(", \"target\": ", file);
+    json_ratio(file, row->ratio_max);
+    fprintf(file, ", \"ok\": %s}", !has_target(row) ? "null" : is_met(row) ? "true" : "false");
+}
+
+bool bench_write_json(const struct bench *bench, const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file == NULL)
+        return false;
+    fputs("[\n", file);
+    for (size_t i = 0; i < bench->row_count; i++) {
+        json_row(file, &bench->rows[i]);
+        fputs(i + 1 < bench->row_count ? ",\n" : "\n", file);
+    }
+    fputs("]\n", file);
+
+    bool failed = ferror(file) != 0;
+
+    return fclose(file) == 0 && !failed;
+}

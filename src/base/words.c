@@ -1,0 +1,80 @@
+#include "base/words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Words longer than this are never taken for a slip of a known one. */
+#define NEAREST_SIZE_MAX 16
+
+const char *ration_words_quote(const char *text, size_t text_size,
+                               char buffer[RATION_WORDS_QUOTE_SIZE])
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t shown = text_size < RATION_WORDS_QUOTE_MAX ? text_size : RATION_WORDS_QUOTE_MAX;
+    char *out = buffer;
+    for (size_t i = 0; i < shown; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte >= 0x20 && byte < 0x7F) {
+            *out++ = (char)byte;
+            continue;
+        }
+        *out++ = '\\';
+        *out++ = 'x';
+        *out++ = hex[byte >> 4];
+        *out++ = hex[byte & 15];
+    }
+    memcpy(out, shown < text_size ? "..." : "", shown < text_size ? 4 : 1);
+    return buffer;
+}
+
+static unsigned min_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Letters to add, drop, change or swap with a neighbour. Both sizes are at most the maximum. */
+static unsigned slips(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    unsigned cost[NEAREST_SIZE_MAX + 1][NEAREST_SIZE_MAX + 1];
+    for (size_t i = 0; i <= a_size; i++) {
+        for (size_t j = 0; j <= b_size; j++) {
+            if (i == 0 || j == 0) {
+                cost[i][j] = (unsigned)(i + j);
+                continue;
+            }
+            bool same = ration_words_lower(a[i - 1]) == ration_words_lower(b[j - 1]);
+            unsigned best = min_of(cost[i - 1][j], cost[i][j - 1]) + 1;
+            best = min_of(best, cost[i - 1][j - 1] + !same);
+            if (i > 1 && j > 1 && ration_words_lower(a[i - 1]) == ration_words_lower(b[j - 2]) &&
+                ration_words_lower(a[i - 2]) == ration_words_lower(b[j - 1]))
+                best = min_of(best, cost[i - 2][j - 2] + 1);
+            cost[i][j] = best;
+        }
+    }
+    return cost[a_size][b_size];
+}
+
+const char *ration_words_nearest(const char *word, size_t word_size, const char *const *known,
+                                 size_t known_count)
+{
+    if (word_size < 3 || word_size > NEAREST_SIZE_MAX)
+        return NULL;
+    unsigned limit = word_size <= 5 ? 1 : 2;
+    unsigned best = limit + 1;
+    const char *found = NULL;
+    for (size_t i = 0; i < known_count; i++) {
+        size_t size = strlen(known[i]);
+        if (size > NEAREST_SIZE_MAX)
+            continue;
+        unsigned distance = slips(word, word_size, known[i], size);
+        bool begun =
+            word_size > 3 && word_size < size && !slips(word, word_size, known[i], word_size);
+        if (begun)
+            distance = min_of(distance, limit);
+        if (distance < best) {
+            best = distance;
+            found = known[i];
+        }
+    }
+    return found;
+}

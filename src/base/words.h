@@ -1,0 +1,40 @@
+/*
+ * words: what readers of text share: blanks, and the excerpts and guesses of their messages.
+ */
+#ifndef RATION_BASE_WORDS_H
+#define RATION_BASE_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ASCII only: no locale. */
+static inline char ration_words_lower(char byte)
+{
+    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+}
+
+/* What separates words: space, tab and the ends of lines. */
+static inline bool ration_words_is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* The most bytes of a text that a message repeats, and room for them when all are escaped. */
+#define RATION_WORDS_QUOTE_MAX  24
+#define RATION_WORDS_QUOTE_SIZE (4 * RATION_WORDS_QUOTE_MAX + sizeof("..."))
+
+/*
+ * Writes text as a message may show it: bytes that do not print as \xHH, and "..." for what is
+ * left off. Returns buffer, which is terminated.
+ */
+const char *ration_words_quote(const char *text, size_t text_size,
+                               char buffer[RATION_WORDS_QUOTE_SIZE]);
+
+/*
+ * The known word that was probably meant, whatever its case: a slip or two away, or begun and
+ * not finished. NULL if none is near.
+ */
+const char *ration_words_nearest(const char *word, size_t word_size, const char *const *known,
+                                 size_t known_count);
+
+#endif

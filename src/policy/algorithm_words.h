@@ -1,0 +1,12 @@
+/* The words for algorithms in the text of a limit. A burst reserve is written by its rate. */
+#ifndef RATION_POLICY_ALGORITHM_WORDS_H
+#define RATION_POLICY_ALGORITHM_WORDS_H
+
+#define RATION_ALGORITHM_WORDS(X)              \
+    X("token-bucket", RATION_TOKEN_BUCKET)     \
+    X("leaky-queue", RATION_LEAKY_QUEUE)       \
+    X("fixed-window", RATION_FIXED_WINDOW)     \
+    X("sliding-window", RATION_SLIDING_WINDOW) \
+    X("sliding-log", RATION_SLIDING_LOG)
+
+#endif

@@ -1,0 +1,346 @@
+/*
+ * Two threads, two cores, one bucket: R1 holds in every one of many short rounds, whatever the
+ * threads call, and a bucket that checks and then acts is caught. Then a hundred threads.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sched.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "ration/clock.h"
+#include "threads.h"
+
+#define ROUND_COUNT       (60000 / THREADS_SHARE)
+#define OTHER_ROUND_COUNT (10000 / THREADS_SHARE)
+
+/* Other work on the machine keeps the two threads apart; then the control gets another try. */
+#define CONTROL_TRIES_MAX 5
+
+/*
+ * A token of 333333333 ns and a fraction, so that both words of the bucket change. The burst is
+ * tuned by the control: one of 4 is spent by the first thread while the barrier's release still
+ * travels to the second (caught in a quarter of the rounds), one of 16 is not (98 %).
+ */
+#define LIMIT_TEXT "3/s burst 16"
+
+static uint64_t seed;
+
+/* Whether controls must be caught often, not just be run. */
+static bool is_control_sure(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return false; /* how often then is up to its bookkeeping between the atomics */
+#else
+    return threads_cpu_count() > 1;
+#endif
+}
+
+/* Expects the control to fail in more than one in one_in rounds. */
+static void expect_caught(uint64_t (*control)(uint64_t round_count), const char *name,
+                          uint64_t one_in)
+{
+    uint64_t bad_count = 0;
+
+    for (unsigned i = 0; i < CONTROL_TRIES_MAX && bad_count <= ROUND_COUNT / one_in; i++) {
+        bad_count = control(ROUND_COUNT);
+        print_message("  control, %s: caught in %" PRIu64 " of %d rounds\n", name, bad_count,
+                      ROUND_COUNT);
+        if (!is_control_sure())
+            return;
+    }
+    assert_true(bad_count > ROUND_COUNT / one_in);
+}
+
+/* Takes ---------------------------------------------------------------------------------- */
+
+static void r1_two_threads_get_exactly_the_burst_in_every_round(void **state)
+{
+    struct contest contest = contest_make(LIMIT_TEXT, ration_bucket_allow_at, seed);
+
+    (void)state;
+    assert_int_equal(contest_run(&contest, 2, ROUND_COUNT), 0);
+    print_message("  %s: %d rounds hold\n", LIMIT_TEXT, ROUND_COUNT);
+}
+
+static void r1_so_they_do_with_every_algorithm(void **state)
+{
+    static const char *const texts[] = {
+        "16/s refill interval",
+        "16/s fixed-window",
+        "16/s sliding-window",
+        "3/s burst 16 leaky-queue",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct contest contest = contest_make(texts[i], ration_bucket_allow_at, seed);
+
+        assert_int_equal(contest_run(&contest, 2, OTHER_ROUND_COUNT), 0);
+        print_message("  %s: %d rounds hold\n", texts[i], OTHER_ROUND_COUNT);
+    }
+}
+
+static uint64_t racy_contest(uint64_t round_count)
+{
+    struct contest contest = contest_make(LIMIT_TEXT, racy_allow_at, seed);
+
+    return contest_run(&contest, 2, round_count);
+}
+
+static void check_then_act_is_caught(void **state)
+{
+    (void)state;
+    expect_caught(racy_contest, "takes", 3);
+}
+
+/* Lent and given back -------------------------------------------------------------------- */
+
+/* Starts at tat = now instead of 0, so that the end can be compared byte by byte. */
+static void prepare_full(void *context)
+{
+    struct contest *contest = context;
+
+    contest_prepare(contest);
+    ration_bucket_set(&contest->bucket, &contest->limit, contest->limit.burst, contest->now_ns);
+}
+
+/* Of a place for two, one thread uses one and the other none. Returns what was used. */
+static uint64_t reserve_and_settle(struct contest *contest, uint64_t used_tokens)
+{
+    struct ration_reservation reservation;
+    struct ration_decision decision = ration_bucket_reserve(&contest->bucket, &contest->limit, 2, 0,
+                                                            contest->now_ns, &reservation);
+
+    if (decision.verdict != RATION_ALLOW)
+        return 0;
+    if (used_tokens == 0)
+        ration_bucket_cancel(&contest->bucket, &contest->limit, &reservation, contest->now_ns);
+    else
+        ration_bucket_settle(&contest->bucket, &contest->limit, &reservation, used_tokens,
+                             contest->now_ns);
+    return used_tokens;
+}
+
+/*
+ * What one thread holds for a moment the other may miss. But whoever gives back last has all its
+ * takes still before it, so in the end exactly the burst is out.
+ */
+static uint64_t lend_then_take(void *context, unsigned thread_index)
+{
+    struct contest *contest = context;
+    uint64_t granted =
+        ration_bucket_take_up_to(&contest->bucket, &contest->limit, 2, contest->now_ns, NULL);
+
+    ration_bucket_refund(&contest->bucket, &contest->limit, granted, contest->now_ns);
+
+    uint64_t admitted = reserve_and_settle(contest, thread_index % 2);
+
+    for (uint64_t i = 0; i < contest->limit.burst; i++)
+        admitted += contest->allow(&contest->bucket, &contest->limit, 1, contest->now_ns);
+    return admitted;
+}
+
+static bool is_drained(void *context, uint64_t total)
+{
+    struct contest *contest = context;
+    struct ration_bucket drained = {{0, 0}};
+
+    ration_bucket_set(&drained, &contest->limit, 0, contest->now_ns);
+
+    struct ration_decision look =
+        ration_bucket_look(&contest->bucket, &contest->limit, 1, contest->now_ns);
+    struct ration_decision expected =
+        ration_bucket_look(&drained, &contest->limit, 1, contest->now_ns);
+
+    return total == contest->limit.burst && look.verdict == RATION_DENY && look.remaining == 0 &&
+           look.retry_after_ns == expected.retry_after_ns &&
+           look.reset_after_ns == expected.reset_after_ns &&
+           memcmp(&contest->bucket, &drained, sizeof(drained)) == 0;
+}
+
+static uint64_t lend_rounds(allow_function *allow, uint64_t round_count)
+{
+    struct contest contest = contest_make(LIMIT_TEXT, allow, seed);
+
+    return rounds_run(&(struct rounds){
+        .thread_count = 2,
+        .round_count = round_count,
+        .context = &contest,
+        .prepare = prepare_full,
+        .play = lend_then_take,
+        .holds = is_drained,
+    });
+}
+
+static void r1_what_is_lent_and_given_back_is_neither_lost_nor_minted(void **state)
+{
+    (void)state;
+    assert_int_equal(lend_rounds(ration_bucket_allow_at, ROUND_COUNT), 0);
+    print_message("  lend, reserve, take: %d rounds hold\n", ROUND_COUNT);
+}
+
+static uint64_t racy_lend_rounds(uint64_t round_count)
+{
+    return lend_rounds(racy_allow_at, round_count);
+}
+
+static void racy_takes_after_sound_loans_are_caught(void **state)
+{
+    (void)state;
+    expect_caught(racy_lend_rounds, "racy takes after sound loans", 20);
+}
+
+/* Every change --------------------------------------------------------------------------- */
+
+#define CHANGES_PER_ROUND 16
+#define CHANGES_LIMIT     "3/s burst 64" /* not empty too soon: a denial races with nothing */
+
+/* One change by one thread that holds held tokens. Returns how many it holds then. */
+static uint64_t change_once(struct contest *contest, uint64_t draw, uint64_t held)
+{
+    struct ration_bucket *bucket = &contest->bucket;
+    const struct ration_limit *limit = &contest->limit;
+    uint64_t now_ns = contest->now_ns;
+
+    switch (draw % 4) {
+    case 0:
+        return held + contest->allow(bucket, limit, 1, now_ns);
+    case 1:
+        return held + ration_bucket_take_up_to(bucket, limit, 3, now_ns, NULL);
+    case 2:
+        ration_bucket_force(bucket, limit, 1, now_ns);
+        return held + 1;
+    default:
+        ration_bucket_refund(bucket, limit, held, now_ns);
+        return 0;
+    }
+}
+
+static uint64_t change_often(void *context, unsigned thread_index)
+{
+    struct contest *contest = context;
+    uint64_t random = contest->random + thread_index;
+    uint64_t held = 0;
+
+    for (unsigned i = 0; i < CHANGES_PER_ROUND; i++)
+        held = change_once(contest, ration_random_next(&random) >> 32, held);
+    return held;
+}
+
+/* The bucket stands where it would had one thread taken the total at once. */
+static bool is_out(void *context, uint64_t total)
+{
+    struct contest *contest = context;
+    struct ration_bucket expected = {{0, 0}};
+
+    ration_bucket_set(&expected, &contest->limit, contest->limit.burst, contest->now_ns);
+    ration_bucket_force(&expected, &contest->limit, total, contest->now_ns);
+    return memcmp(&contest->bucket, &expected, sizeof(expected)) == 0;
+}
+
+static uint64_t change_rounds(allow_function *allow, uint64_t round_count)
+{
+    struct contest contest = contest_make(CHANGES_LIMIT, allow, seed);
+
+    return rounds_run(&(struct rounds){
+        .thread_count = 2,
+        .round_count = round_count,
+        .context = &contest,
+        .prepare = prepare_full,
+        .play = change_often,
+        .holds = is_out,
+    });
+}
+
+static void r1_every_change_of_two_threads_counts_once(void **state)
+{
+    (void)state;
+    assert_int_equal(change_rounds(ration_bucket_allow_at, ROUND_COUNT), 0);
+    print_message("  take, take up to, force, refund at random: %d rounds hold\n", ROUND_COUNT);
+}
+
+static uint64_t racy_change_rounds(uint64_t round_count)
+{
+    return change_rounds(racy_allow_at, round_count);
+}
+
+static void a_racy_change_is_caught(void **state)
+{
+    (void)state;
+    expect_caught(racy_change_rounds, "racy takes among other changes", 20);
+}
+
+/* A crowd -------------------------------------------------------------------------------- */
+
+#define CROWD_COUNT      100
+#define CROWD_CALL_COUNT (10000 / THREADS_SHARE)
+
+struct crowd {
+    struct contest contest;
+    struct spin_barrier barrier;
+    uint64_t admitted;
+};
+
+static void call_often(void *context, unsigned thread_index)
+{
+    struct crowd *crowd = context;
+    struct contest *contest = &crowd->contest;
+    uint64_t admitted = 0;
+
+    (void)thread_index;
+    spin_barrier_wait(&crowd->barrier);
+    for (unsigned i = 0; i < CROWD_CALL_COUNT; i++) {
+        admitted += ration_bucket_allow(&contest->bucket, &contest->limit);
+        if (i % 64 == 0)
+            sched_yield(); /* else each would be done within one time slice */
+    }
+    __atomic_fetch_add(&crowd->admitted, admitted, __ATOMIC_RELAXED);
+}
+
+/* No control: a check-then-act bucket may well pass this one. It shows the real clock's part. */
+static void r1_a_crowd_stays_within_burst_plus_rate_times_time(void **state)
+{
+    struct crowd crowd = {.contest = contest_make("100000/s burst 500", NULL, seed)};
+    const struct ration_limit *limit = &crowd.contest.limit;
+
+    (void)state;
+    spin_barrier_init(&crowd.barrier, CROWD_COUNT);
+
+    uint64_t start_ns = ration_now();
+    threads_run(CROWD_COUNT, call_often, &crowd);
+    uint64_t spent_ns = ration_now() - start_ns;
+    uint64_t most = limit->burst + spent_ns / (limit->period_ns / limit->tokens);
+
+    print_message("  %d threads x %d calls in %" PRIu64 " us: %" PRIu64 " admitted of %" PRIu64
+                  " at most\n",
+                  CROWD_COUNT, CROWD_CALL_COUNT, spent_ns / 1000, crowd.admitted, most);
+    assert_true(crowd.admitted >= limit->burst);
+    assert_true(crowd.admitted <= most);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r1_two_threads_get_exactly_the_burst_in_every_round),
+        cmocka_unit_test(r1_so_they_do_with_every_algorithm),
+        cmocka_unit_test(check_then_act_is_caught),
+        cmocka_unit_test(r1_what_is_lent_and_given_back_is_neither_lost_nor_minted),
+        cmocka_unit_test(racy_takes_after_sound_loans_are_caught),
+        cmocka_unit_test(r1_every_change_of_two_threads_counts_once),
+        cmocka_unit_test(a_racy_change_is_caught),
+        cmocka_unit_test(r1_a_crowd_stays_within_burst_plus_rate_times_time),
+    };
+
+    seed = threads_seed("one_bucket_test");
+    if (threads_cpu_count() < 2)
+        print_message("only one CPU: threads are not pinned, controls are run but not judged\n");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/*
+ * threads: threads that meet at once, again and again, on one bucket.
+ *
+ * A race lasts for a few nanoseconds, so a million calls per thread may never meet it: the
+ * threads drift apart. Here they play many short rounds instead. All wait at a spin barrier,
+ * play a handful of calls, and wait again while one of them checks what came out. A barrier that
+ * sleeps would wake its threads microseconds apart, one after the other; one that spins lets
+ * them go within the time of a cache miss.
+ *
+ *     prepare -> barrier -> play, all at once -> barrier -> holds? -> prepare -> ...
+ *
+ * Nothing here needs a test library: the benchmark of two threads uses it too.
+ */
+#ifndef RATION_TESTS_CONCURRENCY_THREADS_H
+#define RATION_TESTS_CONCURRENCY_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic16.h"
+#include "bucket/yield.h"
+#include "core/algorithm.h"
+#include "ration/bucket.h"
+
+#define THREADS_COUNT_MAX 128
+
+/* Memory that two threads write is kept apart by this, lest they wait for each other there. */
+#define THREADS_LINE_BYTES 64
+
+/* Under sanitizers a call takes twenty times as long. */
+#ifdef RATION_SANITIZED
+#define THREADS_SHARE 20
+#else
+#define THREADS_SHARE 1
+#endif
+
+/* The seed of this run: RATION_TEST_SEED if set, else a new one. Printed, to run it again. */
+uint64_t threads_seed(const char *test_name);
+
+/* CPUs that this process may use. */
+unsigned threads_cpu_count(void);
+
+struct spin_barrier {
+    _Alignas(THREADS_LINE_BYTES) unsigned arrived_count;
+    _Alignas(THREADS_LINE_BYTES) unsigned generation;
+    unsigned thread_count;
+    unsigned spins_max; /* then it gives up its CPU, as the others may be waiting for that */
+};
+
+void spin_barrier_init(struct spin_barrier *barrier, unsigned thread_count);
+
+/* Returns when all threads have called it. What they wrote before is seen after. */
+void spin_barrier_wait(struct spin_barrier *barrier);
+
+typedef void threads_function(void *context, unsigned thread_index);
+
+/*
+ * Calls function on thread_count threads and returns when all have ended. Each is pinned to a
+ * CPU of its own if there are that many; else none is pinned.
+ */
+void threads_run(unsigned thread_count, threads_function *function, void *context);
+
+struct rounds {
+    unsigned thread_count;
+    uint64_t round_count;
+    void *context;                                          /* borrowed for the call */
+    void (*prepare)(void *context);                         /* alone, before each round */
+    uint64_t (*play)(void *context, unsigned thread_index); /* all at once */
+    bool (*holds)(void *context, uint64_t total);           /* alone; the sum of what play said */
+};
+
+/* Plays the rounds and returns how many did not hold. */
+uint64_t rounds_run(const struct rounds *rounds);
+
+/* ration_bucket_allow_at(), or something that pretends to be it. */
+typedef bool allow_function(struct ration_bucket *bucket, const struct ration_limit *limit,
+                            uint64_t cost_tokens, uint64_t now_ns);
+
+/* A full bucket, a clock that stands still, and every thread trying for all of the burst. */
+struct contest {
+    _Alignas(THREADS_LINE_BYTES) struct ration_bucket bucket;
+    _Alignas(THREADS_LINE_BYTES) struct ration_limit limit;
+    allow_function *allow;
+    uint64_t now_ns; /* another one in each round */
+    uint64_t random;
+};
+
+struct contest contest_make(const char *limit_text, allow_function *allow, uint64_t seed);
+
+/* Plays round_count rounds; returns in how many not exactly the burst was admitted. */
+uint64_t contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count);
+
+/* Fills the bucket and moves the clock: the contest's prepare, for other rounds to share. */
+void contest_prepare(void *contest);
+
+/*
+ * The negative control: the mistake that ration_bucket_allow_at() could be. It checks, then
+ * acts, each atomically, but overwrites whatever came in between. Swaps until one succeeds, so
+ * that the thread sanitizer has nothing to say either.
+ */
+static inline bool racy_allow_at(struct ration_bucket *bucket, const struct ration_limit *limit,
+                                 uint64_t cost_tokens, uint64_t now_ns)
+{
+    struct ration_pair *pair = (struct ration_pair *)(void *)bucket;
+    struct ration_pair seen = ration_atomic16_load(pair);
+    union ration_state state = {.words = {seen.words[0], seen.words[1]}};
+    struct ration_step step = ration_algorithm_take(limit, state, cost_tokens, 0, now_ns);
+    struct ration_pair next = {{step.next.words[0], step.next.words[1]}};
+
+    if (step.verdict != RATION_ALLOW)
+        return false;
+    ration_yield_point();
+    while (!ration_atomic16_swap(pair, &seen, next)) {
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * More threads than cores: there the kernel decides who runs, and hardly ever stops a thread
+ * between its load and its swap. So this program has a bucket.c of its own, built with yield
+ * points, and gives up the CPU there by the throw of a seeded die.
+ */
+#include <inttypes.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "threads.h"
+
+#ifndef RATION_YIELD_POINTS
+#error "build this test, threads.c and bucket.c with RATION_YIELD_POINTS"
+#endif
+
+#define ROUND_COUNT      (12000 / THREADS_SHARE)
+#define CAUGHT_COUNT_MIN 100
+#define LIMIT_TEXT       "3/s burst 4"
+
+static uint64_t seed;
+static unsigned ticket; /* numbers the threads, for each to have a die of its own */
+static uint64_t yield_count;
+
+static _Thread_local uint64_t die;
+
+/* Yields about once in three times: enough to be let in between, not so much as to take turns. */
+void ration_yield_point(void)
+{
+    if (die == 0)
+        die = seed + __atomic_add_fetch(&ticket, 1, __ATOMIC_RELAXED) * UINT64_C(0x10000);
+    if (ration_random_up_to(&die, 2) != 0)
+        return;
+    __atomic_add_fetch(&yield_count, 1, __ATOMIC_RELAXED);
+    sched_yield();
+}
+
+static uint64_t contest_count(allow_function *allow, unsigned thread_count, const char *name)
+{
+    struct contest contest = contest_make(LIMIT_TEXT, allow, seed);
+
+    __atomic_store_n(&yield_count, 0, __ATOMIC_RELAXED);
+
+    uint64_t bad_count = contest_run(&contest, thread_count, ROUND_COUNT);
+
+    print_message("  %s, %u threads: %" PRIu64 " of %d rounds wrong, %" PRIu64 " yields\n", name,
+                  thread_count, bad_count, ROUND_COUNT, yield_count);
+    /* none would mean that the library's own bucket was linked, not the one built for this */
+    assert_true(yield_count > ROUND_COUNT);
+    return bad_count;
+}
+
+static void r1_more_threads_than_cores_get_exactly_the_burst(void **state)
+{
+    (void)state;
+    assert_int_equal(contest_count(ration_bucket_allow_at, 4, "bucket"), 0);
+    assert_int_equal(contest_count(ration_bucket_allow_at, 8, "bucket"), 0);
+}
+
+static void check_then_act_is_caught_there_too(void **state)
+{
+    (void)state;
+    assert_true(contest_count(racy_allow_at, 4, "control") >= CAUGHT_COUNT_MIN);
+    assert_true(contest_count(racy_allow_at, 8, "control") >= CAUGHT_COUNT_MIN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r1_more_threads_than_cores_get_exactly_the_burst),
+        cmocka_unit_test(check_then_act_is_caught_there_too),
+    };
+
+    seed = threads_seed("yield_test");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

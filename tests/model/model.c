@@ -1,0 +1,364 @@
+#include "model.h"
+
+#include <string.h>
+
+#include "model_parts.h"
+
+enum kind { TOKENS, INTERVAL, RESERVE, QUEUE, WINDOWS, LOG };
+
+static enum kind kind_of(const struct model *m)
+{
+    switch (m->limit->algorithm) {
+    case RATION_BURST_RESERVE:
+        return RESERVE;
+    case RATION_LEAKY_QUEUE:
+        return QUEUE;
+    case RATION_FIXED_WINDOW:
+    case RATION_SLIDING_WINDOW:
+        return WINDOWS;
+    case RATION_SLIDING_LOG:
+        return LOG;
+    default:
+        return m->limit->refill == RATION_REFILL_INTERVAL ? INTERVAL : TOKENS;
+    }
+}
+
+static uint64_t clamp_now(uint64_t now_ns)
+{
+    return now_ns < MODEL_NOW_MAX_NS ? now_ns : MODEL_NOW_MAX_NS;
+}
+
+void model_init(struct model *m, const struct ration_limit *limit)
+{
+    memset(m, 0, offsetof(struct model, log));
+    m->limit = limit;
+    m->parts[0] = model_tokens_make(&limit->rate);
+    if (kind_of(m) == RESERVE)
+        m->parts[1] = model_tokens_make(&limit->reserve_rate);
+}
+
+void model_copy(struct model *to, const struct model *from)
+{
+    memcpy(to, from, offsetof(struct model, log) + from->log_count * sizeof from->log[0]);
+}
+
+/* --- what every kind can say and do --- */
+
+static uint64_t part_wait(const struct model *m, int part, uint64_t cost, uint64_t now_ns)
+{
+    const struct model_tokens *t = &m->parts[part];
+
+    return (model_units)cost > t->burst ? RATION_FOREVER : model_tokens_wait(t, cost, now_ns);
+}
+
+/* The bucket that pays: the one with the shorter wait, the first if they are equal. */
+static int paying_part(const struct model *m, uint64_t cost, uint64_t now_ns)
+{
+    return kind_of(m) == RESERVE && part_wait(m, 1, cost, now_ns) < part_wait(m, 0, cost, now_ns);
+}
+
+static uint64_t wait_for(const struct model *m, uint64_t cost, uint64_t now_ns)
+{
+    switch (kind_of(m)) {
+    case INTERVAL:
+        return model_interval_wait(m, cost, now_ns);
+    case QUEUE:
+        return model_queue_wait(m, cost, now_ns);
+    case WINDOWS:
+        return model_windows_wait(m, cost, now_ns);
+    case LOG:
+        return model_log_wait(m, cost, now_ns);
+    default:
+        return part_wait(m, paying_part(m, cost, now_ns), cost, now_ns);
+    }
+}
+
+static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
+{
+    switch (kind_of(m)) {
+    case INTERVAL:
+        model_interval_pay(m, (model_units)cost, now_ns);
+        break;
+    case QUEUE:
+        model_queue_force(m, cost, now_ns);
+        break;
+    case WINDOWS:
+        model_windows_pay(m, cost, now_ns);
+        break;
+    case LOG:
+        model_log_pay(m, cost, now_ns);
+        break;
+    default:
+        m->paid_part = paying_part(m, cost, now_ns);
+        model_tokens_pay(&m->parts[m->paid_part], cost, now_ns);
+    }
+}
+
+uint64_t model_remaining(const struct model *m, uint64_t now_ns)
+{
+    now_ns = clamp_now(now_ns);
+    model_units room;
+
+    switch (kind_of(m)) {
+    case INTERVAL:
+        room = (model_units)m->limit->burst - model_interval_out(m, now_ns);
+        return (uint64_t)most(room, 0);
+    case QUEUE:
+        room = m->parts[0].token * m->parts[0].burst - model_queue_backlog(m, now_ns);
+        return (uint64_t)divide_down(most(room, 0), m->parts[0].token);
+    case WINDOWS:
+        return model_windows_remaining(m, now_ns);
+    case LOG:
+        return model_log_remaining(m, now_ns);
+    case RESERVE:
+        return model_tokens_remaining(&m->parts[0], now_ns) +
+               model_tokens_remaining(&m->parts[1], now_ns);
+    default:
+        return model_tokens_remaining(&m->parts[0], now_ns);
+    }
+}
+
+uint64_t model_full_after_ns(const struct model *m, uint64_t now_ns)
+{
+    now_ns = clamp_now(now_ns);
+    uint64_t first;
+    uint64_t second;
+
+    switch (kind_of(m)) {
+    case INTERVAL:
+        return model_interval_full_after(m, now_ns);
+    case QUEUE:
+        return wait_of(model_queue_backlog(m, now_ns));
+    case WINDOWS:
+        return model_windows_full_after(m, now_ns);
+    case LOG:
+        return model_log_full_after(m, now_ns);
+    case RESERVE:
+        first = model_tokens_full_after(&m->parts[0], now_ns);
+        second = model_tokens_full_after(&m->parts[1], now_ns);
+        return first > second ? first : second;
+    default:
+        return model_tokens_full_after(&m->parts[0], now_ns);
+    }
+}
+
+/* --- decisions --- */
+
+static uint64_t burst_of(const struct model *m)
+{
+    return m->limit->burst + (kind_of(m) == RESERVE ? m->limit->reserve_burst : 0);
+}
+
+static uint64_t cost_max_of(const struct model *m)
+{
+    uint64_t first = m->limit->burst;
+    uint64_t second = kind_of(m) == RESERVE ? m->limit->reserve_burst : 0;
+
+    return first > second ? first : second;
+}
+
+static struct ration_decision describe(const struct model *m, enum ration_verdict verdict,
+                                       uint64_t now_ns)
+{
+    struct ration_decision d = {.verdict = verdict, .limit = burst_of(m)};
+
+    d.remaining = model_remaining(m, now_ns);
+    d.reset_after_ns = model_full_after_ns(m, now_ns);
+    return d;
+}
+
+static struct ration_decision decide(const struct model *m, uint64_t cost, uint64_t max_wait_ns,
+                                     uint64_t now_ns)
+{
+    struct ration_decision d = {.verdict = RATION_ALLOW, .limit = burst_of(m)};
+
+    if (cost == 0)
+        return d;
+    if (cost > cost_max_of(m)) {
+        d.verdict = RATION_NEVER;
+        d.retry_after_ns = RATION_FOREVER;
+        return d;
+    }
+
+    bool can_wait = kind_of(m) == TOKENS || kind_of(m) == INTERVAL || kind_of(m) == RESERVE;
+    uint64_t wait = wait_for(m, cost, now_ns);
+    uint64_t wait_max = max_wait_ns < MODEL_WAIT_NS_MAX ? max_wait_ns : MODEL_WAIT_NS_MAX;
+
+    if (wait > (can_wait ? wait_max : 0)) {
+        d.verdict = RATION_DENY;
+        d.retry_after_ns = wait;
+        return d;
+    }
+    d.delay_ns = kind_of(m) == QUEUE ? wait_of(model_queue_backlog(m, now_ns)) : wait;
+    return d;
+}
+
+static struct ration_decision with_state(const struct model *m, struct ration_decision d,
+                                         uint64_t now_ns)
+{
+    struct ration_decision full = describe(m, d.verdict, now_ns);
+
+    full.retry_after_ns = d.retry_after_ns;
+    full.delay_ns = d.delay_ns;
+    return full;
+}
+
+struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
+                                  uint64_t now_ns)
+{
+    now_ns = clamp_now(now_ns);
+    struct ration_decision d = decide(m, cost_tokens, max_wait_ns, now_ns);
+
+    if (d.verdict == RATION_ALLOW && cost_tokens > 0)
+        pay(m, cost_tokens, now_ns);
+    return with_state(m, d, now_ns);
+}
+
+struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns)
+{
+    now_ns = clamp_now(now_ns);
+    return with_state(m, decide(m, cost_tokens, 0, now_ns), now_ns);
+}
+
+/* The most that one take can get. */
+static uint64_t largest_take(const struct model *m, uint64_t now_ns)
+{
+    if (kind_of(m) != RESERVE)
+        return model_remaining(m, now_ns);
+
+    uint64_t first = model_tokens_remaining(&m->parts[0], now_ns);
+    uint64_t second = model_tokens_remaining(&m->parts[1], now_ns);
+    return first > second ? first : second;
+}
+
+uint64_t model_take_up_to(struct model *m, uint64_t cost_max_tokens, uint64_t now_ns,
+                          struct ration_decision *out_decision)
+{
+    now_ns = clamp_now(now_ns);
+    uint64_t there = largest_take(m, now_ns);
+    uint64_t granted = cost_max_tokens < there ? cost_max_tokens : there;
+    bool denied = granted == 0 && cost_max_tokens > 0;
+
+    *out_decision = model_take(m, denied ? 1 : granted, 0, now_ns);
+    return granted;
+}
+
+/* --- changes --- */
+
+void model_refund(struct model *m, int part, uint64_t tokens, uint64_t now_ns)
+{
+    now_ns = clamp_now(now_ns);
+    switch (kind_of(m)) {
+    case INTERVAL:
+        model_interval_refund(m, tokens);
+        break;
+    case QUEUE:
+        model_queue_release(m, tokens, now_ns);
+        break;
+    case WINDOWS:
+        model_windows_refund(m, tokens, now_ns);
+        break;
+    case LOG:
+        model_log_refund(m, tokens);
+        break;
+    default:
+        model_tokens_refund(&m->parts[part], tokens, now_ns);
+    }
+}
+
+void model_force(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+    now_ns = clamp_now(now_ns);
+    switch (kind_of(m)) {
+    case INTERVAL:
+        model_interval_force(m, tokens, now_ns);
+        break;
+    case QUEUE:
+        model_queue_force(m, tokens, now_ns);
+        break;
+    case WINDOWS:
+        model_windows_pay(m, tokens, now_ns);
+        break;
+    case LOG:
+        model_log_pay(m, tokens, now_ns);
+        break;
+    default:
+        model_tokens_force(&m->parts[0], tokens, now_ns);
+    }
+}
+
+void model_set(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+    uint64_t rest = tokens > m->limit->burst ? tokens - m->limit->burst : 0;
+
+    now_ns = clamp_now(now_ns);
+    switch (kind_of(m)) {
+    case INTERVAL:
+        model_interval_set(m, tokens, now_ns);
+        break;
+    case QUEUE:
+        model_queue_set(m, tokens, now_ns);
+        break;
+    case WINDOWS:
+        model_windows_set(m, tokens, now_ns);
+        break;
+    case LOG:
+        model_log_set(m, tokens, now_ns);
+        break;
+    case RESERVE:
+        model_tokens_set(&m->parts[1], rest, now_ns);
+        model_tokens_set(&m->parts[0], tokens, now_ns);
+        break;
+    default:
+        model_tokens_set(&m->parts[0], tokens, now_ns);
+    }
+}
+
+void model_start(struct model *m, uint64_t now_ns)
+{
+    if (m->limit->start == RATION_START_EMPTY)
+        model_set(m, 0, now_ns);
+    else if (m->limit->start == RATION_START_TOKENS)
+        model_set(m, m->limit->start_tokens, now_ns);
+}
+
+void model_block(struct model *m, uint64_t until_ns)
+{
+    until_ns = clamp_now(until_ns);
+    switch (kind_of(m)) {
+    case INTERVAL:
+        model_interval_block(m, until_ns);
+        break;
+    case QUEUE:
+        model_queue_block(m, until_ns);
+        break;
+    case RESERVE:
+        model_tokens_block(&m->parts[1], until_ns);
+        model_tokens_block(&m->parts[0], until_ns);
+        break;
+    default:
+        model_tokens_block(&m->parts[0], until_ns);
+    }
+}
+
+struct model_mark model_mark(const struct model *m)
+{
+    return (struct model_mark){m->paid_part, m->parts[m->paid_part], m->interval};
+}
+
+void model_release(struct model *m, const struct model_mark *mark, uint64_t unused_tokens,
+                   uint64_t now_ns)
+{
+    now_ns = clamp_now(now_ns);
+    switch (kind_of(m)) {
+    case INTERVAL:
+        model_interval_release(m, &mark->interval, unused_tokens, now_ns);
+        break;
+    case TOKENS:
+    case RESERVE:
+        model_tokens_release(&m->parts[mark->part], &mark->tokens, unused_tokens, now_ns);
+        break;
+    default:
+        model_refund(m, 0, unused_tokens, now_ns);
+    }
+}

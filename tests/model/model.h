@@ -1,0 +1,121 @@
+/*
+ * model: what every algorithm should answer, slowly and obviously.
+ *
+ * Written from the rules, not from src/core, and on purpose in another form: where the code keeps
+ * one moment, the model keeps tokens and refills them; where the code keeps a ring, the model
+ * keeps a list. All arithmetic is exact, in 128-bit integers. Time worth of tokens is in units of
+ * 2^-20 ns, with the limit's token time as rounded once when the limit was made.
+ *
+ *     token bucket     tokens available at a moment; refilled, clamped and spent
+ *     interval bucket  tokens out at a grid point; the grid is walked
+ *     burst reserve    two token buckets
+ *     leaky queue      work waiting at a moment; it drains
+ *     fixed window     number of the window, count in it
+ *     sliding window   number of the window, counts of it and of the one before
+ *     sliding log      list of (moment, tokens)
+ *
+ * A now that runs back: tokens refilled since then are not there yet, work done since then still
+ * waits, windows do not go back.
+ */
+#ifndef RATION_TESTS_MODEL_H
+#define RATION_TESTS_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ration/decision.h"
+#include "ration/limit.h"
+
+typedef __int128 model_units;
+
+#define MODEL_UNITS_PER_NS ((model_units)1 << 20)
+#define MODEL_NOW_MAX_NS   (UINT64_MAX >> 1)
+#define MODEL_SPAN_NS      (UINT64_C(1) << 59)
+#define MODEL_WAIT_NS_MAX  (2 * RATION_NS_PER_YEAR)
+
+/* The most entries of a log. A longer history is a bug of the test. */
+#define MODEL_LOG_COUNT_MAX 8192
+
+/* available at the moment at_ns, clamped to the capacity only where it is used. */
+struct model_tokens {
+    model_units token;
+    model_units burst;
+    model_units available;
+    uint64_t at_ns;
+};
+
+/* out_tokens at the grid point anchor_ns; each interval brings amount back. */
+struct model_interval {
+    uint64_t anchor_ns;
+    model_units out_tokens;
+};
+
+struct model_queue {
+    model_units backlog;
+    uint64_t at_ns;
+};
+
+struct model_windows {
+    uint64_t index;
+    uint64_t current_tokens;
+    uint64_t previous_tokens;
+};
+
+struct model_log_entry {
+    uint64_t back_at_ns;
+    uint64_t tokens;
+};
+
+struct model {
+    const struct ration_limit *limit;
+    struct model_tokens parts[2]; /* token bucket; with a reserve, both */
+    int paid_part;                /* by the last take that was allowed */
+    struct model_interval interval;
+    struct model_queue queue;
+    struct model_windows windows;
+    uint64_t log_count;
+    struct model_log_entry log[MODEL_LOG_COUNT_MAX]; /* oldest first */
+};
+
+/* What a reservation remembers of the model. */
+struct model_mark {
+    int part;
+    struct model_tokens tokens;
+    struct model_interval interval;
+};
+
+/* A full bucket of limit, which is borrowed as long as the model is used. */
+void model_init(struct model *m, const struct ration_limit *limit);
+
+/* Copies the state, and of the log only what is used. */
+void model_copy(struct model *to, const struct model *from);
+
+/* The limit's initial fill. */
+void model_start(struct model *m, uint64_t now_ns);
+
+/* Decides, and takes on ALLOW. */
+struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
+                                  uint64_t now_ns);
+
+struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns);
+
+uint64_t model_take_up_to(struct model *m, uint64_t cost_max_tokens, uint64_t now_ns,
+                          struct ration_decision *out_decision);
+
+uint64_t model_remaining(const struct model *m, uint64_t now_ns);
+uint64_t model_full_after_ns(const struct model *m, uint64_t now_ns);
+
+/* part is which of two buckets a reserve gives back to, else 0. */
+void model_refund(struct model *m, int part, uint64_t tokens, uint64_t now_ns);
+void model_force(struct model *m, uint64_t tokens, uint64_t now_ns);
+void model_set(struct model *m, uint64_t tokens, uint64_t now_ns);
+
+/* Not for windows and logs. */
+void model_block(struct model *m, uint64_t until_ns);
+
+/* After a take that was allowed; and to give back what was not used of it. */
+struct model_mark model_mark(const struct model *m);
+void model_release(struct model *m, const struct model_mark *mark, uint64_t unused_tokens,
+                   uint64_t now_ns);
+
+#endif

@@ -1,0 +1,258 @@
+/* The algorithms that keep tokens or work: token bucket, interval bucket, leaky queue. */
+#include "model_parts.h"
+
+/* --- token bucket --- */
+
+struct model_tokens model_tokens_make(const struct ration_rate *rate)
+{
+    struct model_tokens t = {token_units(rate), (model_units)rate->burst, 0, 0};
+
+    t.available = t.token * t.burst;
+    return t;
+}
+
+static model_units tokens_capacity(const struct model_tokens *t)
+{
+    return t->token * t->burst;
+}
+
+static model_units tokens_unclamped(const struct model_tokens *t, uint64_t now_ns)
+{
+    return t->available + units_of(now_ns) - units_of(t->at_ns);
+}
+
+model_units model_tokens_now(const struct model_tokens *t, uint64_t now_ns)
+{
+    return least(tokens_unclamped(t, now_ns), tokens_capacity(t));
+}
+
+static void tokens_put(struct model_tokens *t, model_units available, uint64_t now_ns)
+{
+    /* Full since ever is as full as can be. */
+    t->available = least(available, tokens_capacity(t) + units_of(now_ns));
+    t->at_ns = now_ns;
+}
+
+uint64_t model_tokens_wait(const struct model_tokens *t, uint64_t cost, uint64_t now_ns)
+{
+    return wait_of(t->token * (model_units)cost - model_tokens_now(t, now_ns));
+}
+
+void model_tokens_pay(struct model_tokens *t, uint64_t cost, uint64_t now_ns)
+{
+    tokens_put(t, model_tokens_now(t, now_ns) - t->token * (model_units)cost, now_ns);
+}
+
+uint64_t model_tokens_remaining(const struct model_tokens *t, uint64_t now_ns)
+{
+    return (uint64_t)divide_down(most(model_tokens_now(t, now_ns), 0), t->token);
+}
+
+uint64_t model_tokens_full_after(const struct model_tokens *t, uint64_t now_ns)
+{
+    return wait_of(tokens_capacity(t) - tokens_unclamped(t, now_ns));
+}
+
+/* Time worth of tokens, as far as whole ones fit in the span. */
+static model_units tokens_worth(const struct model_tokens *t, uint64_t tokens)
+{
+    return t->token * least((model_units)tokens, units_of(MODEL_SPAN_NS) / t->token);
+}
+
+void model_tokens_refund(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
+{
+    tokens_put(t, tokens_unclamped(t, now_ns) + tokens_worth(t, tokens), now_ns);
+}
+
+void model_tokens_force(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
+{
+    model_units before = model_tokens_now(t, now_ns);
+    model_units lowest = least(before, tokens_capacity(t) - units_of(MODEL_SPAN_NS));
+
+    tokens_put(t, most(before - tokens_worth(t, tokens), lowest), now_ns);
+}
+
+void model_tokens_set(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
+{
+    tokens_put(t, t->token * least((model_units)tokens, t->burst), now_ns);
+}
+
+void model_tokens_block(struct model_tokens *t, uint64_t until_ns)
+{
+    if (tokens_unclamped(t, until_ns) > t->token)
+        tokens_put(t, t->token, until_ns);
+}
+
+void model_tokens_release(struct model_tokens *t, const struct model_tokens *mark, uint64_t unused,
+                          uint64_t now_ns)
+{
+    model_units have = tokens_unclamped(t, now_ns);
+    model_units back = tokens_worth(t, unused);
+
+    if (have < 0) /* others wait: what they were promised stays */
+        back = most(back - most(tokens_unclamped(mark, now_ns) - have, 0), 0);
+    tokens_put(t, have + back, now_ns);
+}
+
+/* --- interval bucket --- */
+
+/* Grid points passed since the anchor; below zero before it. */
+static model_units interval_steps(const struct model *m, uint64_t now_ns)
+{
+    return divide_down((model_units)now_ns - (model_units)m->interval.anchor_ns,
+                       (model_units)m->limit->period_ns);
+}
+
+model_units model_interval_out(const struct model *m, uint64_t now_ns)
+{
+    model_units amount = (model_units)m->limit->tokens;
+
+    return most(m->interval.out_tokens - amount * interval_steps(m, now_ns), 0);
+}
+
+/* The count-th grid point after now, as a wait. */
+static uint64_t interval_wait_points(const struct model *m, model_units count, uint64_t now_ns)
+{
+    model_units point = (model_units)m->interval.anchor_ns +
+                        (interval_steps(m, now_ns) + count) * (model_units)m->limit->period_ns;
+
+    return (uint64_t)(point - (model_units)now_ns);
+}
+
+uint64_t model_interval_wait(const struct model *m, uint64_t cost, uint64_t now_ns)
+{
+    model_units missing =
+        model_interval_out(m, now_ns) + (model_units)cost - (model_units)m->limit->burst;
+
+    if (missing <= 0)
+        return 0;
+    return interval_wait_points(m, divide_up(missing, (model_units)m->limit->tokens), now_ns);
+}
+
+static void interval_put(struct model *m, model_units out_tokens, uint64_t now_ns)
+{
+    model_units steps = interval_steps(m, now_ns);
+
+    m->interval.out_tokens = out_tokens + (model_units)m->limit->tokens * steps;
+}
+
+void model_interval_pay(struct model *m, model_units cost, uint64_t now_ns)
+{
+    model_units out = model_interval_out(m, now_ns);
+
+    if (out == 0)
+        m->interval.anchor_ns = now_ns;
+    interval_put(m, out + cost, now_ns);
+}
+
+uint64_t model_interval_full_after(const struct model *m, uint64_t now_ns)
+{
+    model_units out = model_interval_out(m, now_ns);
+
+    if (out == 0)
+        return 0;
+    return interval_wait_points(m, divide_up(out, (model_units)m->limit->tokens), now_ns);
+}
+
+void model_interval_refund(struct model *m, uint64_t tokens)
+{
+    m->interval.out_tokens -= (model_units)tokens;
+}
+
+void model_interval_force(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+    model_units before = model_interval_out(m, now_ns);
+    model_units amount = (model_units)m->limit->tokens;
+    model_units start = before == 0
+                            ? (model_units)now_ns
+                            : (model_units)m->interval.anchor_ns +
+                                  interval_steps(m, now_ns) * (model_units)m->limit->period_ns;
+    model_units points = divide_down((model_units)now_ns + (model_units)MODEL_SPAN_NS - start,
+                                     (model_units)m->limit->period_ns);
+    model_units after = least(before + (model_units)tokens, most(points * amount, before));
+
+    if (tokens > 0)
+        model_interval_pay(m, after - before, now_ns);
+}
+
+void model_interval_set(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+    m->interval.anchor_ns = now_ns;
+    m->interval.out_tokens =
+        (model_units)m->limit->burst - least((model_units)tokens, (model_units)m->limit->burst);
+}
+
+void model_interval_block(struct model *m, uint64_t until_ns)
+{
+    if (model_interval_out(m, until_ns) < (model_units)m->limit->burst)
+        model_interval_set(m, 1, until_ns);
+}
+
+void model_interval_release(struct model *m, const struct model_interval *mark, uint64_t unused,
+                            uint64_t now_ns)
+{
+    model_units out = model_interval_out(m, now_ns);
+    model_units back = (model_units)unused;
+    struct model_interval now = m->interval;
+
+    m->interval = *mark;
+    model_units mark_out = model_interval_out(m, now_ns);
+    m->interval = now;
+    if (out > (model_units)m->limit->burst)
+        back = most(back - most(out - mark_out, 0), 0);
+    m->interval.out_tokens -= back;
+}
+
+/* --- leaky queue --- */
+
+static model_units queue_unclamped(const struct model *m, uint64_t now_ns)
+{
+    return m->queue.backlog - (units_of(now_ns) - units_of(m->queue.at_ns));
+}
+
+model_units model_queue_backlog(const struct model *m, uint64_t now_ns)
+{
+    return most(queue_unclamped(m, now_ns), 0);
+}
+
+static void queue_put(struct model *m, model_units backlog, uint64_t now_ns)
+{
+    m->queue.backlog = most(backlog, -units_of(now_ns));
+    m->queue.at_ns = now_ns;
+}
+
+uint64_t model_queue_wait(const struct model *m, uint64_t cost, uint64_t now_ns)
+{
+    const struct model_tokens *t = &m->parts[0];
+
+    return wait_of(model_queue_backlog(m, now_ns) + t->token * (model_units)cost -
+                   tokens_capacity(t));
+}
+
+void model_queue_force(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+    model_units before = model_queue_backlog(m, now_ns);
+    model_units after = before + tokens_worth(&m->parts[0], tokens);
+
+    queue_put(m, least(after, most(before, units_of(MODEL_SPAN_NS))), now_ns);
+}
+
+void model_queue_set(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+    const struct model_tokens *t = &m->parts[0];
+
+    queue_put(m, t->token * (t->burst - least((model_units)tokens, t->burst)), now_ns);
+}
+
+void model_queue_block(struct model *m, uint64_t until_ns)
+{
+    const struct model_tokens *t = &m->parts[0];
+
+    if (queue_unclamped(m, until_ns) < t->token * (t->burst - 1))
+        queue_put(m, t->token * (t->burst - 1), until_ns);
+}
+
+void model_queue_release(struct model *m, uint64_t unused, uint64_t now_ns)
+{
+    queue_put(m, queue_unclamped(m, now_ns) - tokens_worth(&m->parts[0], unused), now_ns);
+}

@@ -1,0 +1,12 @@
+/* What every unit test includes: cmocka with what it wants before it. */
+#ifndef RATION_TESTS_UNIT_H
+#define RATION_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#endif

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Installs the Debian packages that a task needs and that are missing, and says which.
+#
+#     tools/install-packages.sh build|test
+#
+# The one place where the project's packages are listed.
+set -eu
+
+build="gcc cmake ninja-build"
+test="$build clang clang-format libclang-rt-14-dev libcmocka-dev gcovr binutils pkg-config g++
+      frama-c-base why3 z3 cvc4"
+
+case "${1:-}" in
+build) wanted=$build ;;
+test) wanted=$test ;;
+*)
+    echo "usage: $0 build|test" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "ration: apt is not here, so nothing is installed. Needed, by their Debian names:" \
+        $wanted >&2
+    exit 0
+fi
+
+missing=""
+for package in $wanted; do
+    state=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+    [ "$state" = "install ok installed" ] || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+    echo "ration: all packages needed to $1 are installed"
+    exit 0
+fi
+
+echo "ration: installing$missing"
+sudo=""
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "ration: not root, and there is no sudo. Install these and try again:$missing" >&2
+        exit 1
+    fi
+    sudo="sudo"
+fi
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The package lists may be absent or old: fetch them, then install.
+if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } \
+    >"$log" 2>&1; then
+    tail -20 "$log" >&2
+    echo "ration: apt-get could not install$missing" >&2
+    exit 1
+fi

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change is done: each preset is built with warnings as errors
+# and its tests are run, then the proofs. Ends with "N passed, M failed".
+#
+# Presets may be named to run only those:  tools/test.sh release asan
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+presets=("$@")
+[ ${#presets[@]} -gt 0 ] || presets=(release dev asan tsan coverage fuzz)
+jobs=$(nproc)
+passed=0
+failed=0
+begun=$SECONDS
+
+echo "presets: ${presets[*]}"
+
+count() { # count LOG: adds what ctest closed with
+    local line
+    line=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$1" | tail -1)
+    local bad total
+    bad=$(sed -E 's/.*, ([0-9]+) tests failed.*/\1/' <<<"$line")
+    total=$(sed -E 's/.*out of ([0-9]+).*/\1/' <<<"$line")
+    passed=$((passed + total - bad))
+    failed=$((failed + bad))
+}
+
+for preset in "${presets[@]}"; do
+    printf '\n== %s: configure, build\n' "$preset"
+    cmake --preset "$preset" -DBUILD_TESTING=ON --log-level=WARNING
+    cmake --build --preset "$preset" -j "$jobs" -- --quiet
+    log=$(mktemp)
+    printf '== %s: test\n' "$preset"
+    ctest --preset "$preset" -j "$jobs" 2>&1 | tee "$log" || true
+    if ! grep -q 'tests failed out of' "$log"; then
+        echo "ration: ctest of $preset ran no test" >&2
+        failed=$((failed + 1))
+    else
+        count "$log"
+    fi
+    rm -f "$log"
+done
+
+printf '\n%d s\n' $((SECONDS - begun))
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
