@@ -7,9 +7,13 @@
 
 #define ROWS_MAX 256
 
-/* Slices shorter than a scheduler's, so that what disturbs one pair leaves most others alone. */
-#define REPEAT_COUNT 25
-#define SLICE_NS     8e6
+/*
+ * Slices shorter than a scheduler's, so that what disturbs one pair leaves most others alone; as
+ * many of them as fit the time for one work, which is what a row takes for each.
+ */
+#define SLICE_NS   1e6
+#define WORK_NS    250e6
+#define REPEAT_MAX 256
 
 struct row {
     const char *name;
@@ -51,16 +55,16 @@ static double run_ns(const struct bench_work *work, uint64_t count)
 }
 
 /* How many times fill a slice. Warms the caches on the way. */
-static uint64_t slice_count(const struct bench_work *work)
+static uint64_t slice_count(const struct bench_work *work, double slice_ns)
 {
     uint64_t count = 64;
     double spent_ns = run_ns(work, count);
 
-    while (spent_ns < SLICE_NS / 4) {
+    while (spent_ns < slice_ns / 4) {
         count *= 2;
         spent_ns = run_ns(work, count);
     }
-    return (uint64_t)((double)count * SLICE_NS / spent_ns) + 1;
+    return (uint64_t)((double)count * slice_ns / spent_ns) + 1;
 }
 
 static int compare(const void *a, const void *b)
@@ -88,16 +92,19 @@ static size_t term_count(const struct bench_subject *subject)
 
 static struct row measure(const struct bench_subject *subject)
 {
+    double slice_ns = subject->slice_ns > 0 ? subject->slice_ns : SLICE_NS;
+    size_t repeat_count = (size_t)(WORK_NS / slice_ns) | 1; /* odd, for the median */
     size_t terms = term_count(subject);
-    uint64_t count = slice_count(&subject->work);
+    uint64_t count = slice_count(&subject->work, slice_ns);
     uint64_t term_counts[BENCH_TERMS_MAX];
-    double values[REPEAT_COUNT];
-    double ratios[REPEAT_COUNT];
+    double values[REPEAT_MAX];
+    double ratios[REPEAT_MAX];
 
+    bench_expect(repeat_count <= REPEAT_MAX, "slices are too short");
     for (size_t t = 0; t < terms; t++)
-        term_counts[t] = slice_count(&subject->terms[t].work);
+        term_counts[t] = slice_count(&subject->terms[t].work, slice_ns);
 
-    for (size_t i = 0; i < REPEAT_COUNT; i++) {
+    for (size_t i = 0; i < repeat_count; i++) {
         double reference_ns = 0;
 
         values[i] = run_ns(&subject->work, count) / (double)count;
@@ -107,8 +114,8 @@ static struct row measure(const struct bench_subject *subject)
                             (double)term_counts[t];
         ratios[i] = terms > 0 ? values[i] / reference_ns : 0;
     }
-    return (struct row){subject->name, subject->against, median(values, REPEAT_COUNT),
-                        median(ratios, REPEAT_COUNT), subject->ratio_max};
+    return (struct row){subject->name, subject->against, median(values, repeat_count),
+                        median(ratios, repeat_count), subject->ratio_max};
 }
 
 /* Showing -------------------------------------------------------------------------------- */
@@ -152,8 +159,7 @@ static void print_head(void)
     char cpu[128];
 
     cpu_name(cpu, sizeof(cpu));
-    printf("%s; medians of %d slices of %.0f ms, ratios of neighbouring slices\n\n", cpu,
-           REPEAT_COUNT, SLICE_NS / 1e6);
+    printf("%s; medians of slices, ratios of neighbouring slices\n\n", cpu);
     printf("%-*s %10s  %-*s %6s %7s  %s\n", NAME_WIDTH, "name", "ns", AGAINST_WIDTH, "against",
            "ratio", "target", "ok");
 }

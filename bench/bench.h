@@ -46,6 +46,7 @@ struct bench_subject {
     const char *against;                      /* NULL: shown alone */
     struct bench_term terms[BENCH_TERMS_MAX]; /* the reference; an empty one ends them */
     double ratio_max;                         /* the target; 0: for information */
+    double slice_ns; /* 0: a millisecond; longer for work that is slow to start */
 };
 
 /* Measures a subject, prints its line and keeps it for the report. */
@@ -58,13 +59,6 @@ void bench_expect(bool happened, const char *what);
 static inline void bench_keep(uint64_t value)
 {
     __asm__ volatile("" : : "r"(value) : "memory");
-}
-
-/* A value that the compiler cannot know. */
-static inline uint64_t bench_hide(uint64_t value)
-{
-    __asm__ volatile("" : "+r"(value));
-    return value;
 }
 
 /*

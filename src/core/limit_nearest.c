@@ -4,6 +4,8 @@
  * From the spec, one step at a time, each putting right one thing that is out of bounds. There
  * are two ways: give up some of the burst, or keep it and shorten the period.
  */
+#include <string.h>
+
 #include "base/time.h"
 #include "base/wide.h"
 #include "core/limit_bounds.h"
@@ -77,9 +79,14 @@ static struct ration_limit_spec spec_step_nearer(struct ration_limit_spec spec, 
 
 static bool is_same(const struct ration_limit_spec *a, const struct ration_limit_spec *b)
 {
-    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
-           a->reserve_tokens == b->reserve_tokens && a->reserve_period_ns == b->reserve_period_ns &&
-           a->reserve_burst == b->reserve_burst;
+    const uint64_t numbers[2][6] = {
+        {a->tokens, a->period_ns, a->burst, a->reserve_tokens, a->reserve_period_ns,
+         a->reserve_burst},
+        {b->tokens, b->period_ns, b->burst, b->reserve_tokens, b->reserve_period_ns,
+         b->reserve_burst},
+    };
+
+    return memcmp(numbers[0], numbers[1], sizeof(numbers[0])) == 0;
 }
 
 /* Two rates, and for each a speed, a burst and a period to put right. */
@@ -95,9 +102,8 @@ struct ration_limit_nearest ration_limit_nearest(const struct ration_limit_spec 
         struct ration_limit_spec near = *spec;
 
         for (int step = 0; step < STEPS_MAX; step++) {
-            if (ration_limit_check(&near, NULL) != RATION_ERANGE)
-                break;
-            near = spec_step_nearer(near, keep_burst != 0);
+            if (ration_limit_check(&near, NULL) == RATION_ERANGE)
+                near = spec_step_nearer(near, keep_burst != 0);
         }
         if (ration_limit_check(&near, NULL) != RATION_OK)
             continue;

@@ -1,5 +1,6 @@
 #include "core/reserve.h"
 
+#include "core/change.h"
 #include "core/gcra.h"
 
 static const struct ration_rate *rate_of(const struct ration_limit *limit,
@@ -124,4 +125,17 @@ struct ration_reserve ration_reserve_set(const struct ration_limit *limit, uint6
 
     return (struct ration_reserve){{ration_gcra_set(&limit->rate, tokens, now_ns),
                                     ration_gcra_set(&limit->reserve_rate, rest, now_ns)}};
+}
+
+struct ration_reserve ration_reserve_change(struct ration_reserve state,
+                                            const struct ration_limit *old_limit,
+                                            const struct ration_limit *new_limit, uint64_t now_ns)
+{
+    for (int index = 0; index < 2; index++) {
+        enum ration_reserve_part part = (enum ration_reserve_part)index;
+
+        state.tats[part] = ration_change_rate(state.tats[part], rate_of(old_limit, part),
+                                              rate_of(new_limit, part), now_ns);
+    }
+    return state;
 }

@@ -76,4 +76,9 @@ struct ration_reserve ration_reserve_block(struct ration_reserve state,
 struct ration_reserve ration_reserve_set(const struct ration_limit *limit, uint64_t tokens,
                                          uint64_t now_ns);
 
+/* The state when the limit becomes another: each part keeps its tokens; see change.h. */
+struct ration_reserve ration_reserve_change(struct ration_reserve state,
+                                            const struct ration_limit *old_limit,
+                                            const struct ration_limit *new_limit, uint64_t now_ns);
+
 #endif

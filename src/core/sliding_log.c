@@ -98,3 +98,14 @@ void ration_sliding_log_set(struct ration_sliding_log *log, const struct ration_
     if (tokens < limit->tokens)
         write_tokens(log, limit, limit->tokens - tokens, now_ns);
 }
+
+void ration_sliding_log_change(const struct ration_sliding_log *old_log,
+                               const struct ration_limit *old_limit,
+                               struct ration_sliding_log *new_log,
+                               const struct ration_limit *new_limit, uint64_t now_ns)
+{
+    uint64_t left = ration_sliding_log_remaining(old_log, old_limit, now_ns);
+
+    ration_sliding_log_set(new_log, new_limit, left == old_limit->tokens ? UINT64_MAX : left,
+                           now_ns);
+}

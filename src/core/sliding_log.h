@@ -49,6 +49,15 @@ void ration_sliding_log_refund(struct ration_sliding_log *log, const struct rati
 void ration_sliding_log_force(struct ration_sliding_log *log, const struct ration_limit *limit,
                               uint64_t tokens, uint64_t now_ns);
 
+/*
+ * Fills the log of a new limit with the tokens that the old one holds; a full log stays full.
+ * O(new_limit->tokens).
+ */
+void ration_sliding_log_change(const struct ration_sliding_log *old_log,
+                               const struct ration_limit *old_limit,
+                               struct ration_sliding_log *new_log,
+                               const struct ration_limit *new_limit, uint64_t now_ns);
+
 /* Makes the log hold tokens (at most the limit's) at now. O(limit->tokens). */
 void ration_sliding_log_set(struct ration_sliding_log *log, const struct ration_limit *limit,
                             uint64_t tokens, uint64_t now_ns);

@@ -3,14 +3,13 @@
  * threads call, and a bucket that checks and then acts is caught. Then a hundred threads.
  */
 #include <inttypes.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <sched.h>
 
 #include <cmocka.h>
 

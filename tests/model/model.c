@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "model_parts.h"
@@ -180,16 +181,20 @@ static struct ration_decision decide(const struct model *m, uint64_t cost, uint6
         return d;
     }
 
-    bool can_wait = kind_of(m) == TOKENS || kind_of(m) == INTERVAL || kind_of(m) == RESERVE;
     uint64_t wait = wait_for(m, cost, now_ns);
     uint64_t wait_max = max_wait_ns < MODEL_WAIT_NS_MAX ? max_wait_ns : MODEL_WAIT_NS_MAX;
 
-    if (wait > (can_wait ? wait_max : 0)) {
-        d.verdict = RATION_DENY;
-        d.retry_after_ns = wait;
-        return d;
+    if (kind_of(m) == QUEUE && wait == 0) { /* there is a place in line, but is it soon enough? */
+        wait = wait_of(model_queue_backlog(m, now_ns));
+        wait_max = max_wait_ns;
+    } else if (kind_of(m) == QUEUE || kind_of(m) == WINDOWS || kind_of(m) == LOG) {
+        wait_max = 0;
     }
-    d.delay_ns = kind_of(m) == QUEUE ? wait_of(model_queue_backlog(m, now_ns)) : wait;
+    d.verdict = wait <= wait_max ? RATION_ALLOW : RATION_DENY;
+    if (d.verdict == RATION_ALLOW)
+        d.delay_ns = wait;
+    else
+        d.retry_after_ns = wait;
     return d;
 }
 
@@ -203,8 +208,14 @@ static struct ration_decision with_state(const struct model *m, struct ration_de
     return full;
 }
 
-struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
-                                  uint64_t now_ns)
+/* Who takes must go now; but a queue lets everyone in who finds a place. */
+static uint64_t patience(const struct model *m)
+{
+    return kind_of(m) == QUEUE ? UINT64_MAX : 0;
+}
+
+struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
+                                     uint64_t now_ns)
 {
     now_ns = clamp_now(now_ns);
     struct ration_decision d = decide(m, cost_tokens, max_wait_ns, now_ns);
@@ -214,10 +225,15 @@ struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_
     return with_state(m, d, now_ns);
 }
 
+struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t now_ns)
+{
+    return model_reserve(m, cost_tokens, patience(m), now_ns);
+}
+
 struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns)
 {
     now_ns = clamp_now(now_ns);
-    return with_state(m, decide(m, cost_tokens, 0, now_ns), now_ns);
+    return with_state(m, decide(m, cost_tokens, patience(m), now_ns), now_ns);
 }
 
 /* The most that one take can get. */
@@ -239,7 +255,7 @@ uint64_t model_take_up_to(struct model *m, uint64_t cost_max_tokens, uint64_t no
     uint64_t granted = cost_max_tokens < there ? cost_max_tokens : there;
     bool denied = granted == 0 && cost_max_tokens > 0;
 
-    *out_decision = model_take(m, denied ? 1 : granted, 0, now_ns);
+    *out_decision = model_take(m, denied ? 1 : granted, now_ns);
     return granted;
 }
 
@@ -253,7 +269,7 @@ void model_refund(struct model *m, int part, uint64_t tokens, uint64_t now_ns)
         model_interval_refund(m, tokens);
         break;
     case QUEUE:
-        model_queue_release(m, tokens, now_ns);
+        model_queue_refund(m, tokens, now_ns);
         break;
     case WINDOWS:
         model_windows_refund(m, tokens, now_ns);
@@ -343,7 +359,7 @@ void model_block(struct model *m, uint64_t until_ns)
 
 struct model_mark model_mark(const struct model *m)
 {
-    return (struct model_mark){m->paid_part, m->parts[m->paid_part], m->interval};
+    return (struct model_mark){m->paid_part, m->parts[m->paid_part], m->interval, m->queue};
 }
 
 void model_release(struct model *m, const struct model_mark *mark, uint64_t unused_tokens,
@@ -353,6 +369,9 @@ void model_release(struct model *m, const struct model_mark *mark, uint64_t unus
     switch (kind_of(m)) {
     case INTERVAL:
         model_interval_release(m, &mark->interval, unused_tokens, now_ns);
+        break;
+    case QUEUE:
+        model_queue_release(m, &mark->queue, unused_tokens, now_ns);
         break;
     case TOKENS:
     case RESERVE:

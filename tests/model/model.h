@@ -82,6 +82,7 @@ struct model_mark {
     int part;
     struct model_tokens tokens;
     struct model_interval interval;
+    struct model_queue queue;
 };
 
 /* A full bucket of limit, which is borrowed as long as the model is used. */
@@ -94,8 +95,11 @@ void model_copy(struct model *to, const struct model *from);
 void model_start(struct model *m, uint64_t now_ns);
 
 /* Decides, and takes on ALLOW. */
-struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
-                                  uint64_t now_ns);
+struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t now_ns);
+
+/* The same for a caller who would wait for its turn. */
+struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
+                                     uint64_t now_ns);
 
 struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns);
 

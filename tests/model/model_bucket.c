@@ -1,6 +1,11 @@
 /* The algorithms that keep tokens or work: token bucket, interval bucket, leaky queue. */
 #include "model_parts.h"
 
+static model_units token_units(const struct ration_rate *rate)
+{
+    return units_of(rate->token.ns) + (model_units)rate->token.frac;
+}
+
 /* --- token bucket --- */
 
 struct model_tokens model_tokens_make(const struct ration_rate *rate)
@@ -159,20 +164,27 @@ void model_interval_refund(struct model *m, uint64_t tokens)
     m->interval.out_tokens -= (model_units)tokens;
 }
 
+/* The grid point at which the bucket is full, if it ever was not. */
+static model_units interval_full_at(const struct model *m, const struct model_interval *state)
+{
+    model_units points = divide_up(state->out_tokens, (model_units)m->limit->tokens);
+
+    return (model_units)state->anchor_ns + points * (model_units)m->limit->period_ns;
+}
+
+/* A debt that would reach further than the span is full at the span's end, on a grid of its own. */
 void model_interval_force(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
-    model_units before = model_interval_out(m, now_ns);
-    model_units amount = (model_units)m->limit->tokens;
-    model_units start = before == 0
-                            ? (model_units)now_ns
-                            : (model_units)m->interval.anchor_ns +
-                                  interval_steps(m, now_ns) * (model_units)m->limit->period_ns;
-    model_units points = divide_down((model_units)now_ns + (model_units)MODEL_SPAN_NS - start,
-                                     (model_units)m->limit->period_ns);
-    model_units after = least(before + (model_units)tokens, most(points * amount, before));
+    model_units last_ns =
+        most((model_units)(now_ns + MODEL_SPAN_NS), interval_full_at(m, &m->interval));
+    model_units tokens_max =
+        (model_units)(MODEL_SPAN_NS / m->limit->period_ns) * (model_units)m->limit->tokens;
 
-    if (tokens > 0)
-        model_interval_pay(m, after - before, now_ns);
+    if (tokens == 0)
+        return;
+    model_interval_pay(m, least((model_units)tokens, tokens_max), now_ns);
+    if (interval_full_at(m, &m->interval) > last_ns)
+        m->interval = (struct model_interval){(uint64_t)last_ns, 0};
 }
 
 void model_interval_set(struct model *m, uint64_t tokens, uint64_t now_ns)
@@ -188,18 +200,33 @@ void model_interval_block(struct model *m, uint64_t until_ns)
         model_interval_set(m, 1, until_ns);
 }
 
+/*
+ * Tokens taken since mark. If the grid started anew the bucket was full in between, and all that
+ * is out was taken since.
+ */
+static model_units interval_taken_since(const struct model *m, const struct model_interval *mark)
+{
+    model_units between = interval_full_at(m, &m->interval) - interval_full_at(m, mark);
+    model_units period = (model_units)m->limit->period_ns;
+
+    if (between < 0)
+        return 0;
+    if (between % period != 0)
+        return UINT64_MAX;
+
+    model_units steps =
+        ((model_units)m->interval.anchor_ns - (model_units)mark->anchor_ns) / period;
+    return most(m->interval.out_tokens + steps * (model_units)m->limit->tokens - mark->out_tokens,
+                0);
+}
+
 void model_interval_release(struct model *m, const struct model_interval *mark, uint64_t unused,
                             uint64_t now_ns)
 {
-    model_units out = model_interval_out(m, now_ns);
     model_units back = (model_units)unused;
-    struct model_interval now = m->interval;
 
-    m->interval = *mark;
-    model_units mark_out = model_interval_out(m, now_ns);
-    m->interval = now;
-    if (out > (model_units)m->limit->burst)
-        back = most(back - most(out - mark_out, 0), 0);
+    if (model_interval_out(m, now_ns) > (model_units)m->limit->burst) /* others wait */
+        back = most(back - interval_taken_since(m, mark), 0);
     m->interval.out_tokens -= back;
 }
 
@@ -252,7 +279,18 @@ void model_queue_block(struct model *m, uint64_t until_ns)
         queue_put(m, t->token * (t->burst - 1), until_ns);
 }
 
-void model_queue_release(struct model *m, uint64_t unused, uint64_t now_ns)
+void model_queue_refund(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
-    queue_put(m, queue_unclamped(m, now_ns) - tokens_worth(&m->parts[0], unused), now_ns);
+    queue_put(m, queue_unclamped(m, now_ns) - tokens_worth(&m->parts[0], tokens), now_ns);
+}
+
+/* Only what lies behind the last place in line comes back, whether it was used or not. */
+void model_queue_release(struct model *m, const struct model_queue *mark, uint64_t unused,
+                         uint64_t now_ns)
+{
+    model_units have = queue_unclamped(m, now_ns);
+    model_units then = mark->backlog - units_of(now_ns) + units_of(mark->at_ns);
+    model_units back = tokens_worth(&m->parts[0], unused) - most(have - then, 0);
+
+    queue_put(m, have - most(back, 0), now_ns);
 }

@@ -72,7 +72,9 @@ uint64_t model_queue_wait(const struct model *m, uint64_t cost, uint64_t now_ns)
 void model_queue_force(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_queue_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_queue_block(struct model *m, uint64_t until_ns);
-void model_queue_release(struct model *m, uint64_t unused, uint64_t now_ns);
+void model_queue_refund(struct model *m, uint64_t tokens, uint64_t now_ns);
+void model_queue_release(struct model *m, const struct model_queue *mark, uint64_t unused,
+                         uint64_t now_ns);
 
 /* Both kinds of windows; a fixed one has no use for the one before. */
 uint64_t model_windows_wait(const struct model *m, uint64_t cost, uint64_t now_ns);

@@ -104,8 +104,6 @@ void model_windows_pay(struct model *m, uint64_t cost, uint64_t now_ns)
 {
     uint64_t count_max = is_fixed(m) ? UINT64_MAX : UINT32_MAX;
 
-    if (cost == 0)
-        return;
     m->windows = windows_at(m, now_ns);
     m->windows.current_tokens = (uint64_t)least(
         (model_units)m->windows.current_tokens + (model_units)cost, (model_units)count_max);

@@ -165,7 +165,9 @@ for index in "${!seeds[@]}"; do
         echo "seeded bug '$name': NOT caught, all goals of $function proved"
         failed=1
     else
-        echo "seeded bug '$name': $(wc -w <<<"$open") goals open, as it must ($open)"
+        count=$(wc -w <<<"$open")
+        echo "seeded bug '$name': $count $([ "$count" -eq 1 ] && echo goal || echo goals) open," \
+            "as it must ($open)"
     fi
 done
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/change.h"
 #include "core/reserve.h"
 #include "core/sliding_log.h"
 #include "rows/rows.h"
@@ -41,10 +40,19 @@ static bool library_open(void *context, const struct ration_limit *limit)
 static void library_change(void *context, const struct ration_limit *limit, uint64_t now_ns)
 {
     struct library *library = context;
+    uint64_t new_words[LOG_TOKENS_MAX] = {0};
+    struct ration_sliding_log new_log = {new_words, 0};
 
-    if (ration_bucket_change(&library->bucket, &library->limit, limit, RATION_CHANGE_KEEP,
-                             now_ns) != RATION_OK)
+    if (limit->algorithm == RATION_BURST_RESERVE) {
+        library->reserve = ration_reserve_change(library->reserve, &library->limit, limit, now_ns);
+    } else if (limit->algorithm == RATION_SLIDING_LOG) {
+        ration_sliding_log_change(&library->log, &library->limit, &new_log, limit, now_ns);
+        memcpy(library->log_words, new_words, sizeof(new_words));
+        library->log.head_index = new_log.head_index;
+    } else if (ration_bucket_change(&library->bucket, &library->limit, limit, RATION_CHANGE_KEEP,
+                                    now_ns) != RATION_OK) {
         abort();
+    }
     library->limit = *limit;
 }
 

@@ -254,6 +254,20 @@ static void defaults_and_names_are_filled_in(void **state)
     assert_int_equal(limit.start_tokens, 0);
 }
 
+static void a_name_has_letters_digits_and_five_signs(void **state)
+{
+    (void)state;
+    for (int byte = 1; byte < 256; byte++) {
+        char name[2] = {(char)byte, 0};
+        struct ration_limit_spec spec = {.tokens = 1, .period_ns = S, .name = name};
+        struct ration_limit limit;
+        bool good = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/",
+                           byte) != NULL;
+
+        assert_int_equal(ration_limit_make(&spec, &limit, NULL), good ? RATION_OK : RATION_EINVAL);
+    }
+}
+
 static void every_status_and_verdict_has_a_name(void **state)
 {
     (void)state;
@@ -271,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_refusal_says_why_and_leaves_the_output),
         cmocka_unit_test(what_is_named_as_nearest_can_be_made),
         cmocka_unit_test(defaults_and_names_are_filled_in),
+        cmocka_unit_test(a_name_has_letters_digits_and_five_signs),
         cmocka_unit_test(every_status_and_verdict_has_a_name),
     };
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The command line as a person meets it.   cli.sh RATION
+set -euo pipefail
+
+ration=$1
+failed=0
+
+expect() { # expect STATUS PATTERN ARGUMENT...
+    local status=$1 pattern=$2 output got=0
+    shift 2
+    output=$("$ration" "$@" 2>&1) || got=$?
+    if [ "$got" -ne "$status" ] || ! grep -qE -- "$pattern" <<<"$output"; then
+        printf 'ration %s: status %d instead of %d, or no "%s" in:\n%s\n' "$*" "$got" "$status" \
+            "$pattern" "$output"
+        failed=1
+    fi
+}
+
+expect 2 'usage: ration COMMAND'
+expect 0 'limit TEXT' --help
+expect 0 '^ration [0-9]+\.[0-9]+\.[0-9]+$' --version
+expect 2 "unknown command 'limt'" limt
+expect 2 'usage: ration limit' limit
+expect 0 '^limit +20/100ms burst 100$' limit 20 per 100ms burst 100
+expect 0 '^one token +333333333\.333333 ns$' limit 3/s
+expect 0 'its state is larger' limit 3/s sliding-log
+expect 1 'did you mean burst' limit 10/s brust 5
+expect 1 'nearest that can be kept: 1/1y burst 16' limit 1/y burst 20
+expect 2 'longer than 1024' limit "$(printf 'x%.0s' {1..1100})"
+expect 0 '^monotonic ' clock
+expect 2 'usage: ration clock' clock now
+exit $failed

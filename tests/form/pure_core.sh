@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The core has no clock, allocation, lock, atomics or I/O: what it calls from outside the library
+# is a short list, and no object of it holds a locked instruction.
+#
+#     pure_core.sh NM OBJDUMP CORE_OBJECT...
+set -euo pipefail
+
+nm=$1
+objdump=$2
+shift 2
+allowed='^(ration_[a-z0-9_]+|memcpy|memset|memcmp|strlen|strchr|snprintf|vsnprintf|__(s|vs)nprintf_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$'
+
+outside=$("$nm" -u "$@" | awk '$1 == "U" { print $2 }' | sort -u | grep -vE "$allowed" || true)
+if [ -n "$outside" ]; then
+    echo "the core calls what it must not:" $outside
+    exit 1
+fi
+if "$objdump" -d "$@" | grep -E '\block\b|\bxchg .*\(|\bmfence\b'; then
+    echo "the core has atomic instructions"
+    exit 1
+fi
+echo "$# objects of the core are pure"

@@ -1,0 +1,306 @@
+#include "subject.h"
+
+#include <string.h>
+
+#include "core/algorithm.h"
+#include "core/sliding_log.h"
+
+/* --- 16 bytes, by the public interface --- */
+
+static size_t bucket_size(const struct ration_limit *limit)
+{
+    (void)limit;
+    return sizeof(struct ration_bucket);
+}
+
+static void bucket_start(void *state, const struct ration_limit *limit, uint64_t now_ns)
+{
+    if (ration_bucket_init(state, limit, now_ns) != RATION_OK)
+        __builtin_trap();
+}
+
+static struct ration_decision bucket_take(void *state, const struct ration_limit *limit,
+                                          uint64_t cost, uint64_t now_ns)
+{
+    return ration_bucket_take(state, limit, cost, now_ns);
+}
+
+static struct ration_decision bucket_look(const void *state, const struct ration_limit *limit,
+                                          uint64_t cost, uint64_t now_ns)
+{
+    return ration_bucket_look(state, limit, cost, now_ns);
+}
+
+static uint64_t bucket_take_up_to(void *state, const struct ration_limit *limit, uint64_t cost_max,
+                                  uint64_t now_ns, struct ration_decision *out)
+{
+    return ration_bucket_take_up_to(state, limit, cost_max, now_ns, out);
+}
+
+static void bucket_refund(void *state, const struct ration_limit *limit, uint64_t tokens,
+                          uint64_t now_ns)
+{
+    ration_bucket_refund(state, limit, tokens, now_ns);
+}
+
+static void bucket_force(void *state, const struct ration_limit *limit, uint64_t tokens,
+                         uint64_t now_ns)
+{
+    ration_bucket_force(state, limit, tokens, now_ns);
+}
+
+static void bucket_set(void *state, const struct ration_limit *limit, uint64_t tokens,
+                       uint64_t now_ns)
+{
+    ration_bucket_set(state, limit, tokens, now_ns);
+}
+
+static ration_status bucket_block(void *state, const struct ration_limit *limit, uint64_t until_ns)
+{
+    return ration_bucket_block_until(state, limit, until_ns);
+}
+
+static struct ration_decision bucket_reserve(void *state, const struct ration_limit *limit,
+                                             uint64_t cost, uint64_t max_wait_ns, uint64_t now_ns,
+                                             struct subject_reservation *out)
+{
+    return ration_bucket_reserve(state, limit, cost, max_wait_ns, now_ns, &out->bucket);
+}
+
+static void bucket_settle(void *state, const struct ration_limit *limit,
+                          struct subject_reservation *r, uint64_t used, uint64_t now_ns)
+{
+    ration_status status = used == 0 ? ration_bucket_cancel(state, limit, &r->bucket, now_ns)
+                                     : ration_bucket_settle(state, limit, &r->bucket, used, now_ns);
+
+    if (status != RATION_OK ||
+        ration_bucket_settle(state, limit, &r->bucket, used, now_ns) != RATION_ECLOSED)
+        __builtin_trap();
+}
+
+static uint64_t bucket_full_after(const void *state, const struct ration_limit *limit,
+                                  uint64_t now_ns)
+{
+    union ration_state words;
+
+    memcpy(&words, state, sizeof words);
+    return ration_algorithm_full_after_ns(limit, words, now_ns);
+}
+
+const struct subject subject_bucket = {
+    "bucket",          bucket_size,   bucket_start,      bucket_take, bucket_look,
+    bucket_take_up_to, bucket_refund, bucket_force,      bucket_set,  bucket_block,
+    bucket_reserve,    bucket_settle, bucket_full_after,
+};
+
+/*
+ * --- burst reserve ---
+ *
+ * These and the log's functions want a now that is clamped already.
+ */
+
+static size_t reserve_size(const struct ration_limit *limit)
+{
+    (void)limit;
+    return sizeof(struct ration_reserve);
+}
+
+static void reserve_set(void *state, const struct ration_limit *limit, uint64_t tokens,
+                        uint64_t now_ns)
+{
+    *(struct ration_reserve *)state = ration_reserve_set(limit, tokens, ration_time_clamp(now_ns));
+}
+
+static void reserve_start(void *state, const struct ration_limit *limit, uint64_t now_ns)
+{
+    if (limit->start == RATION_START_FULL)
+        memset(state, 0, sizeof(struct ration_reserve));
+    else
+        reserve_set(state, limit, limit->start == RATION_START_EMPTY ? 0 : limit->start_tokens,
+                    now_ns);
+}
+
+static struct ration_decision reserve_take(void *state, const struct ration_limit *limit,
+                                           uint64_t cost, uint64_t now_ns)
+{
+    struct ration_reserve *s = state;
+    struct ration_reserve_step step =
+        ration_reserve_take(*s, limit, cost, 0, ration_time_clamp(now_ns));
+
+    *s = step.next;
+    return step.decision;
+}
+
+static uint64_t reserve_take_up_to(void *state, const struct ration_limit *limit, uint64_t cost_max,
+                                   uint64_t now_ns, struct ration_decision *out)
+{
+    struct ration_reserve *s = state;
+    uint64_t granted = 0;
+    struct ration_reserve_step step =
+        ration_reserve_take_up_to(*s, limit, cost_max, ration_time_clamp(now_ns), &granted);
+
+    *s = step.next;
+    *out = step.decision;
+    return granted;
+}
+
+/* Odd amounts go to the reserve: the caller of a refund knows which one paid. */
+static void reserve_refund(void *state, const struct ration_limit *limit, uint64_t tokens,
+                           uint64_t now_ns)
+{
+    struct ration_reserve *s = state;
+    enum ration_reserve_part part = tokens % 2 ? RATION_PART_RESERVE : RATION_PART_SUSTAINED;
+
+    (void)now_ns;
+    *s = ration_reserve_refund(*s, limit, part, tokens);
+}
+
+static void reserve_force(void *state, const struct ration_limit *limit, uint64_t tokens,
+                          uint64_t now_ns)
+{
+    struct ration_reserve *s = state;
+
+    *s = ration_reserve_force(*s, limit, tokens, ration_time_clamp(now_ns));
+}
+
+static ration_status reserve_block(void *state, const struct ration_limit *limit, uint64_t until_ns)
+{
+    struct ration_reserve *s = state;
+
+    *s = ration_reserve_block(*s, limit, ration_time_clamp(until_ns));
+    return RATION_OK;
+}
+
+static struct ration_decision reserve_reserve(void *state, const struct ration_limit *limit,
+                                              uint64_t cost, uint64_t max_wait_ns, uint64_t now_ns,
+                                              struct subject_reservation *out)
+{
+    struct ration_reserve *s = state;
+    struct ration_reserve_step step =
+        ration_reserve_take(*s, limit, cost, max_wait_ns, ration_time_clamp(now_ns));
+
+    if (step.decision.verdict == RATION_ALLOW) {
+        struct ration_time mark = step.next.tats[step.part];
+
+        out->part = step.part;
+        out->bucket.cost_tokens = cost;
+        out->bucket.ready_at_ns = ration_time_clamp(now_ns) + step.decision.delay_ns;
+        out->bucket.mark[0] = mark.ns;
+        out->bucket.mark[1] = mark.frac;
+    }
+    *s = step.next;
+    return step.decision;
+}
+
+static void reserve_settle(void *state, const struct ration_limit *limit,
+                           struct subject_reservation *r, uint64_t used, uint64_t now_ns)
+{
+    struct ration_reserve *s = state;
+    struct ration_time mark = {r->bucket.mark[0], r->bucket.mark[1]};
+
+    if (used < r->bucket.cost_tokens)
+        *s = ration_reserve_release(*s, limit, r->part, mark, r->bucket.cost_tokens - used,
+                                    ration_time_clamp(now_ns));
+    else if (used > r->bucket.cost_tokens)
+        *s = ration_reserve_force(*s, limit, used - r->bucket.cost_tokens,
+                                  ration_time_clamp(now_ns));
+}
+
+static uint64_t reserve_full_after(const void *state, const struct ration_limit *limit,
+                                   uint64_t now_ns)
+{
+    (void)limit;
+    return ration_reserve_full_after_ns(*(const struct ration_reserve *)state,
+                                        ration_time_clamp(now_ns));
+}
+
+const struct subject subject_reserve = {
+    "reserve",          reserve_size,   reserve_start,      reserve_take, NULL,
+    reserve_take_up_to, reserve_refund, reserve_force,      reserve_set,  reserve_block,
+    reserve_reserve,    reserve_settle, reserve_full_after,
+};
+
+/* --- sliding log: the head's index, then the ring --- */
+
+static size_t log_size(const struct ration_limit *limit)
+{
+    return sizeof(uint64_t) * (limit->tokens + 1);
+}
+
+static struct ration_sliding_log log_view(void *state)
+{
+    uint64_t *words = state;
+
+    return (struct ration_sliding_log){words + 1, words[0]};
+}
+
+static void log_keep(void *state, const struct ration_sliding_log *log)
+{
+    *(uint64_t *)state = log->head_index;
+}
+
+static struct ration_decision log_take(void *state, const struct ration_limit *limit, uint64_t cost,
+                                       uint64_t now_ns)
+{
+    struct ration_sliding_log log = log_view(state);
+    struct ration_decision d =
+        ration_sliding_log_take(&log, limit, cost, ration_time_clamp(now_ns));
+
+    log_keep(state, &log);
+    return d;
+}
+
+static void log_refund(void *state, const struct ration_limit *limit, uint64_t tokens,
+                       uint64_t now_ns)
+{
+    struct ration_sliding_log log = log_view(state);
+
+    (void)now_ns;
+    ration_sliding_log_refund(&log, limit, tokens);
+    log_keep(state, &log);
+}
+
+static void log_force(void *state, const struct ration_limit *limit, uint64_t tokens,
+                      uint64_t now_ns)
+{
+    struct ration_sliding_log log = log_view(state);
+
+    ration_sliding_log_force(&log, limit, tokens, ration_time_clamp(now_ns));
+    log_keep(state, &log);
+}
+
+static void log_set(void *state, const struct ration_limit *limit, uint64_t tokens, uint64_t now_ns)
+{
+    struct ration_sliding_log log = log_view(state);
+
+    ration_sliding_log_set(&log, limit, tokens, ration_time_clamp(now_ns));
+    log_keep(state, &log);
+}
+
+static void log_start(void *state, const struct ration_limit *limit, uint64_t now_ns)
+{
+    if (limit->start == RATION_START_FULL)
+        memset(state, 0, log_size(limit));
+    else
+        log_set(state, limit, limit->start == RATION_START_EMPTY ? 0 : limit->start_tokens, now_ns);
+}
+
+static uint64_t log_full_after(const void *state, const struct ration_limit *limit, uint64_t now_ns)
+{
+    uint64_t *words = (uint64_t *)(uintptr_t)state;
+    struct ration_sliding_log log = {words + 1, words[0]};
+
+    return ration_sliding_log_full_after_ns(&log, limit, ration_time_clamp(now_ns));
+}
+
+const struct subject subject_log = {
+    "log",     log_size, log_start, log_take, NULL, NULL,           log_refund,
+    log_force, log_set,  NULL,      NULL,     NULL, log_full_after,
+};
+
+const struct subject *subject_of(const struct ration_limit *limit)
+{
+    if (limit->algorithm == RATION_BURST_RESERVE)
+        return &subject_reserve;
+    return limit->algorithm == RATION_SLIDING_LOG ? &subject_log : &subject_bucket;
+}

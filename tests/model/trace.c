@@ -1,0 +1,513 @@
+#include "trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "history.h"
+#include "model.h"
+
+#define OPEN_MAX 4
+
+/* A reservation that is not ended, as the subject, its twin and the model remember it. */
+struct open_reservation {
+    struct subject_reservation subject;
+    struct subject_reservation twin;
+    struct model_mark mark;
+};
+
+struct trace {
+    const struct trace_options *options;
+    struct trace_count *count;
+    const struct subject *subject;
+    struct trace_random random;
+    struct ration_limit limit;
+    size_t size;
+    bool is_monotone;
+    uint64_t step;
+    uint64_t steps;
+    bool failed;
+
+    uint64_t clock_ns;           /* the latest now */
+    struct ration_decision last; /* and what was said then */
+    uint64_t last_now_ns;
+    uint64_t twin_since_ns; /* when the twin was last made zero */
+    bool has_twin;
+
+    unsigned open_count;
+    struct open_reservation open[OPEN_MAX];
+    struct history history;
+    struct model model;
+    _Alignas(16) uint64_t state[SUBJECT_STATE_SIZE_MAX / 8];
+    _Alignas(16) uint64_t twin[SUBJECT_STATE_SIZE_MAX / 8];
+    _Alignas(16) uint64_t scratch[SUBJECT_STATE_SIZE_MAX / 8];
+};
+
+/* --- reports --- */
+
+bool trace_decisions_equal(const struct ration_decision *a, const struct ration_decision *b)
+{
+    return a->verdict == b->verdict && a->limit_index == b->limit_index && a->limit == b->limit &&
+           a->remaining == b->remaining && a->retry_after_ns == b->retry_after_ns &&
+           a->reset_after_ns == b->reset_after_ns && a->delay_ns == b->delay_ns;
+}
+
+void trace_print_decision(const char *title, const struct ration_decision *d)
+{
+    printf("  %-8s %s limit %" PRIu64 " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64
+           " delay %" PRIu64 "\n",
+           title, ration_verdict_name(d->verdict), d->limit, d->remaining, d->retry_after_ns,
+           d->reset_after_ns, d->delay_ns);
+}
+
+static void fail(struct trace *t, const char *rule, const char *operation, uint64_t tokens,
+                 uint64_t now_ns)
+{
+    char text[RATION_LIMIT_TEXT_SIZE];
+
+    t->failed = true;
+    if (t->options->is_quiet)
+        return;
+    ration_limit_print(&t->limit, text, sizeof text);
+    printf("%s broken: %s trace, seed %" PRIu64 ", step %" PRIu64 "\n", rule,
+           trace_kind_name(t->options->kind), t->options->seed, t->step);
+    printf("  limit    %s\n  call     %s %" PRIu64 " at %" PRIu64 "\n", text, operation, tokens,
+           now_ns);
+}
+
+static void compare(struct trace *t, const char *operation, uint64_t tokens, uint64_t now_ns,
+                    const struct ration_decision *got, const struct ration_decision *want)
+{
+    if (!(t->options->checks & TRACE_CHECK_MODEL) || trace_decisions_equal(got, want))
+        return;
+    fail(t, "model", operation, tokens, now_ns);
+    if (!t->options->is_quiet) {
+        trace_print_decision("expected", want);
+        trace_print_decision("got", got);
+    }
+}
+
+static void say(const struct trace *t, const char *operation, uint64_t tokens, uint64_t now_ns)
+{
+    if (t->options->is_verbose)
+        printf("%4" PRIu64 " %-10s %20" PRIu64 " at %20" PRIu64 "  state %" PRIu64 " %" PRIu64 "\n",
+               t->step, operation, tokens, now_ns, t->state[0], t->state[1]);
+}
+
+/* --- the checks of one decision --- */
+
+static void check_untouched(struct trace *t, const struct ration_decision *got, uint64_t cost,
+                            uint64_t now_ns)
+{
+    bool is_same = memcmp(t->state, t->scratch, t->size) == 0;
+
+    if (cost == 0 && t->options->checks & TRACE_CHECK_R6 && !is_same)
+        fail(t, "R6 (cost 0 writes nothing)", "take", cost, now_ns);
+    if (got->verdict != RATION_ALLOW && t->options->checks & TRACE_CHECK_R2 && !is_same)
+        fail(t, "R2 (a denial writes nothing)", "take", cost, now_ns);
+}
+
+static enum ration_verdict probe(struct trace *t, uint64_t cost, uint64_t now_ns)
+{
+    memcpy(t->scratch, t->state, t->size);
+    t->count->decisions++;
+    return t->subject->take(t->scratch, &t->limit, cost, now_ns).verdict;
+}
+
+static void check_retry(struct trace *t, const struct ration_decision *got, uint64_t cost,
+                        uint64_t now_ns)
+{
+    uint64_t from_ns = now_ns < MODEL_NOW_MAX_NS ? now_ns : MODEL_NOW_MAX_NS;
+
+    if (got->verdict != RATION_DENY || !(t->options->checks & TRACE_CHECK_R4))
+        return;
+    t->count->denials++;
+    if (got->retry_after_ns > MODEL_NOW_MAX_NS - from_ns) {
+        t->count->retries_skipped++;
+        return;
+    }
+    if (got->retry_after_ns == 0 ||
+        probe(t, cost, from_ns + got->retry_after_ns - 1) == RATION_ALLOW)
+        fail(t, "R4 (one nanosecond earlier fails)", "take", cost, now_ns);
+    if (probe(t, cost, from_ns + got->retry_after_ns) != RATION_ALLOW)
+        fail(t, "R4 (on time passes)", "take", cost, now_ns);
+}
+
+static void check_history(struct trace *t, const struct ration_decision *got, uint64_t tokens,
+                          uint64_t now_ns)
+{
+    if (!t->is_monotone || !(t->options->checks & TRACE_CHECK_R1) || tokens == 0 ||
+        got->verdict != RATION_ALLOW)
+        return;
+    if (!history_admit(&t->history, tokens, now_ns + got->delay_ns))
+        fail(t, "R1 (the contract)", "take", tokens, now_ns);
+}
+
+/*
+ * The twin is made of zero bytes whenever the bucket is full. It answers alike as long as time
+ * does not run back behind that moment; then it is copied anew.
+ */
+static bool twin_follows(struct trace *t, uint64_t now_ns)
+{
+    if (!(t->options->checks & TRACE_CHECK_R7))
+        return false;
+    if (now_ns < t->twin_since_ns)
+        t->has_twin = false;
+    return t->has_twin;
+}
+
+static void forget_if_full(struct trace *t)
+{
+    if (!(t->options->checks & TRACE_CHECK_R7) || t->clock_ns > MODEL_NOW_MAX_NS ||
+        t->subject->full_after(t->state, &t->limit, t->clock_ns) != 0)
+        return;
+    if (model_full_after_ns(&t->model, t->clock_ns) != 0 && t->options->checks & TRACE_CHECK_MODEL)
+        fail(t, "model (full)", "full_after", 0, t->clock_ns);
+    memset(t->twin, 0, t->size);
+    t->twin_since_ns = t->clock_ns;
+    t->has_twin = true;
+    t->count->forgotten++;
+}
+
+static void compare_twin(struct trace *t, const char *operation, uint64_t tokens, uint64_t now_ns,
+                         const struct ration_decision *got, const struct ration_decision *twin)
+{
+    if (trace_decisions_equal(got, twin))
+        return;
+    fail(t, "R7 (idle equals absent)", operation, tokens, now_ns);
+    if (!t->options->is_quiet) {
+        trace_print_decision("kept", got);
+        trace_print_decision("absent", twin);
+    }
+}
+
+/* --- the operations --- */
+
+static void remember(struct trace *t, const struct ration_decision *got, uint64_t now_ns)
+{
+    t->last = *got;
+    t->last_now_ns = now_ns;
+    t->count->decisions++;
+}
+
+static void do_take(struct trace *t, uint64_t cost, uint64_t now_ns)
+{
+    say(t, "take", cost, now_ns);
+    memcpy(t->scratch, t->state, t->size);
+
+    struct ration_decision got = t->subject->take(t->state, &t->limit, cost, now_ns);
+    struct ration_decision want = model_take(&t->model, cost, now_ns);
+
+    remember(t, &got, now_ns);
+    compare(t, "take", cost, now_ns, &got, &want);
+    if (got.verdict != RATION_ALLOW || cost == 0)
+        check_untouched(t, &got, cost, now_ns);
+    check_retry(t, &got, cost, now_ns);
+    check_history(t, &got, cost, now_ns);
+    if (twin_follows(t, now_ns)) {
+        struct ration_decision twin = t->subject->take(t->twin, &t->limit, cost, now_ns);
+        t->count->decisions++;
+        compare_twin(t, "take", cost, now_ns, &got, &twin);
+    }
+}
+
+static void do_look(struct trace *t, uint64_t cost, uint64_t now_ns)
+{
+    if (!t->subject->look)
+        return;
+    say(t, "look", cost, now_ns);
+
+    struct ration_decision got = t->subject->look(t->state, &t->limit, cost, now_ns);
+    struct ration_decision want = model_look(&t->model, cost, now_ns);
+
+    remember(t, &got, now_ns);
+    compare(t, "look", cost, now_ns, &got, &want);
+}
+
+static void do_take_up_to(struct trace *t, uint64_t cost, uint64_t now_ns)
+{
+    struct ration_decision got;
+    struct ration_decision want;
+    struct ration_decision twin;
+
+    if (!t->subject->take_up_to)
+        return;
+    say(t, "take_up_to", cost, now_ns);
+
+    uint64_t granted = t->subject->take_up_to(t->state, &t->limit, cost, now_ns, &got);
+    uint64_t expected = model_take_up_to(&t->model, cost, now_ns, &want);
+
+    remember(t, &got, now_ns);
+    compare(t, "take_up_to", cost, now_ns, &got, &want);
+    if (granted != expected)
+        fail(t, "model (granted)", "take_up_to", cost, now_ns);
+    check_history(t, &got, granted, now_ns);
+    if (twin_follows(t, now_ns)) {
+        t->subject->take_up_to(t->twin, &t->limit, cost, now_ns, &twin);
+        compare_twin(t, "take_up_to", cost, now_ns, &got, &twin);
+    }
+}
+
+static void do_change(struct trace *t, unsigned choice, uint64_t tokens, uint64_t now_ns)
+{
+    static const char *const names[] = {"refund", "force", "set"};
+    void (*const calls[])(void *, const struct ration_limit *, uint64_t,
+                          uint64_t) = {t->subject->refund, t->subject->force, t->subject->set};
+    int part = t->options->kind == TRACE_RESERVE && tokens % 2;
+
+    say(t, names[choice], tokens, now_ns);
+    calls[choice](t->state, &t->limit, tokens, now_ns);
+    if (twin_follows(t, now_ns))
+        calls[choice](t->twin, &t->limit, tokens, now_ns);
+    if (choice == 0)
+        model_refund(&t->model, part, tokens, now_ns);
+    else if (choice == 1)
+        model_force(&t->model, tokens, now_ns);
+    else
+        model_set(&t->model, tokens, now_ns);
+}
+
+static void do_block(struct trace *t, uint64_t until_ns)
+{
+    if (!t->subject->block)
+        return;
+    say(t, "block", 0, until_ns);
+    if (t->subject->block(t->state, &t->limit, until_ns) != RATION_OK)
+        return; /* windows cannot */
+    model_block(&t->model, until_ns);
+    if (twin_follows(t, UINT64_MAX))
+        t->subject->block(t->twin, &t->limit, until_ns);
+}
+
+static void do_reserve(struct trace *t, uint64_t cost, uint64_t max_wait_ns, uint64_t now_ns)
+{
+    struct open_reservation r;
+    struct ration_decision twin;
+
+    if (!t->subject->reserve || t->open_count == OPEN_MAX)
+        return;
+    memset(&r, 0, sizeof r);
+    say(t, "reserve", cost, now_ns);
+
+    struct ration_decision got =
+        t->subject->reserve(t->state, &t->limit, cost, max_wait_ns, now_ns, &r.subject);
+    struct ration_decision want = model_reserve(&t->model, cost, max_wait_ns, now_ns);
+
+    remember(t, &got, now_ns);
+    compare(t, "reserve", cost, now_ns, &got, &want);
+    if (twin_follows(t, now_ns)) {
+        twin = t->subject->reserve(t->twin, &t->limit, cost, max_wait_ns, now_ns, &r.twin);
+        compare_twin(t, "reserve", cost, now_ns, &got, &twin);
+    } else {
+        r.twin = r.subject;
+    }
+    if (got.verdict == RATION_ALLOW && cost > 0) {
+        r.mark = model_mark(&t->model);
+        t->open[t->open_count++] = r;
+    }
+}
+
+static void do_settle(struct trace *t, unsigned index, uint64_t used, uint64_t now_ns)
+{
+    if (index >= t->open_count)
+        return;
+
+    struct open_reservation r = t->open[index];
+    uint64_t cost = r.subject.bucket.cost_tokens;
+
+    say(t, "settle", used, now_ns);
+    t->open[index] = t->open[--t->open_count];
+    t->subject->settle(t->state, &t->limit, &r.subject, used, now_ns);
+    if (twin_follows(t, now_ns))
+        t->subject->settle(t->twin, &t->limit, &r.twin, used, now_ns);
+    if (used < cost)
+        model_release(&t->model, &r.mark, cost - used, now_ns);
+    else if (used > cost)
+        model_force(&t->model, used - cost, now_ns);
+}
+
+/* --- the generator --- */
+
+static uint64_t pick(struct trace *t, uint64_t bound)
+{
+    return trace_random_below(&t->random, bound);
+}
+
+static uint64_t later(uint64_t ns, uint64_t by_ns)
+{
+    return ns + by_ns < ns ? UINT64_MAX : ns + by_ns;
+}
+
+/* About the time of a token or of a window. */
+static uint64_t pick_step(struct trace *t)
+{
+    uint64_t token_ns = t->limit.rate.token.ns;
+    uint64_t window_ns = t->limit.period_ns;
+    uint64_t unit_ns = t->options->kind < TRACE_FIXED && pick(t, 2) ? token_ns : window_ns;
+
+    return pick(t, 3) ? pick(t, 2 * unit_ns + 2) : trace_random_sized(&t->random, 16 * unit_ns);
+}
+
+/* The moment that a caller was told last, or one nanosecond beside it. */
+static uint64_t pick_told(struct trace *t)
+{
+    uint64_t told_ns =
+        t->last.verdict == RATION_DENY ? t->last.retry_after_ns : t->last.reset_after_ns;
+    uint64_t moment_ns = later(t->last_now_ns, told_ns);
+
+    moment_ns += pick(t, 2) ? 0 : pick(t, 3) - 1;
+    return moment_ns;
+}
+
+/* A time that has been, or an extreme. */
+static uint64_t pick_stale(struct trace *t)
+{
+    switch (pick(t, 16)) {
+    case 0:
+        return 0;
+    case 1:
+        if (pick(t, 8) == 0) {
+            t->steps = t->step + 8; /* nothing but stale times can follow */
+            return pick(t, 4) ? MODEL_NOW_MAX_NS - pick(t, 3) : UINT64_MAX - pick(t, 2);
+        }
+        /* fall through */
+    case 2:
+    case 3:
+        return t->clock_ns - trace_random_sized(&t->random, t->clock_ns);
+    default:
+        return t->clock_ns - trace_random_sized(&t->random, t->clock_ns < 99 ? t->clock_ns : 99);
+    }
+}
+
+static uint64_t pick_now(struct trace *t)
+{
+    uint64_t choice = pick(t, 64);
+    uint64_t now_ns = t->clock_ns;
+
+    if (choice < 20)
+        now_ns = later(now_ns, pick_step(t));
+    else if (choice < 44)
+        now_ns = pick_told(t);
+    else if (choice < 45)
+        now_ns = later(now_ns, trace_random_sized(&t->random, RATION_NS_PER_YEAR));
+    else if (choice < 49 && !t->is_monotone)
+        now_ns = pick_stale(t);
+
+    if (t->is_monotone && now_ns > MODEL_NOW_MAX_NS)
+        now_ns = MODEL_NOW_MAX_NS;
+    if (now_ns < t->clock_ns && t->is_monotone)
+        now_ns = t->clock_ns;
+    if (now_ns > t->clock_ns)
+        t->clock_ns = now_ns;
+    return now_ns;
+}
+
+static uint64_t pick_cost(struct trace *t)
+{
+    uint64_t burst = t->limit.burst;
+    uint64_t choice = pick(t, 32);
+
+    if (choice < 14)
+        return 1;
+    if (choice < 17)
+        return 0;
+    if (choice < 21)
+        return 1 + pick(t, 5);
+    if (choice < 24)
+        return trace_random_sized(&t->random, burst);
+    if (choice < 28)
+        return t->last.remaining + pick(t, 2);
+    if (choice < 30)
+        return burst;
+    if (t->options->kind == TRACE_RESERVE)
+        return t->limit.reserve_burst + pick(t, 2);
+    return choice == 30 ? burst + 1 : pick(t, 2) ? UINT64_MAX : burst / 2;
+}
+
+static uint64_t pick_max_wait(struct trace *t)
+{
+    return pick(t, 8) ? trace_random_sized(&t->random, 4 * (t->limit.rate.capacity.ns + 1))
+                      : UINT64_MAX;
+}
+
+static void do_other(struct trace *t)
+{
+    uint64_t now_ns = pick_now(t);
+    uint64_t cost = pick_cost(t);
+
+    switch (pick(t, 8)) {
+    case 0:
+        do_change(t, 0, cost, now_ns);
+        break;
+    case 1:
+        do_change(t, pick(t, 4) == 0 ? 2 : 1, cost, now_ns);
+        break;
+    case 2:
+        do_block(t, pick(t, 4) ? later(now_ns, pick_step(t)) : pick_stale(t));
+        break;
+    case 3:
+    case 4:
+        do_settle(t, (unsigned)pick(t, OPEN_MAX), pick(t, 2) ? 0 : cost, now_ns);
+        break;
+    default:
+        do_reserve(t, cost, pick_max_wait(t), now_ns);
+    }
+}
+
+static void run_step(struct trace *t)
+{
+    uint64_t choice = pick(t, 16);
+
+    if (choice < 12) {
+        uint64_t now_ns = pick_now(t);
+        do_take(t, pick_cost(t), now_ns);
+    } else if (choice == 12) {
+        do_look(t, pick_cost(t), pick_now(t));
+    } else if (choice == 13) {
+        do_take_up_to(t, pick_cost(t), pick_now(t));
+    } else if (!t->is_monotone && !t->options->only_takes) {
+        do_other(t);
+    }
+    forget_if_full(t);
+}
+
+static void begin(struct trace *t, const struct trace_options *options, struct trace_count *count)
+{
+    t->options = options;
+    t->count = count;
+    t->random = (struct trace_random){options->seed};
+    t->limit = trace_random_limit(&t->random, options->kind);
+    t->subject = options->subject ? options->subject : subject_of(&t->limit);
+    t->size = t->subject->size(&t->limit);
+    t->is_monotone = pick(t, 2);
+    t->failed = false;
+    t->clock_ns = pick(t, 32) ? trace_random_sized(&t->random, UINT64_MAX >> 2)
+                              : MODEL_NOW_MAX_NS - trace_random_sized(&t->random, UINT64_MAX >> 3);
+    t->last = (struct ration_decision){.remaining = t->limit.burst};
+    t->last_now_ns = t->clock_ns;
+    t->twin_since_ns = 0;
+    t->has_twin = false;
+    t->open_count = 0;
+    memset(t->state, 0, t->size);
+    history_init(&t->history, &t->limit);
+    model_init(&t->model, &t->limit);
+    if (t->limit.start != RATION_START_FULL) {
+        t->subject->start(t->state, &t->limit, t->clock_ns);
+        model_start(&t->model, t->clock_ns);
+    }
+    count->traces++;
+}
+
+uint64_t trace_run(const struct trace_options *options, struct trace_count *count)
+{
+    static struct trace trace;
+
+    begin(&trace, options, count);
+    trace.steps = 20 + trace_random_sized(&trace.random, 500);
+    for (trace.step = 1; trace.step <= trace.steps; trace.step++) {
+        run_step(&trace);
+        if (trace.failed)
+            return trace.step;
+    }
+    return 0;
+}

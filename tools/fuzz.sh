@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Fuzzes each target for as many seconds as given, starting from its corpus. What is found stays
+# in build/fuzz/tests/fuzz/found_TARGET; a crash stops with the input's name.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+cmake --preset fuzz -DBUILD_TESTING=ON --log-level=WARNING
+cmake --build --preset fuzz -- --quiet
+for target in limit_text step; do
+    echo "== $target, $seconds s"
+    build/fuzz/tests/fuzz/${target}_fuzz -max_total_time="$seconds" -print_final_stats=1 \
+        build/fuzz/tests/fuzz/found_$target tests/fuzz/corpus/$target
+done
