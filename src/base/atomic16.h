@@ -19,7 +19,15 @@ struct ration_pair {
     uint64_t words[2];
 } __attribute__((aligned(16)));
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)
+#define RATION_ATOMIC16_BUILTIN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RATION_ATOMIC16_BUILTIN
+#endif
+#endif
+
+#if defined(__x86_64__) && !defined(RATION_ATOMIC16_BUILTIN)
 
 static inline bool ration_atomic16_swap(struct ration_pair *target, struct ration_pair *expected,
                                         struct ration_pair desired)

@@ -139,7 +139,6 @@ static inline uint64_t ration_gcra_remaining(struct ration_time tat, const struc
     struct ration_time now = ration_time_from_ns(now_ns);
     struct ration_time used = ration_time_sub(ration_time_max(tat, now), now);
     struct ration_time left = ration_time_sub_or_zero(rate->capacity, used);
-
     uint64_t tokens =
         ration_wide_divide(ration_wide_from_time(left), ration_wide_from_time(rate->token));
 

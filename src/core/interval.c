@@ -22,14 +22,16 @@ static uint64_t tokens_out(struct ration_interval state, const struct ration_lim
     return points == 0 ? 0 : points * limit->tokens - state.spare_tokens;
 }
 
-/* The state with out_tokens out, of a bucket that is full `points` intervals before full_at. */
+/*
+ * The state with out_tokens out, on a grid of which full_at is a point, `points` points after
+ * now. Not fewer are needed.
+ */
 static struct ration_interval with_out(uint64_t full_at_ns, uint64_t points, uint64_t out_tokens,
                                        const struct ration_limit *limit)
 {
     uint64_t needed = out_tokens == 0 ? 0 : (out_tokens - 1) / limit->tokens + 1;
 
-    return (struct ration_interval){full_at_ns - points * limit->period_ns +
-                                        needed * limit->period_ns,
+    return (struct ration_interval){full_at_ns + (needed - points) * limit->period_ns,
                                     needed * limit->tokens - out_tokens};
 }
 
