@@ -92,8 +92,8 @@ RATION_API void ration_bucket_set(struct ration_bucket *bucket, const struct rat
                                   uint64_t tokens, uint64_t now_ns);
 
 /*
- * Denies everything before until_ns; one token is there at that moment. A longer block or debt
- * stays. Returns RATION_EUNFIT for window algorithms, whose state cannot say it.
+ * Denies everything before until_ns; a single token passes at that moment (a queue lets it in
+ * then, behind a full queue). A longer block or debt stays. Returns RATION_EUNFIT for window algorithms, whose state cannot say it.
  */
 RATION_API ration_status ration_bucket_block_until(struct ration_bucket *bucket,
                                                    const struct ration_limit *limit,
@@ -112,7 +112,8 @@ struct ration_reservation {
  * caller goes after delay_ns (at out_reservation->ready_at_ns) and later settles with what it
  * really used, or cancels. On DENY and NEVER nothing is taken and *out_reservation is untouched;
  * retry_after_ns then is the wait that would have been needed.
- * For token buckets; other algorithms answer ALLOW only when there is no wait.
+ * Token buckets and queues have a line to wait in; windows have none and say ALLOW only if the
+ * caller may go at once.
  */
 RATION_API struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
                                                         const struct ration_limit *limit,

@@ -2,7 +2,8 @@
  * decision: the answer to "may this caller do this now?"
  *
  * Waits are rounded up and remaining is rounded down, so a caller who believes them is right:
- * retrying alone at now + retry_after_ns succeeds, one nanosecond earlier fails.
+ * retrying alone at now + retry_after_ns succeeds, one nanosecond earlier fails. (For one who
+ * would also wait in line, see ration_bucket_reserve(), it is the moment to go without waiting.)
  */
 #ifndef RATION_DECISION_H
 #define RATION_DECISION_H

@@ -15,7 +15,7 @@ static int join_words(int word_count, char **words, char text[TEXT_MAX + 1])
     for (int index = 0; index < word_count; index++) {
         size_t size = strlen(words[index]);
 
-        if (used + size + 1 > TEXT_MAX)
+        if (used + size + (index > 0) > TEXT_MAX)
             return -1;
         if (index > 0)
             text[used++] = ' ';
@@ -51,6 +51,15 @@ static const char *algorithm_words(const struct ration_limit *limit)
     }
 }
 
+static void print_rate(const char *whose, const struct ration_rate *rate)
+{
+    uint64_t millionths = rate->token.frac * 1000000 >> 20;
+
+    printf("one token  %" PRIu64 ".%06" PRIu64 " ns%s\n", rate->token.ns, millionths, whose);
+    printf("full in    %" PRIu64 " ns when empty%s\n",
+           rate->capacity.ns + (rate->capacity.frac > 0), whose);
+}
+
 static void explain(const struct ration_limit *limit)
 {
     char text[RATION_LIMIT_TEXT_SIZE];
@@ -59,13 +68,10 @@ static void explain(const struct ration_limit *limit)
     printf("limit      %s\n", text);
     printf("algorithm  %s\n", algorithm_words(limit));
     printf("at once    %" PRIu64 " at most\n", limit->burst + limit->reserve_burst);
-    if (limit->rate.burst > 0) {
-        uint64_t millionths = limit->rate.token.frac * 1000000 >> 20;
-
-        printf("one token  %" PRIu64 ".%06" PRIu64 " ns\n", limit->rate.token.ns, millionths);
-        printf("full in    %" PRIu64 " ns when empty\n",
-               limit->rate.capacity.ns + (limit->rate.capacity.frac > 0));
-    }
+    if (limit->rate.burst > 0)
+        print_rate("", &limit->rate);
+    if (limit->reserve_rate.burst > 0)
+        print_rate(" (reserve)", &limit->reserve_rate);
     printf("embeds in  %s\n", ration_bucket_fits(limit)
                                   ? "one 16-byte ration_bucket"
                                   : "more than a ration_bucket: its state is larger");

@@ -30,6 +30,8 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
                                                uint64_t cost_tokens, uint64_t max_wait_ns,
                                                uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     struct ration_gcra_step sustained = ration_gcra_take(
         state.tats[RATION_PART_SUSTAINED], &limit->rate, cost_tokens, max_wait_ns, now_ns);
     struct ration_gcra_step reserve = ration_gcra_take(
@@ -54,6 +56,8 @@ struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state
                                                      uint64_t cost_max_tokens, uint64_t now_ns,
                                                      uint64_t *out_granted_tokens)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     uint64_t sustained =
         ration_gcra_remaining(state.tats[RATION_PART_SUSTAINED], &limit->rate, now_ns);
     uint64_t reserve =
@@ -70,12 +74,16 @@ struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state
 uint64_t ration_reserve_remaining(struct ration_reserve state, const struct ration_limit *limit,
                                   uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     return ration_gcra_remaining(state.tats[RATION_PART_SUSTAINED], &limit->rate, now_ns) +
            ration_gcra_remaining(state.tats[RATION_PART_RESERVE], &limit->reserve_rate, now_ns);
 }
 
 uint64_t ration_reserve_full_after_ns(struct ration_reserve state, uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     return ration_gcra_full_after_ns(
         ration_time_max(state.tats[RATION_PART_SUSTAINED], state.tats[RATION_PART_RESERVE]),
         now_ns);
@@ -94,6 +102,8 @@ struct ration_reserve ration_reserve_release(struct ration_reserve state,
                                              enum ration_reserve_part part, struct ration_time mark,
                                              uint64_t unused_tokens, uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     return with_part(
         state, part,
         ration_gcra_release(state.tats[part], rate_of(limit, part), mark, unused_tokens, now_ns));
@@ -103,6 +113,8 @@ struct ration_reserve ration_reserve_force(struct ration_reserve state,
                                            const struct ration_limit *limit, uint64_t tokens,
                                            uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     return with_part(
         state, RATION_PART_SUSTAINED,
         ration_gcra_force(state.tats[RATION_PART_SUSTAINED], &limit->rate, tokens, now_ns));
@@ -111,6 +123,7 @@ struct ration_reserve ration_reserve_force(struct ration_reserve state,
 struct ration_reserve ration_reserve_block(struct ration_reserve state,
                                            const struct ration_limit *limit, uint64_t until_ns)
 {
+    until_ns = ration_time_clamp(until_ns);
     state.tats[RATION_PART_SUSTAINED] =
         ration_gcra_block(state.tats[RATION_PART_SUSTAINED], &limit->rate, until_ns);
     state.tats[RATION_PART_RESERVE] =
@@ -121,6 +134,8 @@ struct ration_reserve ration_reserve_block(struct ration_reserve state,
 struct ration_reserve ration_reserve_set(const struct ration_limit *limit, uint64_t tokens,
                                          uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     uint64_t rest = tokens > limit->rate.burst ? tokens - limit->rate.burst : 0;
 
     return (struct ration_reserve){{ration_gcra_set(&limit->rate, tokens, now_ns),

@@ -8,6 +8,8 @@
  * A cost is paid whole from one of the two, never split: the sustained bucket if it can, else
  * the reserve. The told wait is the smaller of the two, and NEVER means that the cost exceeds
  * both. limit and remaining in a decision are the sums: so many single tokens.
+ *
+ * Calls take any now and clamp it to RATION_NOW_MAX_NS.
  */
 #ifndef RATION_CORE_RESERVE_H
 #define RATION_CORE_RESERVE_H

@@ -1,5 +1,7 @@
 #include "core/sliding_log.h"
 
+#include "base/time.h"
+
 /* The word of the n-th oldest token, n from 0 to tokens - 1. */
 static uint64_t *word_at(const struct ration_sliding_log *log, const struct ration_limit *limit,
                          uint64_t nth)
@@ -28,6 +30,8 @@ struct ration_decision ration_sliding_log_take(struct ration_sliding_log *log,
                                                const struct ration_limit *limit,
                                                uint64_t cost_tokens, uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     struct ration_decision decision = {.verdict = RATION_ALLOW, .limit = limit->tokens};
 
     if (cost_tokens > limit->tokens) {
@@ -52,6 +56,8 @@ struct ration_decision ration_sliding_log_take(struct ration_sliding_log *log,
 uint64_t ration_sliding_log_remaining(const struct ration_sliding_log *log,
                                       const struct ration_limit *limit, uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     uint64_t low = 0;
     uint64_t high = limit->tokens;
 
@@ -69,6 +75,8 @@ uint64_t ration_sliding_log_remaining(const struct ration_sliding_log *log,
 uint64_t ration_sliding_log_full_after_ns(const struct ration_sliding_log *log,
                                           const struct ration_limit *limit, uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     uint64_t back_at_ns = newest(log, limit);
 
     return back_at_ns > now_ns ? back_at_ns - now_ns : 0;
@@ -88,12 +96,16 @@ void ration_sliding_log_refund(struct ration_sliding_log *log, const struct rati
 void ration_sliding_log_force(struct ration_sliding_log *log, const struct ration_limit *limit,
                               uint64_t tokens, uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     write_tokens(log, limit, tokens < limit->tokens ? tokens : limit->tokens, now_ns);
 }
 
 void ration_sliding_log_set(struct ration_sliding_log *log, const struct ration_limit *limit,
                             uint64_t tokens, uint64_t now_ns)
 {
+    now_ns = ration_time_clamp(now_ns);
+
     ration_sliding_log_refund(log, limit, limit->tokens);
     if (tokens < limit->tokens)
         write_tokens(log, limit, limit->tokens - tokens, now_ns);

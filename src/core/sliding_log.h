@@ -11,7 +11,8 @@
  * A cost of c passes if the c-th oldest has come back, one comparison; it then takes the places
  * of the c oldest. Zero bytes are moments long past: a full bucket.
  *
- * A now that runs back is counted at the newest moment in the ring, so the order holds.
+ * A now that runs back is counted at the newest moment in the ring, so the order holds. Calls
+ * take any now and clamp it to RATION_NOW_MAX_NS.
  */
 #ifndef RATION_CORE_SLIDING_LOG_H
 #define RATION_CORE_SLIDING_LOG_H

@@ -29,6 +29,10 @@ static bool read_time(const struct rows_run *run, const char *word, uint64_t *ou
 {
     size_t used = 0;
 
+    if (strcmp(word, "max") == 0) {
+        *out_ns = UINT64_MAX;
+        return true;
+    }
     if (ration_units_parse_duration(word, strlen(word), out_ns, &used, NULL) == RATION_OK &&
         used == strlen(word))
         return true;

@@ -14,7 +14,7 @@
  *     refund N, force N, set N, block TIME       nothing is answered
  *     settle K N, cancel K                       nothing is answered
  *
- * "-" in a column is not compared. For upto, the answer is the count granted.
+ * "max" is 2^64 - 1 of either. "-" in a column is not compared. For upto, the answer is the count granted.
  */
 #ifndef RATION_TESTS_ROWS_H
 #define RATION_TESTS_ROWS_H
