@@ -36,6 +36,24 @@ static void a_token_is_rounded_up_once(void **state)
     assert_int_equal(limit.rate.token.ns, 1);
 }
 
+static uint128 units(struct ration_time t)
+{
+    return ((uint128)t.ns << RATION_FRAC_BITS) + t.frac;
+}
+
+/* What the proofs (core/gcra.h) take for granted of every rate that is made. */
+static void assert_sound(const struct ration_rate *rate)
+{
+    uint128 span = (uint128)RATION_SPAN_NS << RATION_FRAC_BITS;
+
+    assert_true(rate->token.frac < RATION_FRAC_COUNT && rate->capacity.frac < RATION_FRAC_COUNT);
+    assert_true(rate->token.ns >= 1);
+    assert_true(rate->burst >= 1 && rate->burst <= rate->span_tokens);
+    assert_true(units(rate->capacity) == rate->burst * units(rate->token));
+    assert_true(units(rate->capacity) <= (uint128)RATION_FILL_NS_MAX << RATION_FRAC_BITS);
+    assert_true(rate->span_tokens * units(rate->token) <= span);
+}
+
 /* The rate kept is never above the one written, and below it by at most R5's tolerance. */
 static void any_rate_is_kept_within_tolerance(void **state)
 {
@@ -48,13 +66,20 @@ static void any_rate_is_kept_within_tolerance(void **state)
             1 + (ration_random_next(&random) >> (4 + ration_random_next(&random) % 60));
         uint64_t period_ns =
             1 + (ration_random_next(&random) >> (5 + ration_random_next(&random) % 59));
-        struct ration_limit_spec spec = {.tokens = tokens, .period_ns = period_ns, .burst = 1};
+        struct ration_limit_spec spec = {
+            .tokens = tokens,
+            .period_ns = period_ns,
+            .burst =
+                round % 2 ? 1 : ration_random_next(&random) >> (ration_random_next(&random) % 64),
+        };
         struct ration_limit limit;
 
         if (ration_limit_make(&spec, &limit, NULL) != RATION_OK)
             continue;
 
-        uint128 token = ((uint128)limit.rate.token.ns << 20) + limit.rate.token.frac;
+        assert_sound(&limit.rate);
+
+        uint128 token = units(limit.rate.token);
         uint128 exact = (uint128)period_ns << 20; /* of all tokens */
         uint128 over = token * tokens - exact;    /* what rounding added, of all */
         bool slow = period_ns / tokens >= 1000;   /* up to a million per second */
