@@ -54,15 +54,29 @@ static double run_ns(const struct bench_work *work, uint64_t count)
     return now_ns() - start_ns;
 }
 
+/* The shortest of a few runs: one that another process cut in two says nothing. */
+static double best_run_ns(const struct bench_work *work, uint64_t count)
+{
+    double best_ns = run_ns(work, count);
+
+    for (int i = 0; i < 3; i++) {
+        double spent_ns = run_ns(work, count);
+
+        if (spent_ns < best_ns)
+            best_ns = spent_ns;
+    }
+    return best_ns;
+}
+
 /* How many times fill a slice. Warms the caches on the way. */
 static uint64_t slice_count(const struct bench_work *work, double slice_ns)
 {
     uint64_t count = 64;
-    double spent_ns = run_ns(work, count);
+    double spent_ns = best_run_ns(work, count);
 
     while (spent_ns < slice_ns / 4) {
         count *= 2;
-        spent_ns = run_ns(work, count);
+        spent_ns = best_run_ns(work, count);
     }
     return (uint64_t)((double)count * slice_ns / spent_ns) + 1;
 }
@@ -145,10 +159,9 @@ static bool has_target(const struct row *row)
     return row->ratio_max > 0;
 }
 
-/* As printed, to two digits: a line must not say "1.80 of at most 1.80: MISSED". */
 static bool is_met(const struct row *row)
 {
-    return row->ratio < row->ratio_max + 0.005;
+    return row->ratio <= row->ratio_max;
 }
 
 #define NAME_WIDTH    38

@@ -8,10 +8,10 @@
 
 #include "base/atomic16.h"
 #include "bench.h"
-#include "concurrency/threads.h"
 #include "core/gcra.h"
 #include "ration/bucket.h"
 #include "ration/clock.h"
+#include "support/threads.h"
 
 /* A call is to cost at most this many bare swaps. */
 #define SWAPS_MAX 1.8

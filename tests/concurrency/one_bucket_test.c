@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "ration/clock.h"
-#include "threads.h"
+#include "support/threads.h"
 
 #define ROUND_COUNT       (60000 / THREADS_SHARE)
 #define OTHER_ROUND_COUNT (10000 / THREADS_SHARE)
@@ -42,20 +42,27 @@ static bool is_control_sure(void)
 #endif
 }
 
-/* Expects the control to fail in more than one in one_in rounds. */
-static void expect_caught(uint64_t (*control)(uint64_t round_count), const char *name,
-                          uint64_t one_in)
+static void expect_hold(struct tally tally, const char *name)
 {
-    uint64_t bad_count = 0;
+    print_message("  %s: %" PRIu64 " of %" PRIu64 " rounds wrong\n", name, tally.bad_count,
+                  tally.round_count);
+    assert_int_equal(tally.bad_count, 0);
+}
 
-    for (unsigned i = 0; i < CONTROL_TRIES_MAX && bad_count <= ROUND_COUNT / one_in; i++) {
-        bad_count = control(ROUND_COUNT);
-        print_message("  control, %s: caught in %" PRIu64 " of %d rounds\n", name, bad_count,
-                      ROUND_COUNT);
+/* Expects the control to fail in more than one in one_in rounds. */
+static void expect_caught(struct tally (*control)(void), const char *name, uint64_t one_in)
+{
+    struct tally tally = {0, 0};
+
+    for (unsigned i = 0; i < CONTROL_TRIES_MAX && tally.bad_count * one_in <= tally.round_count;
+         i++) {
+        tally = control();
+        print_message("  control, %s: caught in %" PRIu64 " of %" PRIu64 " rounds\n", name,
+                      tally.bad_count, tally.round_count);
         if (!is_control_sure())
             return;
     }
-    assert_true(bad_count > ROUND_COUNT / one_in);
+    assert_true(tally.bad_count * one_in > tally.round_count);
 }
 
 /* Takes ---------------------------------------------------------------------------------- */
@@ -65,8 +72,7 @@ static void r1_two_threads_get_exactly_the_burst_in_every_round(void **state)
     struct contest contest = contest_make(LIMIT_TEXT, ration_bucket_allow_at, seed);
 
     (void)state;
-    assert_int_equal(contest_run(&contest, 2, ROUND_COUNT), 0);
-    print_message("  %s: %d rounds hold\n", LIMIT_TEXT, ROUND_COUNT);
+    expect_hold(contest_run(&contest, 2, ROUND_COUNT), LIMIT_TEXT);
 }
 
 static void r1_so_they_do_with_every_algorithm(void **state)
@@ -82,16 +88,15 @@ static void r1_so_they_do_with_every_algorithm(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct contest contest = contest_make(texts[i], ration_bucket_allow_at, seed);
 
-        assert_int_equal(contest_run(&contest, 2, OTHER_ROUND_COUNT), 0);
-        print_message("  %s: %d rounds hold\n", texts[i], OTHER_ROUND_COUNT);
+        expect_hold(contest_run(&contest, 2, OTHER_ROUND_COUNT), texts[i]);
     }
 }
 
-static uint64_t racy_contest(uint64_t round_count)
+static struct tally racy_contest(void)
 {
     struct contest contest = contest_make(LIMIT_TEXT, racy_allow_at, seed);
 
-    return contest_run(&contest, 2, round_count);
+    return contest_run(&contest, 2, ROUND_COUNT);
 }
 
 static void check_then_act_is_caught(void **state)
@@ -165,13 +170,13 @@ static bool is_drained(void *context, uint64_t total)
            memcmp(&contest->bucket, &drained, sizeof(drained)) == 0;
 }
 
-static uint64_t lend_rounds(allow_function *allow, uint64_t round_count)
+static struct tally lend_rounds(allow_function *allow)
 {
     struct contest contest = contest_make(LIMIT_TEXT, allow, seed);
 
     return rounds_run(&(struct rounds){
         .thread_count = 2,
-        .round_count = round_count,
+        .round_count = ROUND_COUNT,
         .context = &contest,
         .prepare = prepare_full,
         .play = lend_then_take,
@@ -182,13 +187,12 @@ static uint64_t lend_rounds(allow_function *allow, uint64_t round_count)
 static void r1_what_is_lent_and_given_back_is_neither_lost_nor_minted(void **state)
 {
     (void)state;
-    assert_int_equal(lend_rounds(ration_bucket_allow_at, ROUND_COUNT), 0);
-    print_message("  lend, reserve, take: %d rounds hold\n", ROUND_COUNT);
+    expect_hold(lend_rounds(ration_bucket_allow_at), "lend, reserve, take");
 }
 
-static uint64_t racy_lend_rounds(uint64_t round_count)
+static struct tally racy_lend_rounds(void)
 {
-    return lend_rounds(racy_allow_at, round_count);
+    return lend_rounds(racy_allow_at);
 }
 
 static void racy_takes_after_sound_loans_are_caught(void **state)
@@ -245,13 +249,13 @@ static bool is_out(void *context, uint64_t total)
     return memcmp(&contest->bucket, &expected, sizeof(expected)) == 0;
 }
 
-static uint64_t change_rounds(allow_function *allow, uint64_t round_count)
+static struct tally change_rounds(allow_function *allow)
 {
     struct contest contest = contest_make(CHANGES_LIMIT, allow, seed);
 
     return rounds_run(&(struct rounds){
         .thread_count = 2,
-        .round_count = round_count,
+        .round_count = ROUND_COUNT,
         .context = &contest,
         .prepare = prepare_full,
         .play = change_often,
@@ -262,13 +266,12 @@ static uint64_t change_rounds(allow_function *allow, uint64_t round_count)
 static void r1_every_change_of_two_threads_counts_once(void **state)
 {
     (void)state;
-    assert_int_equal(change_rounds(ration_bucket_allow_at, ROUND_COUNT), 0);
-    print_message("  take, take up to, force, refund at random: %d rounds hold\n", ROUND_COUNT);
+    expect_hold(change_rounds(ration_bucket_allow_at), "take, take up to, force, refund");
 }
 
-static uint64_t racy_change_rounds(uint64_t round_count)
+static struct tally racy_change_rounds(void)
 {
-    return change_rounds(racy_allow_at, round_count);
+    return change_rounds(racy_allow_at);
 }
 
 static void a_racy_change_is_caught(void **state)

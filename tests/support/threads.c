@@ -1,4 +1,4 @@
-#include "threads.h"
+#include "support/threads.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,9 +9,10 @@
 #include <sys/random.h>
 
 #include "base/random.h"
+#include "ration/clock.h"
 
-/* Long enough to outlast a cache miss, short against the time slice of another process. */
-#define SPINS_MAX 20000
+/* Long against a round (100 us or so), short against the time slice of another process. */
+#define SPINS_MAX 2000
 
 static void stop(const char *what)
 {
@@ -144,8 +145,17 @@ struct table {
     const struct rounds *rounds;
     struct spin_barrier barrier;
     struct score scores[THREADS_COUNT_MAX];
-    uint64_t bad_count;
+    struct tally tally;
+    uint64_t end_ns;
+    bool is_over;
 };
+
+static uint64_t monotonic_ns(void)
+{
+    struct ration_clock clock = ration_clock_monotonic();
+
+    return ration_clock_now(&clock);
+}
 
 static void judge(struct table *table)
 {
@@ -154,8 +164,16 @@ static void judge(struct table *table)
 
     for (unsigned i = 0; i < rounds->thread_count; i++)
         total += table->scores[i].count;
-    if (!rounds->holds(rounds->context, total))
-        table->bad_count++;
+    table->tally.round_count++;
+    table->tally.bad_count += !rounds->holds(rounds->context, total);
+}
+
+static void open_round(struct table *table)
+{
+    table->is_over =
+        table->tally.round_count == table->rounds->round_count || monotonic_ns() >= table->end_ns;
+    if (!table->is_over)
+        table->rounds->prepare(table->rounds->context);
 }
 
 static void play_all(void *context, unsigned thread_index)
@@ -163,10 +181,12 @@ static void play_all(void *context, unsigned thread_index)
     struct table *table = context;
     const struct rounds *rounds = table->rounds;
 
-    for (uint64_t i = 0; i < rounds->round_count; i++) {
+    for (;;) {
         if (thread_index == 0)
-            rounds->prepare(rounds->context);
+            open_round(table);
         spin_barrier_wait(&table->barrier);
+        if (table->is_over)
+            return;
         table->scores[thread_index].count = rounds->play(rounds->context, thread_index);
         spin_barrier_wait(&table->barrier);
         if (thread_index == 0)
@@ -174,13 +194,13 @@ static void play_all(void *context, unsigned thread_index)
     }
 }
 
-uint64_t rounds_run(const struct rounds *rounds)
+struct tally rounds_run(const struct rounds *rounds)
 {
-    struct table table = {.rounds = rounds};
+    struct table table = {.rounds = rounds, .end_ns = monotonic_ns() + ROUNDS_TIME_NS_MAX};
 
     spin_barrier_init(&table.barrier, rounds->thread_count);
     threads_run(rounds->thread_count, play_all, &table);
-    return table.bad_count;
+    return table.tally;
 }
 
 /* Contest -------------------------------------------------------------------------------- */
@@ -221,7 +241,7 @@ static bool is_burst(void *context, uint64_t total)
     return total == contest->limit.burst;
 }
 
-uint64_t contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count)
+struct tally contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count)
 {
     return rounds_run(&(struct rounds){
         .thread_count = thread_count,

@@ -11,8 +11,8 @@
  *
  * Nothing here needs a test library: the benchmark of two threads uses it too.
  */
-#ifndef RATION_TESTS_CONCURRENCY_THREADS_H
-#define RATION_TESTS_CONCURRENCY_THREADS_H
+#ifndef RATION_TESTS_SUPPORT_THREADS_H
+#define RATION_TESTS_SUPPORT_THREADS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,8 +69,17 @@ struct rounds {
     bool (*holds)(void *context, uint64_t total);           /* alone; the sum of what play said */
 };
 
-/* Plays the rounds and returns how many did not hold. */
-uint64_t rounds_run(const struct rounds *rounds);
+/* How many rounds were played, and how many of them did not hold. */
+struct tally {
+    uint64_t round_count;
+    uint64_t bad_count;
+};
+
+/* Where other processes want the same CPUs a round may take milliseconds: then it plays fewer. */
+#define ROUNDS_TIME_NS_MAX UINT64_C(8000000000)
+
+/* Plays the rounds, as many as ROUNDS_TIME_NS_MAX allows. */
+struct tally rounds_run(const struct rounds *rounds);
 
 /* ration_bucket_allow_at(), or something that pretends to be it. */
 typedef bool allow_function(struct ration_bucket *bucket, const struct ration_limit *limit,
@@ -87,8 +96,8 @@ struct contest {
 
 struct contest contest_make(const char *limit_text, allow_function *allow, uint64_t seed);
 
-/* Plays round_count rounds; returns in how many not exactly the burst was admitted. */
-uint64_t contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count);
+/* Plays up to round_count rounds, bad where not exactly the burst was admitted. */
+struct tally contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count);
 
 /* Fills the bucket and moves the clock: the contest's prepare, for other rounds to share. */
 void contest_prepare(void *contest);
