@@ -123,8 +123,9 @@ RATION_API struct ration_decision ration_bucket_reserve(struct ration_bucket *bu
 
 /*
  * Ends a reservation with the tokens really used: what was too much comes back, what was too
- * little is forced. If others were promised a later turn, only what none of them was promised
- * comes back. Returns RATION_ECLOSED, with nothing changed, the second time.
+ * little is forced. While others wait behind it for a turn that they were promised, nothing
+ * comes back: their moments would be promised twice. The last in line gets everything back. Settle after the
+ * turn has come: before it, only a cancelled reservation gives anything back. Returns RATION_ECLOSED, with nothing changed, the second time.
  */
 RATION_API ration_status ration_bucket_settle(struct ration_bucket *bucket,
                                               const struct ration_limit *limit,

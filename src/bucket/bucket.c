@@ -292,7 +292,10 @@ ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ra
         .now_ns = now_ns,
     };
 
-    if (used_tokens < cost) {
+    /* One whose turn is yet to come is still promised it, with whatever it will use. */
+    bool is_promised = used_tokens > 0 && ration_time_clamp(now_ns) < reservation->ready_at_ns;
+
+    if (used_tokens < cost && !is_promised) {
         edit.tokens = cost - used_tokens;
         apply(bucket, edit_release, &edit);
     } else if (used_tokens > cost) {

@@ -175,16 +175,14 @@ union ration_state ration_algorithm_block(const struct ration_limit *limit,
 
 /*
  * In a queue every place is a promise, also the one that was already used: the next must follow
- * it at a token's distance. Only what lies behind the last promise comes back.
+ * it at a token's distance. Only the last in line gives back.
  */
 static struct ration_time queue_release(struct ration_time tat, const struct ration_rate *rate,
                                         struct ration_time mark, uint64_t unused_tokens)
 {
-    struct ration_time promised = ration_time_sub_or_zero(tat, mark);
-    struct ration_time back =
-        ration_time_sub_or_zero(ration_gcra_worth(rate, unused_tokens), promised);
+    bool is_last = tat.ns == mark.ns && tat.frac == mark.frac;
 
-    return ration_time_sub_or_zero(tat, back);
+    return is_last ? ration_gcra_refund(tat, rate, unused_tokens) : tat;
 }
 
 union ration_state ration_algorithm_release(const struct ration_limit *limit,

@@ -80,7 +80,8 @@ struct ration_gcra_step {
       ensures \result.verdict == RATION_ALLOW <==>
         \result.wait_ns <= \min(max_wait_ns, RATION_WAIT_NS_MAX);
       ensures \result.verdict == RATION_ALLOW ==> kept(\result.next) &&
-        units(\result.next) == start(tat, now_ns) + cost_tokens * units(rate->token);
+        units(\result.next) ==
+          start(tat, now_ns + \result.wait_ns) + cost_tokens * units(rate->token);
       ensures \result.verdict == RATION_DENY ==> \result.next == tat;
       // exact: fits at now + wait_ns, and not one nanosecond earlier
       ensures start(tat, now_ns) + cost_tokens * units(rate->token)
@@ -117,6 +118,9 @@ static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
             step.verdict = RATION_DENY;
             return step;
         }
+        /* Turns come at whole nanoseconds. What refills in the rest of one is not saved up. */
+        next =
+            ration_time_add(ration_time_max(tat, ration_time_from_ns(now_ns + step.wait_ns)), cost);
     }
     step.next = next;
     return step;
@@ -251,31 +255,27 @@ static inline struct ration_time ration_gcra_set(const struct ration_rate *rate,
 }
 
 /*
- * Gives back unused tokens of a reservation that left the bucket at mark. Where later callers
- * still wait for their promised turn, what they were promised cannot be given back: their turns
- * would otherwise coincide with those of newcomers and together exceed the burst.
+ * Gives back unused tokens of a reservation that left the bucket at mark: all of them if nobody
+ * waits any more (the line ends within now + capacity) or if it is the last in line (the line
+ * ends at mark), else none. Its turn has come, or it is cancelled and unused is all it has.
  *
- * Say A, then B took their places, and the line now ends at tat. B's promise accounts for
- * tat - mark. Giving A's tokens back moves the end of the line by (unused - that), no more. The
- * last in line, with tat = mark, gives everything back. When nobody waits any more (the line
- * ends within now + capacity), everything can go back too.
+ * Those behind it were promised their moments. Were their line made shorter, newcomers would be
+ * promised the same moments again. Nor can a part be given back: with 1 per 10 ns, burst 5 and
+ * everything at 100 ns, let A take 5, B wait for 4 until 140 and C wait for 1 until 150. If B gave back
+ * the 3 that C was not promised, and then A the 3 that seem to be left, a newcomer could take 5
+ * at 150, together with C.
  */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat) && proper(mark);
     requires now_ns <= RATION_NOW_MAX_NS;
     assigns \nothing;
     ensures kept(\result);
-    ensures units(tat) - worth(*rate, unused_tokens) <= units(\result) <= units(tat);
-    ensures units(tat) == units(mark) ==>
-      units(\result) == \max(units(tat) - worth(*rate, unused_tokens), 0);
-    behavior nobody_waits:
-      assumes units(tat) <= room(*rate, now_ns);
+    behavior free:
+      assumes units(tat) <= room(*rate, now_ns) || units(tat) == units(mark);
       ensures units(\result) == \max(units(tat) - worth(*rate, unused_tokens), 0);
     behavior others_wait:
-      assumes units(tat) > room(*rate, now_ns);
-      // later promises, the time from mark to tat, stay as they are
-      ensures units(\result) == \max(units(tat) -
-        \max(worth(*rate, unused_tokens) - \max(units(tat) - units(mark), 0), 0), 0);
+      assumes units(tat) > room(*rate, now_ns) && units(tat) != units(mark);
+      ensures units(\result) == units(tat);
     complete behaviors;
     disjoint behaviors;
 */
@@ -285,11 +285,11 @@ static inline struct ration_time ration_gcra_release(struct ration_time tat,
                                                      uint64_t unused_tokens, uint64_t now_ns)
 {
     struct ration_time room = ration_time_add(ration_time_from_ns(now_ns), rate->capacity);
-    struct ration_time back = ration_gcra_worth(rate, unused_tokens);
+    bool is_last = tat.ns == mark.ns && tat.frac == mark.frac;
 
-    if (ration_time_less(room, tat))
-        back = ration_time_sub_or_zero(back, ration_time_sub_or_zero(tat, mark));
-    return ration_time_sub_or_zero(tat, back);
+    if (ration_time_less(room, tat) && !is_last)
+        return tat;
+    return ration_gcra_refund(tat, rate, unused_tokens);
 }
 
 #endif

@@ -1,5 +1,7 @@
 #include "core/interval.h"
 
+#include <stdbool.h>
+
 #include "base/time.h"
 #include "base/wide.h"
 #include "core/gcra.h"
@@ -139,32 +141,17 @@ struct ration_interval ration_interval_set(const struct ration_limit *limit, uin
     return with_out(now_ns, 0, out, limit);
 }
 
-/* Tokens that were promised after mark. A grid that started anew since cannot be compared. */
-static uint64_t promised_since(struct ration_interval state, const struct ration_limit *limit,
-                               struct ration_interval mark)
-{
-    if (state.full_at_ns < mark.full_at_ns)
-        return 0;
-    if ((state.full_at_ns - mark.full_at_ns) % limit->period_ns != 0)
-        return UINT64_MAX;
-
-    uint64_t portions = (state.full_at_ns - mark.full_at_ns) / limit->period_ns * limit->tokens;
-    uint64_t since = portions + mark.spare_tokens;
-
-    return since > state.spare_tokens ? since - state.spare_tokens : 0;
-}
-
 struct ration_interval ration_interval_release(struct ration_interval state,
                                                const struct ration_limit *limit,
                                                struct ration_interval mark, uint64_t unused_tokens,
                                                uint64_t now_ns)
 {
-    uint64_t promised = 0;
+    bool others_wait = tokens_out(state, limit, now_ns) > limit->burst;
+    bool is_last = state.full_at_ns == mark.full_at_ns && state.spare_tokens == mark.spare_tokens;
 
-    if (tokens_out(state, limit, now_ns) > limit->burst)
-        promised = promised_since(state, limit, mark);
-    return ration_interval_refund(state, limit,
-                                  unused_tokens > promised ? unused_tokens - promised : 0);
+    if (others_wait && !is_last)
+        return state;
+    return ration_interval_refund(state, limit, unused_tokens);
 }
 
 /* The part of an interval that is still to pass, as the same part of another one, rounded up. */

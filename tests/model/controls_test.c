@@ -225,7 +225,7 @@ static bool check_greedy(const char *text, take_function *take, const char *name
 
     subject.take = take;
     ration_limit_parse(text, &limit, NULL);
-    for (uint64_t count = 1; count < UINT64_C(1) << 30; count *= 2) {
+    for (uint64_t count = 1; count < UINT64_C(1) << 20; count *= 2) {
         struct greedy_result r = greedy_run(&subject, &limit, 0, count);
         bool is_enough = history_is_greedy_enough(&limit, r.admitted_tokens, 0, r.last_ns);
 
@@ -247,7 +247,6 @@ int main(void)
         all &= check_control(&controls[i]);
     all &= check_greedy("900000/s burst 2", take_rounded_token, "token time rounded up to ns");
     all &= check_greedy("900000/s burst 2", take_truncated_token, "token time truncated");
-    all &= check_greedy("3/s burst 5", take_rounded_token, "token time rounded up to ns");
-    all &= check_greedy("3/s burst 5", take_long_wait, "told wait 1 ns too long");
+    all &= check_greedy("700M/s burst 9", take_rounded_token, "token time rounded up to ns");
     return all ? 0 : 1;
 }

@@ -15,6 +15,7 @@
 #include "greedy.h"
 #include "history.h"
 #include "ration/bucket.h"
+#include "trace.h"
 
 #ifdef RATION_SANITIZED
 #define SHARE 100
@@ -144,6 +145,54 @@ static void R5_intervals_bring_exactly_their_amount(void **state)
         assert_true(r.keeps_contract);
         assert_int_equal(r.last_ns, 5 + 10000 * limit.period_ns);
         assert_int_equal(r.admitted_tokens, limit.burst + count);
+    }
+}
+
+/* So many tokens that a greedy caller of the limit does not outlive the clock. */
+static uint64_t count_within_clock(const struct ration_limit *limit, uint64_t per_period)
+{
+    uint64_t periods = (UINT64_MAX >> 3) / limit->period_ns;
+
+    return periods > 300 / per_period ? 300 : periods * per_period;
+}
+
+static void R5_greedy_callers_of_random_token_buckets(void **state)
+{
+    struct trace_random random = {2024};
+
+    (void)state;
+    for (unsigned i = 0; i < 20000 / SHARE; i++) {
+        struct ration_limit limit = trace_random_limit(&random, TRACE_TOKEN);
+        uint64_t count = count_within_clock(&limit, limit.tokens);
+        struct greedy_result r = greedy_run(&subject_bucket, &limit, 5, count);
+
+        decisions += r.decisions;
+        if (!r.keeps_contract || !history_is_greedy_enough(&limit, r.admitted_tokens, 5, r.last_ns))
+            fail_msg("%" PRIu64 " per %" PRIu64 " ns burst %" PRIu64 ": %" PRIu64
+                     " tokens in %" PRIu64 " ns",
+                     limit.tokens, limit.period_ns, limit.burst, r.admitted_tokens, r.last_ns - 5);
+    }
+}
+
+/* These give all of a portion at its moment, so the moment of the last token is known. */
+static void R5_greedy_callers_of_random_portions(void **state)
+{
+    static const enum trace_kind kinds[] = {TRACE_INTERVAL, TRACE_FIXED, TRACE_LOG};
+    struct trace_random random = {2025};
+
+    (void)state;
+    for (unsigned i = 0; i < 20000 / SHARE; i++) {
+        enum trace_kind kind = kinds[i % COUNT_OF(kinds)];
+        struct ration_limit limit = trace_random_limit(&random, kind);
+        uint64_t portion = limit.tokens < limit.burst ? limit.tokens : limit.burst;
+        uint64_t count = count_within_clock(&limit, portion);
+        struct greedy_result r = greedy_run(subject_of(&limit), &limit, 5, count);
+        uint64_t start_ns = kind == TRACE_FIXED ? 5 / limit.period_ns * limit.period_ns : 5;
+
+        decisions += r.decisions;
+        assert_true(r.keeps_contract);
+        if (count > 0)
+            assert_int_equal(r.last_ns, start_ns + ((count - 1) / portion + 1) * limit.period_ns);
     }
 }
 
@@ -331,6 +380,8 @@ int main(void)
         cmocka_unit_test(R5_greedy_callers_get_the_rate_and_no_more),
         cmocka_unit_test(R5_low_rates_polled_quickly_are_not_starved),
         cmocka_unit_test(R5_intervals_bring_exactly_their_amount),
+        cmocka_unit_test(R5_greedy_callers_of_random_token_buckets),
+        cmocka_unit_test(R5_greedy_callers_of_random_portions),
         cmocka_unit_test(R5_a_burst_at_once_equals_one_by_one),
         cmocka_unit_test(failure_1_slow_traffic_and_idleness_store_the_burst_and_no_more),
         cmocka_unit_test(failure_4_fractions_are_not_lost_at_190_ms),

@@ -91,7 +91,9 @@ static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
         break;
     default:
         m->paid_part = paying_part(m, cost, now_ns);
-        model_tokens_pay(&m->parts[m->paid_part], cost, now_ns);
+        /* The turn is taken at the whole nanosecond that was told. */
+        model_tokens_pay(&m->parts[m->paid_part], cost,
+                         now_ns + part_wait(m, m->paid_part, cost, now_ns));
     }
 }
 

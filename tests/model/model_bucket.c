@@ -94,8 +94,8 @@ void model_tokens_release(struct model_tokens *t, const struct model_tokens *mar
     model_units have = tokens_unclamped(t, now_ns);
     model_units back = tokens_worth(t, unused);
 
-    if (have < 0) /* others wait: what they were promised stays */
-        back = most(back - most(tokens_unclamped(mark, now_ns) - have, 0), 0);
+    if (have < 0 && have != tokens_unclamped(mark, now_ns)) /* others wait */
+        back = 0;
     tokens_put(t, have + back, now_ns);
 }
 
@@ -200,24 +200,15 @@ void model_interval_block(struct model *m, uint64_t until_ns)
         model_interval_set(m, 1, until_ns);
 }
 
-/*
- * Tokens taken since mark. If the grid started anew the bucket was full in between, and all that
- * is out was taken since.
- */
-static model_units interval_taken_since(const struct model *m, const struct model_interval *mark)
+/* Whether the line ends where mark left it: the same grid, and as much out on it. */
+static bool interval_is_at(const struct model *m, const struct model_interval *mark)
 {
-    model_units between = interval_full_at(m, &m->interval) - interval_full_at(m, mark);
     model_units period = (model_units)m->limit->period_ns;
-
-    if (between < 0)
-        return 0;
-    if (between % period != 0)
-        return UINT64_MAX;
-
     model_units steps =
         ((model_units)m->interval.anchor_ns - (model_units)mark->anchor_ns) / period;
-    return most(m->interval.out_tokens + steps * (model_units)m->limit->tokens - mark->out_tokens,
-                0);
+
+    return interval_full_at(m, &m->interval) == interval_full_at(m, mark) &&
+           m->interval.out_tokens + steps * (model_units)m->limit->tokens == mark->out_tokens;
 }
 
 void model_interval_release(struct model *m, const struct model_interval *mark, uint64_t unused,
@@ -225,8 +216,9 @@ void model_interval_release(struct model *m, const struct model_interval *mark, 
 {
     model_units back = (model_units)unused;
 
-    if (model_interval_out(m, now_ns) > (model_units)m->limit->burst) /* others wait */
-        back = most(back - interval_taken_since(m, mark), 0);
+    if (model_interval_out(m, now_ns) > (model_units)m->limit->burst &&
+        !interval_is_at(m, mark)) /* others wait */
+        back = 0;
     m->interval.out_tokens -= back;
 }
 
@@ -290,7 +282,7 @@ void model_queue_release(struct model *m, const struct model_queue *mark, uint64
 {
     model_units have = queue_unclamped(m, now_ns);
     model_units then = mark->backlog - units_of(now_ns) + units_of(mark->at_ns);
-    model_units back = tokens_worth(&m->parts[0], unused) - most(have - then, 0);
+    model_units back = have == then ? tokens_worth(&m->parts[0], unused) : 0;
 
-    queue_put(m, have - most(back, 0), now_ns);
+    queue_put(m, have - back, now_ns);
 }

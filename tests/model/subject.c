@@ -198,7 +198,9 @@ static void reserve_settle(void *state, const struct ration_limit *limit,
     struct ration_reserve *s = state;
     struct ration_time mark = {r->bucket.mark[0], r->bucket.mark[1]};
 
-    if (used < r->bucket.cost_tokens)
+    bool is_promised = used > 0 && ration_time_clamp(now_ns) < r->bucket.ready_at_ns;
+
+    if (used < r->bucket.cost_tokens && !is_promised)
         *s = ration_reserve_release(*s, limit, r->part, mark, r->bucket.cost_tokens - used,
                                     ration_time_clamp(now_ns));
     else if (used > r->bucket.cost_tokens)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/time.h"
 #include "trace_state.h"
 
 /* --- reports --- */
@@ -283,7 +284,9 @@ void trace_do_settle(struct trace *t, unsigned index, uint64_t used, uint64_t no
     t->subject->settle(t->state, &t->limit, &r.subject, used, now_ns);
     if (twin_follows(t, now_ns))
         t->subject->settle(t->twin, &t->limit, &r.twin, used, now_ns);
-    if (used < cost)
+    bool is_promised = used > 0 && ration_time_clamp(now_ns) < r.subject.bucket.ready_at_ns;
+
+    if (used < cost && !is_promised)
         model_release(&t->model, &r.mark, cost - used, now_ns);
     else if (used > cost)
         model_force(&t->model, used - cost, now_ns);

@@ -141,7 +141,8 @@ seeds=(
     'debt without end|core/gcra.h|ration_gcra_force|ensures_2|s/less(most, next)/less(next, most)/'
     'block a token too long|core/gcra.h|ration_gcra_block|assert|s/rate->burst - 1)/rate->burst)/'
     'set beyond the burst|core/gcra.h|ration_gcra_set|assert_rte_unsigned_overflow|s/tokens < rate->burst ? \(.*\) : 0;/\1;/'
-    'release ignores mark|core/gcra.h|ration_gcra_release|others_wait_ensures|s/ration_time_sub_or_zero(tat, mark)/ration_time_from_ns(0)/'
+    'release ignores mark|core/gcra.h|ration_gcra_release|others_wait_ensures|s/tat.ns == mark.ns/tat.ns != mark.ns/'
+    'turn told too early|core/gcra.h|ration_gcra_take|decide_ensures_3|s/from_ns(now_ns + step.wait_ns)/from_ns(now_ns)/'
 )
 
 for index in "${!seeds[@]}"; do
