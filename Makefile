@@ -37,10 +37,10 @@ soak: packages-test
 	@tools/soak.sh $(SOAK_SECONDS)
 
 format:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@find include src tests examples bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 install: all
-	@cmake --install build --prefix $(PREFIX)
+	@cmake --install build --prefix "$(PREFIX)"
 
 clean:
 	@rm -rf build

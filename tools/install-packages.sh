@@ -6,7 +6,7 @@
 # The one place where the project's packages are listed.
 set -eu
 
-build="gcc cmake ninja-build"
+build="gcc libc6-dev make cmake ninja-build"
 test="$build clang clang-format libclang-rt-14-dev libcmocka-dev gcovr binutils pkg-config g++
       frama-c-base why3 z3 cvc4"
 
@@ -42,14 +42,14 @@ if [ "$(id -u)" -ne 0 ]; then
         echo "ration: not root, and there is no sudo. Install these and try again:$missing" >&2
         exit 1
     fi
-    sudo="sudo"
+    sudo="sudo env DEBIAN_FRONTEND=noninteractive" # sudo clears the environment
 fi
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # The package lists may be absent or old: fetch them, then install.
 if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } \
-    >"$log" 2>&1; then
+    >"$log" 2>&1 </dev/null; then
     tail -20 "$log" >&2
     echo "ration: apt-get could not install$missing" >&2
     exit 1

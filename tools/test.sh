@@ -39,8 +39,12 @@ step() { # step NAME COMMAND...: counts as one test
 
 for preset in "${presets[@]}"; do
     printf '\n== %s: configure, build\n' "$preset"
-    cmake --preset "$preset" -DBUILD_TESTING=ON --log-level=WARNING
-    cmake --build --preset "$preset" -j "$jobs" -- --quiet
+    if ! { cmake --preset "$preset" -DBUILD_TESTING=ON --log-level=WARNING &&
+        cmake --build --preset "$preset" -j "$jobs" -- --quiet; }; then
+        echo "FAILED: $preset does not build"
+        failed=$((failed + 1))
+        continue
+    fi
     log=$(mktemp)
     printf '== %s: test\n' "$preset"
     find "build" -name '*.gcda' -delete # counts of an earlier run

@@ -17,6 +17,9 @@
  * stale, repeated, zero or maximal: a value that runs back may deny but never mints tokens.
  * Above 2^63 - 1 it counts as 2^63 - 1.
  *
+ * The memory must be writable, also for a look: x86-64 processors without AVX have no other
+ * atomic load of 16 bytes than a compare-and-swap.
+ *
  * A bucket holds the algorithms whose state fits 16 bytes: all but RATION_BURST_RESERVE and
  * RATION_SLIDING_LOG. Using it with one of those, or with a limit that was never made, is a bug
  * and stops the program; ration_bucket_init() and ration_bucket_fits() tell beforehand.
@@ -76,7 +79,7 @@ RATION_API struct ration_decision ration_bucket_look(const struct ration_bucket 
  */
 RATION_API uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket,
                                              const struct ration_limit *limit,
-                                             uint64_t cost_max_tokens, uint64_t now_ns,
+                                             uint64_t cost_tokens_max, uint64_t now_ns,
                                              struct ration_decision *out_decision);
 
 /* Gives tokens back. A bucket never holds more than its burst. */
@@ -93,7 +96,8 @@ RATION_API void ration_bucket_set(struct ration_bucket *bucket, const struct rat
 
 /*
  * Denies everything before until_ns; a single token passes at that moment (a queue lets it in
- * then, behind a full queue). A longer block or debt stays. Returns RATION_EUNFIT for window algorithms, whose state cannot say it.
+ * then, behind a full queue). A longer block or debt stays.
+ * Returns RATION_EUNFIT for window algorithms, whose state cannot say it.
  */
 RATION_API ration_status ration_bucket_block_until(struct ration_bucket *bucket,
                                                    const struct ration_limit *limit,
@@ -111,7 +115,7 @@ struct ration_reservation {
  * Takes a place in line for cost tokens if its turn comes within max_wait_ns. On ALLOW the
  * caller goes after delay_ns (at out_reservation->ready_at_ns) and later settles with what it
  * really used, or cancels. On DENY and NEVER nothing is taken and *out_reservation is untouched;
- * retry_after_ns then is the wait that would have been needed.
+ * retry_after_ns then is the wait that would have been needed. No line is longer than 2 years.
  * Token buckets and queues have a line to wait in; windows have none and say ALLOW only if the
  * caller may go at once.
  */
@@ -124,8 +128,9 @@ RATION_API struct ration_decision ration_bucket_reserve(struct ration_bucket *bu
 /*
  * Ends a reservation with the tokens really used: what was too much comes back, what was too
  * little is forced. While others wait behind it for a turn that they were promised, nothing
- * comes back: their moments would be promised twice. The last in line gets everything back. Settle after the
- * turn has come: before it, only a cancelled reservation gives anything back. Returns RATION_ECLOSED, with nothing changed, the second time.
+ * comes back: their moments would be promised twice. The last in line gets everything back.
+ * Settle after the turn has come: before it, only a cancelled reservation gives anything back.
+ * Returns RATION_ECLOSED, with nothing changed, the second time.
  */
 RATION_API ration_status ration_bucket_settle(struct ration_bucket *bucket,
                                               const struct ration_limit *limit,
@@ -144,8 +149,10 @@ enum ration_change {
 };
 
 /*
- * Turns the state written under one limit into that of another: call it once per change, then
- * use the new limit. Returns RATION_EUNFIT, with nothing changed, if the new one does not fit.
+ * Turns the state written under one limit into that of another. Call it once per change, with no
+ * other call on the bucket until all callers use the new limit: what is taken under the old one
+ * after it is charged in the old one's time.
+ * Returns RATION_EUNFIT, with nothing changed, if the new one does not fit.
  */
 RATION_API ration_status ration_bucket_change(struct ration_bucket *bucket,
                                               const struct ration_limit *old_limit,

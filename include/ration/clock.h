@@ -50,7 +50,8 @@ RATION_API struct ration_clock ration_clock_coarse(void);
  * The CPU's counter. The first call measures and tests it for about 2 ms; where it cannot be
  * trusted the clock returned is CLOCK_MONOTONIC, its kind says so, and ration_clock_tsc_fault()
  * tells why. While in use it is compared with CLOCK_MONOTONIC about twice a second and steered
- * towards it, never backwards; if it ever misbehaves, reads go over to CLOCK_MONOTONIC.
+ * towards it, never backwards for one thread (between threads by microseconds, as the counter is
+ * read without a fence); if it ever misbehaves, reads go over to CLOCK_MONOTONIC.
  */
 RATION_API struct ration_clock ration_clock_tsc(void);
 

@@ -35,7 +35,7 @@ RATION_API const char *ration_status_name(ration_status status);
 /* One line about a status ("invalid argument"). Static storage. */
 RATION_API const char *ration_status_text(ration_status status);
 
-#define RATION_ERROR_MESSAGE_MAX 320
+#define RATION_ERROR_MESSAGE_MAX 512
 
 /*
  * What was wrong, where, and what would be right, for a person. A caller that wants it passes a

@@ -117,7 +117,7 @@ struct ration_decision ration_bucket_look(const struct ration_bucket *bucket,
 }
 
 uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct ration_limit *limit,
-                                  uint64_t cost_max_tokens, uint64_t now_ns,
+                                  uint64_t cost_tokens_max, uint64_t now_ns,
                                   struct ration_decision *out_decision)
 {
     expect_fit(limit);
@@ -129,9 +129,9 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
     do {
         uint64_t remaining = ration_algorithm_remaining(limit, seen, now_ns);
 
-        granted = cost_max_tokens < remaining ? cost_max_tokens : remaining;
+        granted = cost_tokens_max < remaining ? cost_tokens_max : remaining;
         /* With nothing there, the answer is that of a single token. */
-        step = ration_algorithm_take(limit, seen, granted == 0 && cost_max_tokens > 0 ? 1 : granted,
+        step = ration_algorithm_take(limit, seen, granted == 0 && cost_tokens_max > 0 ? 1 : granted,
                                      0, now_ns);
     } while (granted > 0 && !publish(bucket, &seen, step.next));
 
@@ -240,15 +240,19 @@ ration_status ration_bucket_block_until(struct ration_bucket *bucket,
     return RATION_OK;
 }
 
-/* A queue lets everyone in who fits; here only those whose turn comes soon enough. */
-static struct ration_step impatient(struct ration_step step, union ration_state seen,
-                                    uint64_t max_wait_ns)
+/*
+ * A queue lets everyone in who fits; here only those whose turn comes soon enough. The others
+ * are told when they could go at once, whether the queue is full or too long for them.
+ */
+static struct ration_step impatient(struct ration_step step, const struct ration_limit *limit,
+                                    union ration_state seen, uint64_t max_wait_ns, uint64_t now_ns)
 {
-    if (step.verdict == RATION_ALLOW && step.wait_ns > max_wait_ns) {
-        step.verdict = RATION_DENY;
-        step.next = seen;
-    }
-    return step;
+    bool is_late = step.verdict == RATION_ALLOW && step.wait_ns > max_wait_ns;
+
+    if (limit->algorithm != RATION_LEAKY_QUEUE || (!is_late && step.verdict != RATION_DENY))
+        return step;
+    return (struct ration_step){RATION_DENY, ration_algorithm_full_after_ns(limit, seen, now_ns),
+                                seen};
 }
 
 struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
@@ -263,7 +267,7 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
 
     do {
         step = ration_algorithm_take(limit, seen, cost_tokens, max_wait_ns, now_ns);
-        step = impatient(step, seen, max_wait_ns);
+        step = impatient(step, limit, seen, max_wait_ns, now_ns);
     } while (step.verdict == RATION_ALLOW && cost_tokens > 0 && !publish(bucket, &seen, step.next));
 
     if (step.verdict == RATION_ALLOW)

@@ -66,9 +66,16 @@ struct ration_decision ration_algorithm_describe(const struct ration_limit *limi
 uint64_t ration_algorithm_remaining(const struct ration_limit *limit, union ration_state state,
                                     uint64_t now_ns);
 
-/* How long until the bucket is full. It is idle, and may be forgotten, when that is 0. */
+/* How long until the bucket is full. */
 uint64_t ration_algorithm_full_after_ns(const struct ration_limit *limit, union ration_state state,
                                         uint64_t now_ns);
+
+/* Whether the bucket is full, so that it carries no information and may be forgotten (R7). */
+static inline bool ration_algorithm_is_idle(const struct ration_limit *limit,
+                                            union ration_state state, uint64_t now_ns)
+{
+    return ration_algorithm_full_after_ns(limit, state, now_ns) == 0;
+}
 
 /* Gives tokens back. */
 union ration_state ration_algorithm_refund(const struct ration_limit *limit,

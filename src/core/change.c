@@ -21,9 +21,11 @@ static struct ration_time convert_left(struct ration_time left, const struct rat
                            ration_wide_to_time(new_part));
 }
 
-static struct ration_time all_but_one(const struct ration_rate *rate)
+/* What the old token is worth beyond the new one. */
+static struct ration_time longer_token(const struct ration_rate *old_rate,
+                                       const struct ration_rate *new_rate)
 {
-    return ration_time_scale(rate->token, rate->burst - 1);
+    return ration_time_sub_or_zero(old_rate->token, new_rate->token);
 }
 
 struct ration_time ration_change_rate(struct ration_time tat, const struct ration_rate *old_rate,
@@ -33,13 +35,14 @@ struct ration_time ration_change_rate(struct ration_time tat, const struct ratio
     struct ration_time most = ration_time_from_ns(RATION_NOW_MAX_NS + RATION_SPAN_NS);
 
     if (!ration_time_less(now, tat))
-        return (struct ration_time){0, 0};
+        return tat;
 
     struct ration_time used = ration_time_sub(tat, now);
 
     if (ration_time_less(old_rate->capacity, used)) {
-        struct ration_time one_back = ration_time_sub(tat, all_but_one(old_rate));
-        struct ration_time next = ration_time_add(one_back, all_but_one(new_rate));
+        struct ration_time empty = ration_time_sub(tat, old_rate->capacity);
+        struct ration_time next = ration_time_add(ration_time_add(empty, new_rate->capacity),
+                                                  longer_token(old_rate, new_rate));
 
         return ration_time_less(most, next) ? most : next;
     }
@@ -63,38 +66,55 @@ static uint64_t not_before_window(union ration_state state, const struct ration_
     return now_ns;
 }
 
-/* Between kinds: whole tokens, and where there are none, the moment at which one is back. */
+/*
+ * Between kinds: whole tokens. Where there are none, what counts is the moment at which one is
+ * back: a bucket can say it; a window is used up that holds the nanosecond before it.
+ */
 static union ration_state keep_tokens(union ration_state state,
                                       const struct ration_limit *old_limit,
                                       const struct ration_limit *new_limit, uint64_t now_ns)
 {
     uint64_t tokens = ration_algorithm_remaining(old_limit, state, now_ns);
-    union ration_state next = ration_algorithm_set(new_limit, tokens, now_ns);
 
-    if (tokens == 0 && ration_algorithm_can_block(new_limit)) {
-        uint64_t wait_ns = ration_algorithm_take(old_limit, state, 1, 0, now_ns).wait_ns;
+    if (tokens > 0)
+        return ration_algorithm_set(new_limit, tokens, now_ns);
 
-        next = ration_algorithm_block(new_limit, next, now_ns + wait_ns);
-    }
-    return next;
+    uint64_t wait_ns = ration_algorithm_take(old_limit, state, 1, 0, now_ns).wait_ns;
+
+    if (!ration_algorithm_can_block(new_limit))
+        return ration_algorithm_set(new_limit, 0, now_ns + wait_ns - 1);
+    return ration_algorithm_block(new_limit, ration_algorithm_set(new_limit, 0, now_ns),
+                                  now_ns + wait_ns);
+}
+
+/*
+ * A full bucket keeps the moment from which it is full, for a now that ran ahead and is followed
+ * by an earlier one. A window's moment is its end, of which nothing need be kept.
+ */
+static union ration_state keep_full(union ration_state state, bool moments, bool same_refill)
+{
+    if (!moments)
+        return (union ration_state){.words = {0, 0}};
+    if (!same_refill)
+        state.words[1] = 0;
+    return state;
 }
 
 union ration_state ration_change_keep(union ration_state state,
                                       const struct ration_limit *old_limit,
                                       const struct ration_limit *new_limit, uint64_t now_ns)
 {
-    bool old_moment = ration_algorithm_can_block(old_limit);
-    bool new_moment = ration_algorithm_can_block(new_limit);
+    bool moments = ration_algorithm_can_block(old_limit) && ration_algorithm_can_block(new_limit);
+    bool same_refill = old_limit->refill == new_limit->refill;
 
     now_ns = not_before_window(state, old_limit, ration_time_clamp(now_ns));
-    if (ration_algorithm_full_after_ns(old_limit, state, now_ns) == 0)
-        return (union ration_state){.words = {0, 0}};
-    if (old_moment && new_moment && old_limit->refill == new_limit->refill) {
-        if (old_limit->refill == RATION_REFILL_INTERVAL)
-            return (union ration_state){
-                .interval = ration_interval_change(state.interval, old_limit, new_limit, now_ns)};
+    if (ration_algorithm_is_idle(old_limit, state, now_ns))
+        return keep_full(state, moments, same_refill);
+    if (!moments || !same_refill)
+        return keep_tokens(state, old_limit, new_limit, now_ns);
+    if (old_limit->refill == RATION_REFILL_INTERVAL)
         return (union ration_state){
-            .tat = ration_change_rate(state.tat, &old_limit->rate, &new_limit->rate, now_ns)};
-    }
-    return keep_tokens(state, old_limit, new_limit, now_ns);
+            .interval = ration_interval_change(state.interval, old_limit, new_limit, now_ns)};
+    return (union ration_state){
+        .tat = ration_change_rate(state.tat, &old_limit->rate, &new_limit->rate, now_ns)};
 }

@@ -3,10 +3,13 @@
  *
  * Tokens are kept, with their fraction, and full stays full: 4.5 of 10 tokens become 4.5 of 20,
  * or 3 of 3 if that is all the new limit holds. A bucket that owes more than it holds (a block, a
- * line of reservations, a forced debt) has its first token back at the same moment as before,
- * because that moment was told or ordered. Nothing is minted: fractions round down, at 2^-20 ns.
+ * line of reservations, a forced debt) has its first token back at the same moment as before, or
+ * a token's time of the new limit after it stops owing, whichever is later: the moment was told
+ * or ordered, and owing must not be better than being empty. Nothing is minted: fractions round
+ * down, at 2^-20 ns.
  *
- * Between algorithms of different kinds whole tokens are kept.
+ * Between algorithms of different kinds whole tokens are kept, and what is owed until at least
+ * the same moment.
  */
 #ifndef RATION_CORE_CHANGE_H
 #define RATION_CORE_CHANGE_H

@@ -260,10 +260,10 @@ static inline struct ration_time ration_gcra_set(const struct ration_rate *rate,
  * ends at mark), else none. Its turn has come, or it is cancelled and unused is all it has.
  *
  * Those behind it were promised their moments. Were their line made shorter, newcomers would be
- * promised the same moments again. Nor can a part be given back: with 1 per 10 ns, burst 5 and
- * everything at 100 ns, let A take 5, B wait for 4 until 140 and C wait for 1 until 150. If B gave back
- * the 3 that C was not promised, and then A the 3 that seem to be left, a newcomer could take 5
- * at 150, together with C.
+ * promised the same moments again. Nor can a part be given back: with 1 per 10 ns and burst 5,
+ * everything at 100 ns, let A take 5, B wait for 4 until 140 and C wait for 1 until 150. If B
+ * gave back the 3 that C was not promised, and then A the 3 that seem to be left, a newcomer
+ * could take 5 at 150, together with C.
  */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat) && proper(mark);

@@ -174,8 +174,13 @@ struct ration_interval ration_interval_change(struct ration_interval state,
 
     uint64_t out = left < new_limit->burst ? new_limit->burst - left : 0;
 
-    if (owed_ns > 0)
-        return with_out(now_ns + owed_ns, 0, out, new_limit);
+    if (owed_ns > 0) {
+        uint64_t longer_ns = new_limit->period_ns > old_limit->period_ns
+                                 ? new_limit->period_ns - old_limit->period_ns
+                                 : 0;
+
+        return with_out(now_ns + owed_ns + longer_ns, 0, out, new_limit);
+    }
     if (out == 0)
         return (struct ration_interval){0, 0};
 

@@ -64,7 +64,8 @@ struct ration_interval ration_interval_release(struct ration_interval state,
 
 /*
  * The state of the new limit that holds the tokens of the old one, and in which the same part of
- * an interval has passed. A bucket that owes more than it holds does so until the same moment.
+ * an interval has passed. A bucket that owes more than it holds does so until the same moment,
+ * and as much later as an interval of the new limit is longer.
  * The bucket is not full at now.
  */
 struct ration_interval ration_interval_change(struct ration_interval state,

@@ -1,11 +1,9 @@
 #include "ration/limit.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/time.h"
-#include "base/units.h"
 #include "base/wide.h"
 #include "core/limit_bounds.h"
 
@@ -63,33 +61,19 @@ static struct ration_limit derive(const struct ration_limit_spec *spec)
     return limit;
 }
 
-/* "5/10s burst 7", as far as the message has room. */
-static void append_rate(struct ration_error *error, const char *before, uint64_t tokens,
-                        uint64_t period_ns, uint64_t burst)
-{
-    char period[RATION_UNITS_TEXT_SIZE];
-    size_t used = strlen(error->message);
-
-    ration_units_print_duration(period_ns, period, sizeof(period));
-    snprintf(error->message + used, sizeof(error->message) - used, "%s%" PRIu64 "/%s", before,
-             tokens, period);
-    used = strlen(error->message);
-    if (burst > 0)
-        snprintf(error->message + used, sizeof(error->message) - used, " burst %" PRIu64, burst);
-}
-
 static void append_nearest(struct ration_error *error, const struct ration_limit_spec *spec)
 {
     struct ration_limit_nearest nearest = ration_limit_nearest(spec);
 
     for (size_t index = 0; index < nearest.count; index++) {
-        const struct ration_limit_spec *near = &nearest.limits[index];
+        char text[RATION_LIMIT_TEXT_SIZE];
+        struct ration_limit limit = derive(&nearest.limits[index]);
+        size_t used = strlen(error->message);
 
-        append_rate(error, index == 0 ? "; the nearest that can be kept: " : ", or ", near->tokens,
-                    near->period_ns, near->burst);
-        if (near->reserve_tokens > 0)
-            append_rate(error, " reserve ", near->reserve_tokens, near->reserve_period_ns,
-                        near->reserve_burst);
+        limit.name[0] = 0;
+        ration_limit_print(&limit, text, sizeof(text));
+        snprintf(error->message + used, sizeof(error->message) - used, "%s%s",
+                 index == 0 ? "; the nearest that can be kept: " : ", or ", text);
     }
 }
 

@@ -182,6 +182,8 @@ static ration_status check_rate(struct ration_bare_rate rate, const struct ratio
     if (ration_limit_is_too_fast(rate))
         return fail(error, RATION_ERANGE, "%" PRIu64 " per %s is more than one per nanosecond",
                     rate.tokens, period);
+    if (ration_limit_is_too_slow(rate, spec) && ration_limit_has_windows(spec->algorithm))
+        return fail(error, RATION_ERANGE, "a window of %s is longer than 16 years", period);
     if (ration_limit_is_too_slow(rate, spec))
         return fail(error, RATION_ERANGE,
                     "%" PRIu64 " per %s with a burst of %" PRIu64 " takes over 16 years to fill",

@@ -55,6 +55,16 @@ static struct ration_bare_rate step_nearer(struct ration_bare_rate rate, uint64_
     return nearer;
 }
 
+/* A bucket that became smaller than its initial fill starts full. */
+static struct ration_limit_spec with_fitting_start(struct ration_limit_spec spec)
+{
+    if (spec.start_tokens > ration_limit_main_rate(&spec).burst) {
+        spec.start = RATION_START_FULL;
+        spec.start_tokens = 0;
+    }
+    return spec;
+}
+
 /* One step of whichever part of the spec cannot be kept. */
 static struct ration_limit_spec spec_step_nearer(struct ration_limit_spec spec, bool keep_burst)
 {
@@ -74,7 +84,7 @@ static struct ration_limit_spec spec_step_nearer(struct ration_limit_spec spec, 
         spec.reserve_period_ns = rate.period_ns;
         spec.reserve_burst = rate.burst;
     }
-    return spec;
+    return with_fitting_start(spec);
 }
 
 static bool is_same(const struct ration_limit_spec *a, const struct ration_limit_spec *b)

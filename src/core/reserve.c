@@ -53,7 +53,7 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
 
 struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state,
                                                      const struct ration_limit *limit,
-                                                     uint64_t cost_max_tokens, uint64_t now_ns,
+                                                     uint64_t cost_tokens_max, uint64_t now_ns,
                                                      uint64_t *out_granted_tokens)
 {
     now_ns = ration_time_clamp(now_ns);
@@ -63,11 +63,11 @@ struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state
     uint64_t reserve =
         ration_gcra_remaining(state.tats[RATION_PART_RESERVE], &limit->reserve_rate, now_ns);
     uint64_t most = sustained > reserve ? sustained : reserve;
-    uint64_t granted = cost_max_tokens < most ? cost_max_tokens : most;
+    uint64_t granted = cost_tokens_max < most ? cost_tokens_max : most;
 
     *out_granted_tokens = granted;
     /* With nothing there, the answer is that of a single token. */
-    return ration_reserve_take(state, limit, granted == 0 && cost_max_tokens > 0 ? 1 : granted, 0,
+    return ration_reserve_take(state, limit, granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0,
                                now_ns);
 }
 

@@ -44,7 +44,7 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
 /* Takes as many tokens as one part has, at most cost_max. *out_granted may be 0. */
 struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state,
                                                      const struct ration_limit *limit,
-                                                     uint64_t cost_max_tokens, uint64_t now_ns,
+                                                     uint64_t cost_tokens_max, uint64_t now_ns,
                                                      uint64_t *out_granted_tokens);
 
 /* Single tokens that could be taken now: the sum of both parts. */

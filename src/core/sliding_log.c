@@ -26,30 +26,37 @@ static void write_tokens(struct ration_sliding_log *log, const struct ration_lim
     log->head_index = (log->head_index + tokens) % limit->tokens;
 }
 
-struct ration_decision ration_sliding_log_take(struct ration_sliding_log *log,
-                                               const struct ration_limit *limit,
-                                               uint64_t cost_tokens, uint64_t now_ns)
+struct ration_sliding_log_step ration_sliding_log_take(struct ration_sliding_log *log,
+                                                       const struct ration_limit *limit,
+                                                       uint64_t cost_tokens, uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
 
-    struct ration_decision decision = {.verdict = RATION_ALLOW, .limit = limit->tokens};
+    if (cost_tokens == 0)
+        return (struct ration_sliding_log_step){RATION_ALLOW, 0};
+    if (cost_tokens > limit->tokens)
+        return (struct ration_sliding_log_step){RATION_NEVER, RATION_FOREVER};
 
-    if (cost_tokens > limit->tokens) {
-        decision.verdict = RATION_NEVER;
-        decision.retry_after_ns = RATION_FOREVER;
-    } else if (cost_tokens > 0) {
-        uint64_t back_at_ns = *word_at(log, limit, cost_tokens - 1);
+    uint64_t back_at_ns = *word_at(log, limit, cost_tokens - 1);
 
-        if (back_at_ns > now_ns) {
-            decision.verdict = RATION_DENY;
-            decision.retry_after_ns = back_at_ns - now_ns;
-        } else {
-            write_tokens(log, limit, cost_tokens, now_ns);
-        }
-    }
-    decision.remaining = ration_sliding_log_remaining(log, limit, now_ns);
-    decision.reset_after_ns = ration_sliding_log_full_after_ns(log, limit, now_ns);
-    return decision;
+    if (back_at_ns > now_ns)
+        return (struct ration_sliding_log_step){RATION_DENY, back_at_ns - now_ns};
+    write_tokens(log, limit, cost_tokens, now_ns);
+    return (struct ration_sliding_log_step){RATION_ALLOW, 0};
+}
+
+struct ration_decision ration_sliding_log_describe(const struct ration_sliding_log *log,
+                                                   const struct ration_limit *limit,
+                                                   struct ration_sliding_log_step step,
+                                                   uint64_t now_ns)
+{
+    return (struct ration_decision){
+        .verdict = step.verdict,
+        .limit = limit->tokens,
+        .remaining = ration_sliding_log_remaining(log, limit, now_ns),
+        .retry_after_ns = step.wait_ns,
+        .reset_after_ns = ration_sliding_log_full_after_ns(log, limit, now_ns),
+    };
 }
 
 /* The ring is in order from the head, so the tokens that came back are a prefix: bisect. */
@@ -116,6 +123,13 @@ void ration_sliding_log_change(const struct ration_sliding_log *old_log,
                                struct ration_sliding_log *new_log,
                                const struct ration_limit *new_limit, uint64_t now_ns)
 {
+    uint64_t newest_ns = newest(old_log, old_limit);
+
+    /* A stale now lies before the newest token was taken; the change happens then. */
+    now_ns = ration_time_clamp(now_ns);
+    if (newest_ns > now_ns + old_limit->period_ns)
+        now_ns = newest_ns - old_limit->period_ns;
+
     uint64_t left = ration_sliding_log_remaining(old_log, old_limit, now_ns);
 
     ration_sliding_log_set(new_log, new_limit, left == old_limit->tokens ? UINT64_MAX : left,

@@ -29,10 +29,22 @@ struct ration_sliding_log {
     uint64_t head_index;  /* of the oldest */
 };
 
-/* Decides cost tokens at now and, on ALLOW, writes them to the ring. O(cost). */
-struct ration_decision ration_sliding_log_take(struct ration_sliding_log *log,
-                                               const struct ration_limit *limit,
-                                               uint64_t cost_tokens, uint64_t now_ns);
+/* What a take did. */
+struct ration_sliding_log_step {
+    enum ration_verdict verdict;
+    uint64_t wait_ns; /* ALLOW: 0. DENY: the exact wait. NEVER: RATION_FOREVER. */
+};
+
+/* Decides cost tokens at now and, on ALLOW, writes them to the ring. One comparison; O(cost). */
+struct ration_sliding_log_step ration_sliding_log_take(struct ration_sliding_log *log,
+                                                       const struct ration_limit *limit,
+                                                       uint64_t cost_tokens, uint64_t now_ns);
+
+/* Everything about a step taken at now. O(log tokens), for what is left. */
+struct ration_decision ration_sliding_log_describe(const struct ration_sliding_log *log,
+                                                   const struct ration_limit *limit,
+                                                   struct ration_sliding_log_step step,
+                                                   uint64_t now_ns);
 
 /* Whole tokens that could be taken now. O(log tokens). */
 uint64_t ration_sliding_log_remaining(const struct ration_sliding_log *log,

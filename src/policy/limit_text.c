@@ -15,7 +15,7 @@
 
 #include "base/units.h"
 #include "base/words.h"
-#include "policy/algorithm_words.h"
+#include "core/algorithm_words.h"
 
 #define TEXT_SIZE_MAX 1024
 

@@ -27,7 +27,7 @@ expect 0 '^full in +18000000000000 ns when empty \(reserve\)$' limit 10/s reserv
 expect 1 'unknown' limit "10/s $(printf 'x%.0s' {1..1019})"
 expect 0 'its state is larger' limit 3/s sliding-log
 expect 1 'did you mean burst' limit 10/s brust 5
-expect 1 'nearest that can be kept: 1/1y burst 16' limit 1/y burst 20
+expect 1 'nearest that can be kept: 1/y burst 16' limit 1/y burst 20
 expect 2 'longer than 1024' limit "$(printf 'x%.0s' {1..1100})"
 expect 0 '^monotonic ' clock
 expect 2 'usage: ration clock' clock now

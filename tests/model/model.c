@@ -216,8 +216,8 @@ static uint64_t patience(const struct model *m)
     return kind_of(m) == QUEUE ? UINT64_MAX : 0;
 }
 
-struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
-                                     uint64_t now_ns)
+static struct ration_decision decide_and_pay(struct model *m, uint64_t cost_tokens,
+                                             uint64_t max_wait_ns, uint64_t now_ns)
 {
     now_ns = clamp_now(now_ns);
     struct ration_decision d = decide(m, cost_tokens, max_wait_ns, now_ns);
@@ -227,9 +227,20 @@ struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint
     return with_state(m, d, now_ns);
 }
 
+/* Who would wait in a queue, but not so long, is told when it could go at once. */
+struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
+                                     uint64_t now_ns)
+{
+    struct ration_decision d = decide_and_pay(m, cost_tokens, max_wait_ns, now_ns);
+
+    if (kind_of(m) == QUEUE && d.verdict == RATION_DENY)
+        d.retry_after_ns = d.reset_after_ns;
+    return d;
+}
+
 struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t now_ns)
 {
-    return model_reserve(m, cost_tokens, patience(m), now_ns);
+    return decide_and_pay(m, cost_tokens, patience(m), now_ns);
 }
 
 struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns)
@@ -249,13 +260,13 @@ static uint64_t largest_take(const struct model *m, uint64_t now_ns)
     return first > second ? first : second;
 }
 
-uint64_t model_take_up_to(struct model *m, uint64_t cost_max_tokens, uint64_t now_ns,
+uint64_t model_take_up_to(struct model *m, uint64_t cost_tokens_max, uint64_t now_ns,
                           struct ration_decision *out_decision)
 {
     now_ns = clamp_now(now_ns);
     uint64_t there = largest_take(m, now_ns);
-    uint64_t granted = cost_max_tokens < there ? cost_max_tokens : there;
-    bool denied = granted == 0 && cost_max_tokens > 0;
+    uint64_t granted = cost_tokens_max < there ? cost_tokens_max : there;
+    bool denied = granted == 0 && cost_tokens_max > 0;
 
     *out_decision = model_take(m, denied ? 1 : granted, now_ns);
     return granted;

@@ -103,7 +103,7 @@ struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint
 
 struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns);
 
-uint64_t model_take_up_to(struct model *m, uint64_t cost_max_tokens, uint64_t now_ns,
+uint64_t model_take_up_to(struct model *m, uint64_t cost_tokens_max, uint64_t now_ns,
                           struct ration_decision *out_decision);
 
 uint64_t model_remaining(const struct model *m, uint64_t now_ns);

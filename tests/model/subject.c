@@ -245,11 +245,10 @@ static struct ration_decision log_take(void *state, const struct ration_limit *l
                                        uint64_t now_ns)
 {
     struct ration_sliding_log log = log_view(state);
-    struct ration_decision d =
-        ration_sliding_log_take(&log, limit, cost, ration_time_clamp(now_ns));
+    struct ration_sliding_log_step step = ration_sliding_log_take(&log, limit, cost, now_ns);
 
     log_keep(state, &log);
-    return d;
+    return ration_sliding_log_describe(&log, limit, step, now_ns);
 }
 
 static void log_refund(void *state, const struct ration_limit *limit, uint64_t tokens,

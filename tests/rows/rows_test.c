@@ -102,8 +102,11 @@ static struct ration_decision log_call(struct library *library, const struct row
 
     switch (request->call) {
     case ROWS_TAKE:
-        return ration_sliding_log_take(&library->log, &library->limit, request->tokens,
-                                       request->now_ns);
+        return ration_sliding_log_describe(&library->log, &library->limit,
+                                           ration_sliding_log_take(&library->log, &library->limit,
+                                                                   request->tokens,
+                                                                   request->now_ns),
+                                           request->now_ns);
     case ROWS_REFUND:
         ration_sliding_log_refund(&library->log, &library->limit, request->tokens);
         return none;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "policy/algorithm_words.h"
+#include "core/algorithm_words.h"
 
 /* Appends to buffer, which has room for any limit. */
 __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t *size,
@@ -34,17 +34,11 @@ static void append_rate(char *buffer, size_t *size, uint64_t tokens, uint64_t pe
         append(buffer, size, " burst %" PRIu64, burst);
 }
 
-static const char *algorithm_word(enum ration_algorithm algorithm)
-{
-    switch ((int)algorithm) {
-#define ALGORITHM_CASE(word, value) \
-    case value:                     \
-        return word;
-        RATION_ALGORITHM_WORDS(ALGORITHM_CASE)
-#undef ALGORITHM_CASE
-    }
-    return "?";
-}
+static const char *const algorithm_words[] = {
+#define ALGORITHM_WORD(word, algorithm) [algorithm] = word,
+    RATION_ALGORITHM_WORDS(ALGORITHM_WORD)
+#undef ALGORITHM_WORD
+};
 
 static void append_algorithm(char *buffer, size_t *size, const struct ration_limit *limit)
 {
@@ -55,7 +49,7 @@ static void append_algorithm(char *buffer, size_t *size, const struct ration_lim
         return;
     }
     if (limit->algorithm != RATION_TOKEN_BUCKET)
-        append(buffer, size, " %s", algorithm_word(limit->algorithm));
+        append(buffer, size, " %s", algorithm_words[limit->algorithm]);
 }
 
 ration_status ration_limit_print(const struct ration_limit *limit, char *buffer, size_t buffer_size)

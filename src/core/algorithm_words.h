@@ -1,6 +1,6 @@
 /* The words for algorithms in the text of a limit. A burst reserve is written by its rate. */
-#ifndef RATION_POLICY_ALGORITHM_WORDS_H
-#define RATION_POLICY_ALGORITHM_WORDS_H
+#ifndef RATION_CORE_ALGORITHM_WORDS_H
+#define RATION_CORE_ALGORITHM_WORDS_H
 
 #define RATION_ALGORITHM_WORDS(X)              \
     X("token-bucket", RATION_TOKEN_BUCKET)     \

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Random campaigns for as many seconds as given, on the release build: traces against the model,
+# reservations, threads with yields. Each round has a new seed, printed first; a failure stops.
+#
+#     tools/soak.sh [SECONDS [SEED]]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-600}
+seed=${2:-$(date +%s)}
+
+cmake --preset release -DBUILD_TESTING=ON --log-level=WARNING
+cmake --build --preset release -- --quiet
+round=0
+while [ $SECONDS -lt "$seconds" ]; do
+    echo "== round $round, seed $seed, $SECONDS of $seconds s"
+    for kind in token interval reserve queue fixed sliding log; do
+        build/tests/model/trace_test $kind "$seed" | tail -1
+    done
+    build/tests/model/reservation_test "$seed" | tail -1
+    build/tests/concurrency/yield_test "$seed" | tail -1
+    build/tests/concurrency/one_bucket_test | tail -1
+    seed=$((seed + 1))
+    round=$((round + 1))
+done
+echo "$round rounds, nothing found"
