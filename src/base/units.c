@@ -5,7 +5,6 @@
 #include "base/units.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,24 +41,14 @@ static const char *const long_names[] = {"second", "seconds", "minute", "minutes
 
 static const char month_spellings[] = "mo mon mth month months";
 
-__attribute__((format(printf, 3, 4))) static ration_status fail(struct ration_error *error,
-                                                                size_t offset, const char *format,
-                                                                ...)
-{
-    if (error) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(error->message, sizeof(error->message), format, arguments);
-        va_end(arguments);
-        error->status = RATION_EINVAL;
-        error->offset = offset;
-    }
-    return RATION_EINVAL;
-}
-
 static bool is_digit(char byte)
 {
     return byte >= '0' && byte <= '9';
+}
+
+static bool is_letter(char byte)
+{
+    return ration_words_lower(byte) >= 'a' && ration_words_lower(byte) <= 'z';
 }
 
 static size_t word_size_of(const char *text, size_t text_size)
@@ -104,69 +93,6 @@ static bool value_of(const char *digits, size_t size, uint64_t *out_value)
     return true;
 }
 
-/* The value of a suffix behind a count: 1 for none, 0 for an unknown one. */
-static uint64_t suffix_value(const char *suffix, size_t size)
-{
-    if (size == 0)
-        return 1;
-    if (size > 1)
-        return 0;
-    return *suffix == 'k' ? 1000 : *suffix == 'M' ? 1000000 : *suffix == 'G' ? NS_PER_SECOND : 0;
-}
-
-/* Text at offset follows the digits of a count and is no suffix. */
-static ration_status fail_suffix(struct ration_error *error, const char *word, size_t word_size,
-                                 size_t offset)
-{
-    char quote[RATION_WORDS_QUOTE_SIZE];
-    const char *suffix = word + offset;
-    size_t size = word_size - offset;
-    ration_words_quote(word, word_size, quote);
-    if (*suffix == '.')
-        return fail(error, 0,
-                    "'%s': a whole number is needed; for half a token per second write 1 per 2s",
-                    quote);
-    if (*suffix == ',')
-        return fail(error, offset, "'%s': group digits with _, as in 1_000", quote);
-    if ((*suffix == 'x' || *suffix == 'X') && offset == 1 && *word == '0')
-        return fail(error, 0, "'%s': a whole number is needed in decimal; write 16, not 0x10",
-                    quote);
-    if (ration_words_lower(*suffix) == 'e' && size > 1)
-        return fail(error, 0, "'%s': a whole number is needed without exponent; write 1000 or 1k",
-                    quote);
-    return fail(error, offset,
-                "unknown suffix '%s': write k for a thousand, M for a million, G for 1000 million",
-                ration_words_quote(suffix, size, quote));
-}
-
-ration_status ration_units_parse_count(const char *text, size_t text_size, uint64_t *out_count,
-                                       size_t *out_used_bytes, struct ration_error *error)
-{
-    char quote[RATION_WORDS_QUOTE_SIZE];
-    size_t word_size = word_size_of(text, text_size);
-    size_t digits_size = digits_size_of(text, word_size);
-    ration_words_quote(text, word_size, quote);
-    if (word_size == 0)
-        return fail(error, 0, "a count is missing: write a whole number such as 100");
-    if (*text == '-' || *text == '+')
-        return fail(error, 0, "'%s': a whole number is needed without sign; write 5, not -5 or +5",
-                    quote);
-    if (digits_size == 0)
-        return fail(error, 0, "'%s': a whole number is needed, such as 100 or 10k", quote);
-    if (!grouped_well(text, digits_size))
-        return fail(error, 0, "'%s': _ may only stand between two digits, as in 1_000", quote);
-
-    uint64_t scale = suffix_value(text + digits_size, word_size - digits_size);
-    if (scale == 0)
-        return fail_suffix(error, text, word_size, digits_size);
-    uint64_t count;
-    if (!value_of(text, digits_size, &count) || __builtin_mul_overflow(count, scale, &count))
-        return fail(error, 0, "'%s' is too large: a count is at most %" PRIu64, quote, UINT64_MAX);
-    *out_count = count;
-    *out_used_bytes = word_size;
-    return RATION_OK;
-}
-
 /* Whether word is one of those in list, which is in lower case and separated by spaces. */
 static bool is_listed(const char *list, const char *word, size_t size, bool any_case)
 {
@@ -204,6 +130,143 @@ static const struct unit *meant_unit(const char *word, size_t size)
     return near ? find_unit(near, strlen(near)) : NULL;
 }
 
+/* The value of a suffix behind a count: 1 for none, 0 for an unknown one. */
+static uint64_t suffix_value(const char *suffix, size_t size)
+{
+    if (size == 0)
+        return 1;
+    if (size > 1)
+        return 0;
+    return *suffix == 'k' ? 1000 : *suffix == 'M' ? 1000000 : *suffix == 'G' ? NS_PER_SECOND : 0;
+}
+
+/* The unit of "10rps", "10qpm" and the like, or of "10s"; NULL if the suffix is none of these. */
+static const struct unit *unit_of_suffix(const char *suffix, size_t size)
+{
+    if (size == 3 && is_listed("r q t", suffix, 1, true) && ration_words_lower(suffix[1]) == 'p')
+        return meant_unit(suffix + 2, 1);
+    return find_unit(suffix, size);
+}
+
+/* "per", "per5" or "pers", in any case. */
+static bool is_per(const char *suffix, size_t size)
+{
+    return size >= 3 && is_listed("per", suffix, 3, true) &&
+           (size == 3 || is_digit(suffix[3]) || find_unit(suffix + 3, size - 3));
+}
+
+/* Whether a slash or per comes next, so that what stands before it is meant for a count. */
+static bool period_follows(const char *text, size_t text_size)
+{
+    size_t size = 0;
+    while (size < text_size && ration_words_is_blank(text[size]))
+        size++;
+    text += size;
+    text_size -= size;
+    return text_size > 0 &&
+           (*text == '/' || is_listed("per", text, word_size_of(text, text_size), false));
+}
+
+/* Letters at offset follow the digits of a count. */
+static ration_status fail_letters(struct ration_error *error, const char *text, size_t text_size,
+                                  size_t offset, bool in_rate)
+{
+    char digits[RATION_WORDS_QUOTE_SIZE], quote[RATION_WORDS_QUOTE_SIZE];
+    const char *suffix = text + offset;
+    size_t size = word_size_of(suffix, text_size - offset);
+    ration_words_quote(text, offset, digits);
+    ration_words_quote(suffix, size, quote);
+    if (in_rate && is_per(suffix, size))
+        return ration_words_fail(error, offset,
+                                 "unknown suffix '%s': write %s per s, with blanks around per",
+                                 quote, digits);
+    const struct unit *unit = in_rate ? unit_of_suffix(suffix, size) : NULL;
+    if (unit && !period_follows(suffix + size, text_size - offset - size))
+        return ration_words_fail(error, offset, "unknown suffix '%s': write %s/%s", quote, digits,
+                                 unit->name);
+    if (in_rate && size > 1)
+        return ration_words_fail(error, offset,
+                                 "unknown suffix '%s': write %s/s, or %sk/s with k, M or G", quote,
+                                 digits, digits);
+    return ration_words_fail(
+        error, offset,
+        "unknown suffix '%s': write k for a thousand, M for a million, G for 1000 million", quote);
+}
+
+/* What follows the digits of a count, at offset in its word, is no suffix. */
+static ration_status fail_suffix(struct ration_error *error, const char *text, size_t text_size,
+                                 size_t offset, bool in_rate)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    size_t word_size = word_size_of(text, text_size);
+    const char *suffix = text + offset;
+    size_t size = word_size - offset;
+    ration_words_quote(text, word_size, quote);
+    if (*suffix == '.')
+        return ration_words_fail(error, 0, "'%s': a whole number is needed%s", quote,
+                                 in_rate ? "; for half a token per second write 1 per 2s" : "");
+    if (*suffix == ',' && size > 1 && is_digit(suffix[1]))
+        return ration_words_fail(error, offset, "'%s': group digits with _, as in 1_000", quote);
+    if ((*suffix == 'x' || *suffix == 'X') && offset == 1 && *text == '0')
+        return ration_words_fail(
+            error, 0, "'%s': a whole number is needed in decimal; write 16, not 0x10", quote);
+    if (ration_words_lower(*suffix) == 'e' && size > 1 && !is_letter(suffix[1]))
+        return ration_words_fail(
+            error, 0, "'%s': a whole number is needed without exponent; write 1000 or 1k", quote);
+    if (is_letter(*suffix))
+        return fail_letters(error, text, text_size, offset, in_rate);
+    size_t odd = 1;
+    while (odd < size && !is_letter(suffix[odd]) && !is_digit(suffix[odd]))
+        odd++;
+    return ration_words_fail(error, offset,
+                             "unexpected '%s': only k, M or G may follow the digits of a count",
+                             ration_words_quote(suffix, odd, quote));
+}
+
+static ration_status parse_count(const char *text, size_t text_size, bool in_rate,
+                                 uint64_t *out_count, size_t *out_used_bytes,
+                                 struct ration_error *error)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    size_t word_size = word_size_of(text, text_size);
+    size_t digits_size = digits_size_of(text, word_size);
+    ration_words_quote(text, word_size, quote);
+    if (word_size == 0)
+        return ration_words_fail(error, 0, "a count is missing: write a whole number such as 100");
+    if (*text == '-' || *text == '+')
+        return ration_words_fail(
+            error, 0, "'%s': a whole number is needed without sign; write 5, not -5 or +5", quote);
+    if (digits_size == 0)
+        return ration_words_fail(error, 0, "'%s': a whole number is needed, such as 100 or 10k",
+                                 quote);
+    if (!grouped_well(text, digits_size))
+        return ration_words_fail(error, 0, "'%s': _ may only stand between two digits, as in 1_000",
+                                 quote);
+
+    uint64_t scale = suffix_value(text + digits_size, word_size - digits_size);
+    if (scale == 0)
+        return fail_suffix(error, text, text_size, digits_size, in_rate);
+    uint64_t count;
+    if (!value_of(text, digits_size, &count) || __builtin_mul_overflow(count, scale, &count))
+        return ration_words_fail(error, 0, "'%s' is too large: a count is at most %" PRIu64, quote,
+                                 UINT64_MAX);
+    *out_count = count;
+    *out_used_bytes = word_size;
+    return RATION_OK;
+}
+
+ration_status ration_units_parse_count(const char *text, size_t text_size, uint64_t *out_count,
+                                       size_t *out_used_bytes, struct ration_error *error)
+{
+    return parse_count(text, text_size, false, out_count, out_used_bytes, error);
+}
+
+ration_status ration_units_parse_rate_count(const char *text, size_t text_size, uint64_t *out_count,
+                                            size_t *out_used_bytes, struct ration_error *error)
+{
+    return parse_count(text, text_size, true, out_count, out_used_bytes, error);
+}
+
 static bool has_digit(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -232,21 +295,23 @@ static ration_status fail_unit(struct ration_error *error, const char *text,
     const struct unit *meant = meant_unit(unit, parts->unit_size);
     ration_words_quote(unit, parts->unit_size, quote);
     if (is_listed(month_spellings, unit, parts->unit_size, true))
-        return fail(error, offset, "unknown unit '%s': months differ in length; write 30d", quote);
+        return ration_words_fail(error, offset,
+                                 "unknown unit '%s': months differ in length; write 30d", quote);
     if (meant)
-        return fail(error, offset, "unknown unit '%s': write %s", quote, meant->name);
+        return ration_words_fail(error, offset, "unknown unit '%s': write %s", quote, meant->name);
     /* A word that stands apart and is no unit belongs to what follows the duration. */
     if (parts->unit_size == 0 || parts->unit_offset > parts->number_size) {
         ration_words_quote(text, parts->number_size, quote);
-        return fail(error, 0, "'%s' has no unit: write for example %ss, %sms or %smin", quote,
-                    quote, quote, quote);
+        return ration_words_fail(error, 0, "'%s' has no unit: write for example %ss, %sms or %smin",
+                                 quote, quote, quote, quote);
     }
     if (has_digit(unit, parts->unit_size)) {
         ration_words_quote(text, offset + parts->unit_size, quote);
-        return fail(error, offset, "'%s': write one number and one unit, such as 90min", quote);
+        return ration_words_fail(error, offset,
+                                 "'%s': write one number and one unit, such as 90min", quote);
     }
-    return fail(error, offset, "unknown unit '%s': ns, us, ms, s, min, h, d, w and y are known",
-                quote);
+    return ration_words_fail(
+        error, offset, "unknown unit '%s': ns, us, ms, s, min, h, d, w and y are known", quote);
 }
 
 /* Cuts text, which begins with a word of word_size bytes. */
@@ -262,13 +327,15 @@ static ration_status cut(const char *text, size_t text_size, size_t word_size, s
         parts->fraction_size = digits_size_of(text + used + 1, word_size - used - 1);
         used += 1 + parts->fraction_size;
         if (parts->fraction_size == 0)
-            return fail(error, used, "'%s': digits are missing behind the point, as in 1.5s",
-                        ration_words_quote(text, word_size, quote));
+            return ration_words_fail(error, used,
+                                     "'%s': digits are missing behind the point, as in 1.5s",
+                                     ration_words_quote(text, word_size, quote));
         well = well && grouped_well(text + parts->fraction_offset, parts->fraction_size);
     }
     if (!well)
-        return fail(error, 0, "'%s': _ may only stand between two digits, as in 1_000ms",
-                    ration_words_quote(text, word_size, quote));
+        return ration_words_fail(error, 0,
+                                 "'%s': _ may only stand between two digits, as in 1_000ms",
+                                 ration_words_quote(text, word_size, quote));
     parts->number_size = used;
     if (used == word_size) {
         while (used < text_size && ration_words_is_blank(text[used]))
@@ -305,11 +372,14 @@ ration_status ration_units_parse_duration(const char *text, size_t text_size, ui
     size_t word_size = word_size_of(text, text_size);
     ration_words_quote(text, word_size, quote);
     if (word_size == 0)
-        return fail(error, 0, "a duration is missing: write for example 250ms, 10s or 1h");
+        return ration_words_fail(error, 0,
+                                 "a duration is missing: write for example 250ms, 10s or 1h");
     if (*text == '-' || *text == '+')
-        return fail(error, 0, "'%s': a duration has no sign; write 5s, not -5s or +5s", quote);
+        return ration_words_fail(error, 0, "'%s': a duration has no sign; write 5s, not -5s or +5s",
+                                 quote);
     if (*text == '.')
-        return fail(error, 0, "'%s': digits are missing before the point, as in 0.5s", quote);
+        return ration_words_fail(error, 0, "'%s': digits are missing before the point, as in 0.5s",
+                                 quote);
 
     struct parts parts;
     if (cut(text, text_size, word_size, &parts, error) != RATION_OK)
@@ -320,14 +390,15 @@ ration_status ration_units_parse_duration(const char *text, size_t text_size, ui
 
     uint64_t whole = 1, fraction_ns = 0, ns;
     if (!fraction_of(unit->ns, text + parts.fraction_offset, parts.fraction_size, &fraction_ns))
-        return fail(error, 0, "'%s' is not a whole number of nanoseconds: write fewer decimals",
-                    ration_words_quote(text, parts.unit_offset + parts.unit_size, quote));
+        return ration_words_fail(
+            error, 0, "'%s' is not a whole number of nanoseconds: write fewer decimals",
+            ration_words_quote(text, parts.unit_offset + parts.unit_size, quote));
     if ((parts.whole_size > 0 && !value_of(text, parts.whole_size, &whole)) ||
         __builtin_mul_overflow(whole, unit->ns, &ns) ||
         __builtin_add_overflow(ns, fraction_ns, &ns))
-        return fail(error, 0, "'%s' is too long: a duration is at most %" PRIu64 "ns (584y)",
-                    ration_words_quote(text, parts.unit_offset + parts.unit_size, quote),
-                    UINT64_MAX);
+        return ration_words_fail(
+            error, 0, "'%s' is too long: a duration is at most %" PRIu64 "ns (584y)",
+            ration_words_quote(text, parts.unit_offset + parts.unit_size, quote), UINT64_MAX);
     *out_ns = ns;
     *out_used_bytes = parts.unit_offset + parts.unit_size;
     return RATION_OK;

@@ -30,6 +30,10 @@
 ration_status ration_units_parse_count(const char *text, size_t text_size, uint64_t *out_count,
                                        size_t *out_used_bytes, struct ration_error *error);
 
+/* The same for the count that a rate begins with: its messages may speak of periods. */
+ration_status ration_units_parse_rate_count(const char *text, size_t text_size, uint64_t *out_count,
+                                            size_t *out_used_bytes, struct ration_error *error);
+
 /*
  * Reads a duration: a number, which may have decimals as long as the whole is a number of
  * nanoseconds, and a unit; blanks may stand between them. Units are ns, us, ms, s, min, h, d, w

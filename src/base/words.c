@@ -1,5 +1,6 @@
 #include "base/words.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,4 +78,17 @@ const char *ration_words_nearest(const char *word, size_t word_size, const char 
         }
     }
     return found;
+}
+
+ration_status ration_words_fail(struct ration_error *error, size_t offset, const char *format, ...)
+{
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(error->message, sizeof(error->message), format, arguments);
+        va_end(arguments);
+        error->status = RATION_EINVAL;
+        error->offset = offset;
+    }
+    return RATION_EINVAL;
 }

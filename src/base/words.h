@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ration/status.h"
+
 /* ASCII only: no locale. */
 static inline char ration_words_lower(char byte)
 {
@@ -36,5 +38,12 @@ const char *ration_words_quote(const char *text, size_t text_size,
  */
 const char *ration_words_nearest(const char *word, size_t word_size, const char *const *known,
                                  size_t known_count);
+
+/*
+ * Puts a message about the byte at offset into error, which may be NULL, with RATION_EINVAL; that
+ * is also what it returns.
+ */
+ration_status ration_words_fail(struct ration_error *error, size_t offset, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -8,16 +8,16 @@
 #include "ration/limit.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/units.h"
 #include "base/words.h"
 #include "core/algorithm_words.h"
 
 #define TEXT_SIZE_MAX 1024
+#define PER_SIZE      3 /* of the word "per" */
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -56,25 +56,10 @@ struct reader {
     struct ration_limit_spec spec;
     size_t rate_offset;
     bool given[OPTION_COUNT];
-    size_t offsets[OPTION_COUNT]; /* of the option's word, where given */
+    size_t offsets[OPTION_COUNT];       /* of the option's word, where given */
+    size_t value_offsets[OPTION_COUNT]; /* of what follows the word */
     char name[RATION_LIMIT_NAME_MAX + 1];
 };
-
-__attribute__((format(printf, 3, 4))) static ration_status fail(struct reader *reader,
-                                                                size_t offset, const char *format,
-                                                                ...)
-{
-    struct ration_error *error = reader->error;
-    if (error) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(error->message, sizeof(error->message), format, arguments);
-        va_end(arguments);
-        error->status = RATION_EINVAL;
-        error->offset = offset;
-    }
-    return RATION_EINVAL;
-}
 
 static bool at_end(const struct reader *reader)
 {
@@ -128,11 +113,64 @@ static ration_status read_value(struct reader *reader, parse_unit *parse, const 
         return status;
     }
     if (value == 0 && what)
-        return fail(reader, offset, "%s must be at least 1%s (got 0)", what,
-                    parse == ration_units_parse_duration ? "ns" : "");
+        return ration_words_fail(reader->error, offset, "%s must be at least 1%s (got 0)", what,
+                                 parse == ration_units_parse_duration ? "ns" : "");
     *out_value = value;
     reader->offset += used;
     return RATION_OK;
+}
+
+static const struct keyword *find_keyword(const struct reader *reader)
+{
+    for (size_t i = 0; i < COUNT_OF(keywords); i++) {
+        if (word_is(reader, keywords[i].word))
+            return &keywords[i];
+    }
+    return NULL;
+}
+
+/* The period that "per5s" was meant to have: its size, 0 if there is none. */
+static size_t period_behind_per(const struct reader *reader)
+{
+    const char *word = reader->text + reader->offset;
+    size_t used = 0, left = reader->size - reader->offset - PER_SIZE;
+    uint64_t unused;
+    return ration_units_parse_duration(word + PER_SIZE, left, &unused, &used, NULL) == RATION_OK
+               ? used
+               : 0;
+}
+
+/* The reader is behind a count, and what is there is neither a slash nor per and a period. */
+static ration_status fail_behind_count(struct reader *reader, size_t start, size_t end)
+{
+    char count[RATION_WORDS_QUOTE_SIZE], quote[RATION_WORDS_QUOTE_SIZE],
+        period[RATION_WORDS_QUOTE_SIZE];
+    const char *word = reader->text + reader->offset;
+    size_t size = word_size(reader), offset = reader->offset;
+    ration_words_quote(reader->text + start, end - start, count);
+    quote_word(reader, quote);
+    if (at_end(reader) || find_keyword(reader))
+        return ration_words_fail(reader->error, start,
+                                 "'%s' has no period: write %s/s or %s per 5s", count, count,
+                                 count);
+    if (size >= PER_SIZE && strncasecmp(word, "per", PER_SIZE) == 0) {
+        size_t period_size = period_behind_per(reader);
+        if (size == PER_SIZE)
+            return ration_words_fail(reader->error, offset, "unknown word '%s': write per", quote);
+        if (period_size > 0)
+            return ration_words_fail(reader->error, offset,
+                                     "unknown word '%s': write per %s, with a blank", quote,
+                                     ration_words_quote(word + PER_SIZE, period_size, period));
+    }
+    bool scaled = memchr("kMG", reader->text[end - 1], 3);
+    if (!scaled && memchr("kMG", *word, 3) && (size == 1 || word[1] == '/'))
+        return ration_words_fail(reader->error, offset,
+                                 "unknown word '%s': write %s%s, without the blank", quote, count,
+                                 quote);
+    return ration_words_fail(
+        reader->error, offset,
+        "unknown word '%s': after a count write / or per, as in %s/s or %s per 5s", quote, count,
+        count);
 }
 
 /* COUNT "/" PERIOD or COUNT "per" PERIOD. */
@@ -142,22 +180,18 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
 {
     size_t start = reader->offset;
     uint64_t tokens;
-    if (read_value(reader, ration_units_parse_count, tokens_what, &tokens) != RATION_OK)
+    if (read_value(reader, ration_units_parse_rate_count, tokens_what, &tokens) != RATION_OK)
         return RATION_EINVAL;
     size_t end = reader->offset;
     skip_blanks(reader);
     bool slash = !at_end(reader) && reader->text[reader->offset] == '/';
     bool per = !slash && word_is(reader, "per");
     if (slash || per) {
-        reader->offset += slash ? 1 : strlen("per");
+        reader->offset += slash ? 1 : PER_SIZE;
         skip_blanks(reader);
     }
-    if ((!slash && !per) || at_end(reader)) {
-        char quote[RATION_WORDS_QUOTE_SIZE];
-        ration_words_quote(reader->text + start, end - start, quote);
-        return fail(reader, start, "'%s' has no period: write %s/s or %s per 5s", quote, quote,
-                    quote);
-    }
+    if ((!slash && !per) || at_end(reader))
+        return fail_behind_count(reader, start, end);
     if (read_value(reader, ration_units_parse_duration, period_what, out_period_ns) != RATION_OK)
         return RATION_EINVAL;
     *out_tokens = tokens;
@@ -178,12 +212,14 @@ static ration_status fail_unknown_word(struct reader *reader)
     const char *near = ration_words_nearest(word, size, known, COUNT_OF(known));
     quote_word(reader, quote);
     if (near)
-        return fail(reader, reader->offset, "unknown word '%s' at byte %zu: did you mean %s?",
-                    quote, reader->offset, near);
-    return fail(reader, reader->offset,
-                "unknown word '%s' at byte %zu: options are burst, start, refill, reserve, name "
-                "and the algorithms",
-                quote, reader->offset);
+        return ration_words_fail(reader->error, reader->offset,
+                                 "unknown word '%s' at byte %zu: did you mean %s?", quote,
+                                 reader->offset, near);
+    return ration_words_fail(
+        reader->error, reader->offset,
+        "unknown word '%s' at byte %zu: options are burst, start, refill, reserve, name "
+        "and the algorithms",
+        quote, reader->offset);
 }
 
 /* Reads one of two words into *out_second: whether it was the second. */
@@ -200,10 +236,12 @@ static ration_status read_choice(struct reader *reader, const char *what, const 
                                             (const char *[]){first, second}, 2);
     quote_word(reader, quote);
     if (near)
-        return fail(reader, reader->offset, "unknown %s '%s' at byte %zu: did you mean %s?", what,
-                    quote, reader->offset, near);
-    return fail(reader, reader->offset, "unknown %s '%s' at byte %zu: write %s%s %s", what, quote,
-                reader->offset, first, otherwise, second);
+        return ration_words_fail(reader->error, reader->offset,
+                                 "unknown %s '%s' at byte %zu: did you mean %s?", what, quote,
+                                 reader->offset, near);
+    return ration_words_fail(reader->error, reader->offset,
+                             "unknown %s '%s' at byte %zu: write %s%s %s", what, quote,
+                             reader->offset, first, otherwise, second);
 }
 
 static ration_status read_start(struct reader *reader)
@@ -231,12 +269,30 @@ static ration_status read_refill(struct reader *reader)
     return status;
 }
 
+/* Asks for the name of this byte alone. */
+static bool may_be_in_name(char byte)
+{
+    struct ration_limit unused;
+    struct ration_limit_spec spec = {
+        .tokens = 1, .period_ns = 1, .name = (const char[]){byte, '\0'}};
+    return ration_limit_make(&spec, &unused, NULL) == RATION_OK;
+}
+
 static ration_status read_name(struct reader *reader)
 {
     size_t size = word_size(reader);
     if (size > RATION_LIMIT_NAME_MAX)
-        return fail(reader, reader->offset, "name has %zu bytes: at most %d are kept", size,
-                    RATION_LIMIT_NAME_MAX);
+        return ration_words_fail(reader->error, reader->offset,
+                                 "name has %zu bytes: at most %d are kept", size,
+                                 RATION_LIMIT_NAME_MAX);
+    for (size_t end = reader->offset + size, at = reader->offset; at < end; at++) {
+        char quote[RATION_WORDS_QUOTE_SIZE];
+        if (!may_be_in_name(reader->text[at]))
+            return ration_words_fail(
+                reader->error, at,
+                "'%s' at byte %zu cannot be in a name: write letters, digits and _ - . : /",
+                ration_words_quote(reader->text + at, 1, quote), at);
+    }
     memcpy(reader->name, reader->text + reader->offset, size);
     reader->name[size] = '\0';
     reader->spec.name = reader->name;
@@ -260,7 +316,9 @@ static ration_status read_reserve(struct reader *reader)
     reader->offset += strlen("burst");
     skip_blanks(reader);
     if (at_end(reader))
-        return fail(reader, offset, "burst of the reserve needs %s", keywords[0].needs);
+        return ration_words_fail(reader->error, offset, "burst of the reserve needs %s",
+                                 keywords[0].needs);
+    reader->value_offsets[OPTION_RESERVE_BURST] = reader->offset;
     return read_value(reader, ration_units_parse_count, "reserve burst", &spec->reserve_burst);
 }
 
@@ -270,9 +328,9 @@ static ration_status note_option(struct reader *reader, const struct keyword *ke
     enum option option = keyword->option;
     if (reader->given[option]) {
         const char *what = option == OPTION_ALGORITHM ? "an algorithm" : keyword->word;
-        return fail(reader, reader->offset,
-                    "%s is given twice, at byte %zu and at byte %zu: keep one", what,
-                    reader->offsets[option], reader->offset);
+        return ration_words_fail(reader->error, reader->offset,
+                                 "%s is given twice, at byte %zu and at byte %zu: keep one", what,
+                                 reader->offsets[option], reader->offset);
     }
     reader->given[option] = true;
     reader->offsets[option] = reader->offset;
@@ -280,20 +338,12 @@ static ration_status note_option(struct reader *reader, const struct keyword *ke
         reader->spec.algorithm = keyword->algorithm;
     if (reader->given[OPTION_RESERVE] && reader->given[OPTION_ALGORITHM] &&
         reader->spec.algorithm != RATION_TOKEN_BUCKET)
-        return fail(reader, reader->offset,
-                    "a reserve goes with token-bucket only (reserve at byte %zu, algorithm at "
-                    "byte %zu)",
-                    reader->offsets[OPTION_RESERVE], reader->offsets[OPTION_ALGORITHM]);
+        return ration_words_fail(
+            reader->error, reader->offset,
+            "a reserve goes with token-bucket only (reserve at byte %zu, algorithm at "
+            "byte %zu)",
+            reader->offsets[OPTION_RESERVE], reader->offsets[OPTION_ALGORITHM]);
     return RATION_OK;
-}
-
-static const struct keyword *find_keyword(const struct reader *reader)
-{
-    for (size_t i = 0; i < COUNT_OF(keywords); i++) {
-        if (word_is(reader, keywords[i].word))
-            return &keywords[i];
-    }
-    return NULL;
 }
 
 static ration_status read_option(struct reader *reader)
@@ -309,7 +359,9 @@ static ration_status read_option(struct reader *reader)
         return RATION_OK;
     skip_blanks(reader);
     if (at_end(reader))
-        return fail(reader, offset, "%s needs %s", keyword->word, keyword->needs);
+        return ration_words_fail(reader->error, offset, "%s needs %s", keyword->word,
+                                 keyword->needs);
+    reader->value_offsets[keyword->option] = reader->offset;
     switch (keyword->option) {
     case OPTION_BURST:
         return read_value(reader, ration_units_parse_count, "burst", &reader->spec.burst);
@@ -328,15 +380,17 @@ static ration_status read_option(struct reader *reader)
 static ration_status read_limit(struct reader *reader)
 {
     if (reader->size > TEXT_SIZE_MAX)
-        return fail(reader, TEXT_SIZE_MAX, "the text of a limit has at most %d bytes",
-                    TEXT_SIZE_MAX);
+        return ration_words_fail(reader->error, TEXT_SIZE_MAX,
+                                 "the text of a limit has at most %d bytes", TEXT_SIZE_MAX);
     const char *zero = reader->size ? memchr(reader->text, '\0', reader->size) : NULL;
     if (zero)
-        return fail(reader, (size_t)(zero - reader->text), "the text has a zero byte in it");
+        return ration_words_fail(reader->error, (size_t)(zero - reader->text),
+                                 "the text has a zero byte in it");
     skip_blanks(reader);
     reader->rate_offset = reader->offset;
     if (at_end(reader))
-        return fail(reader, reader->offset, "a limit is missing: write for example 10/s");
+        return ration_words_fail(reader->error, reader->offset,
+                                 "a limit is missing: write for example 10/s");
     if (read_rate(reader, "tokens", "period", &reader->spec.tokens, &reader->spec.period_ns) !=
         RATION_OK)
         return RATION_EINVAL;
@@ -368,8 +422,6 @@ static struct ration_limit_spec spec_without(const struct ration_limit_spec *spe
     }
     if (option == OPTION_RESERVE || option == OPTION_RESERVE_BURST)
         less.reserve_burst = 0;
-    if (option == OPTION_NAME)
-        less.name = NULL;
     return less;
 }
 
@@ -383,27 +435,49 @@ static bool differ(const struct ration_error *a, const struct ration_error *b)
            (a->status == RATION_EINVAL && strcmp(a->message, b->message) != 0);
 }
 
+/* What leaving an option out of a refused spec does. */
+enum effect { EFFECT_NONE, EFFECT_CHANGE /* something else is refused */, EFFECT_CURE };
+
+static enum effect effect_without(const struct reader *reader, enum option option,
+                                  const struct ration_error *refusal)
+{
+    struct ration_limit unused;
+    struct ration_error error;
+    struct ration_limit_spec less = spec_without(&reader->spec, option);
+    if (!reader->given[option])
+        return EFFECT_NONE;
+    if (ration_limit_make(&less, &unused, &error) == RATION_OK)
+        return EFFECT_CURE;
+    return differ(&error, refusal) ? EFFECT_CHANGE : EFFECT_NONE;
+}
+
 /*
  * Where the fault lies in a spec that was refused: at the last option without which the limit
  * could be made. With two faults no single option will do; then it is the last one without which
  * something else would be refused. Else it is the rate.
+ *
+ * The place is that of the option's number, unless an algorithm or a refill would do as well to
+ * leave out: then two words do not go together, whatever their numbers.
  */
 static size_t fault_offset(const struct reader *reader, const struct ration_error *refusal)
 {
-    size_t cure = reader->rate_offset, change = reader->rate_offset;
+    enum effect effects[OPTION_COUNT], most = EFFECT_CHANGE;
+    size_t offset = reader->rate_offset;
+    enum option fault = OPTION_COUNT;
     for (int option = 0; option < OPTION_COUNT; option++) {
-        struct ration_limit unused;
-        struct ration_error error;
-        if (!reader->given[option])
-            continue;
-        struct ration_limit_spec less = spec_without(&reader->spec, (enum option)option);
-        size_t offset = reader->offsets[option];
-        if (ration_limit_make(&less, &unused, &error) == RATION_OK)
-            cure = offset > cure ? offset : cure;
-        else if (differ(&error, refusal))
-            change = offset > change ? offset : change;
+        effects[option] = effect_without(reader, (enum option)option, refusal);
+        if (effects[option] > most ||
+            (effects[option] == most && reader->offsets[option] > offset)) {
+            most = effects[option];
+            fault = (enum option)option;
+            offset = reader->offsets[option];
+        }
     }
-    return cure > reader->rate_offset ? cure : change;
+    if (fault == OPTION_COUNT)
+        return offset;
+    bool words = refusal->status == RATION_EINVAL &&
+                 (effects[OPTION_ALGORITHM] == most || effects[OPTION_REFILL] == most);
+    return words ? offset : reader->value_offsets[fault];
 }
 
 ration_status ration_limit_parse_bytes(const char *text, size_t text_size,
