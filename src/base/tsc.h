@@ -12,7 +12,7 @@
  *
  *     A line never tells more than its end, and the next one starts no lower than that end.
  *
- * Hence no thread sees time run backwards, however long a thread sleeps between reading the anchor and
+ * Hence no thread sees time run backwards, however long it sleeps between reading the anchor and
  * the counter, or between measuring a new line and publishing it.
  *
  * An anchor of zero bytes, and that of a counter no longer trusted, has due_ticks = 0: it sends

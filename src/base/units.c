@@ -93,26 +93,10 @@ static bool value_of(const char *digits, size_t size, uint64_t *out_value)
     return true;
 }
 
-/* Whether word is one of those in list, which is in lower case and separated by spaces. */
-static bool is_listed(const char *list, const char *word, size_t size, bool any_case)
-{
-    while (*list) {
-        size_t listed = strcspn(list, " ");
-        size_t same = 0;
-        while (same < listed && same < size &&
-               list[same] == (any_case ? ration_words_lower(word[same]) : word[same]))
-            same++;
-        if (same == listed && same == size)
-            return true;
-        list += listed + (list[listed] == ' ');
-    }
-    return false;
-}
-
 static const struct unit *find_unit(const char *word, size_t size)
 {
     for (size_t i = 0; i < COUNT_OF(units); i++) {
-        if (is_listed(units[i].accepted, word, size, false))
+        if (ration_words_is_listed(word, size, units[i].accepted, false))
             return &units[i];
     }
     return NULL;
@@ -122,8 +106,8 @@ static const struct unit *find_unit(const char *word, size_t size)
 static const struct unit *meant_unit(const char *word, size_t size)
 {
     for (size_t i = 0; i < COUNT_OF(units); i++) {
-        if (is_listed(units[i].accepted, word, size, true) ||
-            is_listed(units[i].refused, word, size, true))
+        if (ration_words_is_listed(word, size, units[i].accepted, true) ||
+            ration_words_is_listed(word, size, units[i].refused, true))
             return &units[i];
     }
     const char *near = ration_words_nearest(word, size, long_names, COUNT_OF(long_names));
@@ -143,7 +127,8 @@ static uint64_t suffix_value(const char *suffix, size_t size)
 /* The unit of "10rps", "10qpm" and the like, or of "10s"; NULL if the suffix is none of these. */
 static const struct unit *unit_of_suffix(const char *suffix, size_t size)
 {
-    if (size == 3 && is_listed("r q t", suffix, 1, true) && ration_words_lower(suffix[1]) == 'p')
+    if (size == 3 && ration_words_is_listed(suffix, 1, "r q t", true) &&
+        ration_words_lower(suffix[1]) == 'p')
         return meant_unit(suffix + 2, 1);
     return find_unit(suffix, size);
 }
@@ -151,7 +136,7 @@ static const struct unit *unit_of_suffix(const char *suffix, size_t size)
 /* "per", "per5" or "pers", in any case. */
 static bool is_per(const char *suffix, size_t size)
 {
-    return size >= 3 && is_listed("per", suffix, 3, true) &&
+    return size >= 3 && ration_words_is_listed(suffix, 3, "per", true) &&
            (size == 3 || is_digit(suffix[3]) || find_unit(suffix + 3, size - 3));
 }
 
@@ -164,7 +149,8 @@ static bool period_follows(const char *text, size_t text_size)
     text += size;
     text_size -= size;
     return text_size > 0 &&
-           (*text == '/' || is_listed("per", text, word_size_of(text, text_size), false));
+           (*text == '/' ||
+            ration_words_is_listed(text, word_size_of(text, text_size), "per", false));
 }
 
 /* Letters at offset follow the digits of a count. */
@@ -294,7 +280,7 @@ static ration_status fail_unit(struct ration_error *error, const char *text,
     size_t offset = parts->unit_offset;
     const struct unit *meant = meant_unit(unit, parts->unit_size);
     ration_words_quote(unit, parts->unit_size, quote);
-    if (is_listed(month_spellings, unit, parts->unit_size, true))
+    if (ration_words_is_listed(unit, parts->unit_size, month_spellings, true))
         return ration_words_fail(error, offset,
                                  "unknown unit '%s': months differ in length; write 30d", quote);
     if (meant)
@@ -402,6 +388,35 @@ ration_status ration_units_parse_duration(const char *text, size_t text_size, ui
     *out_ns = ns;
     *out_used_bytes = parts.unit_offset + parts.unit_size;
     return RATION_OK;
+}
+
+void ration_units_explain_rate(const char *text, size_t text_size, size_t count_size,
+                               size_t word_offset, struct ration_error *error)
+{
+    char count[RATION_WORDS_QUOTE_SIZE], quote[RATION_WORDS_QUOTE_SIZE];
+    char period[RATION_WORDS_QUOTE_SIZE];
+    const char *word = text + word_offset;
+    size_t left = text_size - word_offset, size = 0, used;
+    uint64_t unused;
+    while (size < left && !ration_words_is_blank(word[size]))
+        size++;
+    ration_words_quote(text, count_size, count);
+    ration_words_quote(word, size, quote);
+    bool per = size >= 3 && ration_words_is_listed(word, 3, "per", true);
+    if (per && size == 3)
+        ration_words_fail(error, word_offset, "unknown word '%s': write per", quote);
+    else if (per &&
+             ration_units_parse_duration(word + 3, left - 3, &unused, &used, NULL) == RATION_OK)
+        ration_words_fail(error, word_offset, "unknown word '%s': write per %s, with a blank",
+                          quote, ration_words_quote(word + 3, used, period));
+    else if (is_digit(text[count_size - 1]) && suffix_value(word, word_size_of(word, size)) > 1)
+        ration_words_fail(error, word_offset, "unknown word '%s': write %s%s, without the blank",
+                          quote, count, quote);
+    else
+        ration_words_fail(
+            error, word_offset,
+            "unknown word '%s': after a count write / or per, as in %s/s or %s per 5s", quote,
+            count, count);
 }
 
 static ration_status print(uint64_t count, const char *unit, char *buffer, size_t buffer_size)

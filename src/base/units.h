@@ -35,6 +35,13 @@ ration_status ration_units_parse_rate_count(const char *text, size_t text_size, 
                                             size_t *out_used_bytes, struct ration_error *error);
 
 /*
+ * Says into error (may be NULL) what to write instead of the word at word_offset, which stands
+ * where a slash or per should: behind the count, of count_size bytes, that text begins with.
+ */
+void ration_units_explain_rate(const char *text, size_t text_size, size_t count_size,
+                               size_t word_offset, struct ration_error *error);
+
+/*
  * Reads a duration: a number, which may have decimals as long as the whole is a number of
  * nanoseconds, and a unit; blanks may stand between them. Units are ns, us, ms, s, min, h, d, w
  * and y (365 days), with the longer spellings listed in docs/limits.md. Errors as above.

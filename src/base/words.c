@@ -28,6 +28,21 @@ const char *ration_words_quote(const char *text, size_t text_size,
     return buffer;
 }
 
+bool ration_words_is_listed(const char *word, size_t word_size, const char *list, bool any_case)
+{
+    while (*list) {
+        size_t listed = strcspn(list, " ");
+        size_t same = 0;
+        while (same < listed && same < word_size &&
+               list[same] == (any_case ? ration_words_lower(word[same]) : word[same]))
+            same++;
+        if (same == listed && same == word_size)
+            return true;
+        list += listed + (list[listed] == ' ');
+    }
+    return false;
+}
+
 static unsigned min_of(unsigned a, unsigned b)
 {
     return a < b ? a : b;
@@ -91,4 +106,14 @@ ration_status ration_words_fail(struct ration_error *error, size_t offset, const
         error->offset = offset;
     }
     return RATION_EINVAL;
+}
+
+ration_status ration_words_fail_unknown(struct ration_error *error, size_t offset, const char *what,
+                                        const char *word, size_t word_size, const char *near,
+                                        const char *fix)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    return ration_words_fail(error, offset, "unknown %s '%s' at byte %zu: %s%s%s", what,
+                             ration_words_quote(word, word_size, quote), offset,
+                             near ? "did you mean " : "", near ? near : fix, near ? "?" : "");
 }

@@ -32,6 +32,9 @@ static inline bool ration_words_is_blank(char byte)
 const char *ration_words_quote(const char *text, size_t text_size,
                                char buffer[RATION_WORDS_QUOTE_SIZE]);
 
+/* Whether word is one of those in list, which is in lower case and separated by spaces. */
+bool ration_words_is_listed(const char *word, size_t word_size, const char *list, bool any_case);
+
 /*
  * The known word that was probably meant, whatever its case: a slip or two away, or begun and
  * not finished. NULL if none is near.
@@ -45,5 +48,10 @@ const char *ration_words_nearest(const char *word, size_t word_size, const char 
  */
 ration_status ration_words_fail(struct ration_error *error, size_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same for an unknown word: names the near one, or the fix where near is NULL. */
+ration_status ration_words_fail_unknown(struct ration_error *error, size_t offset, const char *what,
+                                        const char *word, size_t word_size, const char *near,
+                                        const char *fix);
 
 #endif

@@ -15,13 +15,8 @@ struct ration_step ration_fixed_window_take(struct ration_fixed_window state,
 {
     struct ration_step step = {RATION_ALLOW, 0, {.fixed = state}};
 
-    if (cost_tokens == 0)
+    if (ration_step_is_plain(&step, cost_tokens, limit->tokens))
         return step;
-    if (cost_tokens > limit->tokens) {
-        step.verdict = RATION_NEVER;
-        step.wait_ns = RATION_FOREVER;
-        return step;
-    }
 
     struct ration_fixed_window window = window_at(state, limit, now_ns);
 

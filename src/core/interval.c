@@ -65,13 +65,8 @@ struct ration_step ration_interval_take(struct ration_interval state,
 {
     struct ration_step step = {RATION_ALLOW, 0, {.interval = state}};
 
-    if (cost_tokens == 0)
+    if (ration_step_is_plain(&step, cost_tokens, limit->burst))
         return step;
-    if (cost_tokens > limit->burst) {
-        step.verdict = RATION_NEVER;
-        step.wait_ns = RATION_FOREVER;
-        return step;
-    }
 
     struct ration_interval next = with_more_out(state, limit, cost_tokens, now_ns);
 

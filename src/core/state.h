@@ -6,6 +6,7 @@
 #ifndef RATION_CORE_STATE_H
 #define RATION_CORE_STATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ration/decision.h"
@@ -47,5 +48,19 @@ struct ration_step {
     uint64_t wait_ns;
     union ration_state next; /* equals the state given unless the verdict is ALLOW */
 };
+
+/*
+ * The answers that need no look at the state: nothing was asked for, or more than there can ever
+ * be. True if *step, which holds ALLOW and the state as it is, was completed so.
+ */
+static inline bool ration_step_is_plain(struct ration_step *step, uint64_t cost_tokens,
+                                        uint64_t tokens_max)
+{
+    if (cost_tokens > tokens_max) {
+        step->verdict = RATION_NEVER;
+        step->wait_ns = RATION_FOREVER;
+    }
+    return cost_tokens == 0 || cost_tokens > tokens_max;
+}
 
 #endif

@@ -10,14 +10,12 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/units.h"
 #include "base/words.h"
 #include "core/algorithm_words.h"
 
 #define TEXT_SIZE_MAX 1024
-#define PER_SIZE      3 /* of the word "per" */
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -87,11 +85,6 @@ static bool word_is(const struct reader *reader, const char *word)
     return word_size(reader) == size && !memcmp(reader->text + reader->offset, word, size);
 }
 
-static const char *quote_word(const struct reader *reader, char buffer[RATION_WORDS_QUOTE_SIZE])
-{
-    return ration_words_quote(reader->text + reader->offset, word_size(reader), buffer);
-}
-
 typedef ration_status parse_unit(const char *text, size_t text_size, uint64_t *out_value,
                                  size_t *out_used_bytes, struct ration_error *error);
 
@@ -129,48 +122,20 @@ static const struct keyword *find_keyword(const struct reader *reader)
     return NULL;
 }
 
-/* The period that "per5s" was meant to have: its size, 0 if there is none. */
-static size_t period_behind_per(const struct reader *reader)
-{
-    const char *word = reader->text + reader->offset;
-    size_t used = 0, left = reader->size - reader->offset - PER_SIZE;
-    uint64_t unused;
-    return ration_units_parse_duration(word + PER_SIZE, left, &unused, &used, NULL) == RATION_OK
-               ? used
-               : 0;
-}
-
 /* The reader is behind a count, and what is there is neither a slash nor per and a period. */
 static ration_status fail_behind_count(struct reader *reader, size_t start, size_t end)
 {
-    char count[RATION_WORDS_QUOTE_SIZE], quote[RATION_WORDS_QUOTE_SIZE],
-        period[RATION_WORDS_QUOTE_SIZE];
-    const char *word = reader->text + reader->offset;
-    size_t size = word_size(reader), offset = reader->offset;
+    char count[RATION_WORDS_QUOTE_SIZE];
     ration_words_quote(reader->text + start, end - start, count);
-    quote_word(reader, quote);
     if (at_end(reader) || find_keyword(reader))
         return ration_words_fail(reader->error, start,
                                  "'%s' has no period: write %s/s or %s per 5s", count, count,
                                  count);
-    if (size >= PER_SIZE && strncasecmp(word, "per", PER_SIZE) == 0) {
-        size_t period_size = period_behind_per(reader);
-        if (size == PER_SIZE)
-            return ration_words_fail(reader->error, offset, "unknown word '%s': write per", quote);
-        if (period_size > 0)
-            return ration_words_fail(reader->error, offset,
-                                     "unknown word '%s': write per %s, with a blank", quote,
-                                     ration_words_quote(word + PER_SIZE, period_size, period));
-    }
-    bool scaled = memchr("kMG", reader->text[end - 1], 3);
-    if (!scaled && memchr("kMG", *word, 3) && (size == 1 || word[1] == '/'))
-        return ration_words_fail(reader->error, offset,
-                                 "unknown word '%s': write %s%s, without the blank", quote, count,
-                                 quote);
-    return ration_words_fail(
-        reader->error, offset,
-        "unknown word '%s': after a count write / or per, as in %s/s or %s per 5s", quote, count,
-        count);
+    ration_units_explain_rate(reader->text + start, reader->size - start, end - start,
+                              reader->offset - start, reader->error);
+    if (reader->error)
+        reader->error->offset += start;
+    return RATION_EINVAL;
 }
 
 /* COUNT "/" PERIOD or COUNT "per" PERIOD. */
@@ -187,7 +152,7 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
     bool slash = !at_end(reader) && reader->text[reader->offset] == '/';
     bool per = !slash && word_is(reader, "per");
     if (slash || per) {
-        reader->offset += slash ? 1 : PER_SIZE;
+        reader->offset += slash ? 1 : strlen("per");
         skip_blanks(reader);
     }
     if ((!slash && !per) || at_end(reader))
@@ -200,48 +165,33 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
 
 static ration_status fail_unknown_word(struct reader *reader)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
     const char *known[COUNT_OF(keywords)];
     for (size_t i = 0; i < COUNT_OF(keywords); i++)
         known[i] = keywords[i].word;
     /* "burst=20" and "burst:20" are slips for burst too. */
     const char *word = reader->text + reader->offset;
-    size_t size = 0;
-    for (size_t end = word_size(reader); size < end && word[size] != '=' && word[size] != ':';)
-        size++;
-    const char *near = ration_words_nearest(word, size, known, COUNT_OF(known));
-    quote_word(reader, quote);
-    if (near)
-        return ration_words_fail(reader->error, reader->offset,
-                                 "unknown word '%s' at byte %zu: did you mean %s?", quote,
-                                 reader->offset, near);
-    return ration_words_fail(
-        reader->error, reader->offset,
-        "unknown word '%s' at byte %zu: options are burst, start, refill, reserve, name "
-        "and the algorithms",
-        quote, reader->offset);
+    size_t size = word_size(reader), begin = 0;
+    while (begin < size && word[begin] != '=' && word[begin] != ':')
+        begin++;
+    return ration_words_fail_unknown(
+        reader->error, reader->offset, "word", word, size,
+        ration_words_nearest(word, begin, known, COUNT_OF(known)),
+        "options are burst, start, refill, reserve, name and the algorithms");
 }
 
 /* Reads one of two words into *out_second: whether it was the second. */
-static ration_status read_choice(struct reader *reader, const char *what, const char *first,
-                                 const char *second, const char *otherwise, bool *out_second)
+static ration_status read_choice(struct reader *reader, const char *what,
+                                 const char *const words[2], const char *fix, bool *out_second)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
-    if (word_is(reader, first) || word_is(reader, second)) {
-        *out_second = word_is(reader, second);
-        reader->offset += word_size(reader);
-        return RATION_OK;
-    }
-    const char *near = ration_words_nearest(reader->text + reader->offset, word_size(reader),
-                                            (const char *[]){first, second}, 2);
-    quote_word(reader, quote);
-    if (near)
-        return ration_words_fail(reader->error, reader->offset,
-                                 "unknown %s '%s' at byte %zu: did you mean %s?", what, quote,
-                                 reader->offset, near);
-    return ration_words_fail(reader->error, reader->offset,
-                             "unknown %s '%s' at byte %zu: write %s%s %s", what, quote,
-                             reader->offset, first, otherwise, second);
+    const char *word = reader->text + reader->offset;
+    size_t size = word_size(reader);
+    bool second = word_is(reader, words[1]);
+    if (!second && !word_is(reader, words[0]))
+        return ration_words_fail_unknown(reader->error, reader->offset, what, word, size,
+                                         ration_words_nearest(word, size, words, 2), fix);
+    *out_second = second;
+    reader->offset += size;
+    return RATION_OK;
 }
 
 static ration_status read_start(struct reader *reader)
@@ -253,7 +203,8 @@ static ration_status read_start(struct reader *reader)
         reader->spec.start = RATION_START_TOKENS;
         return read_value(reader, ration_units_parse_count, NULL, &reader->spec.start_tokens);
     }
-    status = read_choice(reader, "start", "full", "empty", ", a count or", &empty);
+    status = read_choice(reader, "start", (const char *[]){"full", "empty"},
+                         "write full, empty or a count", &empty);
     if (status == RATION_OK)
         reader->spec.start = empty ? RATION_START_EMPTY : RATION_START_FULL;
     return status;
@@ -262,8 +213,8 @@ static ration_status read_start(struct reader *reader)
 static ration_status read_refill(struct reader *reader)
 {
     bool interval;
-    ration_status status =
-        read_choice(reader, "refill", "continuous", "interval", " or", &interval);
+    ration_status status = read_choice(reader, "refill", (const char *[]){"continuous", "interval"},
+                                       "write continuous or interval", &interval);
     if (status == RATION_OK)
         reader->spec.refill = interval ? RATION_REFILL_INTERVAL : RATION_REFILL_CONTINUOUS;
     return status;
@@ -333,7 +284,7 @@ static ration_status note_option(struct reader *reader, const struct keyword *ke
                                  reader->offsets[option], reader->offset);
     }
     reader->given[option] = true;
-    reader->offsets[option] = reader->offset;
+    reader->offsets[option] = reader->value_offsets[option] = reader->offset;
     if (option == OPTION_ALGORITHM)
         reader->spec.algorithm = keyword->algorithm;
     if (reader->given[OPTION_RESERVE] && reader->given[OPTION_ALGORITHM] &&

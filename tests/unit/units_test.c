@@ -137,7 +137,7 @@ static void counts(void **state)
         REFUSED("", 0, "a count is missing: write a whole number"),
         REFUSED(" 10", 0, "a count is missing"),
         REFUSED("/s", 0, "a count is missing"),
-        REFUSED("0.5", 0, "a whole number is needed; for half a token per second write 1 per 2s"),
+        REFUSED("0.5", 0, "'0.5': a whole number is needed"),
         REFUSED("1.", 0, "a whole number is needed"),
         REFUSED(".5", 0, "a whole number is needed"),
         REFUSED("-5", 0, "without sign; write 5, not -5"),
@@ -148,6 +148,8 @@ static void counts(void **state)
         REFUSED("0x10", 0, "in decimal; write 16, not 0x10"),
         REFUSED("0X1F", 0, "in decimal"),
         REFUSED("1,000", 1, "group digits with _"),
+        REFUSED("5,", 1, "unexpected ',': only k, M or G may follow the digits of a count"),
+        REFUSED("5;x", 1, "unexpected ';'"),
         REFUSED("_1", 0, "_ may only stand between two digits"),
         REFUSED("1_", 0, "_ may only stand between two digits"),
         REFUSED("1__0", 0, "_ may only stand between two digits"),
@@ -157,10 +159,11 @@ static void counts(void **state)
         REFUSED("10m", 2, "unknown suffix 'm': write k for a thousand, M for a million"),
         REFUSED("10kk", 2, "unknown suffix 'kk'"),
         REFUSED("10e", 2, "unknown suffix 'e'"),
-        REFUSED("10s", 2, "unknown suffix 's'"),
+        REFUSED("10s", 2, "unknown suffix 's': write k for a thousand"),
+        REFUSED("10per s", 2, "unknown suffix 'per': write k for a thousand"),
         REFUSED("1x0", 1, "unknown suffix 'x0'"),
-        REFUSED("10\x01\xFF", 2, "unknown suffix '\\x01\\xFF'"),
-        REFUSED("10\0", 2, "unknown suffix '\\x00'"),
+        REFUSED("10\x01\xFF", 2, "unexpected '\\x01\\xFF'"),
+        REFUSED("10\0", 2, "unexpected '\\x00'"),
         REFUSED("ten", 0, "'ten': a whole number is needed, such as 100 or 10k"),
         REFUSED("18446744073709551616", 0, "too large: a count is at most 18446744073709551615"),
         REFUSED("18446744073709552k", 0, "too large"),
@@ -169,6 +172,30 @@ static void counts(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         check_row(ration_units_parse_count, &rows[i]);
+}
+
+static void counts_of_rates(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        READS_TO("10k per s", 10000, 3),
+        REFUSED("0.5/s", 0, "a whole number is needed; for half a token per second write 1 per 2s"),
+        REFUSED("10per s", 2, "unknown suffix 'per': write 10 per s, with blanks around per"),
+        REFUSED("10PER5s", 2, "unknown suffix 'PER5s': write 10 per s"),
+        REFUSED("10pers", 2, "unknown suffix 'pers': write 10 per s"),
+        REFUSED("10percent", 2, "unknown suffix 'percent': write 10/s, or 10k/s with k, M or G"),
+        REFUSED("10rps", 2, "unknown suffix 'rps': write 10/s"),
+        REFUSED("10QPM", 2, "unknown suffix 'QPM': write 10/min"),
+        REFUSED("10rpx", 2, "unknown suffix 'rpx': write 10/s, or 10k/s"),
+        REFUSED("10m", 2, "unknown suffix 'm': write 10/min"),
+        REFUSED("10m burst 5", 2, "unknown suffix 'm': write 10/min"),
+        REFUSED("10m/s", 2, "unknown suffix 'm': write k for a thousand, M for a million"),
+        REFUSED("10m  per s", 2, "unknown suffix 'm': write k for a thousand"),
+        REFUSED("10K/s", 2, "unknown suffix 'K': write k for a thousand"),
+        REFUSED("10req/s", 2, "unknown suffix 'req': write 10/s, or 10k/s with k, M or G"),
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check_row(ration_units_parse_rate_count, &rows[i]);
 }
 
 static void durations(void **state)
@@ -412,6 +439,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts),
+        cmocka_unit_test(counts_of_rates),
         cmocka_unit_test(durations),
         cmocka_unit_test(printed_durations),
         cmocka_unit_test(printed_counts),
