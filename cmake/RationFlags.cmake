@@ -16,7 +16,6 @@ if(RATION_SANITIZE)
     target_compile_options(ration_flags INTERFACE
         -fsanitize=${RATION_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(ration_flags INTERFACE -fsanitize=${RATION_SANITIZE})
-    target_compile_definitions(ration_flags INTERFACE RATION_SANITIZED)
 endif()
 if(RATION_FUZZ)
     target_compile_options(ration_flags INTERFACE -fsanitize=fuzzer-no-link)
@@ -24,5 +23,9 @@ endif()
 if(RATION_COVERAGE)
     target_compile_options(ration_flags INTERFACE --coverage -fprofile-update=atomic)
     target_link_options(ration_flags INTERFACE --coverage)
-    target_compile_definitions(ration_flags INTERFACE RATION_SANITIZED)
+endif()
+
+# Random tests run in full where they are fast, and for a hundredth of that elsewhere.
+if(RATION_SANITIZE OR RATION_COVERAGE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+    target_compile_definitions(ration_flags INTERFACE RATION_TESTS_SHORT)
 endif()

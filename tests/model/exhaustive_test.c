@@ -12,7 +12,7 @@
 #include "model.h"
 #include "trace.h"
 
-#ifdef RATION_SANITIZED
+#ifdef RATION_TESTS_SHORT
 #define DEPTH 3
 #else
 #define DEPTH 5

@@ -17,7 +17,7 @@
 #include "ration/bucket.h"
 #include "trace.h"
 
-#ifdef RATION_SANITIZED
+#ifdef RATION_TESTS_SHORT
 #define SHARE 100
 #else
 #define SHARE 1

@@ -22,7 +22,7 @@
 #include "model.h"
 #include "trace.h"
 
-#ifdef RATION_SANITIZED
+#ifdef RATION_TESTS_SHORT
 #define TRACES_DEFAULT 30000
 #else
 #define TRACES_DEFAULT 3000000

@@ -12,7 +12,7 @@
 
 #include "trace.h"
 
-#ifdef RATION_SANITIZED
+#ifdef RATION_TESTS_SHORT
 #define DECISIONS_DIVISOR 100
 #else
 #define DECISIONS_DIVISOR 1

@@ -27,8 +27,8 @@
 /* Memory that two threads write is kept apart by this, lest they wait for each other there. */
 #define THREADS_LINE_BYTES 64
 
-/* Under sanitizers a call takes twenty times as long. */
-#ifdef RATION_SANITIZED
+/* Under sanitizers, or unoptimised, a call takes many times as long. */
+#ifdef RATION_TESTS_SHORT
 #define THREADS_SHARE 20
 #else
 #define THREADS_SHARE 1
