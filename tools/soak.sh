@@ -17,8 +17,8 @@ while [ $SECONDS -lt "$seconds" ]; do
         build/tests/model/trace_test $kind "$seed" | tail -1
     done
     build/tests/model/reservation_test "$seed" | tail -1
-    build/tests/concurrency/yield_test "$seed" | tail -1
-    build/tests/concurrency/one_bucket_test | tail -1
+    RATION_TEST_SEED=$seed build/tests/concurrency/yield_test | tail -1
+    RATION_TEST_SEED=$seed build/tests/concurrency/one_bucket_test | tail -1
     seed=$((seed + 1))
     round=$((round + 1))
 done

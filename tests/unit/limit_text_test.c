@@ -4,63 +4,23 @@
  * survive print and parse, and whatever does not must leave the limit as it was.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "ration/limit.h"
+#include "support/guard.h"
+#include "support/limits_equal.h"
+#include "support/unit.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TEXT_SIZE_MAX   1024 /* as docs/limits.md says */
 #define PATTERN         0xA5
 
 #define NAME_63 "a23456789_123456789_123456789_123456789_123456789_123456789_123"
-
-static char *guard; /* the first byte that cannot be touched */
-
-static int map_guard(void **state)
-{
-    (void)state;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
-        return -1;
-    guard = pages + page;
-    return 0;
-}
-
-static int unmap_guard(void **state)
-{
-    (void)state;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return munmap(guard - page, 2 * page);
-}
-
-static bool rates_equal(const struct ration_rate *a, const struct ration_rate *b)
-{
-    return a->token.ns == b->token.ns && a->token.frac == b->token.frac &&
-           a->capacity.ns == b->capacity.ns && a->capacity.frac == b->capacity.frac &&
-           a->burst == b->burst && a->span_tokens == b->span_tokens;
-}
-
-static bool limits_equal(const struct ration_limit *a, const struct ration_limit *b)
-{
-    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
-           a->algorithm == b->algorithm && a->refill == b->refill && a->start == b->start &&
-           a->start_tokens == b->start_tokens && a->reserve_tokens == b->reserve_tokens &&
-           a->reserve_period_ns == b->reserve_period_ns && a->reserve_burst == b->reserve_burst &&
-           strcmp(a->name, b->name) == 0 && rates_equal(&a->rate, &b->rate) &&
-           rates_equal(&a->reserve_rate, &b->reserve_rate);
-}
 
 static void check_survives_print(const struct ration_limit *limit)
 {
@@ -463,5 +423,5 @@ int main(void)
         cmocka_unit_test(print_needs_room),
         cmocka_unit_test(any_limit_survives_its_text),
     };
-    return cmocka_run_group_tests_name("limit_text", tests, map_guard, unmap_guard);
+    return cmocka_run_group_tests_name("limit_text", tests, guard_map, guard_unmap);
 }

@@ -3,20 +3,16 @@
  * it cannot be touched, and every prefix of it as well; then value to text and back.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/units.h"
 #include "base/words.h"
+#include "support/guard.h"
+#include "support/unit.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -48,26 +44,6 @@ struct row {
 
 typedef ration_status parse_function(const char *text, size_t text_size, uint64_t *out_value,
                                      size_t *out_used_bytes, struct ration_error *error);
-
-static char *guard; /* the first byte that cannot be touched */
-
-static int map_guard(void **state)
-{
-    (void)state;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
-        return -1;
-    guard = pages + page;
-    return 0;
-}
-
-static int unmap_guard(void **state)
-{
-    (void)state;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return munmap(guard - page, 2 * page);
-}
 
 static void check_failure(size_t size, ration_status status, const uint64_t *value,
                           const size_t *used, const struct ration_error *error)
@@ -447,5 +423,5 @@ int main(void)
         cmocka_unit_test(quotes_are_bounded_and_printable),
         cmocka_unit_test(nearest_words),
     };
-    return cmocka_run_group_tests_name("units", tests, map_guard, unmap_guard);
+    return cmocka_run_group_tests_name("units", tests, guard_map, guard_unmap);
 }
