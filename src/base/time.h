@@ -80,6 +80,15 @@ static inline bool ration_time_less(struct ration_time a, struct ration_time b)
 }
 
 /*@ requires proper(a) && proper(b);
+    assigns \nothing;
+    ensures \result <==> units(a) == units(b);
+*/
+static inline bool ration_time_same(struct ration_time a, struct ration_time b)
+{
+    return a.ns == b.ns && a.frac == b.frac;
+}
+
+/*@ requires proper(a) && proper(b);
     requires units(b) <= units(a);
     assigns \nothing;
     ensures proper(\result);

@@ -180,9 +180,7 @@ union ration_state ration_algorithm_block(const struct ration_limit *limit,
 static struct ration_time queue_release(struct ration_time tat, const struct ration_rate *rate,
                                         struct ration_time mark, uint64_t unused_tokens)
 {
-    bool is_last = tat.ns == mark.ns && tat.frac == mark.frac;
-
-    return is_last ? ration_gcra_refund(tat, rate, unused_tokens) : tat;
+    return ration_time_same(tat, mark) ? ration_gcra_refund(tat, rate, unused_tokens) : tat;
 }
 
 union ration_state ration_algorithm_release(const struct ration_limit *limit,

@@ -1,12 +1,14 @@
 #include "core/fixed_window.h"
 
-/* The window that now counts in: its own, or a later one that is stored. */
+/* The window that now counts in: its own, or a later one that is stored and was used. */
 static struct ration_fixed_window window_at(struct ration_fixed_window state,
                                             const struct ration_limit *limit, uint64_t now_ns)
 {
     uint64_t end_ns = (now_ns / limit->period_ns + 1) * limit->period_ns;
 
-    return state.end_ns >= end_ns ? state : (struct ration_fixed_window){end_ns, 0};
+    if (state.end_ns >= end_ns && state.count_tokens > 0)
+        return state;
+    return (struct ration_fixed_window){end_ns, 0};
 }
 
 struct ration_step ration_fixed_window_take(struct ration_fixed_window state,

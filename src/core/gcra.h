@@ -109,6 +109,7 @@ static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
     }
 
     struct ration_time cost = ration_time_scale(rate->token, cost_tokens);
+    //@ assert cost_tokens * units(rate->token) <= rate->burst * units(rate->token);
     struct ration_time next = ration_time_add(ration_time_max(tat, now), cost);
     struct ration_time room = ration_time_add(now, rate->capacity);
 
@@ -119,8 +120,10 @@ static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
             return step;
         }
         /* Turns come at whole nanoseconds. What refills in the rest of one is not saved up. */
-        next =
-            ration_time_add(ration_time_max(tat, ration_time_from_ns(now_ns + step.wait_ns)), cost);
+        struct ration_time turn = ration_time_from_ns(now_ns + step.wait_ns);
+
+        next = ration_time_add(ration_time_max(tat, turn), cost);
+        //@ assert units(next) <= room(*rate, now_ns + step.wait_ns);
     }
     step.next = next;
     return step;
@@ -285,9 +288,8 @@ static inline struct ration_time ration_gcra_release(struct ration_time tat,
                                                      uint64_t unused_tokens, uint64_t now_ns)
 {
     struct ration_time room = ration_time_add(ration_time_from_ns(now_ns), rate->capacity);
-    bool is_last = tat.ns == mark.ns && tat.frac == mark.frac;
 
-    if (ration_time_less(room, tat) && !is_last)
+    if (ration_time_less(room, tat) && !ration_time_same(tat, mark))
         return tat;
     return ration_gcra_refund(tat, rate, unused_tokens);
 }

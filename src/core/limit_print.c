@@ -28,7 +28,7 @@ static void append_rate(char *buffer, size_t *size, uint64_t tokens, uint64_t pe
 {
     char period[RATION_UNITS_TEXT_SIZE];
     ration_units_print_duration(period_ns, period, sizeof(period));
-    bool one = period[0] == '1' && (period[1] < '0' || period[1] > '9');
+    bool one = period[0] == '1' && period[1] > '9'; /* a unit, not a digit */
     append(buffer, size, "%" PRIu64 "/%s", tokens, period + one);
     if (burst != tokens)
         append(buffer, size, " burst %" PRIu64, burst);

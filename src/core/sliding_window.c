@@ -2,12 +2,17 @@
 
 #include "base/wide.h"
 
-/* The counts as now sees them: moved on by a window or more, or a later one that is stored. */
+/*
+ * The counts as now sees them: moved on by a window or more, or a later one that is stored. Where
+ * nothing is counted, nothing is stored (R7).
+ */
 static struct ration_sliding_window window_at(struct ration_sliding_window state,
                                               const struct ration_limit *limit, uint64_t now_ns)
 {
     uint64_t end_ns = (now_ns / limit->period_ns + 1) * limit->period_ns;
 
+    if (state.current_tokens == 0 && state.previous_tokens == 0)
+        return (struct ration_sliding_window){end_ns, 0, 0};
     if (state.end_ns >= end_ns)
         return state;
     if (end_ns - state.end_ns == limit->period_ns)

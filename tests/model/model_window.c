@@ -10,12 +10,17 @@ static bool is_fixed(const struct model *m)
     return m->limit->algorithm == RATION_FIXED_WINDOW;
 }
 
-/* The windows as they stand at now. Time that runs back stays in the window reached. */
+/*
+ * The windows as they stand at now. Time that runs back stays in the window reached, if anything
+ * is counted there: a full bucket is one that was never used (R7).
+ */
 static struct model_windows windows_at(const struct model *m, uint64_t now_ns)
 {
     struct model_windows w = m->windows;
     uint64_t index = now_ns / m->limit->period_ns;
 
+    if (w.current_tokens == 0 && w.previous_tokens == 0)
+        w.index = index;
     if (index > w.index) {
         w.previous_tokens = index == w.index + 1 && !is_fixed(m) ? w.current_tokens : 0;
         w.current_tokens = 0;
