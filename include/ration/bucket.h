@@ -17,6 +17,9 @@
  * stale, repeated, zero or maximal: a value that runs back may deny but never mints tokens.
  * Above 2^63 - 1 it counts as 2^63 - 1.
  *
+ * Keep a bucket that several threads use away from what they only read, its limit for one: each
+ * change of the bucket takes its whole cache line from the other cores.
+ *
  * The memory must be writable, also for a look: x86-64 processors without AVX have no other
  * atomic load of 16 bytes than a compare-and-swap.
  *

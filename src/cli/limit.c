@@ -68,6 +68,9 @@ static void explain(const struct ration_limit *limit)
     printf("limit      %s\n", text);
     printf("algorithm  %s\n", algorithm_words(limit));
     printf("at once    %" PRIu64 " at most\n", limit->burst + limit->reserve_burst);
+    if (limit->refill == RATION_REFILL_INTERVAL)
+        printf("refill     %" PRIu64 " tokens every %" PRIu64 " ns\n", limit->tokens,
+               limit->period_ns);
     if (limit->rate.burst > 0)
         print_rate("", &limit->rate);
     if (limit->reserve_rate.burst > 0)

@@ -25,6 +25,7 @@ expect 0 '^limit +20/100ms burst 100$' limit 20 per 100ms burst 100
 expect 0 '^one token +333333333\.333333 ns$' limit 3/s
 expect 0 '^full in +18000000000000 ns when empty \(reserve\)$' limit 10/s reserve 100/h burst 500
 expect 1 'unknown' limit "10/s $(printf 'x%.0s' {1..1019})"
+expect 0 '^refill +3 tokens every 10000000000 ns$' limit 3/10s refill interval
 expect 0 'its state is larger' limit 3/s sliding-log
 expect 1 'did you mean burst' limit 10/s brust 5
 expect 1 'nearest that can be kept: 1/y burst 16' limit 1/y burst 20
