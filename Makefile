@@ -5,11 +5,11 @@ PREFIX ?= /usr/local
 .PHONY: all run test bench prove fuzz soak format install clean packages-build packages-test
 
 all: packages-build
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release
 
 run: packages-build
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release -- --quiet
 	@build/examples/decisions
 
@@ -18,7 +18,7 @@ test: packages-test
 	@tools/test.sh
 
 bench: packages-build
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release -- --quiet
 	@build/bench/ration_bench build/bench.json
 

@@ -164,15 +164,22 @@ static bool is_met(const struct row *row)
     return row->ratio <= row->ratio_max;
 }
 
+/* More than this and other work takes cores from the rows that need two. */
+#define LOAD_QUIET 1.0
+
 #define NAME_WIDTH    38
 #define AGAINST_WIDTH 26
 
 static void print_head(void)
 {
     char cpu[128];
+    double load;
 
     cpu_name(cpu, sizeof(cpu));
-    printf("%s; medians of slices, ratios of neighbouring slices\n\n", cpu);
+    printf("%s; medians of slices, ratios of neighbouring slices\n", cpu);
+    if (getloadavg(&load, 1) == 1 && load > LOAD_QUIET)
+        printf("(load %.1f: other work runs here, and rows of two threads mean little)\n", load);
+    printf("\n");
     printf("%-*s %10s  %-*s %6s %7s  %s\n", NAME_WIDTH, "name", "ns", AGAINST_WIDTH, "against",
            "ratio", "target", "ok");
 }

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-cmake --preset fuzz -DBUILD_TESTING=ON --log-level=WARNING
+cmake --preset fuzz -DBUILD_TESTING=ON --log-level=WARNING >/dev/null
 cmake --build --preset fuzz -- --quiet
 for target in limit_text step; do
     echo "== $target, $seconds s"

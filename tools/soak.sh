@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-600}
 seed=${2:-$(date +%s)}
 
-cmake --preset release -DBUILD_TESTING=ON --log-level=WARNING
+cmake --preset release -DBUILD_TESTING=ON --log-level=WARNING >/dev/null
 cmake --build --preset release -- --quiet
 round=0
 while [ $SECONDS -lt "$seconds" ]; do

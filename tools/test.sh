@@ -39,7 +39,7 @@ step() { # step NAME COMMAND...: counts as one test
 
 for preset in "${presets[@]}"; do
     printf '\n== %s: configure, build\n' "$preset"
-    if ! { cmake --preset "$preset" -DBUILD_TESTING=ON --log-level=WARNING &&
+    if ! { cmake --preset "$preset" -DBUILD_TESTING=ON --log-level=WARNING >/dev/null &&
         cmake --build --preset "$preset" -j "$jobs" -- --quiet; }; then
         echo "FAILED: $preset does not build"
         failed=$((failed + 1))
