@@ -16,6 +16,9 @@ while [ $SECONDS -lt "$seconds" ]; do
     for kind in token interval reserve queue fixed sliding log; do
         build/tests/model/trace_test $kind "$seed" | tail -1
     done
+    for test in units_test limit_text_test; do
+        RATION_TEST_SEED=$seed build/tests/$test >/dev/null 2>&1
+    done
     build/tests/model/reservation_test "$seed" | tail -1
     RATION_TEST_SEED=$seed build/tests/concurrency/yield_test | tail -1
     RATION_TEST_SEED=$seed build/tests/concurrency/one_bucket_test | tail -1

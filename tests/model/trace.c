@@ -239,7 +239,7 @@ void trace_do_block(struct trace *t, uint64_t until_ns)
     if (t->subject->block(t->state, &t->limit, until_ns) != RATION_OK)
         return; /* windows cannot */
     model_block(&t->model, until_ns);
-    if (twin_follows(t, UINT64_MAX))
+    if (twin_follows(t, until_ns)) /* a moment gone by is time that runs back */
         t->subject->block(t->twin, &t->limit, until_ns);
 }
 
