@@ -21,5 +21,9 @@ install(FILES ${PROJECT_BINARY_DIR}/rationConfig.cmake
 # Relative to the .pc file, so that an installed tree may be moved.
 file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 set(RATION_PC_PREFIX "\${pcfiledir}/${pc_to_prefix}")
+set(RATION_PC_ATOMIC "")
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(RATION_PC_ATOMIC " -latomic")
+endif()
 configure_file(cmake/ration.pc.in ${PROJECT_BINARY_DIR}/ration.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ration.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
