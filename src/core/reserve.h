@@ -14,6 +14,7 @@
 #ifndef RATION_CORE_RESERVE_H
 #define RATION_CORE_RESERVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ration/decision.h"
@@ -53,6 +54,12 @@ uint64_t ration_reserve_remaining(struct ration_reserve state, const struct rati
 
 /* How long until both are full. */
 uint64_t ration_reserve_full_after_ns(struct ration_reserve state, uint64_t now_ns);
+
+/* Whether both are full, so that the state carries no information (R7). */
+static inline bool ration_reserve_is_idle(struct ration_reserve state, uint64_t now_ns)
+{
+    return ration_reserve_full_after_ns(state, now_ns) == 0;
+}
 
 /* Gives tokens back to the part that paid them. */
 struct ration_reserve ration_reserve_refund(struct ration_reserve state,

@@ -17,6 +17,7 @@
 #ifndef RATION_CORE_SLIDING_LOG_H
 #define RATION_CORE_SLIDING_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ration/decision.h"
@@ -50,9 +51,16 @@ struct ration_decision ration_sliding_log_describe(const struct ration_sliding_l
 uint64_t ration_sliding_log_remaining(const struct ration_sliding_log *log,
                                       const struct ration_limit *limit, uint64_t now_ns);
 
-/* How long until every token has come back. The log is idle when that is 0. */
+/* How long until every token has come back. */
 uint64_t ration_sliding_log_full_after_ns(const struct ration_sliding_log *log,
                                           const struct ration_limit *limit, uint64_t now_ns);
+
+/* Whether every token has come back, so that the log carries no information (R7). */
+static inline bool ration_sliding_log_is_idle(const struct ration_sliding_log *log,
+                                              const struct ration_limit *limit, uint64_t now_ns)
+{
+    return ration_sliding_log_full_after_ns(log, limit, now_ns) == 0;
+}
 
 /* Gives the newest tokens back. O(tokens). */
 void ration_sliding_log_refund(struct ration_sliding_log *log, const struct ration_limit *limit,

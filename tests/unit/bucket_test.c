@@ -6,8 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/change.h"
+#include "core/algorithm.h"
 #include "core/reserve.h"
+#include "core/sliding_log.h"
 #include "support/unit.h"
 
 #define S RATION_NS_PER_SECOND
@@ -202,7 +203,35 @@ static void a_reserve_releases_to_the_part_that_paid(void **state)
     assert_int_equal(ration_reserve_remaining(reserve, &limit, S), 9);
     reserve = ration_reserve_refund(reserve, &limit, RATION_PART_RESERVE, 1);
     assert_int_equal(ration_reserve_remaining(reserve, &limit, S), 10);
-    assert_int_equal(ration_reserve_full_after_ns(reserve, S), 0);
+    assert_true(ration_reserve_is_idle(reserve, S));
+    assert_false(ration_reserve_is_idle(step.next, S));
+}
+
+static void R7_each_algorithm_is_idle_from_the_moment_it_is_full(void **state)
+{
+    const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
+                                 "5/s fixed-window", "5/s sliding-window"};
+    struct ration_limit log_limit = parse("5/s sliding-log");
+    uint64_t words[5] = {0};
+    struct ration_sliding_log log = {words, 0};
+
+    (void)state;
+    for (size_t index = 0; index < 5; index++) {
+        struct ration_limit limit = parse(texts[index]);
+        union ration_state bucket = {.words = {0, 0}};
+
+        assert_true(ration_algorithm_is_idle(&limit, bucket, S));
+        bucket = ration_algorithm_take(&limit, bucket, 1, 0, S).next;
+
+        uint64_t full_at_ns = S + ration_algorithm_full_after_ns(&limit, bucket, S);
+
+        assert_false(ration_algorithm_is_idle(&limit, bucket, full_at_ns - 1));
+        assert_true(ration_algorithm_is_idle(&limit, bucket, full_at_ns));
+    }
+    assert_true(ration_sliding_log_is_idle(&log, &log_limit, S));
+    assert_int_equal(ration_sliding_log_take(&log, &log_limit, 1, S).verdict, RATION_ALLOW);
+    assert_false(ration_sliding_log_is_idle(&log, &log_limit, 2 * S - 1));
+    assert_true(ration_sliding_log_is_idle(&log, &log_limit, 2 * S));
 }
 
 int main(void)
@@ -216,6 +245,7 @@ int main(void)
         cmocka_unit_test(a_limit_that_was_never_made_stops_the_program),
         cmocka_unit_test(a_change_may_reset_to_the_initial_fill),
         cmocka_unit_test(a_change_at_the_end_of_time_saturates),
+        cmocka_unit_test(R7_each_algorithm_is_idle_from_the_moment_it_is_full),
         cmocka_unit_test(a_reserve_releases_to_the_part_that_paid),
     };
 
