@@ -93,11 +93,7 @@ const struct subject subject_bucket = {
     bucket_reserve,    bucket_settle, bucket_full_after,
 };
 
-/*
- * --- burst reserve ---
- *
- * These and the log's functions want a now that is clamped already.
- */
+/* --- burst reserve --- */
 
 static size_t reserve_size(const struct ration_limit *limit)
 {
@@ -108,7 +104,7 @@ static size_t reserve_size(const struct ration_limit *limit)
 static void reserve_set(void *state, const struct ration_limit *limit, uint64_t tokens,
                         uint64_t now_ns)
 {
-    *(struct ration_reserve *)state = ration_reserve_set(limit, tokens, ration_time_clamp(now_ns));
+    *(struct ration_reserve *)state = ration_reserve_set(limit, tokens, now_ns);
 }
 
 static void reserve_start(void *state, const struct ration_limit *limit, uint64_t now_ns)
@@ -124,8 +120,7 @@ static struct ration_decision reserve_take(void *state, const struct ration_limi
                                            uint64_t cost, uint64_t now_ns)
 {
     struct ration_reserve *s = state;
-    struct ration_reserve_step step =
-        ration_reserve_take(*s, limit, cost, 0, ration_time_clamp(now_ns));
+    struct ration_reserve_step step = ration_reserve_take(*s, limit, cost, 0, now_ns);
 
     *s = step.next;
     return step.decision;
@@ -137,7 +132,7 @@ static uint64_t reserve_take_up_to(void *state, const struct ration_limit *limit
     struct ration_reserve *s = state;
     uint64_t granted = 0;
     struct ration_reserve_step step =
-        ration_reserve_take_up_to(*s, limit, cost_max, ration_time_clamp(now_ns), &granted);
+        ration_reserve_take_up_to(*s, limit, cost_max, now_ns, &granted);
 
     *s = step.next;
     *out = step.decision;
@@ -160,14 +155,14 @@ static void reserve_force(void *state, const struct ration_limit *limit, uint64_
 {
     struct ration_reserve *s = state;
 
-    *s = ration_reserve_force(*s, limit, tokens, ration_time_clamp(now_ns));
+    *s = ration_reserve_force(*s, limit, tokens, now_ns);
 }
 
 static ration_status reserve_block(void *state, const struct ration_limit *limit, uint64_t until_ns)
 {
     struct ration_reserve *s = state;
 
-    *s = ration_reserve_block(*s, limit, ration_time_clamp(until_ns));
+    *s = ration_reserve_block(*s, limit, until_ns);
     return RATION_OK;
 }
 
@@ -176,8 +171,7 @@ static struct ration_decision reserve_reserve(void *state, const struct ration_l
                                               struct subject_reservation *out)
 {
     struct ration_reserve *s = state;
-    struct ration_reserve_step step =
-        ration_reserve_take(*s, limit, cost, max_wait_ns, ration_time_clamp(now_ns));
+    struct ration_reserve_step step = ration_reserve_take(*s, limit, cost, max_wait_ns, now_ns);
 
     if (step.decision.verdict == RATION_ALLOW) {
         struct ration_time mark = step.next.tats[step.part];
@@ -201,19 +195,16 @@ static void reserve_settle(void *state, const struct ration_limit *limit,
     bool is_promised = used > 0 && ration_time_clamp(now_ns) < r->bucket.ready_at_ns;
 
     if (used < r->bucket.cost_tokens && !is_promised)
-        *s = ration_reserve_release(*s, limit, r->part, mark, r->bucket.cost_tokens - used,
-                                    ration_time_clamp(now_ns));
+        *s = ration_reserve_release(*s, limit, r->part, mark, r->bucket.cost_tokens - used, now_ns);
     else if (used > r->bucket.cost_tokens)
-        *s = ration_reserve_force(*s, limit, used - r->bucket.cost_tokens,
-                                  ration_time_clamp(now_ns));
+        *s = ration_reserve_force(*s, limit, used - r->bucket.cost_tokens, now_ns);
 }
 
 static uint64_t reserve_full_after(const void *state, const struct ration_limit *limit,
                                    uint64_t now_ns)
 {
     (void)limit;
-    return ration_reserve_full_after_ns(*(const struct ration_reserve *)state,
-                                        ration_time_clamp(now_ns));
+    return ration_reserve_full_after_ns(*(const struct ration_reserve *)state, now_ns);
 }
 
 const struct subject subject_reserve = {
@@ -266,7 +257,7 @@ static void log_force(void *state, const struct ration_limit *limit, uint64_t to
 {
     struct ration_sliding_log log = log_view(state);
 
-    ration_sliding_log_force(&log, limit, tokens, ration_time_clamp(now_ns));
+    ration_sliding_log_force(&log, limit, tokens, now_ns);
     log_keep(state, &log);
 }
 
@@ -274,7 +265,7 @@ static void log_set(void *state, const struct ration_limit *limit, uint64_t toke
 {
     struct ration_sliding_log log = log_view(state);
 
-    ration_sliding_log_set(&log, limit, tokens, ration_time_clamp(now_ns));
+    ration_sliding_log_set(&log, limit, tokens, now_ns);
     log_keep(state, &log);
 }
 
@@ -291,7 +282,7 @@ static uint64_t log_full_after(const void *state, const struct ration_limit *lim
     uint64_t *words = (uint64_t *)(uintptr_t)state;
     struct ration_sliding_log log = {words + 1, words[0]};
 
-    return ration_sliding_log_full_after_ns(&log, limit, ration_time_clamp(now_ns));
+    return ration_sliding_log_full_after_ns(&log, limit, now_ns);
 }
 
 const struct subject subject_log = {
