@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: all run test bench prove fuzz soak format install clean packages-build packages-test
+.PHONY: all run test bench bench-peers prove fuzz soak format install clean packages-build packages-test
 
 all: packages-build
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
@@ -21,6 +21,10 @@ bench: packages-build
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release -- --quiet
 	@build/bench/ration_bench build/bench.json
+
+# Installs, builds and runs the limiters that ration is compared with; make bench then runs them too.
+bench-peers:
+	@tools/bench-peers.sh
 
 # Frama-C's proofs alone (make test runs them too).
 prove: packages-test

@@ -26,6 +26,8 @@ enum ration_verdict {
 struct ration_decision {
     enum ration_verdict verdict;
     uint32_t limit_index;    /* which of several limits decided; 0 where there is one */
+    uint32_t limiter_index;  /* which limiter of a stack; 0 where there is one */
+    uint32_t reserved;       /* 0 */
     uint64_t limit;          /* the burst */
     uint64_t remaining;      /* whole tokens that could be taken now */
     uint64_t retry_after_ns; /* 0 on ALLOW, RATION_FOREVER on NEVER */

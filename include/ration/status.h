@@ -21,7 +21,10 @@ RATION_C_BEGIN
     X(ENOMEM, -3, "out of memory")                                     \
     X(ENOSPC, -4, "the buffer given is too small")                     \
     X(ECLOSED, -5, "the reservation was already settled or cancelled") \
-    X(EUNFIT, -6, "this algorithm's state does not fit what holds it")
+    X(EUNFIT, -6, "this algorithm's state does not fit what holds it") \
+    X(ECANCELLED, -7, "the wait was cancelled")                        \
+    X(EPENDING, -8, "the store has not answered yet")                  \
+    X(ESTORE, -9, "the store could not answer")
 
 typedef enum ration_status {
 #define RATION_STATUS_ENUM(name, number, text) RATION_##name = (number),

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/atomic16.h"
-#include "bucket/yield.h"
+#include "base/yield.h"
 #include "core/algorithm.h"
 #include "core/change.h"
 

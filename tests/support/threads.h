@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/atomic16.h"
-#include "bucket/yield.h"
+#include "base/yield.h"
 #include "core/algorithm.h"
 #include "ration/bucket.h"
 

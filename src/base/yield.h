@@ -6,8 +6,8 @@
  * for those tests defines RATION_YIELD_POINTS and decides by a seed where to yield. In every
  * other build this is nothing.
  */
-#ifndef RATION_BUCKET_YIELD_H
-#define RATION_BUCKET_YIELD_H
+#ifndef RATION_BASE_YIELD_H
+#define RATION_BASE_YIELD_H
 
 #ifdef RATION_YIELD_POINTS
 void ration_yield_point(void);

@@ -1,0 +1,381 @@
+/*
+ * limiter: a bucket per key, for any number of keys in fixed memory.
+ *
+ *     struct ration_rule rule = {0};
+ *     ration_limit_parse("10/s burst 20", &rule.limit, NULL);
+ *
+ *     ration_limiter *limiter;
+ *     ration_limiter_create(&(struct ration_limiter_options){
+ *         .struct_size = sizeof(struct ration_limiter_options),
+ *         .rules = &rule, .rule_count = 1, .keys_max = 100000}, &limiter, NULL);
+ *
+ *     if (!ration_limiter_allow(limiter, &RATION_KEY("198.51.100.7")))
+ *         answer_429();
+ *
+ * A limiter finds a key in the caller's request, and holds that key to one or more limits: all of
+ * them pass, or nothing is taken from any. A stack does the same with several limiters and keys.
+ *
+ * Any number of threads may call at once. A decision takes no lock, allocates nothing and makes
+ * no system call; a denial writes nothing. All memory is taken when the limiter is created. Keys
+ * are kept as hashes under a secret of the limiter's own; two keys share a bucket with a
+ * probability below 1e-12. Only buckets that are full are forgotten, when their place is needed,
+ * and nobody can tell that they were. A key that finds no place among 16 that are all in debt
+ * follows the overflow rule.
+ *
+ * now_ns is a number of the limiter's clock (ration_limiter_now()), read by the caller once and
+ * used for all it decides together. It may be stale, repeated, zero or maximal.
+ */
+#ifndef RATION_LIMITER_H
+#define RATION_LIMITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ration/bucket.h"
+#include "ration/clock.h"
+#include "ration/decision.h"
+#include "ration/export.h"
+#include "ration/limit.h"
+#include "ration/stats.h"
+#include "ration/status.h"
+
+RATION_C_BEGIN
+
+typedef struct ration_limiter ration_limiter;
+typedef struct ration_stack ration_stack;
+
+#define RATION_KEY_SIZE_MAX    65535
+#define RATION_RULES_MAX       8  /* of one limiter */
+#define RATION_STACK_MAX       8  /* limiters of one stack */
+#define RATION_STACK_RULES_MAX 16 /* of all its limiters together */
+
+/* Any bytes. */
+struct ration_key {
+    const void *bytes;
+    size_t size;
+};
+
+/* A key from a string literal. */
+#define RATION_KEY(text) ((struct ration_key){(text), sizeof(text) - 1})
+
+/* Room for a key function that has to compose its key. */
+#define RATION_KEY_ROOM_SIZE 256
+
+/*
+ * Finds the key of a request. *out_key may point into the request, or into room, which is
+ * RATION_KEY_ROOM_SIZE bytes. Returns RATION_OK, or RATION_EINVAL for a request without a key,
+ * which is then what the call returns.
+ */
+typedef ration_status ration_keyer(void *context, const void *request, char *room,
+                                   struct ration_key *out_key);
+
+/*
+ * Chooses the limit for a request: one that lives as long as the limiter, of the same algorithm
+ * and refill (for windows and logs also of the same tokens and period) as the rule's own; or NULL
+ * if this rule does not apply to the request. May change *cost_tokens, which is the caller's.
+ * Whatever it chooses from request to request, a key has one bucket: what was taken under one
+ * limit is still out under the next, as time.
+ */
+typedef const struct ration_limit *ration_chooser(void *context, const void *request,
+                                                  uint64_t *cost_tokens);
+
+/* One limit of a limiter. */
+struct ration_rule {
+    struct ration_limit limit; /* for all requests, or an example of what choose() returns */
+    ration_chooser *choose;    /* NULL: the limit above */
+    void *choose_context;
+    uint64_t stale_after_ns; /* how long a key is remembered when its bucket is full again, for
+                                limits that do not start full. 0: one day */
+    uint32_t is_shadow;      /* 1: counted and reported, never enforced */
+};
+
+/* What happens to a key that finds no place: all 16 that it might have are in debt. */
+enum ration_overflow {
+    RATION_OVERFLOW_SHARED = 0, /* such keys share one bucket per limit, and take its debt along */
+    RATION_OVERFLOW_DENY,
+    RATION_OVERFLOW_ALLOW /* not limited at all */
+};
+
+struct ration_limiter_options {
+    size_t struct_size;              /* = sizeof(struct ration_limiter_options) */
+    const struct ration_rule *rules; /* copied */
+    size_t rule_count;               /* 1 to RATION_RULES_MAX */
+
+    uint64_t keys_max; /* so many keys in debt at one time have a place. 0: from bytes_max */
+    size_t bytes_max;  /* 0: as keys_max needs */
+    enum ration_overflow overflow;
+
+    ration_keyer *keyer; /* NULL: the request is a struct ration_key */
+    void *keyer_context;
+    const struct ration_clock *clock; /* copied; NULL: the default clock */
+    const char *name;                 /* copied; NULL: none */
+
+    uint32_t is_prefaulted;      /* 1: touch all memory now, not when it is first used */
+    uint32_t uses_huge_pages;    /* 1: ask the system for large pages */
+    uint32_t is_shared_by_forks; /* 1: children of fork() and this process decide together */
+    uint32_t is_stackable;       /* 1: may be used in a stack. Implied there */
+    uint32_t threads_max;        /* that decide at one instant, where a key has several buckets.
+                                    0: 64. More wait for each other */
+    uint32_t trusts_keys;        /* 1: keys are not chosen by strangers: a hash without secret */
+
+    uint32_t top_keys;       /* how many to keep by denials, and by cost. 0: none */
+    uint32_t sample_latency; /* 1: time one decision in 64 */
+};
+
+/*
+ * Creates a limiter. *out_limiter is owned by the caller: release it with ration_limiter_free().
+ * options is borrowed for the call.
+ * Returns RATION_EINVAL or RATION_EUNFIT, with error (may be NULL) telling what would be right;
+ * RATION_ENOMEM. On failure *out_limiter is untouched.
+ */
+RATION_API ration_status ration_limiter_create(const struct ration_limiter_options *options,
+                                               ration_limiter **out_limiter,
+                                               struct ration_error *error);
+
+/* Releases a limiter that no thread uses any more; NULL is fine. Not one of a stack. */
+RATION_API void ration_limiter_free(ration_limiter *limiter);
+
+/* Now by the limiter's clock. */
+RATION_API uint64_t ration_limiter_now(const ration_limiter *limiter);
+
+/* Takes one token of each limit now, by the limiter's clock. True: go ahead. */
+RATION_API bool ration_limiter_allow(ration_limiter *limiter, const void *request);
+
+/* Takes cost tokens at now. True: go ahead. The fastest call: it computes no waits. */
+RATION_API bool ration_limiter_allow_at(ration_limiter *limiter, const void *request,
+                                        uint64_t cost_tokens, uint64_t now_ns);
+
+/*
+ * Takes cost tokens of each limit, or nothing, and tells everything about it. Cost 0 only looks.
+ *
+ * On ALLOW *out_decision is about the limit with the least remaining, on DENY about the one with
+ * the longest wait: after retry_after_ns all of them pass. details (may be NULL) has room for the
+ * limiter's rules: each one's own decision, also of shadow rules; limit 0 where a rule does not
+ * apply.
+ *
+ * Returns RATION_EINVAL (no key, or one longer than RATION_KEY_SIZE_MAX), RATION_EUNFIT (a limit
+ * was chosen that is not of its rule's kind). Then nothing was taken and outputs are untouched.
+ */
+RATION_API ration_status ration_limiter_take(ration_limiter *limiter, const void *request,
+                                             uint64_t cost_tokens, uint64_t now_ns,
+                                             struct ration_decision *out_decision,
+                                             struct ration_decision *details);
+
+/* What a take would be answered, taking nothing and creating nothing. Same returns. */
+RATION_API ration_status ration_limiter_look(ration_limiter *limiter, const void *request,
+                                             uint64_t cost_tokens, uint64_t now_ns,
+                                             struct ration_decision *out_decision,
+                                             struct ration_decision *details);
+
+/*
+ * Takes as many tokens as every limit has, at most cost_max: *out_granted of them. *out_decision
+ * is ALLOW if that is at least one (or none was asked for), else the denial of one. Same returns.
+ */
+RATION_API ration_status ration_limiter_take_up_to(ration_limiter *limiter, const void *request,
+                                                   uint64_t cost_tokens_max, uint64_t now_ns,
+                                                   uint64_t *out_granted,
+                                                   struct ration_decision *out_decision);
+
+/* Gives tokens back to each limit. A bucket never holds more than its burst. Same returns. */
+RATION_API ration_status ration_limiter_refund(ration_limiter *limiter, const void *request,
+                                               uint64_t tokens, uint64_t now_ns);
+
+/* Takes tokens that were already used, whatever is left. Same returns. */
+RATION_API ration_status ration_limiter_force(ration_limiter *limiter, const void *request,
+                                              uint64_t tokens, uint64_t now_ns);
+
+/* Makes the key's buckets as those of a key never seen. Same returns. */
+RATION_API ration_status ration_limiter_reset(ration_limiter *limiter, const void *request,
+                                              uint64_t now_ns);
+
+/*
+ * Denies the key everything before until_ns; a longer block or debt stays. Returns also
+ * RATION_EUNFIT if none of the limits can say it (windows and logs cannot).
+ */
+RATION_API ration_status ration_limiter_block_until(ration_limiter *limiter, const void *request,
+                                                    uint64_t until_ns, uint64_t now_ns);
+
+/* Many keys in one call. */
+struct ration_batch_item {
+    const void *request;
+    uint64_t cost_tokens;
+    enum ration_verdict verdict; /* written */
+    ration_status status;        /* written */
+};
+
+/*
+ * Decides items one after the other at one now, each for itself; hashing and fetching run
+ * ahead, so that this is several times as fast as one call each. Returns how many are ALLOW.
+ */
+RATION_API size_t ration_limiter_take_batch(ration_limiter *limiter,
+                                            struct ration_batch_item *items, size_t item_count,
+                                            uint64_t now_ns);
+
+/*
+ * A place in the line of each limit that a request was held to. Owned by the caller; settled or
+ * cancelled once, with the limiter or stack that gave it.
+ */
+struct ration_ticket {
+    uint64_t ready_at_ns; /* go at this time */
+    uint32_t part_count;
+    uint32_t open; /* 1 until settled or cancelled */
+    struct ration_ticket_part {
+        uint64_t cost_tokens;
+        uint64_t mark[2];                  /* the bucket as this left it */
+        uint64_t spot[4];                  /* of the key */
+        const struct ration_limit *chosen; /* by the rule's function; NULL: the rule's own */
+        uint32_t limiter_index;
+        uint32_t rule_index;
+        uint32_t reserve_part; /* which half of a burst reserve paid */
+        uint32_t is_overflow;  /* the shared overflow bucket paid */
+    } parts[RATION_STACK_RULES_MAX];
+};
+
+/*
+ * Takes a place in line if its turn comes within max_wait_ns. On ALLOW the caller goes after
+ * delay_ns (at out_ticket->ready_at_ns), all limits being charged for that moment, and later
+ * settles or cancels. On DENY and NEVER nothing is taken and *out_ticket is untouched; the
+ * decision's retry_after_ns is the wait that would have been needed. Same returns as a take.
+ */
+RATION_API ration_status ration_limiter_reserve(ration_limiter *limiter, const void *request,
+                                                uint64_t cost_tokens, uint64_t max_wait_ns,
+                                                uint64_t now_ns,
+                                                struct ration_decision *out_decision,
+                                                struct ration_ticket *out_ticket);
+
+/*
+ * Ends a reservation with the tokens really used: what was too much comes back as far as nobody
+ * behind was promised it, what was too little is forced; see ration_bucket_settle().
+ * Returns RATION_ECLOSED, with nothing changed, the second time.
+ */
+RATION_API ration_status ration_limiter_settle(ration_limiter *limiter,
+                                               struct ration_ticket *ticket, uint64_t used_tokens,
+                                               uint64_t now_ns);
+
+/* Settles with 0: the last in line gets everything back. Same returns. */
+RATION_API ration_status ration_limiter_cancel(ration_limiter *limiter,
+                                               struct ration_ticket *ticket, uint64_t now_ns);
+
+/* Ends waits early, from any thread or signal handler. Zero bytes: not cancelled. */
+struct ration_canceller {
+    uint32_t is_cancelled;
+};
+
+/* Wakes those who wait with this canceller, now and later. */
+RATION_API void ration_canceller_cancel(struct ration_canceller *canceller);
+
+/*
+ * Takes a place in line and sleeps until its turn, by the limiter's clock. First come, first
+ * served. *out_decision is ALLOW when the turn has come. It is DENY or NEVER, at once and with
+ * nothing taken, if the turn would come after deadline_ns, or never.
+ * Returns also RATION_ECANCELLED: what nobody behind was promised is given back. canceller may be
+ * NULL.
+ */
+RATION_API ration_status ration_limiter_wait(ration_limiter *limiter, const void *request,
+                                             uint64_t cost_tokens, uint64_t deadline_ns,
+                                             struct ration_canceller *canceller,
+                                             struct ration_decision *out_decision);
+
+/*
+ * Changes the limits of all keys, while others decide. rules has as many rules as the limiter, each
+ * of an algorithm that fits where the old one's state is. Keys keep their tokens (RATION_CHANGE_KEEP),
+ * converted when next met, or start anew.
+ * Returns RATION_EINVAL, RATION_EUNFIT, with error telling why and nothing changed.
+ */
+RATION_API ration_status ration_limiter_change(ration_limiter *limiter,
+                                               const struct ration_rule *rules, size_t rule_count,
+                                               enum ration_change change,
+                                               struct ration_error *error);
+
+/* What one limiter did since it was created, readable from any thread at any time. */
+struct ration_limiter_report {
+    size_t rule_count;
+    struct ration_limit_stats rules[RATION_RULES_MAX];
+    struct ration_limiter_stats limiter;
+    struct ration_histogram_stats latency; /* with sample_latency */
+};
+
+RATION_API void ration_limiter_report(const ration_limiter *limiter,
+                                      struct ration_limiter_report *out_report);
+
+enum ration_top { RATION_TOP_DENIED = 0, RATION_TOP_COST };
+
+/*
+ * Writes up to keys_max of the keys that were denied most often, or took most tokens (estimated
+ * from one decision in 64), highest first, and to *out_stats (may be NULL) what the list is worth.
+ * Returns how many. 0 without top_keys, or without memory for the reading.
+ */
+RATION_API size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_top by,
+                                          struct ration_top_key *keys, size_t keys_max,
+                                          struct ration_top_keys_stats *out_stats);
+
+RATION_API size_t ration_limiter_rule_count(const ration_limiter *limiter);
+
+/* Bytes of memory that the limiter has, all counted. */
+RATION_API size_t ration_limiter_bytes(const ration_limiter *limiter);
+
+/* Several limiters decided together. */
+struct ration_stack_options {
+    size_t struct_size;                            /* = sizeof(struct ration_stack_options) */
+    const struct ration_limiter_options *limiters; /* their clocks and memory options are ignored */
+    size_t limiter_count;                          /* 1 to RATION_STACK_MAX */
+    const struct ration_clock *clock;              /* copied; NULL: the default clock */
+    uint32_t is_prefaulted;
+    uint32_t uses_huge_pages;
+    uint32_t is_shared_by_forks;
+    uint32_t threads_max;
+    uint32_t trusts_keys;
+};
+
+/* As ration_limiter_create(), for several in one piece of memory. Release: ration_stack_free(). */
+RATION_API ration_status ration_stack_create(const struct ration_stack_options *options,
+                                             ration_stack **out_stack, struct ration_error *error);
+RATION_API void ration_stack_free(ration_stack *stack);
+
+/* One limiter of the stack, for calls of its own. Borrowed: it lives as long as the stack. */
+RATION_API ration_limiter *ration_stack_limiter(ration_stack *stack, size_t limiter_index);
+
+/* As for one limiter; the decision's limiter_index says whose limit decided. */
+RATION_API bool ration_stack_allow(ration_stack *stack, const void *request);
+RATION_API bool ration_stack_allow_at(ration_stack *stack, const void *request,
+                                      uint64_t cost_tokens, uint64_t now_ns);
+RATION_API ration_status ration_stack_take(ration_stack *stack, const void *request,
+                                           uint64_t cost_tokens, uint64_t now_ns,
+                                           struct ration_decision *out_decision,
+                                           struct ration_decision *details);
+RATION_API ration_status ration_stack_look(ration_stack *stack, const void *request,
+                                           uint64_t cost_tokens, uint64_t now_ns,
+                                           struct ration_decision *out_decision,
+                                           struct ration_decision *details);
+RATION_API ration_status ration_stack_reserve(ration_stack *stack, const void *request,
+                                              uint64_t cost_tokens, uint64_t max_wait_ns,
+                                              uint64_t now_ns, struct ration_decision *out_decision,
+                                              struct ration_ticket *out_ticket);
+RATION_API ration_status ration_stack_settle(ration_stack *stack, struct ration_ticket *ticket,
+                                             uint64_t used_tokens, uint64_t now_ns);
+RATION_API ration_status ration_stack_cancel(ration_stack *stack, struct ration_ticket *ticket,
+                                             uint64_t now_ns);
+RATION_API uint64_t ration_stack_now(const ration_stack *stack);
+
+/* One thing to take in a call that takes several. */
+#define RATION_ASKS_MAX 32
+
+struct ration_ask {
+    size_t limiter_index; /* of the stack */
+    const void *request;
+    uint64_t cost_tokens;
+};
+
+/*
+ * Takes all that is asked for, of any keys and limiters of the stack, or nothing. The same key of
+ * the same limiter asked for twice is charged the sum. At most RATION_STACK_MAX different keys.
+ * Same returns, and RATION_EINVAL for more.
+ */
+RATION_API ration_status ration_stack_take_all(ration_stack *stack, const struct ration_ask *asks,
+                                               size_t ask_count, uint64_t now_ns,
+                                               struct ration_decision *out_decision);
+
+RATION_C_END
+
+#endif

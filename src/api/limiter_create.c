@@ -1,0 +1,269 @@
+/*
+ * Limiters and stacks made: rules checked, memory planned and taken, the parts joined.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limiter/limiter.h"
+#include "store/memory.h"
+
+#define THREADS_DEFAULT 64
+
+static ration_status fail(struct ration_error *error, ration_status status, const char *message)
+{
+    if (error != NULL) {
+        error->status = status;
+        error->offset = 0;
+        snprintf(error->message, sizeof(error->message), "%s", message);
+    }
+    return status;
+}
+
+static ration_status check_options(const struct ration_limiter_options *options, bool has_memory,
+                                   struct ration_error *error)
+{
+    if (options == NULL || options->struct_size != sizeof(*options))
+        return fail(error, RATION_EINVAL,
+                    "struct_size must be sizeof(struct ration_limiter_options): was it set, and is "
+                    "the header that of the library?");
+    if (options->keys_max == 0 && (options->bytes_max == 0 || !has_memory))
+        return fail(error, RATION_EINVAL,
+                    has_memory ? "how much memory? set keys_max or bytes_max (got neither)"
+                               : "a limiter of a stack needs keys_max (got 0)");
+    if (options->keys_max > RATION_SECTION_KEYS_MAX)
+        return fail(error, RATION_EINVAL, "keys_max is at most 4294967295");
+    if (options->overflow > RATION_OVERFLOW_ALLOW)
+        return fail(error, RATION_EINVAL, "overflow must be one of enum ration_overflow");
+    return RATION_OK;
+}
+
+static struct ration_section_shape shape_of(const struct ration_limiter_options *options,
+                                            const struct ration_configs *configs, bool is_stackable)
+{
+    bool is_plain = configs->cell_count == 1 && configs->ring_cells == 0 && !is_stackable;
+
+    return (struct ration_section_shape){
+        .keys_max = options->keys_max,
+        .cell_count = is_plain ? 0 : configs->cell_count,
+        .moment_mask = is_plain ? 0 : configs->moment_mask,
+        .ring_cells = configs->ring_cells,
+    };
+}
+
+static uint32_t seats_for(const struct ration_section_shape *shapes, size_t shape_count,
+                          uint32_t threads_max)
+{
+    for (size_t i = 0; i < shape_count; i++)
+        if (shapes[i].cell_count > 0)
+            return threads_max > 0 ? threads_max : THREADS_DEFAULT;
+    return 0;
+}
+
+static ration_status create_memory(const struct ration_section_shape *shapes, size_t shape_count,
+                                   const struct ration_stack_options *options,
+                                   const struct ration_clock *clock,
+                                   struct ration_memory **out_memory, struct ration_error *error)
+{
+    struct ration_block_plan plan = {
+        .shapes = shapes,
+        .shape_count = shape_count,
+        .seat_count = seats_for(shapes, shape_count, options->threads_max),
+        .clock_kind = clock->kind,
+        .epoch_ns = ration_clock_now(clock),
+        .is_shared = options->is_shared_by_forks != 0,
+        .hash = options->trusts_keys ? RATION_HASH_TRUSTED : 0,
+    };
+    struct ration_mapping_wishes wishes = {
+        .is_shared = options->is_shared_by_forks != 0,
+        .is_prefaulted = options->is_prefaulted != 0,
+        .is_huge = options->uses_huge_pages != 0,
+    };
+    ration_status status;
+
+    /* Windows are aligned to the clock's zero; a table that starts then can count any now. */
+    if (clock->kind == RATION_CLOCK_MANUAL || clock->kind == RATION_CLOCK_CUSTOM)
+        plan.epoch_ns = 0;
+    if (!ration_random_secret(plan.seed, sizeof(plan.seed)))
+        return fail(error, RATION_ENOMEM, "the system has no random bytes to give");
+    status = ration_memory_create(&plan, wishes, out_memory);
+    if (status == RATION_EINVAL)
+        return fail(error, status, "no table can be so large; threads_max is at most 1023");
+    if (status != RATION_OK)
+        return fail(error, status, "the system has not so much memory to give");
+    return RATION_OK;
+}
+
+static ration_status fit_bytes(const struct ration_limiter_options *options,
+                               struct ration_section_shape *shape, struct ration_error *error)
+{
+    uint64_t keys =
+        ration_block_keys_in(*shape, seats_for(shape, 1, options->threads_max), options->bytes_max);
+
+    if (options->bytes_max == 0)
+        return RATION_OK;
+    if (keys == 0 || shape->keys_max > keys)
+        return fail(error, RATION_EINVAL,
+                    keys == 0 ? "bytes_max has no room for a single key"
+                              : "bytes_max has no room for keys_max keys; leave one of them 0");
+    if (shape->keys_max == 0)
+        shape->keys_max = keys;
+    return RATION_OK;
+}
+
+ration_status ration_limiter_create(const struct ration_limiter_options *options,
+                                    ration_limiter **out_limiter, struct ration_error *error)
+{
+    ration_status status = check_options(options, true, error);
+    struct ration_configs configs;
+    struct ration_section_shape shape;
+    struct ration_memory *memory = NULL;
+
+    if (status == RATION_OK)
+        status = ration_configs_init(&configs, options->rules, options->rule_count, error);
+    if (status != RATION_OK)
+        return status;
+
+    struct ration_clock clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
+    struct ration_stack_options common = {
+        .is_prefaulted = options->is_prefaulted,
+        .uses_huge_pages = options->uses_huge_pages,
+        .is_shared_by_forks = options->is_shared_by_forks,
+        .threads_max = options->threads_max,
+        .trusts_keys = options->trusts_keys,
+    };
+    struct ration_limiter *limiter = calloc(1, sizeof(*limiter));
+
+    shape = shape_of(options, &configs, options->is_stackable != 0);
+    if (limiter == NULL)
+        status = fail(error, RATION_ENOMEM, "no memory for the limiter");
+    if (status == RATION_OK)
+        status = fit_bytes(options, &shape, error);
+    if (status == RATION_OK)
+        status = create_memory(&shape, 1, &common, &clock, &memory, error);
+    if (status == RATION_OK) {
+        status = ration_limiter_init(limiter, options, &configs, &memory->store, 0, clock);
+        if (status != RATION_OK)
+            fail(error, status,
+                 status == RATION_ENOMEM ? "no memory for statistics" : "top_keys is at most 4096");
+    }
+    if (status != RATION_OK) {
+        if (memory != NULL)
+            memory->store.calls->free(&memory->store);
+        ration_configs_done(&configs);
+        free(limiter);
+        return status;
+    }
+    *out_limiter = limiter;
+    return RATION_OK;
+}
+
+void ration_limiter_free(ration_limiter *limiter)
+{
+    if (limiter == NULL || limiter->stack != NULL)
+        return;
+
+    struct ration_store *store = limiter->store;
+
+    ration_limiter_done(limiter);
+    store->calls->free(store);
+    free(limiter);
+}
+
+/* The rules and shapes of all limiters. On failure those made so far are released. */
+static ration_status plan_limiters(const struct ration_stack_options *options,
+                                   struct ration_configs *configs,
+                                   struct ration_section_shape *shapes, struct ration_error *error)
+{
+    size_t rule_count = 0;
+
+    for (size_t i = 0; i < options->limiter_count; i++) {
+        const struct ration_limiter_options *limiter = &options->limiters[i];
+        ration_status status = check_options(limiter, false, error);
+
+        rule_count += limiter->rule_count;
+        if (status == RATION_OK && rule_count > RATION_STACK_RULES_MAX)
+            status = fail(error, RATION_EINVAL, "a stack has at most 16 rules in all");
+        if (status == RATION_OK)
+            status = ration_configs_init(&configs[i], limiter->rules, limiter->rule_count, error);
+        if (status != RATION_OK) {
+            while (i-- > 0)
+                ration_configs_done(&configs[i]);
+            return status;
+        }
+        shapes[i] = shape_of(limiter, &configs[i], true);
+    }
+    return RATION_OK;
+}
+
+ration_status ration_stack_create(const struct ration_stack_options *options,
+                                  ration_stack **out_stack, struct ration_error *error)
+{
+    struct ration_configs *configs;
+    struct ration_section_shape shapes[RATION_STACK_MAX];
+    struct ration_memory *memory = NULL;
+    struct ration_stack *stack;
+    struct ration_clock clock;
+    ration_status status;
+
+    if (options == NULL || options->struct_size != sizeof(*options))
+        return fail(error, RATION_EINVAL,
+                    "struct_size must be sizeof(struct ration_stack_options)");
+    if (options->limiters == NULL || options->limiter_count == 0 ||
+        options->limiter_count > RATION_STACK_MAX)
+        return fail(error, RATION_EINVAL, "a stack has 1 to 8 limiters");
+    stack = calloc(1, sizeof(*stack));
+    configs = calloc(RATION_STACK_MAX, sizeof(*configs));
+    status = stack == NULL || configs == NULL
+                 ? fail(error, RATION_ENOMEM, "no memory for the stack")
+                 : plan_limiters(options, configs, shapes, error);
+    if (status != RATION_OK) {
+        free(configs);
+        free(stack);
+        return status;
+    }
+    clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
+    status = create_memory(shapes, options->limiter_count, options, &clock, &memory, error);
+    for (size_t i = 0; i < options->limiter_count; i++) {
+        struct ration_limiter_options limiter = options->limiters[i];
+
+        limiter.is_stackable = 1;
+        limiter.is_shared_by_forks = options->is_shared_by_forks;
+        if (status == RATION_OK) {
+            status = ration_limiter_init(&stack->limiters[i], &limiter, &configs[i], &memory->store,
+                                         (uint32_t)i, clock);
+            if (status == RATION_OK) {
+                stack->limiters[i].stack = stack;
+                stack->limiter_count++;
+                continue;
+            }
+            fail(error, status,
+                 status == RATION_ENOMEM ? "no memory for statistics" : "top_keys is at most 4096");
+        }
+        ration_configs_done(&configs[i]);
+    }
+    free(configs);
+    if (status != RATION_OK) {
+        for (uint32_t i = 0; i < stack->limiter_count; i++)
+            ration_limiter_done(&stack->limiters[i]);
+        if (memory != NULL)
+            memory->store.calls->free(&memory->store);
+        free(stack);
+        return status;
+    }
+    stack->store = &memory->store;
+    stack->clock = clock;
+    *out_stack = stack;
+    return RATION_OK;
+}
+
+void ration_stack_free(ration_stack *stack)
+{
+    if (stack == NULL)
+        return;
+    for (uint32_t i = 0; i < stack->limiter_count; i++)
+        ration_limiter_done(&stack->limiters[i]);
+    stack->store->calls->free(stack->store);
+    free(stack);
+}

@@ -1,0 +1,107 @@
+/*
+ * hash: 128 bits of a key that nobody can aim without the table's secret.
+ *
+ * Keys come from strangers. Whoever can choose two keys with one hash shares a bucket with a
+ * victim; whoever can choose many for one set fills it. So the hash is keyed: 32 random bytes,
+ * expanded once, and kept in the table.
+ *
+ * The idea, where the CPU has AES. A key is cut into blocks of 16 bytes, and its size is one block
+ * more. Each goes through four AES rounds under four secret round keys of its own, A. The results
+ * are xored, and three rounds under other keys spread the sum over all bits:
+ *
+ *     hash = finish(A_size(size) ^ A_0(block 0) ^ A_1(block 1) ^ ...)   up to 128 bytes, 8 blocks
+ *     hash = SipHash(sum of chunk 0, sum of chunk 1, ..., size)         above: chunks of 128 bytes
+ *
+ * "user-12345678901" is one block: it waits for seven rounds, and four more run beside them.
+ * "user-123456789012", a byte longer, is two: its first 16 bytes and its last 16, which overlap.
+ * Shorter keys are laid into one block in pieces that overlap likewise. So no byte past the key is
+ * read, and the size and the blocks tell the key.
+ *
+ * Why two different keys, chosen without knowing the secret, do not collide:
+ *
+ *     Four AES rounds under independent random round keys turn a difference d into a difference e
+ *     with probability below 2^-113, for any d but 0 and any e (Keliher and Sui, "Exact maximum
+ *     expected differential and linear probability for two-round AES", 2007: (53/2^34)^4).
+ *
+ *     Up to 128 bytes, the two differ in a block (the size is one). Its round keys are independent
+ *     of all others, so its A would have to make just the difference that cancels all the rest:
+ *     below 2^-113. finish() is a permutation; it neither makes nor hides a collision.
+ *
+ *     Above, two keys of one size differ in a chunk. Either its two sums are equal, 2^-113 as
+ *     before, or SipHash is given two messages, as it is for two sizes: 2^-128. One key above and
+ *     one below: 2^-128, since SipHash's key has nothing to do with the other's.
+ *
+ * A table keeps only part of a hash. That some t bits of two hashes agree has, by the same theorem,
+ * a probability below 2^(15 - t) up to 128 bytes, since 2^(128 - t) differences leave them alone,
+ * and 2^-113 + 2^-t above: 2^-49 for 64 bits. (About 2^-t is what to expect, but is not proven.)
+ *
+ * The one assumption: SipHash-2-4 under a random key looks random. It makes the round keys from
+ * the seed, so they are as good as independent; it joins the chunks; and it is the whole hash
+ * where there is no AES: then any two keys collide with probability 2^-128.
+ *
+ * Not claimed: that this is a MAC, or hides keys. The bounds are for keys chosen without having
+ * seen hashes. Do not show hashes to strangers; who sees enough of them may find the round keys.
+ */
+#ifndef RATION_BASE_HASH_H
+#define RATION_BASE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RATION_HASH_SEED_SIZE   32
+#define RATION_HASH_BLOCK_SIZE  16
+#define RATION_HASH_BLOCK_COUNT 8 /* blocks of a chunk, each with round keys of its own */
+
+/* Written into tables: never renumber. */
+enum ration_hash_kind {
+    RATION_HASH_AES = 1,
+    RATION_HASH_SIPHASH = 2,
+    RATION_HASH_TRUSTED = 3, /* no secret at all: ration_hash_trusted() */
+};
+
+struct ration_hash {
+    uint64_t words[2];
+};
+
+/*
+ * An expanded secret: plain bytes without pointers, the same for every process of one machine.
+ * A key of up to 16 bytes reads the first four cache lines.
+ */
+struct ration_hash_secret {
+    uint64_t kind; /* enum ration_hash_kind */
+    uint64_t unused[5];
+    struct ration_hash siphash;
+    struct ration_hash finish[4];
+    struct ration_hash size[4]; /* round keys of the block that holds the size, ... */
+    struct ration_hash blocks[RATION_HASH_BLOCK_COUNT][4]; /* ... and of the key's */
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct ration_hash_secret) == 704, "no padding: tables hold these bytes");
+
+/* Expands 32 random bytes into a secret of the best kind that this machine can compute. */
+void ration_hash_secret_init(struct ration_hash_secret *secret,
+                             const uint8_t seed[RATION_HASH_SEED_SIZE]);
+
+/* The same with a kind of the caller's choice. */
+void ration_hash_secret_init_kind(struct ration_hash_secret *secret,
+                                  const uint8_t seed[RATION_HASH_SEED_SIZE],
+                                  enum ration_hash_kind kind);
+
+/* Whether kind, which may come from a file and be any number, is one that this machine knows. */
+bool ration_hash_kind_usable(uint64_t kind);
+
+/*
+ * The hash of any bytes; key may be NULL if key_size is 0. The secret's kind must be usable: who
+ * attaches to a table that another wrote asks first. Any thread.
+ */
+struct ration_hash ration_hash_key(const struct ration_hash_secret *secret, const void *key,
+                                   size_t key_size);
+
+/*
+ * Without a secret (XXH3, 128 bits): for keys that the program itself made. A stranger who chooses
+ * keys can make these collide at will.
+ */
+struct ration_hash ration_hash_trusted(const void *key, size_t key_size);
+
+#endif

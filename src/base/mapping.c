@@ -1,0 +1,47 @@
+#include "base/mapping.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishes wishes,
+                                  struct ration_mapping *out_mapping)
+{
+    int flags = MAP_ANONYMOUS | MAP_NORESERVE | (wishes.is_shared ? MAP_SHARED : MAP_PRIVATE);
+    bool is_huge = wishes.is_huge && size_bytes >= HUGE_PAGE_BYTES;
+    void *memory;
+
+    if (is_huge)
+        size_bytes = (size_bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (memory == MAP_FAILED)
+        return RATION_ENOMEM;
+    if (is_huge)
+        (void)madvise(memory, size_bytes, MADV_HUGEPAGE); /* a wish: small pages do as well */
+    if (wishes.is_prefaulted && madvise(memory, size_bytes, MADV_POPULATE_WRITE) != 0) {
+        bool is_unknown = errno == EINVAL; /* Linux before 5.14: touch by hand */
+
+        for (size_t i = 0; is_unknown && i < size_bytes; i += 4096)
+            ((volatile char *)memory)[i] = 0;
+        if (!is_unknown) {
+            (void)munmap(memory, size_bytes);
+            return RATION_ENOMEM;
+        }
+    }
+    *out_mapping = (struct ration_mapping){memory, size_bytes};
+    return RATION_OK;
+}
+
+void ration_mapping_done(struct ration_mapping *mapping)
+{
+    if (mapping->memory != NULL)
+        (void)munmap(mapping->memory, mapping->size_bytes);
+    *mapping = (struct ration_mapping){NULL, 0};
+}
+
+bool ration_random_secret(void *bytes, size_t size)
+{
+    return getrandom(bytes, size, 0) == (ssize_t)size;
+}

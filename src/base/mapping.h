@@ -1,0 +1,33 @@
+/*
+ * mapping: a piece of zeroed memory from the system, and the random bytes that go with it. Every
+ * system call of a table's creation passes here.
+ */
+#ifndef RATION_BASE_MAPPING_H
+#define RATION_BASE_MAPPING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ration/status.h"
+
+struct ration_mapping_wishes {
+    bool is_shared;     /* with children of fork(); else they get a copy */
+    bool is_prefaulted; /* touch every page now */
+    bool is_huge;       /* large pages where the system has them */
+};
+
+struct ration_mapping {
+    void *memory;
+    size_t size_bytes;
+};
+
+/* Returns RATION_ENOMEM, with *out_mapping untouched. Release: ration_mapping_done(). */
+ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishes wishes,
+                                  struct ration_mapping *out_mapping);
+void ration_mapping_done(struct ration_mapping *mapping);
+
+/* Fills bytes that nobody can guess. False if the system has none to give. */
+bool ration_random_secret(void *bytes, size_t size);
+
+#endif

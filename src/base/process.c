@@ -1,0 +1,28 @@
+#include "base/process.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static uint64_t process_id;
+
+static void remember(void)
+{
+    __atomic_store_n(&process_id, (uint64_t)getpid(), __ATOMIC_RELAXED);
+}
+
+static void remember_after_fork(void)
+{
+    remember();
+    (void)pthread_atfork(NULL, NULL, remember);
+}
+
+uint64_t ration_process_id(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint64_t id = __atomic_load_n(&process_id, __ATOMIC_RELAXED);
+
+    if (__builtin_expect(id != 0, 1))
+        return id;
+    (void)pthread_once(&once, remember_after_fork);
+    return __atomic_load_n(&process_id, __ATOMIC_RELAXED);
+}

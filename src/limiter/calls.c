@@ -1,0 +1,95 @@
+#include "limiter/calls.h"
+
+#include <string.h>
+
+/* A part of the same limiter with the same key, or part_count. */
+static uint32_t find_same(const struct ration_call *call, const struct ration_op_part *part)
+{
+    uint32_t p = 0;
+
+    for (; p < call->op.part_count; p++) {
+        const struct ration_op_part *other = &call->parts[p];
+
+        if (other->to.section_index == part->to.section_index &&
+            other->to.key.size == part->to.key.size &&
+            (part->to.key.size == 0 ||
+             memcmp(other->to.key.bytes, part->to.key.bytes, part->to.key.size) == 0))
+            break;
+    }
+    return p;
+}
+
+/* Adds what is asked for to the part of the same bucket. Costs stop at UINT64_MAX. */
+static void merge(struct ration_op_part *part, const struct ration_op_part *other)
+{
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        uint64_t room = UINT64_MAX - part->costs[i];
+
+        if (part->limits[i] == NULL) {
+            part->limits[i] = other->limits[i];
+            part->costs[i] = other->costs[i];
+        } else if (other->limits[i] != NULL) {
+            part->costs[i] += other->costs[i] < room ? other->costs[i] : room;
+        }
+    }
+}
+
+static ration_status open_parts(struct ration_call *call, const struct ration_call_ask *asks,
+                                size_t ask_count)
+{
+    uint32_t rule_count = 0;
+
+    call->op.part_count = 0;
+    for (size_t i = 0; i < ask_count; i++) {
+        struct ration_op_part extra;
+        bool is_last_room = call->op.part_count == RATION_STACK_MAX;
+        char extra_room[RATION_KEY_ROOM_SIZE];
+        struct ration_op_part *part = is_last_room ? &extra : &call->parts[call->op.part_count];
+        char *room = is_last_room ? extra_room : call->rooms[call->op.part_count];
+        ration_status status = ration_limiter_open_part(asks[i].limiter, asks[i].request, room,
+                                                        asks[i].cost_tokens, part);
+
+        if (status != RATION_OK) {
+            ration_tally_error(&asks[i].limiter->tally,
+                               (uint32_t)ration_limiter_rule_count(asks[i].limiter));
+            return status;
+        }
+
+        uint32_t same = find_same(call, part);
+
+        if (same < call->op.part_count) {
+            merge(&call->parts[same], part);
+            continue;
+        }
+        rule_count += part->to.config->rule_count;
+        if (is_last_room || rule_count > RATION_STACK_RULES_MAX)
+            return RATION_EINVAL;
+        call->limiters[call->op.part_count++] = asks[i].limiter;
+    }
+    return RATION_OK;
+}
+
+static bool is_counted(enum ration_op_kind kind)
+{
+    return kind == RATION_OP_TAKE || kind == RATION_OP_RESERVE || kind == RATION_OP_UP_TO;
+}
+
+ration_status ration_call_run(struct ration_call *call, const struct ration_call_ask *asks,
+                              size_t ask_count)
+{
+    struct ration_store *store = asks[0].limiter->store;
+    ration_status status;
+
+    call->op.parts = call->parts;
+    do {
+        call->op.is_outdated = false;
+        status = open_parts(call, asks, ask_count);
+        if (status == RATION_OK)
+            status = store->calls->begin(store, &call->op);
+    } while (status == RATION_OK && call->op.is_outdated);
+    if (status == RATION_OK && is_counted(call->op.kind))
+        for (uint32_t p = 0; p < call->op.part_count; p++)
+            ration_tally_part(&call->limiters[p]->tally, &call->parts[p],
+                              call->op.decision.verdict);
+    return status;
+}

@@ -1,0 +1,188 @@
+#include "limiter/config.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/block.h"
+
+static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
+{
+    va_list arguments;
+
+    if (error == NULL)
+        return status;
+    error->status = status;
+    error->offset = 0;
+    va_start(arguments, format);
+    vsnprintf(error->message, sizeof(error->message), format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+static ration_status check_rules(const struct ration_rule *rules, size_t rule_count,
+                                 struct ration_error *error)
+{
+    uint32_t cell_count = 0;
+    uint32_t log_count = 0;
+
+    if (rules == NULL || rule_count == 0 || rule_count > RATION_RULES_MAX)
+        return fail(error, RATION_EINVAL, "a limiter has 1 to %d rules (got %zu)", RATION_RULES_MAX,
+                    rule_count);
+    for (size_t i = 0; i < rule_count; i++) {
+        if (rules[i].limit.algorithm == RATION_ALGORITHM_DEFAULT)
+            return fail(error, RATION_EINVAL,
+                        "rule %zu has a limit that was never made; use ration_limit_make() or "
+                        "ration_limit_parse()",
+                        i);
+        if (rules[i].stale_after_ns > RATION_FILL_NS_MAX)
+            return fail(error, RATION_EINVAL,
+                        "rule %zu: stale_after is at most 16 years (got %" PRIu64 " ns)", i,
+                        rules[i].stale_after_ns);
+        cell_count += ration_any_layout(&rules[i].limit).cell_count;
+        log_count += rules[i].limit.algorithm == RATION_SLIDING_LOG;
+    }
+    if (log_count > 1)
+        return fail(error, RATION_EUNFIT, "a limiter has at most one sliding-log (got %" PRIu32 ")",
+                    log_count);
+    if (cell_count > RATION_SECTION_CELLS_MAX)
+        return fail(error, RATION_EUNFIT,
+                    "these rules need %" PRIu32 " cells per key; there are at most %d", cell_count,
+                    RATION_SECTION_CELLS_MAX);
+    return RATION_OK;
+}
+
+/* Limits that do not start full are remembered for a while when they are: one day if not told. */
+static uint64_t stale_after_ns(const struct ration_rule *rule)
+{
+    if (rule->limit.start == RATION_START_FULL)
+        return 0;
+    return rule->stale_after_ns > 0 ? rule->stale_after_ns : RATION_NS_PER_DAY;
+}
+
+static bool is_simple(const struct ration_rule *rule)
+{
+    return ration_algorithm_is_gcra(&rule->limit) && rule->choose == NULL && !rule->is_shadow &&
+           rule->limit.start == RATION_START_FULL;
+}
+
+static void fill(struct ration_config *config, const struct ration_rule *rules, size_t rule_count)
+{
+    uint32_t first_cell = 0;
+
+    config->rule_count = (uint32_t)rule_count;
+    config->is_simple = 1;
+    for (size_t i = 0; i < rule_count; i++) {
+        struct ration_any_layout layout = ration_any_layout(&rules[i].limit);
+
+        config->rules[i] = (struct ration_config_rule){
+            .limit = rules[i].limit,
+            .choose = rules[i].choose,
+            .choose_context = rules[i].choose_context,
+            .stale_after_ns = stale_after_ns(&rules[i]),
+            .is_shadow = rules[i].is_shadow,
+            .first_cell = first_cell,
+            .cell_count = layout.cell_count,
+            .has_ring = layout.ring_cells > 0,
+        };
+        first_cell += layout.cell_count;
+        if (!is_simple(&rules[i]))
+            config->is_simple = 0;
+    }
+}
+
+ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,
+                                  size_t rule_count, struct ration_error *error)
+{
+    ration_status status = check_rules(rules, rule_count, error);
+
+    if (status != RATION_OK)
+        return status;
+    memset(configs, 0, sizeof(*configs));
+
+    struct ration_config_rule *room =
+        calloc(RATION_CONFIG_COUNT * rule_count, sizeof(struct ration_config_rule));
+
+    if (room == NULL)
+        return fail(error, RATION_ENOMEM, "no memory for the rules");
+    for (size_t i = 0; i < RATION_CONFIG_COUNT; i++)
+        configs->configs[i].rules = room + i * rule_count;
+    fill(&configs->configs[0], rules, rule_count);
+    for (size_t i = 0; i < rule_count; i++) {
+        struct ration_any_layout layout = ration_any_layout(&rules[i].limit);
+
+        configs->moment_mask |= layout.moment_mask << configs->cell_count;
+        configs->cell_count += layout.cell_count;
+        configs->ring_cells += layout.ring_cells;
+    }
+    return RATION_OK;
+}
+
+void ration_configs_done(struct ration_configs *configs)
+{
+    free(configs->configs[0].rules);
+}
+
+ration_status ration_configs_check(const struct ration_configs *configs,
+                                   const struct ration_rule *rules, size_t rule_count,
+                                   struct ration_error *error)
+{
+    const struct ration_config *current = ration_configs_current(configs);
+    ration_status status = check_rules(rules, rule_count, error);
+
+    if (status != RATION_OK)
+        return status;
+    if (rule_count != current->rule_count)
+        return fail(error, RATION_EUNFIT,
+                    "the limiter has %" PRIu32 " rules and keeps them (got %zu)",
+                    current->rule_count, rule_count);
+    for (size_t i = 0; i < rule_count; i++) {
+        struct ration_any_layout old = ration_any_layout(&current->rules[i].limit);
+        struct ration_any_layout new = ration_any_layout(&rules[i].limit);
+
+        if (old.cell_count != new.cell_count || old.moment_mask != new.moment_mask ||
+            (new.ring_cells > 0) != (old.ring_cells > 0))
+            return fail(error, RATION_EUNFIT,
+                        "rule %zu: the new limit's state does not fit where the old one's is", i);
+        if (new.ring_cells > configs->ring_cells)
+            return fail(error, RATION_EUNFIT,
+                        "rule %zu: a log has room for %" PRIu32 " tokens, as created (got %" PRIu32
+                        ")",
+                        i, configs->ring_cells, new.ring_cells);
+    }
+    return RATION_OK;
+}
+
+void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
+                            size_t rule_count, enum ration_change change)
+{
+    uint64_t number = configs->current_number + 1;
+    struct ration_config *config = &configs->configs[number % RATION_CONFIG_COUNT];
+
+    __atomic_store_n(&config->number, UINT64_MAX, __ATOMIC_RELAXED);
+    /* release: who reads what is written now sees that it is being written */
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    fill(config, rules, rule_count);
+    config->generation = (uint32_t)(number % RATION_CONFIG_COUNT);
+    config->is_reset = change == RATION_CHANGE_RESET;
+    __atomic_store_n(&config->number, number, __ATOMIC_RELEASE);
+    __atomic_store_n(&configs->current_number, number, __ATOMIC_RELEASE);
+}
+
+bool ration_configs_is_reset(const struct ration_configs *configs,
+                             const struct ration_config *current, uint32_t generation)
+{
+    uint32_t index = generation;
+
+    while (index != current->generation) {
+        index = (index + 1) % RATION_CONFIG_COUNT;
+        if (configs->configs[index].is_reset)
+            return true;
+    }
+    return false;
+}

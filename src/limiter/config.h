@@ -1,0 +1,98 @@
+/*
+ * config: a limiter's rules, as they are at one time and as they were.
+ *
+ * A change of limits makes a new config, and every bucket remembers by a number of 0 to 13, its
+ * generation, which config wrote it. It is converted when it is next met. So the last 14 configs
+ * are kept. Before a number is used again, the changer goes through the table and gives what
+ * still has it the number of the config after that (store.h).
+ *
+ * Deciders read the current config without a lock: an index, then the config. One that slept
+ * through 14 changes between these could read a config while it is overwritten; so each has a
+ * count that is checked once more before what was computed is published.
+ */
+#ifndef RATION_LIMITER_CONFIG_H
+#define RATION_LIMITER_CONFIG_H
+
+#include "limiter/state.h"
+#include "ration/limiter.h"
+
+#define RATION_CONFIG_COUNT 14
+
+struct ration_config_rule {
+    struct ration_limit limit;
+    ration_chooser *choose;
+    void *choose_context;
+    uint64_t stale_after_ns; /* 0 for limits that start full */
+    uint32_t is_shadow;
+    uint32_t first_cell;
+    uint32_t cell_count;
+    uint32_t has_ring;
+};
+
+struct ration_config {
+    uint64_t number;     /* how many changes came before; UINT64_MAX while it is written */
+    uint32_t generation; /* number % RATION_CONFIG_COUNT */
+    uint32_t rule_count;
+    uint32_t is_reset;  /* buckets of older configs start anew */
+    uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
+    struct ration_config_rule *rules;
+};
+
+struct ration_configs {
+    uint64_t current_number;
+    uint64_t epoch_ns;
+    uint32_t cell_count;
+    uint32_t moment_mask;
+    uint32_t ring_cells;
+    struct ration_config configs[RATION_CONFIG_COUNT];
+};
+
+/*
+ * The first config, of rules that are checked here: RATION_EINVAL or RATION_EUNFIT with error
+ * (may be NULL) telling why, RATION_ENOMEM. Sets the cells that buckets need. Release:
+ * ration_configs_done().
+ */
+ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,
+                                  size_t rule_count, struct ration_error *error);
+void ration_configs_done(struct ration_configs *configs);
+
+/*
+ * Whether the rules could replace the current ones: RATION_OK, RATION_EINVAL or RATION_EUNFIT. One
+ * changer at a time.
+ */
+ration_status ration_configs_check(const struct ration_configs *configs,
+                                   const struct ration_rule *rules, size_t rule_count,
+                                   struct ration_error *error);
+
+/* Makes checked rules the current ones. What had the new generation's number is gone already. */
+void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
+                            size_t rule_count, enum ration_change change);
+
+static inline const struct ration_config *ration_configs_current(
+    const struct ration_configs *configs)
+{
+    /* acquire: pairs with the release in ration_configs_replace() */
+    uint64_t number = __atomic_load_n(&configs->current_number, __ATOMIC_ACQUIRE);
+
+    return &configs->configs[number % RATION_CONFIG_COUNT];
+}
+
+/* Whether a config that was read as number still is. */
+static inline bool ration_config_stands(const struct ration_config *config, uint64_t number)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&config->number, __ATOMIC_RELAXED) == number;
+}
+
+/* The config that wrote a bucket of this generation. */
+static inline const struct ration_config *ration_configs_of(const struct ration_configs *configs,
+                                                            uint32_t generation)
+{
+    return &configs->configs[generation % RATION_CONFIG_COUNT];
+}
+
+/* Whether a bucket of an older generation starts anew under the current config. */
+bool ration_configs_is_reset(const struct ration_configs *configs,
+                             const struct ration_config *current, uint32_t generation);
+
+#endif

@@ -1,0 +1,258 @@
+#include "limiter/judge.h"
+
+#include "base/time.h"
+#include "core/gcra.h"
+
+static struct ration_any_step step_of(const struct ration_item *item, uint64_t now_ns)
+{
+    return ration_any_take(&item->before, item->cost_tokens, 0, now_ns);
+}
+
+/* Whether who is denied may wait in line. Windows have none, and a queue that is full has not. */
+static bool has_line(const struct ration_limit *limit)
+{
+    return limit->algorithm == RATION_TOKEN_BUCKET || limit->algorithm == RATION_BURST_RESERVE;
+}
+
+static void weigh(struct ration_case *c, uint32_t index, enum ration_verdict verdict,
+                  uint64_t wait_ns)
+{
+    bool is_worse =
+        verdict > c->verdict || (verdict == c->verdict && (c->binding < 0 || wait_ns > c->wait_ns));
+
+    if (is_worse) {
+        c->verdict = verdict;
+        c->wait_ns = wait_ns;
+        c->binding = (int)index;
+    }
+}
+
+/* Charges every enforced item for the moment at which the caller goes, the last one's turn. */
+static void charge_at(struct ration_case *c, uint64_t delay_ns)
+{
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        struct ration_item *item = &c->items[i];
+
+        if (item->is_shadow || (item->verdict == RATION_ALLOW && item->delay_ns == delay_ns))
+            continue;
+
+        struct ration_any_step step = step_of(item, c->now_ns + delay_ns);
+
+        item->after = step.next;
+        item->part = step.part;
+    }
+}
+
+/* Each by itself. */
+static void take_item(const struct ration_case *c, struct ration_item *item)
+{
+    struct ration_any_step step = step_of(item, c->now_ns);
+    bool allowed = step.verdict == RATION_ALLOW;
+
+    item->verdict = step.verdict;
+    item->wait_ns = allowed ? 0 : step.wait_ns;
+    item->delay_ns = allowed ? step.wait_ns : 0;
+    item->after = step.next;
+    item->part = step.part;
+}
+
+static void nothing_taken(struct ration_case *c)
+{
+    for (uint32_t i = 0; i < c->item_count; i++)
+        if (!c->items[i].is_shadow)
+            c->items[i].after = c->items[i].before;
+}
+
+/*
+ * Whether those who are denied may wait for their turn, and how long until then. A queue lets in
+ * now who goes later, so there may be a turn to wait for without a denial.
+ */
+static bool may_wait(const struct ration_case *c, uint64_t max_wait_ns, uint64_t *out_delay_ns)
+{
+    uint64_t delay_ns = 0;
+
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        const struct ration_item *item = &c->items[i];
+        uint64_t needed_ns = item->verdict == RATION_ALLOW ? item->delay_ns : item->wait_ns;
+
+        if (item->is_shadow)
+            continue;
+        if (item->verdict != RATION_ALLOW &&
+            (!has_line(item->before.limit) || needed_ns > RATION_WAIT_NS_MAX))
+            return false;
+        if (needed_ns > delay_ns)
+            delay_ns = needed_ns;
+    }
+    *out_delay_ns = delay_ns;
+    return delay_ns <= max_wait_ns;
+}
+
+/* A queue tells who cannot or will not wait in it when one could go at once. */
+static void tell_when_at_once(struct ration_case *c)
+{
+    c->verdict = RATION_ALLOW;
+    c->binding = -1;
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        struct ration_item *item = &c->items[i];
+
+        if (item->is_shadow)
+            continue;
+        if (item->before.limit->algorithm == RATION_LEAKY_QUEUE &&
+            (item->verdict == RATION_DENY || item->delay_ns > c->op->max_wait_ns)) {
+            item->verdict = RATION_DENY;
+            item->wait_ns = ration_any_full_after_ns(&item->before, c->now_ns);
+        }
+        weigh(c, i, item->verdict, item->wait_ns);
+    }
+}
+
+/* TAKE, LOOK, RESERVE. First each by itself; the one that passes last says when the caller goes. */
+static void take(struct ration_case *c)
+{
+    uint64_t delay_ns = 0;
+    bool is_reserve = c->op->kind == RATION_OP_RESERVE;
+
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        take_item(c, &c->items[i]);
+        if (!c->items[i].is_shadow)
+            weigh(c, i, c->items[i].verdict, c->items[i].wait_ns);
+        if (c->op->kind == RATION_OP_LOOK)
+            c->items[i].after = c->items[i].before;
+    }
+    if (is_reserve && c->verdict != RATION_NEVER) {
+        if (may_wait(c, c->op->max_wait_ns, &delay_ns))
+            c->verdict = RATION_ALLOW;
+        else
+            tell_when_at_once(c);
+    } else if (c->verdict == RATION_ALLOW) {
+        may_wait(c, UINT64_MAX, &delay_ns);
+    }
+    if (c->verdict != RATION_ALLOW) {
+        nothing_taken(c);
+        return;
+    }
+    c->wait_ns = delay_ns;
+    if (delay_ns > 0 && c->op->kind != RATION_OP_LOOK)
+        charge_at(c, delay_ns);
+}
+
+/* As many as all have. With nothing there, the answer is that of a single token. */
+static void take_up_to(struct ration_case *c)
+{
+    uint64_t granted = UINT64_MAX;
+    bool is_wanted = false;
+
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        const struct ration_item *item = &c->items[i];
+        uint64_t left;
+
+        if (item->is_shadow)
+            continue;
+        is_wanted |= item->cost_tokens > 0;
+        left = ration_any_most(&item->before, c->now_ns);
+        left = item->cost_tokens < left ? item->cost_tokens : left;
+        granted = left < granted ? left : granted;
+    }
+    for (uint32_t i = 0; i < c->item_count; i++)
+        c->items[i].cost_tokens = granted > 0 ? granted : is_wanted;
+    c->granted_tokens = granted;
+    take(c);
+}
+
+/* One whose turn is yet to come is still promised it, with whatever it will use. */
+static struct ration_any settle(const struct ration_case *c, const struct ration_item *item)
+{
+    uint64_t used = c->op->used_tokens;
+    bool is_promised = used > 0 && c->now_ns < c->op->ready_at_ns;
+
+    if (used > item->cost_tokens)
+        return ration_any_force(&item->before, used - item->cost_tokens, c->now_ns);
+    if (used < item->cost_tokens && !is_promised)
+        return ration_any_release(&item->before, item->mark->state, item->mark->part,
+                                  item->cost_tokens - used, c->now_ns);
+    return item->before;
+}
+
+static struct ration_any edit(const struct ration_case *c, const struct ration_item *item)
+{
+    switch (c->op->kind) {
+    case RATION_OP_REFUND:
+        return ration_any_refund(&item->before, RATION_PART_SUSTAINED, item->cost_tokens,
+                                 c->now_ns);
+    case RATION_OP_FORCE:
+        return ration_any_force(&item->before, item->cost_tokens, c->now_ns);
+    case RATION_OP_RESET:
+        return ration_any_start(&item->before, c->now_ns);
+    case RATION_OP_BLOCK:
+        return ration_any_can_block(item->before.limit)
+                   ? ration_any_block(&item->before, c->op->until_ns)
+                   : item->before;
+    default:
+        return settle(c, item);
+    }
+}
+
+void ration_judge(struct ration_case *c)
+{
+    c->verdict = RATION_ALLOW;
+    c->wait_ns = 0;
+    c->granted_tokens = 0;
+    c->binding = -1;
+    switch (c->op->kind) {
+    case RATION_OP_TAKE:
+    case RATION_OP_LOOK:
+    case RATION_OP_RESERVE:
+        take(c);
+        break;
+    case RATION_OP_UP_TO:
+        take_up_to(c);
+        break;
+    default:
+        for (uint32_t i = 0; i < c->item_count; i++) {
+            c->items[i].verdict = RATION_ALLOW;
+            c->items[i].wait_ns = 0;
+            c->items[i].after = edit(c, &c->items[i]);
+        }
+    }
+}
+
+struct ration_decision ration_judge_describe(const struct ration_case *c,
+                                             const struct ration_item *item)
+{
+    bool allowed = item->verdict == RATION_ALLOW;
+
+    return (struct ration_decision){
+        .verdict = item->verdict,
+        .limit_index = item->rule_index,
+        .limiter_index = item->limiter_index,
+        .limit = ration_any_burst(item->before.limit),
+        .remaining = ration_any_remaining(&item->after, c->now_ns),
+        .retry_after_ns = allowed ? 0 : item->wait_ns,
+        .reset_after_ns = ration_any_full_after_ns(&item->after, c->now_ns),
+    };
+}
+
+struct ration_decision ration_judge_describe_all(struct ration_case *c)
+{
+    struct ration_decision decision = {.verdict = c->verdict, .remaining = UINT64_MAX};
+
+    if (c->verdict == RATION_ALLOW) {
+        uint64_t least = UINT64_MAX;
+
+        c->binding = -1;
+        for (uint32_t i = 0; i < c->item_count; i++) {
+            uint64_t left = ration_any_remaining(&c->items[i].after, c->now_ns);
+
+            if (!c->items[i].is_shadow && (c->binding < 0 || left < least)) {
+                least = left;
+                c->binding = (int)i;
+            }
+        }
+    }
+    if (c->binding >= 0)
+        decision = ration_judge_describe(c, &c->items[c->binding]);
+    decision.verdict = c->verdict;
+    decision.retry_after_ns = c->verdict == RATION_ALLOW ? 0 : c->wait_ns;
+    decision.delay_ns = c->verdict == RATION_ALLOW ? c->wait_ns : 0;
+    return decision;
+}

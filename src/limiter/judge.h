@@ -1,0 +1,57 @@
+/*
+ * judge: several buckets decided together, as a pure function of their states.
+ *
+ * All items that are enforced pass, or nothing is taken from any of them. NEVER beats DENY; of
+ * several denials the longest wait is told, since after it all pass; of several that pass the one
+ * with the least remaining. A shadow item is charged by its own verdict, whatever the others say.
+ *
+ * Where a turn is waited for (a queue, a reservation), all items are charged for the moment at
+ * which the caller goes: the latest of their turns. What is used then must be there then, not
+ * earlier.
+ */
+#ifndef RATION_LIMITER_JUDGE_H
+#define RATION_LIMITER_JUDGE_H
+
+#include "limiter/op.h"
+
+#define RATION_ITEMS_MAX RATION_STACK_RULES_MAX
+
+/* One limit of one key. */
+struct ration_item {
+    uint64_t cost_tokens;
+    const struct ration_op_mark *mark; /* SETTLE */
+    bool is_shadow;
+    uint32_t limiter_index;
+    uint32_t rule_index;
+
+    struct ration_any before; /* its limit is the item's */
+    struct ration_any after;
+    enum ration_verdict verdict;
+    uint64_t wait_ns;  /* DENY: until it passes */
+    uint64_t delay_ns; /* ALLOW: until its turn */
+    enum ration_reserve_part part;
+};
+
+struct ration_case {
+    const struct ration_op *op;
+    uint64_t now_ns;
+    uint32_t item_count;
+    struct ration_item items[RATION_ITEMS_MAX];
+
+    /* Results. */
+    enum ration_verdict verdict;
+    uint64_t wait_ns;        /* ALLOW: until the turn. DENY: until all pass */
+    uint64_t granted_tokens; /* UP_TO */
+    int binding;             /* item that decided; -1 if no limit applies */
+};
+
+void ration_judge(struct ration_case *c);
+
+/* The decision of one item alone. */
+struct ration_decision ration_judge_describe(const struct ration_case *c,
+                                             const struct ration_item *item);
+
+/* The decision of all together. Finds the binding item of an ALLOW, which ration_judge() does not. */
+struct ration_decision ration_judge_describe_all(struct ration_case *c);
+
+#endif

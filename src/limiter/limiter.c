@@ -1,0 +1,102 @@
+#include "limiter/limiter.h"
+
+#include <string.h>
+
+ration_status ration_limiter_init(struct ration_limiter *limiter,
+                                  const struct ration_limiter_options *options,
+                                  struct ration_configs *configs, struct ration_store *store,
+                                  uint32_t section_index, struct ration_clock clock)
+{
+    memset(limiter, 0, sizeof(*limiter));
+
+    ration_status status =
+        ration_tally_init(&limiter->tally, configs->configs[0].rule_count, options);
+
+    if (status != RATION_OK)
+        return status;
+    limiter->store = store;
+    limiter->section_index = section_index;
+    limiter->is_plain =
+        configs->cell_count == 1 && configs->ring_cells == 0 && !options->is_stackable;
+    limiter->keyer = options->keyer;
+    limiter->keyer_context = options->keyer_context;
+    limiter->overflow = options->overflow;
+    limiter->clock = clock;
+    limiter->configs = *configs;
+    pthread_mutex_init(&limiter->change_lock, NULL);
+    return RATION_OK;
+}
+
+void ration_limiter_done(struct ration_limiter *limiter)
+{
+    pthread_mutex_destroy(&limiter->change_lock);
+    ration_tally_done(&limiter->tally);
+    ration_configs_done(&limiter->configs);
+}
+
+uint64_t ration_limiter_now(const ration_limiter *limiter)
+{
+    return ration_clock_now(&limiter->clock);
+}
+
+size_t ration_limiter_rule_count(const ration_limiter *limiter)
+{
+    return ration_configs_current(&limiter->configs)->rule_count;
+}
+
+ration_status ration_limiter_key(const struct ration_limiter *limiter, const void *request,
+                                 char *room, struct ration_key *out_key)
+{
+    if (limiter->keyer == NULL) {
+        if (request == NULL)
+            return RATION_EINVAL;
+        *out_key = *(const struct ration_key *)request;
+    } else {
+        ration_status status = limiter->keyer(limiter->keyer_context, request, room, out_key);
+
+        if (status != RATION_OK)
+            return status;
+    }
+    if (out_key->size > RATION_KEY_SIZE_MAX || (out_key->bytes == NULL && out_key->size > 0))
+        return RATION_EINVAL;
+    return RATION_OK;
+}
+
+ration_status ration_limiter_choose(const struct ration_limiter *limiter, const void *request,
+                                    uint64_t cost_tokens, struct ration_op_part *part)
+{
+    const struct ration_config *config = ration_configs_current(&limiter->configs);
+
+    part->configs = &limiter->configs;
+    part->to.config = config;
+    part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < config->rule_count; i++) {
+        const struct ration_config_rule *rule = &config->rules[i];
+
+        part->limits[i] = &rule->limit;
+        part->costs[i] = cost_tokens;
+        if (rule->choose == NULL)
+            continue;
+        part->limits[i] = rule->choose(rule->choose_context, request, &part->costs[i]);
+        if (part->limits[i] != NULL && !ration_any_is_alike(&rule->limit, part->limits[i]))
+            return RATION_EUNFIT;
+    }
+    return RATION_OK;
+}
+
+ration_status ration_limiter_open_part(const struct ration_limiter *limiter, const void *request,
+                                       char *room, uint64_t cost_tokens,
+                                       struct ration_op_part *out_part)
+{
+    ration_status status = ration_limiter_key(limiter, request, room, &out_part->to.key);
+
+    if (status != RATION_OK)
+        return status;
+    out_part->to.section_index = limiter->section_index;
+    out_part->to.is_located = 0;
+    out_part->overflow = limiter->overflow;
+    out_part->has_overflowed = 0;
+    out_part->has_created = 0;
+    out_part->has_reclaimed = 0;
+    return ration_limiter_choose(limiter, request, cost_tokens, out_part);
+}

@@ -1,0 +1,60 @@
+/*
+ * limiter: the object behind ration/limiter.h.
+ */
+#ifndef RATION_LIMITER_LIMITER_H
+#define RATION_LIMITER_LIMITER_H
+
+#include <pthread.h>
+
+#include "limiter/config.h"
+#include "limiter/store.h"
+#include "limiter/tally.h"
+
+struct ration_limiter {
+    struct ration_store *store;
+    uint32_t section_index;
+    uint32_t is_plain; /* its keys have one slot each */
+    ration_keyer *keyer;
+    void *keyer_context;
+    enum ration_overflow overflow;
+    struct ration_clock clock;
+    struct ration_tally tally;
+    struct ration_configs configs;
+    pthread_mutex_t change_lock; /* one changer at a time; deciders do not take it */
+    ration_stack *stack;         /* that it belongs to, or NULL */
+};
+
+struct ration_stack {
+    struct ration_store *store;
+    struct ration_clock clock;
+    uint32_t limiter_count;
+    struct ration_limiter limiters[RATION_STACK_MAX];
+};
+
+/*
+ * Makes a limiter over a section of a store, which is borrowed. configs are taken over.
+ * Returns RATION_ENOMEM, RATION_EINVAL. Release: ration_limiter_done().
+ */
+ration_status ration_limiter_init(struct ration_limiter *limiter,
+                                  const struct ration_limiter_options *options,
+                                  struct ration_configs *configs, struct ration_store *store,
+                                  uint32_t section_index, struct ration_clock clock);
+void ration_limiter_done(struct ration_limiter *limiter);
+
+/* Finds the key of a request. Returns what the keyer does, RATION_EINVAL for one too long. */
+ration_status ration_limiter_key(const struct ration_limiter *limiter, const void *request,
+                                 char *room, struct ration_key *out_key);
+
+/*
+ * Begins a limiter's part in an op: the key, the current config, and the limit and cost of each
+ * rule. key points into the request or room. Returns RATION_EINVAL, RATION_EUNFIT.
+ */
+ration_status ration_limiter_open_part(const struct ration_limiter *limiter, const void *request,
+                                       char *room, uint64_t cost_tokens,
+                                       struct ration_op_part *out_part);
+
+/* The rules that apply, of the current config, to a part whose key is known. */
+ration_status ration_limiter_choose(const struct ration_limiter *limiter, const void *request,
+                                    uint64_t cost_tokens, struct ration_op_part *part);
+
+#endif

@@ -1,0 +1,120 @@
+#include "limiter/log.h"
+
+#include "base/time.h"
+
+/*
+ * The moment at which the n-th oldest token comes back, n from 0. Older than any after it. What is
+ * to be written counts as written.
+ */
+static uint64_t moment_at(const struct ration_any *any, uint64_t nth)
+{
+    uint64_t most = any->limit->tokens;
+    uint64_t index = (any->state.log.head_index + nth) % most;
+    uint64_t offset = (index + most - any->write.first_index) % most;
+
+    if (offset < any->write.zero_count)
+        return 0;
+    if (offset < any->write.zero_count + any->write.count)
+        return any->write.moment_ns;
+    return any->reader.read(&any->reader, index);
+}
+
+/* The oldest tokens are taken: they come back a period after now, and become the newest. */
+static struct ration_any with_taken(const struct ration_any *any, uint64_t tokens, uint64_t now_ns)
+{
+    struct ration_any next = *any;
+    uint64_t back_at_ns = now_ns + any->limit->period_ns;
+
+    if (back_at_ns < any->state.log.newest_ns)
+        back_at_ns = any->state.log.newest_ns;
+    next.write = (struct ration_log_write){
+        .first_index = any->state.log.head_index, .count = tokens, .moment_ns = back_at_ns};
+    next.state.log = (struct ration_log_head){back_at_ns, (any->state.log.head_index + tokens) %
+                                                              any->limit->tokens};
+    return next;
+}
+
+struct ration_any_step ration_log_take(const struct ration_any *any, uint64_t cost_tokens,
+                                       uint64_t now_ns)
+{
+    struct ration_any_step step = {.verdict = RATION_ALLOW, .next = *any};
+
+    if (cost_tokens > any->limit->tokens) {
+        step.verdict = RATION_NEVER;
+        step.wait_ns = RATION_FOREVER;
+    } else if (cost_tokens > 0) {
+        uint64_t back_at_ns = moment_at(any, cost_tokens - 1);
+
+        if (back_at_ns > now_ns) {
+            step.verdict = RATION_DENY;
+            step.wait_ns = back_at_ns - now_ns;
+        } else {
+            step.next = with_taken(any, cost_tokens, now_ns);
+        }
+    }
+    return step;
+}
+
+/* Tokens that are back are a prefix of the ring from its head on: bisect. */
+uint64_t ration_log_remaining(const struct ration_any *any, uint64_t now_ns)
+{
+    uint64_t low = 0;
+    uint64_t high = any->limit->tokens;
+
+    if (any->state.log.newest_ns <= now_ns)
+        return high;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (moment_at(any, middle) <= now_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct ration_any ration_log_refund(const struct ration_any *any, uint64_t tokens)
+{
+    uint64_t most = any->limit->tokens;
+    uint64_t count = tokens < most ? tokens : most;
+    uint64_t head = (any->state.log.head_index + most - count) % most;
+    struct ration_any next = *any;
+
+    /* The newest become the oldest, as moments long past. */
+    next.write = (struct ration_log_write){.first_index = head, .zero_count = count};
+    next.state.log.head_index = head;
+    next.state.log.newest_ns = count == most ? 0 : moment_at(any, most - count - 1);
+    return next;
+}
+
+struct ration_any ration_log_force(const struct ration_any *any, uint64_t tokens, uint64_t now_ns)
+{
+    uint64_t most = any->limit->tokens;
+
+    return with_taken(any, tokens < most ? tokens : most, now_ns);
+}
+
+struct ration_any ration_log_empty_until(const struct ration_any *any, uint64_t until_ns)
+{
+    struct ration_any next = *any;
+
+    next.state.log = (struct ration_log_head){.newest_ns = until_ns, .head_index = 0};
+    next.write = (struct ration_log_write){.count = any->limit->tokens, .moment_ns = until_ns};
+    return next;
+}
+
+struct ration_any ration_log_set(const struct ration_any *any, uint64_t tokens, uint64_t now_ns)
+{
+    uint64_t most = any->limit->tokens;
+    uint64_t left = tokens < most ? tokens : most;
+    struct ration_any next = *any;
+
+    next.state.log = (struct ration_log_head){
+        .newest_ns = left < most ? now_ns + any->limit->period_ns : 0, .head_index = 0};
+    next.write = (struct ration_log_write){.first_index = 0,
+                                           .zero_count = left,
+                                           .count = most - left,
+                                           .moment_ns = next.state.log.newest_ns};
+    return next;
+}

@@ -1,0 +1,23 @@
+/*
+ * log: core/sliding_log.h, for a ring that lies in a table.
+ *
+ * The steps are the same; but the ring is read cell by cell through a function, and what is to be
+ * written is told instead of written, since it must be published together with the head.
+ */
+#ifndef RATION_LIMITER_LOG_H
+#define RATION_LIMITER_LOG_H
+
+#include "limiter/state.h"
+
+struct ration_any_step ration_log_take(const struct ration_any *any, uint64_t cost_tokens,
+                                       uint64_t now_ns);
+uint64_t ration_log_remaining(const struct ration_any *any, uint64_t now_ns);
+struct ration_any ration_log_refund(const struct ration_any *any, uint64_t tokens);
+struct ration_any ration_log_force(const struct ration_any *any, uint64_t tokens, uint64_t now_ns);
+
+/* No token is back before until, all are then. */
+struct ration_any ration_log_empty_until(const struct ration_any *any, uint64_t until_ns);
+
+struct ration_any ration_log_set(const struct ration_any *any, uint64_t tokens, uint64_t now_ns);
+
+#endif

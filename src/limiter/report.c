@@ -1,0 +1,56 @@
+/*
+ * report: what a limiter counted, as values.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "limiter/limiter.h"
+
+void ration_limiter_report(const ration_limiter *limiter, struct ration_limiter_report *out_report)
+{
+    const struct ration_tally *tally = &limiter->tally;
+    struct ration_histogram_counts counts;
+
+    memset(out_report, 0, sizeof(*out_report));
+    out_report->rule_count = ration_limiter_rule_count(limiter);
+    for (uint32_t i = 0; i < out_report->rule_count; i++)
+        out_report->rules[i] = ration_counters_read(tally->counters, i);
+    out_report->limiter = ration_counters_read_limiter(tally->counters);
+    if (tally->latency != NULL) {
+        ration_histogram_read(tally->latency, &counts);
+        out_report->latency = ration_histogram_summary(&counts);
+    }
+}
+
+size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_top by,
+                               struct ration_top_key *keys, size_t keys_max,
+                               struct ration_top_keys_stats *out_stats)
+{
+    struct ration_tally *tally = &limiter->tally;
+    struct ration_top_keys *top = by == RATION_TOP_COST ? tally->top_cost : tally->top_denied;
+    struct ration_top_keys_stats stats = {0};
+    void *scratch;
+    size_t count;
+
+    if (top == NULL)
+        return 0;
+    scratch = malloc(ration_top_keys_scratch_size(tally->top_shape));
+    if (scratch == NULL)
+        return 0;
+    count = ration_top_keys_read(top, scratch, keys,
+                                 keys_max < UINT32_MAX ? (uint32_t)keys_max : UINT32_MAX, &stats);
+    free(scratch);
+    if (out_stats != NULL)
+        *out_stats = stats;
+    return count;
+}
+
+size_t ration_limiter_bytes(const ration_limiter *limiter)
+{
+    const struct ration_configs *configs = &limiter->configs;
+
+    return sizeof(*limiter) + limiter->tally.block_bytes +
+           RATION_CONFIG_COUNT * configs->configs[0].rule_count *
+               sizeof(struct ration_config_rule) +
+           (limiter->stack == NULL ? limiter->store->calls->size_bytes(limiter->store) : 0);
+}

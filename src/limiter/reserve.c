@@ -1,0 +1,158 @@
+/*
+ * reserve: places in line, and how they end.
+ */
+#include <string.h>
+
+#include "limiter/calls.h"
+
+/* A mark is 16 bytes: of a burst reserve, the part that paid. */
+static void pack_mark(const struct ration_limit *limit, const struct ration_op_mark *mark,
+                      uint64_t out_words[2])
+{
+    if (limit->algorithm == RATION_BURST_RESERVE)
+        memcpy(out_words, &mark->state.reserve.tats[mark->part], sizeof(struct ration_time));
+    else
+        memcpy(out_words, mark->state.one.words, sizeof(mark->state.one.words));
+}
+
+static void write_ticket(const struct ration_call *call, struct ration_ticket *out_ticket)
+{
+    out_ticket->ready_at_ns = call->op.ready_at_ns;
+    out_ticket->part_count = 0;
+    out_ticket->open = 1;
+    for (uint32_t p = 0; p < call->op.part_count; p++) {
+        const struct ration_op_part *part = &call->parts[p];
+        const struct ration_limiter *limiter = call->limiters[p];
+
+        for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+            struct ration_ticket_part *slip = &out_ticket->parts[out_ticket->part_count];
+
+            if (part->limits[i] == NULL || part->to.config->rules[i].is_shadow)
+                continue;
+            *slip = (struct ration_ticket_part){
+                .cost_tokens = part->costs[i],
+                .chosen = part->to.config->rules[i].choose != NULL ? part->limits[i] : NULL,
+                .limiter_index = limiter->section_index,
+                .rule_index = i,
+                .reserve_part = part->marks[i].part,
+                .is_overflow = part->marks[i].is_overflow,
+            };
+            memcpy(slip->spot, part->to.spot.words, sizeof(slip->spot));
+            pack_mark(part->limits[i], &part->marks[i], slip->mark);
+            out_ticket->part_count++;
+        }
+    }
+}
+
+ration_status ration_call_reserve(const struct ration_call_ask *asks, size_t ask_count,
+                                  uint64_t max_wait_ns, uint64_t now_ns,
+                                  struct ration_decision *out_decision,
+                                  struct ration_ticket *out_ticket)
+{
+    struct ration_call call;
+    ration_status status;
+
+    call.op =
+        (struct ration_op){.kind = RATION_OP_RESERVE, .now_ns = now_ns, .max_wait_ns = max_wait_ns};
+    status = ration_call_take(&call, asks, ask_count, out_decision, NULL);
+    if (status == RATION_OK && call.op.decision.verdict == RATION_ALLOW)
+        write_ticket(&call, out_ticket);
+    return status;
+}
+
+/* The slips of one limiter's key, as a part of an op. */
+static void read_slips(const struct ration_limiter *limiter, const struct ration_ticket *ticket,
+                       uint32_t first, struct ration_op_part *part)
+{
+    const struct ration_config *config = ration_configs_current(&limiter->configs);
+
+    memset(part, 0, sizeof(*part));
+    part->configs = &limiter->configs;
+    part->to.config = config;
+    part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    part->to.section_index = limiter->section_index;
+    part->to.is_located = 1;
+    part->overflow = limiter->overflow;
+    memcpy(part->to.spot.words, ticket->parts[first].spot, sizeof(part->to.spot.words));
+    for (uint32_t k = first; k < ticket->part_count; k++) {
+        const struct ration_ticket_part *slip = &ticket->parts[k];
+        uint32_t i = slip->rule_index;
+
+        if (slip->limiter_index != limiter->section_index || i >= config->rule_count ||
+            memcmp(slip->spot, ticket->parts[first].spot, sizeof(slip->spot)) != 0)
+            continue;
+        part->limits[i] = slip->chosen != NULL ? slip->chosen : &config->rules[i].limit;
+        part->costs[i] = slip->cost_tokens;
+        part->marks[i].part = (enum ration_reserve_part)slip->reserve_part;
+        memcpy(part->marks[i].state.one.words, slip->mark, sizeof(slip->mark));
+    }
+    for (uint32_t i = 0; i < config->rule_count; i++)
+        part->marks[i].is_overflow = ticket->parts[first].is_overflow;
+}
+
+/* Whether the slip at index is the first of its key. */
+static bool is_first(const struct ration_ticket *ticket, uint32_t index)
+{
+    for (uint32_t k = 0; k < index; k++)
+        if (ticket->parts[k].limiter_index == ticket->parts[index].limiter_index &&
+            memcmp(ticket->parts[k].spot, ticket->parts[index].spot,
+                   sizeof(ticket->parts[k].spot)) == 0)
+            return false;
+    return true;
+}
+
+ration_status ration_call_settle(struct ration_limiter *limiters, struct ration_ticket *ticket,
+                                 uint64_t used_tokens, uint64_t now_ns)
+{
+    ration_status status = RATION_OK;
+
+    if (!ticket->open)
+        return RATION_ECLOSED;
+    ticket->open = 0;
+    for (uint32_t k = 0; k < ticket->part_count && status == RATION_OK; k++) {
+        struct ration_limiter *limiter = &limiters[ticket->parts[k].limiter_index];
+        struct ration_op_part part;
+        struct ration_op op;
+
+        if (!is_first(ticket, k))
+            continue;
+        do {
+            read_slips(limiter, ticket, k, &part);
+            op = (struct ration_op){.kind = RATION_OP_SETTLE,
+                                    .now_ns = now_ns,
+                                    .used_tokens = used_tokens,
+                                    .ready_at_ns = ticket->ready_at_ns,
+                                    .part_count = 1,
+                                    .parts = &part};
+            status = limiter->store->calls->begin(limiter->store, &op);
+        } while (status == RATION_OK && op.is_outdated);
+    }
+    return status;
+}
+
+ration_status ration_limiter_reserve(ration_limiter *limiter, const void *request,
+                                     uint64_t cost_tokens, uint64_t max_wait_ns, uint64_t now_ns,
+                                     struct ration_decision *out_decision,
+                                     struct ration_ticket *out_ticket)
+{
+    return ration_call_reserve(&(struct ration_call_ask){limiter, request, cost_tokens}, 1,
+                               max_wait_ns, now_ns, out_decision, out_ticket);
+}
+
+/* A ticket counts limiters from the first of the stack, and this one is one of them. */
+static struct ration_limiter *first_of(ration_limiter *limiter)
+{
+    return limiter - limiter->section_index;
+}
+
+ration_status ration_limiter_settle(ration_limiter *limiter, struct ration_ticket *ticket,
+                                    uint64_t used_tokens, uint64_t now_ns)
+{
+    return ration_call_settle(first_of(limiter), ticket, used_tokens, now_ns);
+}
+
+ration_status ration_limiter_cancel(ration_limiter *limiter, struct ration_ticket *ticket,
+                                    uint64_t now_ns)
+{
+    return ration_limiter_settle(limiter, ticket, 0, now_ns);
+}

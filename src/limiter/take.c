@@ -1,0 +1,158 @@
+/*
+ * take: the calls of a limiter that decide.
+ */
+#include "limiter/calls.h"
+#include "limiter/short.h"
+
+/* The short way, where there is one. RATION_TAKE_LONG: it needs a whole op. */
+static int take_short(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                      uint64_t now_ns)
+{
+    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    struct ration_target target;
+
+    if (!ration_short_is_open(limiter, config) ||
+        ration_short_aim(limiter, config, request, &target) != RATION_OK)
+        return RATION_TAKE_LONG;
+    return ration_short_take(limiter, &target, cost_tokens, now_ns);
+}
+
+static bool take_long(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                      uint64_t now_ns)
+{
+    struct ration_call call;
+
+    call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
+    return ration_call_run(&call, &(struct ration_call_ask){limiter, request, cost_tokens}, 1) ==
+               RATION_OK &&
+           call.op.decision.verdict == RATION_ALLOW;
+}
+
+bool ration_limiter_allow_at(ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                             uint64_t now_ns)
+{
+    uint64_t began_ns = ration_tally_begin(&limiter->tally);
+    int verdict = take_short(limiter, request, cost_tokens, now_ns);
+    bool allowed = verdict == RATION_TAKE_LONG ? take_long(limiter, request, cost_tokens, now_ns)
+                                               : verdict == RATION_ALLOW;
+
+    ration_tally_end(&limiter->tally, began_ns);
+    return allowed;
+}
+
+bool ration_limiter_allow(ration_limiter *limiter, const void *request)
+{
+    return ration_limiter_allow_at(limiter, request, 1, ration_clock_now(&limiter->clock));
+}
+
+/* What is told of a rule that does not apply. */
+static const struct ration_decision no_limit = {.remaining = UINT64_MAX};
+
+static void copy_details(const struct ration_call *call, struct ration_decision *details)
+{
+    for (uint32_t p = 0; p < call->op.part_count; p++)
+        for (uint32_t i = 0; i < call->parts[p].to.config->rule_count; i++)
+            *details++ = call->parts[p].limits[i] != NULL ? call->parts[p].decisions[i] : no_limit;
+}
+
+ration_status ration_call_take(struct ration_call *call, const struct ration_call_ask *asks,
+                               size_t ask_count, struct ration_decision *out_decision,
+                               struct ration_decision *details)
+{
+    ration_status status;
+
+    call->op.has_decision = out_decision != NULL;
+    call->op.has_details = details != NULL;
+    status = ration_call_run(call, asks, ask_count);
+    if (status != RATION_OK)
+        return status;
+    if (out_decision != NULL)
+        *out_decision = call->op.decision;
+    if (details != NULL)
+        copy_details(call, details);
+    return RATION_OK;
+}
+
+ration_status ration_limiter_take(ration_limiter *limiter, const void *request,
+                                  uint64_t cost_tokens, uint64_t now_ns,
+                                  struct ration_decision *out_decision,
+                                  struct ration_decision *details)
+{
+    uint64_t began_ns = ration_tally_begin(&limiter->tally);
+    struct ration_call call;
+
+    call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
+
+    ration_status status = ration_call_take(
+        &call, &(struct ration_call_ask){limiter, request, cost_tokens}, 1, out_decision, details);
+
+    ration_tally_end(&limiter->tally, began_ns);
+    return status;
+}
+
+ration_status ration_limiter_look(ration_limiter *limiter, const void *request,
+                                  uint64_t cost_tokens, uint64_t now_ns,
+                                  struct ration_decision *out_decision,
+                                  struct ration_decision *details)
+{
+    struct ration_call call;
+
+    call.op = (struct ration_op){.kind = RATION_OP_LOOK, .now_ns = now_ns};
+    return ration_call_take(&call, &(struct ration_call_ask){limiter, request, cost_tokens}, 1,
+                            out_decision, details);
+}
+
+ration_status ration_limiter_take_up_to(ration_limiter *limiter, const void *request,
+                                        uint64_t cost_tokens_max, uint64_t now_ns,
+                                        uint64_t *out_granted, struct ration_decision *out_decision)
+{
+    struct ration_call call;
+    ration_status status;
+
+    call.op = (struct ration_op){.kind = RATION_OP_UP_TO, .now_ns = now_ns};
+    status = ration_call_take(&call, &(struct ration_call_ask){limiter, request, cost_tokens_max},
+                              1, out_decision, NULL);
+    if (status == RATION_OK)
+        *out_granted =
+            call.op.granted_tokens < cost_tokens_max ? call.op.granted_tokens : cost_tokens_max;
+    return status;
+}
+
+static ration_status edit(ration_limiter *limiter, const void *request, enum ration_op_kind kind,
+                          uint64_t tokens, uint64_t until_ns, uint64_t now_ns)
+{
+    struct ration_call call;
+
+    call.op = (struct ration_op){.kind = kind, .now_ns = now_ns, .until_ns = until_ns};
+    return ration_call_run(&call, &(struct ration_call_ask){limiter, request, tokens}, 1);
+}
+
+ration_status ration_limiter_refund(ration_limiter *limiter, const void *request, uint64_t tokens,
+                                    uint64_t now_ns)
+{
+    return edit(limiter, request, RATION_OP_REFUND, tokens, 0, now_ns);
+}
+
+ration_status ration_limiter_force(ration_limiter *limiter, const void *request, uint64_t tokens,
+                                   uint64_t now_ns)
+{
+    return edit(limiter, request, RATION_OP_FORCE, tokens, 0, now_ns);
+}
+
+ration_status ration_limiter_reset(ration_limiter *limiter, const void *request, uint64_t now_ns)
+{
+    return edit(limiter, request, RATION_OP_RESET, 0, 0, now_ns);
+}
+
+ration_status ration_limiter_block_until(ration_limiter *limiter, const void *request,
+                                         uint64_t until_ns, uint64_t now_ns)
+{
+    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    bool can_block = false;
+
+    for (uint32_t i = 0; i < config->rule_count; i++)
+        can_block |= !config->rules[i].is_shadow && ration_any_can_block(&config->rules[i].limit);
+    if (!can_block)
+        return RATION_EUNFIT;
+    return edit(limiter, request, RATION_OP_BLOCK, 0, until_ns, now_ns);
+}

@@ -1,0 +1,175 @@
+#include "limiter/tally.h"
+
+#include <stdlib.h>
+
+#include "base/mapping.h"
+
+#define COST_ONE_IN 64u
+
+/* Parts of one block, laid out one after the other: sizes first, then addresses. */
+struct layout {
+    size_t end;
+};
+
+static size_t reserve(struct layout *layout, size_t size)
+{
+    size_t start = layout->end;
+
+    layout->end += ration_shards_align(size);
+    return start;
+}
+
+static ration_status init_top_keys(struct ration_tally *tally, char *block, size_t denied,
+                                   size_t cost, size_t sampler, size_t secret)
+{
+    size_t size = ration_top_keys_size(tally->top_shape);
+    uint8_t seed[RATION_HASH_SEED_SIZE];
+    ration_status status;
+
+    if (!ration_random_secret(seed, sizeof(seed)))
+        return RATION_ENOMEM;
+    tally->secret = (struct ration_hash_secret *)(void *)(block + secret);
+    ration_hash_secret_init(tally->secret, seed);
+    status = ration_top_keys_init(block + denied, size, tally->top_shape, &tally->top_denied);
+    if (status == RATION_OK)
+        status = ration_top_keys_init(block + cost, size, tally->top_shape, &tally->top_cost);
+    if (status == RATION_OK)
+        status = ration_sampler_init(block + sampler, ration_sampler_size(ration_shards_private()),
+                                     COST_ONE_IN, ration_shards_private(), &tally->cost_sampler);
+    return status;
+}
+
+ration_status ration_tally_init(struct ration_tally *tally, uint32_t rule_count,
+                                const struct ration_limiter_options *options)
+{
+    struct ration_shards shards =
+        options->is_shared_by_forks ? ration_shards_common() : ration_shards_private();
+    struct layout layout = {0};
+    size_t counters = reserve(&layout, ration_counters_size(rule_count, shards));
+    size_t latency = 0;
+    size_t latency_sampler = 0;
+    size_t top[4] = {0};
+    ration_status status;
+
+    *tally = (struct ration_tally){.top_shape = ration_top_keys_shape_default()};
+    if (options->sample_latency) {
+        latency = reserve(&layout, ration_histogram_size(shards));
+        latency_sampler = reserve(&layout, ration_sampler_size(shards));
+    }
+    if (options->top_keys > 0) {
+        tally->top_shape.key_max = options->top_keys;
+        if (ration_top_keys_size(tally->top_shape) == 0)
+            return RATION_EINVAL;
+        top[0] = reserve(&layout, ration_top_keys_size(tally->top_shape));
+        top[1] = reserve(&layout, ration_top_keys_size(tally->top_shape));
+        top[2] = reserve(&layout, ration_sampler_size(ration_shards_private()));
+        top[3] = reserve(&layout, sizeof(struct ration_hash_secret));
+    }
+
+    char *block = aligned_alloc(RATION_SHARD_ALIGN_BYTES, layout.end);
+
+    if (block == NULL)
+        return RATION_ENOMEM;
+    tally->block = block;
+    tally->block_bytes = layout.end;
+    status = ration_counters_init(block + counters, layout.end - counters, rule_count, shards,
+                                  &tally->counters);
+    if (status == RATION_OK && options->sample_latency) {
+        status =
+            ration_histogram_init(block + latency, layout.end - latency, shards, &tally->latency);
+        if (status == RATION_OK)
+            status =
+                ration_sampler_init(block + latency_sampler, layout.end - latency_sampler,
+                                    RATION_SAMPLER_ONE_IN_DEFAULT, shards, &tally->latency_sampler);
+    }
+    if (status == RATION_OK && options->top_keys > 0)
+        status = init_top_keys(tally, block, top[0], top[1], top[2], top[3]);
+    if (status != RATION_OK)
+        ration_tally_done(tally);
+    return status;
+}
+
+void ration_tally_done(struct ration_tally *tally)
+{
+    free(tally->block);
+    *tally = (struct ration_tally){0};
+}
+
+static void add_key(const struct ration_tally *tally, struct ration_top_keys *top,
+                    struct ration_key key, uint64_t weight)
+{
+    struct ration_hash hash = ration_hash_key(tally->secret, key.bytes, key.size);
+    struct ration_top_key_ref ref = {
+        .hash = {hash.words[0], hash.words[1]}, .name = key.bytes, .name_size = key.size};
+
+    ration_top_keys_add(top, &ref, weight);
+}
+
+void ration_tally_denied_key(struct ration_tally *tally, struct ration_key key)
+{
+    if (tally->top_denied != NULL)
+        add_key(tally, tally->top_denied, key, 1);
+}
+
+void ration_tally_cost_of_key(struct ration_tally *tally, struct ration_key key,
+                              uint64_t cost_tokens)
+{
+    if (tally->top_cost != NULL && ration_sampler_due(tally->cost_sampler))
+        add_key(tally, tally->top_cost, key,
+                cost_tokens < UINT32_MAX ? cost_tokens * COST_ONE_IN : UINT32_MAX);
+}
+
+static void count_rule(struct ration_tally *tally, const struct ration_op_part *part,
+                       uint32_t rule_index, enum ration_verdict verdict)
+{
+    enum ration_verdict own = part->verdicts[rule_index];
+
+    if (part->to.config->rules[rule_index].is_shadow) {
+        if (own != RATION_ALLOW)
+            ration_counters_add(tally->counters, rule_index, RATION_COUNT_SHADOW_DENIED, 1);
+        else
+            ration_counters_add_allowed(tally->counters, rule_index, part->costs[rule_index]);
+    } else if (own == RATION_NEVER) {
+        ration_counters_add(tally->counters, rule_index, RATION_COUNT_NEVER, 1);
+    } else if (own == RATION_DENY) {
+        ration_counters_add(tally->counters, rule_index, RATION_COUNT_DENIED, 1);
+    } else if (verdict == RATION_ALLOW) {
+        ration_counters_add_allowed(tally->counters, rule_index, part->costs[rule_index]);
+    }
+}
+
+void ration_tally_part(struct ration_tally *tally, const struct ration_op_part *part,
+                       enum ration_verdict verdict)
+{
+    bool is_denied_here = false;
+    uint64_t cost = 0;
+
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        if (part->limits[i] == NULL)
+            continue;
+        count_rule(tally, part, i, verdict);
+        is_denied_here |= part->verdicts[i] != RATION_ALLOW && !part->to.config->rules[i].is_shadow;
+        cost = part->costs[i] > cost ? part->costs[i] : cost;
+    }
+    if (part->has_overflowed)
+        ration_counters_add_limiter(
+            tally->counters,
+            part->overflow == RATION_OVERFLOW_SHARED ? RATION_COUNT_OVERFLOW_SHARED
+            : part->overflow == RATION_OVERFLOW_DENY ? RATION_COUNT_OVERFLOW_DENY
+                                                     : RATION_COUNT_OVERFLOW_ALLOW,
+            1);
+    if (part->has_created)
+        ration_counters_add_limiter(tally->counters, RATION_COUNT_CREATED, 1);
+    if (part->has_reclaimed)
+        ration_counters_add_limiter(tally->counters, RATION_COUNT_RECLAIMED, 1);
+    if (is_denied_here)
+        ration_tally_denied_key(tally, part->to.key);
+    else if (verdict == RATION_ALLOW)
+        ration_tally_cost_of_key(tally, part->to.key, cost);
+}
+
+void ration_tally_error(struct ration_tally *tally, uint32_t rule_count)
+{
+    for (uint32_t i = 0; i < rule_count; i++)
+        ration_counters_add(tally->counters, i, RATION_COUNT_ERRORS, 1);
+}

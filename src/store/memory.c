@@ -1,0 +1,127 @@
+#include "store/memory.h"
+
+#include <stdlib.h>
+
+struct ration_place ration_memory_place(const struct ration_memory *memory,
+                                        const struct ration_target *target)
+{
+    if (target->is_located)
+        return (struct ration_place){
+            .tag = target->spot.words[0],
+            .sets = {(uint32_t)target->spot.words[1], (uint32_t)(target->spot.words[1] >> 32)},
+            .start = (uint32_t)target->spot.words[2],
+        };
+    return ration_place_of(
+        ration_hash_key(&memory->block->secret, target->key.bytes, target->key.size),
+        memory->sections[target->section_index].set_count);
+}
+
+static void locate(struct ration_store *store, struct ration_target *target)
+{
+    const struct ration_memory *memory = (const struct ration_memory *)store;
+    struct ration_place place = ration_memory_place(memory, target);
+
+    ration_section_prefetch(&memory->sections[target->section_index], &place);
+    target->spot.words[0] = place.tag;
+    target->spot.words[1] = (uint64_t)place.sets[1] << 32 | place.sets[0];
+    target->spot.words[2] = place.start;
+    target->is_located = 1;
+}
+
+static void retire_slot(struct ration_pair *slot, uint32_t generation, uint32_t next)
+{
+    struct ration_pair value = ration_atomic16_load(slot);
+
+    while (!ration_pair_is_empty(value) && ration_pair_mark(value) == generation) {
+        struct ration_slot kept = ration_slot_unpack(value);
+
+        kept.mark = next;
+        if (ration_atomic16_swap(slot, &value, ration_slot_pack(kept)))
+            return;
+    }
+}
+
+static void retire_entry(const struct ration_section *section, struct ration_pair *head,
+                         uint32_t generation, uint32_t next)
+{
+    struct ration_entry_view view;
+
+    while (ration_entry_read(section, head, ration_pair_label(ration_atomic16_load(head)), &view) &&
+           ration_head_unpack(view.value.words[1]).generation == generation) {
+        struct ration_entry_next same = {.generation = next};
+
+        for (uint32_t i = 0; i < section->shape.cell_count; i++)
+            same.cells[i] = view.cells[i];
+        if (ration_entry_change(section, &view, &same))
+            return;
+    }
+}
+
+static void retire(struct ration_store *store, uint32_t section_index, uint32_t generation)
+{
+    struct ration_memory *memory = (struct ration_memory *)store;
+    const struct ration_section *section = &memory->sections[section_index];
+    uint64_t count = (uint64_t)section->set_count * RATION_SET_PLACES;
+    uint32_t next = (generation + 1) % RATION_GENERATION_COUNT;
+
+    for (uint64_t i = 0; i <= count; i++) {
+        struct ration_pair *head = i < count ? ration_section_at(section, i) : section->overflow;
+
+        if (section->shape.cell_count == 0)
+            retire_slot(head, generation, next);
+        else
+            retire_entry(section, head, generation, next);
+    }
+}
+
+static size_t size_bytes(const struct ration_store *store)
+{
+    const struct ration_memory *memory = (const struct ration_memory *)store;
+
+    return sizeof(*memory) + memory->mapping.size_bytes;
+}
+
+static void free_memory(struct ration_store *store)
+{
+    struct ration_memory *memory = (struct ration_memory *)store;
+
+    ration_mapping_done(&memory->mapping);
+    free(memory);
+}
+
+static const struct ration_store_calls memory_calls = {
+    .begin = ration_memory_begin,
+    .take_simple = ration_memory_take_simple,
+    .locate = locate,
+    .retire = retire,
+    .size_bytes = size_bytes,
+    .free = free_memory,
+};
+
+ration_status ration_memory_create(const struct ration_block_plan *plan,
+                                   struct ration_mapping_wishes wishes,
+                                   struct ration_memory **out_memory)
+{
+    size_t needed = ration_block_size(plan);
+    struct ration_memory *memory;
+    ration_status status;
+
+    if (needed == 0)
+        return RATION_EINVAL;
+    memory = calloc(1, sizeof(*memory));
+    if (memory == NULL)
+        return RATION_ENOMEM;
+    status = ration_mapping_init(needed, wishes, &memory->mapping);
+    if (status != RATION_OK) {
+        free(memory);
+        return status;
+    }
+    memory->store = (struct ration_store){&memory_calls, plan->epoch_ns};
+    memory->block = memory->mapping.memory;
+    ration_block_init(memory->block, plan);
+    memory->section_count = memory->block->section_count;
+    for (uint32_t i = 0; i < memory->section_count; i++)
+        memory->sections[i] = ration_section_open(memory->block, i);
+    *out_memory = memory;
+    return RATION_OK;
+}

@@ -1,0 +1,188 @@
+#include "table/block.h"
+
+#include <string.h>
+
+#include "table/entry.h"
+#include "table/seat.h"
+
+/* Offsets that grow, part by part; 0 once they no longer fit. */
+struct room {
+    uint64_t end;
+    bool is_over;
+};
+
+#define BLOCK_BYTES_MAX (UINT64_C(1) << 46)
+
+static uint64_t take(struct room *room, uint64_t count, uint64_t each_bytes)
+{
+    uint64_t start =
+        (room->end + RATION_BLOCK_ALIGNMENT - 1) / RATION_BLOCK_ALIGNMENT * RATION_BLOCK_ALIGNMENT;
+
+    if (room->is_over || count > BLOCK_BYTES_MAX / each_bytes ||
+        start + count * each_bytes > BLOCK_BYTES_MAX) {
+        room->is_over = true;
+        return 0;
+    }
+    room->end = start + count * each_bytes;
+    return start;
+}
+
+/* The head and the cells, in a power of two of slots, so that entries share no more lines than needed. */
+static uint32_t entry_slots(uint32_t cell_count)
+{
+    uint32_t slots = 1;
+
+    while (cell_count > 0 && slots < cell_count + 1)
+        slots *= 2;
+    return slots;
+}
+
+static struct ration_section_header lay_out(struct ration_section_shape shape, struct room *room)
+{
+    struct ration_section_header header = {.shape = shape,
+                                           .entry_slots = entry_slots(shape.cell_count)};
+    uint64_t sets = (shape.keys_max * 100 + RATION_SET_KEYS_X100 - 1) / RATION_SET_KEYS_X100;
+
+    header.set_count = (uint32_t)(sets < 2 ? 2 : sets);
+
+    uint64_t slots = (uint64_t)RATION_SET_PLACES * header.entry_slots;
+
+    header.sets_offset = take(room, header.set_count, slots * sizeof(struct ration_pair));
+    header.notes_offset = take(room, header.set_count, sizeof(struct ration_set_note));
+    header.overflow_offset = take(room, header.entry_slots, sizeof(struct ration_pair));
+    /* one ring more than there are places: the overflow entry's */
+    if (shape.ring_cells > 0)
+        header.rings_offset = take(room, (uint64_t)header.set_count * RATION_SET_PLACES + 1,
+                                   (uint64_t)shape.ring_cells * sizeof(struct ration_pair));
+    return header;
+}
+
+static bool is_possible(const struct ration_block_plan *plan)
+{
+    if (plan->shape_count == 0 || plan->shape_count > RATION_BLOCK_SECTIONS_MAX ||
+        plan->seat_count > RATION_SEATS_MAX)
+        return false;
+    for (size_t i = 0; i < plan->shape_count; i++) {
+        const struct ration_section_shape *shape = &plan->shapes[i];
+
+        if (shape->keys_max == 0 || shape->keys_max > RATION_SECTION_KEYS_MAX ||
+            shape->cell_count > RATION_SECTION_CELLS_MAX ||
+            (shape->cell_count > 0 && plan->seat_count == 0))
+            return false;
+    }
+    return true;
+}
+
+/* Writes the offsets, if headers are asked for. Returns the block's size or 0. */
+static size_t plan_out(const struct ration_block_plan *plan, uint64_t *out_seats_offset,
+                       struct ration_section_header *out_headers)
+{
+    struct room room = {sizeof(struct ration_block), false};
+
+    if (!is_possible(plan))
+        return 0;
+
+    uint64_t seats_offset = take(&room, plan->seat_count, sizeof(struct ration_seat));
+
+    for (size_t i = 0; i < plan->shape_count; i++) {
+        struct ration_section_header header = lay_out(plan->shapes[i], &room);
+
+        if (out_headers != NULL)
+            out_headers[i] = header;
+    }
+    if (out_seats_offset != NULL)
+        *out_seats_offset = seats_offset;
+    return room.is_over ? 0 : (size_t)room.end;
+}
+
+size_t ration_block_size(const struct ration_block_plan *plan)
+{
+    return plan_out(plan, NULL, NULL);
+}
+
+uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_count,
+                              size_t size_bytes)
+{
+    uint64_t fits = 0;
+    uint64_t too_many = RATION_SECTION_KEYS_MAX;
+    struct ration_block_plan plan = {.shapes = &shape, .shape_count = 1, .seat_count = seat_count};
+
+    while (too_many - fits > 1) {
+        size_t needed;
+
+        shape.keys_max = fits + (too_many - fits) / 2;
+        needed = ration_block_size(&plan);
+        if (needed > 0 && needed <= size_bytes)
+            fits = shape.keys_max;
+        else
+            too_many = shape.keys_max;
+    }
+    return fits;
+}
+
+/* The overflow slot or entry is a member from the start, and full. */
+static void open_overflow(struct ration_block *block, uint32_t section_index)
+{
+    struct ration_section section = ration_section_open(block, section_index);
+    struct ration_slot slot = {.label = RATION_OVERFLOW_LABEL};
+
+    *section.overflow = ration_slot_pack(slot);
+    if (section.shape.cell_count > 0)
+        section.overflow->words[1] =
+            ration_head_pack((struct ration_head){.state = RATION_HEAD_LIVE});
+}
+
+void ration_block_init(struct ration_block *block, const struct ration_block_plan *plan)
+{
+    block->size_bytes = plan_out(plan, &block->seats_offset, block->sections);
+    block->version = RATION_BLOCK_VERSION;
+    block->clock_kind = plan->clock_kind;
+    block->epoch_ns = plan->epoch_ns;
+    block->section_count = (uint32_t)plan->shape_count;
+    block->seat_count = plan->seat_count;
+    block->is_shared = plan->is_shared;
+    if (plan->hash == 0)
+        ration_hash_secret_init(&block->secret, plan->seed);
+    else
+        ration_hash_secret_init_kind(&block->secret, plan->seed, plan->hash);
+    for (uint32_t i = 0; i < block->section_count; i++)
+        open_overflow(block, i);
+    /* release: pairs with the acquire in ration_block_check(); what has the magic is whole */
+    __atomic_store_n(&block->magic, RATION_BLOCK_MAGIC, __ATOMIC_RELEASE);
+}
+
+ration_status ration_block_check(const struct ration_block *block, size_t size_bytes,
+                                 const char **out_reason)
+{
+    struct ration_section_shape shapes[RATION_BLOCK_SECTIONS_MAX];
+    struct ration_section_header headers[RATION_BLOCK_SECTIONS_MAX] = {0};
+    uint64_t seats_offset = 0;
+
+    *out_reason = "it is smaller than a table's header";
+    if (size_bytes < sizeof(*block))
+        return RATION_EINVAL;
+    *out_reason = "it does not begin as a table does";
+    if (__atomic_load_n(&block->magic, __ATOMIC_ACQUIRE) != RATION_BLOCK_MAGIC)
+        return RATION_EINVAL;
+    *out_reason = "it was made by another version";
+    if (block->version != RATION_BLOCK_VERSION)
+        return RATION_EINVAL;
+    *out_reason = "it is cut off";
+    if (block->size_bytes > size_bytes)
+        return RATION_EINVAL;
+    *out_reason = "its sections are not where they must be";
+    if (block->section_count > RATION_BLOCK_SECTIONS_MAX)
+        return RATION_EINVAL;
+    for (uint32_t i = 0; i < block->section_count; i++)
+        shapes[i] = block->sections[i].shape;
+
+    struct ration_block_plan plan = {
+        .shapes = shapes, .shape_count = block->section_count, .seat_count = block->seat_count};
+
+    if (plan_out(&plan, &seats_offset, headers) != block->size_bytes ||
+        seats_offset != block->seats_offset ||
+        memcmp(headers, block->sections, sizeof(headers[0]) * block->section_count) != 0)
+        return RATION_EINVAL;
+    *out_reason = "this machine cannot compute its hash";
+    return ration_hash_kind_usable(block->secret.kind) ? RATION_OK : RATION_EINVAL;
+}

@@ -1,0 +1,175 @@
+#include "table/create.h"
+
+#include "base/yield.h"
+
+static bool swap(struct ration_pair *head, struct ration_pair expected, struct ration_pair desired)
+{
+    ration_yield_point();
+    return ration_atomic16_swap(head, &expected, desired);
+}
+
+/* The best place of one set to give to a newcomer, and how many are in use. */
+struct offer {
+    struct ration_entrance place; /* head NULL: none */
+    struct ration_time moment;
+    uint32_t set;
+    uint32_t busy_count; /* in debt, or just being claimed */
+    uint32_t used_count; /* not empty */
+};
+
+static struct offer look_for_room(const struct ration_head_kind *kind,
+                                  const struct ration_section *section,
+                                  const struct ration_place *place, uint32_t half, uint64_t now_ns)
+{
+    struct offer offer = {.set = place->sets[half]};
+
+    for (uint32_t i = 0; i < RATION_SET_PLACES; i++) {
+        uint64_t index = ration_place_index(place, half * RATION_SET_PLACES + i);
+        struct ration_pair *head = ration_section_at(section, index);
+        struct ration_pair value = ration_atomic16_load(head);
+        struct ration_time moment;
+
+        offer.used_count += kind->role(value) != RATION_ROLE_EMPTY;
+        if (!kind->is_free(section, head, value, now_ns, &moment)) {
+            offer.busy_count++;
+        } else if (offer.place.head == NULL || ration_time_less(moment, offer.moment)) {
+            /* of several the one idle for longest, of empty ones that where looking starts */
+            offer.place = (struct ration_entrance){head, value};
+            offer.moment = moment;
+        }
+    }
+    return offer;
+}
+
+/*
+ * Into the first set unless it is crowded, else where fewer are. As long as there is an empty
+ * place nobody's is taken, not even an idle one's: who comes back is then still found. When all
+ * are used, those in debt count.
+ */
+static struct offer choose_room(const struct ration_head_kind *kind,
+                                const struct ration_section *section,
+                                const struct ration_place *place, uint64_t now_ns)
+{
+    struct offer first = look_for_room(kind, section, place, 0, now_ns);
+
+    if (first.used_count < RATION_SET_CROWDED_PLACES)
+        return first;
+
+    struct offer second = look_for_room(kind, section, place, 1, now_ns);
+
+    if (first.used_count < RATION_SET_PLACES || second.used_count < RATION_SET_PLACES)
+        return second.used_count < first.used_count ? second : first;
+    return first.busy_count < RATION_SET_CROWDED_PLACES || first.busy_count <= second.busy_count
+               ? first
+               : second;
+}
+
+/* Claims a place. False if there is none (*out_claim untouched). */
+static bool claim_room(const struct ration_head_kind *kind, const struct ration_section *section,
+                       const struct ration_place *place, uint64_t now_ns,
+                       struct ration_entrance *out_claim)
+{
+    for (;;) { /* each turn means that another thread changed the set */
+        struct offer offer = choose_room(kind, section, place, now_ns);
+
+        if (offer.place.head == NULL)
+            return false;
+        if (offer.moment.ns > 0)
+            ration_section_raise_origin(section, offer.set, offer.moment);
+
+        struct ration_pair claim = kind->claim(section, place, offer.place.value, now_ns);
+
+        if (swap(offer.place.head, offer.place.value, claim)) {
+            /* the claim stands before the look for others begins: of two, one sees the other */
+            __atomic_thread_fence(__ATOMIC_SEQ_CST);
+            *out_claim = (struct ration_entrance){offer.place.head, claim};
+            return true;
+        }
+    }
+}
+
+/* The first claim or member of the tag that stands elsewhere than at but. */
+static enum ration_role find_other(const struct ration_head_kind *kind,
+                                   const struct ration_section *section,
+                                   const struct ration_place *place, const struct ration_pair *but,
+                                   struct ration_entrance *out_other)
+{
+    for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
+        struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
+        struct ration_pair value = ration_atomic16_load(head);
+
+        if (head != but && ration_pair_label(value) == place->tag &&
+            kind->role(value) != RATION_ROLE_EMPTY) {
+            *out_other = (struct ration_entrance){head, value};
+            return kind->role(value);
+        }
+    }
+    return RATION_ROLE_EMPTY;
+}
+
+void ration_create_withdraw(const struct ration_head_kind *kind,
+                            const struct ration_entrance *claim)
+{
+    swap(claim->head, claim->value, kind->withdrawn(claim->value));
+}
+
+/*
+ * The second half, for the claim *entrance, one's own or another's: true once it stands alone, so
+ * that it may become the member. False if a member was found, then in *entrance; the claim is
+ * withdrawn.
+ */
+static bool stands_alone(const struct ration_head_kind *kind, const struct ration_section *section,
+                         const struct ration_place *place, struct ration_entrance *entrance)
+{
+    for (;;) {
+        struct ration_entrance other;
+
+        switch (find_other(kind, section, place, entrance->head, &other)) {
+        case RATION_ROLE_EMPTY:
+            return true;
+        case RATION_ROLE_MEMBER:
+            ration_create_withdraw(kind, entrance);
+            *entrance = other;
+            return false;
+        case RATION_ROLE_CLAIM:
+            if (other.head < entrance->head) {
+                ration_create_withdraw(kind, entrance);
+                *entrance = other; /* and see that one through */
+            } else {
+                ration_create_withdraw(kind, &other);
+            }
+        }
+    }
+}
+
+enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
+                                      const struct ration_section *section,
+                                      const struct ration_place *place, const void *initial,
+                                      uint64_t now_ns, struct ration_entrance *out_entrance)
+{
+    for (;;) { /* each turn means that another thread's claim became a member, or was cancelled */
+        struct ration_entrance own = {NULL, {{0, 0}}};
+        struct ration_entrance entrance;
+
+        switch (find_other(kind, section, place, NULL, &entrance)) {
+        case RATION_ROLE_MEMBER:
+            *out_entrance = entrance;
+            return RATION_ENTER_FOUND;
+        case RATION_ROLE_CLAIM:
+            break;
+        case RATION_ROLE_EMPTY:
+            if (!claim_room(kind, section, place, now_ns, &own))
+                return RATION_ENTER_FULL;
+            entrance = own;
+        }
+        if (!stands_alone(kind, section, place, &entrance)) {
+            *out_entrance = entrance;
+            return RATION_ENTER_FOUND;
+        }
+        if (entrance.head == own.head) {
+            *out_entrance = own;
+            return RATION_ENTER_CLAIMED;
+        }
+        kind->complete(section, &entrance, initial);
+    }
+}

@@ -1,0 +1,90 @@
+/*
+ * create: how a key gets its place, once.
+ *
+ * Each place begins with a head of 16 bytes (a plain slot is nothing but its head) which says
+ * whose the place is, and is changed by compare-and-swap only.
+ *
+ *     empty     nobody's
+ *     claim     of a tag: somebody is creating this key
+ *     member    of a tag: the key's
+ *
+ *     from                     to                         by
+ *     empty, or idle member    claim                      who creates a key
+ *     claim                    member                     its creator, or any who meets it
+ *     claim                    empty                      who finds that it was one too many
+ *     member                   member of the same tag     a decision
+ *
+ * Two threads that create the same key may claim different places, since what is idle depends on
+ * their now. So a claim is only the first half. Who claims then looks through all 16 places of
+ * the key once more. A member of the tag: the key is there, the claim is withdrawn. Another claim
+ * of the tag: the one with the lower address wins, the other is cancelled. Nothing found: the
+ * claim becomes the member. Of two claims the later one's look comes after both stand, so it
+ * meets the earlier; both cannot become members.
+ *
+ * Anyone may do the second half for anyone, so a thread that stops forever after its claim keeps
+ * nobody waiting. A claim that nobody meets again lapses after a second, and its place is free.
+ *
+ * No head that was ever a claim has those bytes again (each kind says how), so a late swap by a
+ * thread that slept fails.
+ */
+#ifndef RATION_TABLE_CREATE_H
+#define RATION_TABLE_CREATE_H
+
+#include "table/section.h"
+
+/* How long a claim keeps its place. */
+#define RATION_CLAIM_NS (UINT64_C(1) << 30)
+
+enum ration_role { RATION_ROLE_EMPTY, RATION_ROLE_CLAIM, RATION_ROLE_MEMBER };
+
+/* A head and what was read there: a claim or a member. */
+struct ration_entrance {
+    struct ration_pair *head;
+    struct ration_pair value;
+};
+
+/* What plain slots and entries do differently. */
+struct ration_head_kind {
+    enum ration_role (*role)(struct ration_pair value);
+
+    /*
+     * Whether the place may be given to another at now. *out_moment is then the latest moment
+     * that is lost with it; zero if nothing is.
+     */
+    bool (*is_free)(const struct ration_section *section, struct ration_pair *head,
+                    struct ration_pair value, uint64_t now_ns, struct ration_time *out_moment);
+
+    /* A claim of the tag, to stand where victim does. */
+    struct ration_pair (*claim)(const struct ration_section *section,
+                                const struct ration_place *place, struct ration_pair victim,
+                                uint64_t now_ns);
+
+    /* What a claim becomes when it is withdrawn or cancelled. */
+    struct ration_pair (*withdrawn)(struct ration_pair claim);
+
+    /* Makes a member of a claim, with the state of a key that was just created. */
+    void (*complete)(const struct ration_section *section, const struct ration_entrance *claim,
+                     const void *initial);
+};
+
+enum ration_enter {
+    RATION_ENTER_CLAIMED, /* the key was absent: make its claim a member, or withdraw it */
+    RATION_ENTER_FOUND,   /* somebody else has created it */
+    RATION_ENTER_FULL     /* all its places are in debt */
+};
+
+/*
+ * Claims a place for a key that was not found. initial is what kind->complete() is given for a
+ * claim of another thread. With CLAIMED no other claim or member of the tag stands, and as long
+ * as this one does none becomes a member. *out_entrance is written unless FULL.
+ */
+enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
+                                      const struct ration_section *section,
+                                      const struct ration_place *place, const void *initial,
+                                      uint64_t now_ns, struct ration_entrance *out_entrance);
+
+/* Gives a claim up. */
+void ration_create_withdraw(const struct ration_head_kind *kind,
+                            const struct ration_entrance *claim);
+
+#endif

@@ -1,0 +1,343 @@
+#include "table/entry.h"
+
+#include "base/yield.h"
+#include "table/commit.h"
+
+static uint64_t load_word(const struct ration_pair *head)
+{
+    return __atomic_load_n(&head->words[1], __ATOMIC_ACQUIRE);
+}
+
+static struct ration_pair *cells_of(struct ration_pair *head)
+{
+    return head + 1;
+}
+
+/* Whether a label was written before version, in numbers that wrap around. */
+static bool is_older(uint64_t label, uint64_t version)
+{
+    uint64_t ahead = (label - version) & RATION_VERSION_MASK;
+
+    return ahead > RATION_VERSION_MASK / 2;
+}
+
+static bool has_older_cell(const struct ration_section *section, struct ration_pair *head,
+                           uint64_t version)
+{
+    for (uint32_t i = 0; i < section->shape.cell_count; i++)
+        if (is_older(ration_pair_label(ration_atomic16_load(&cells_of(head)[i])), version))
+            return true;
+    return false;
+}
+
+/* Swaps a cell to a moment of version, unless that is done. */
+static void copy_cell(struct ration_pair *cell, struct ration_time moment, uint64_t version)
+{
+    struct ration_pair seen = ration_atomic16_load(cell);
+    struct ration_pair next = ration_slot_pack((struct ration_slot){version, 0, moment});
+
+    while (is_older(ration_pair_label(seen), version)) {
+        ration_yield_point();
+        /* release: pairs with the loads in read_cells() */
+        if (ration_atomic16_swap(cell, &seen, next))
+            return;
+    }
+}
+
+static struct ration_pair *ring_of(const struct ration_section *section,
+                                   const struct ration_pair *head)
+{
+    uint64_t place = (uint64_t)section->set_count * RATION_SET_PLACES; /* the overflow entry's */
+
+    if (head != section->overflow)
+        place = (uint64_t)(head - section->sets) / section->entry_slots;
+    return section->rings + place * section->shape.ring_cells;
+}
+
+static void copy_ring(const struct ration_section *section, struct ration_pair *head,
+                      struct ration_ring_write ring, uint64_t version)
+{
+    struct ration_pair *cells = ring_of(section, head);
+
+    for (uint32_t i = 0; i < ring.zero_count + ring.count; i++) {
+        struct ration_time moment = i < ring.zero_count ? (struct ration_time){0, 0} : ring.moment;
+
+        copy_cell(&cells[(ring.first_index + i) % ring.modulus], moment, version);
+    }
+}
+
+static struct ration_ring_write read_ring(const struct ration_seat_entry *part)
+{
+    uint64_t counts = ration_seat_get(&part->ring_counts);
+
+    return (struct ration_ring_write){
+        .modulus = (uint32_t)ration_seat_get(&part->ring_modulus),
+        .first_index = (uint32_t)ration_seat_get(&part->ring_first_index),
+        .zero_count = (uint32_t)(counts >> 32),
+        .count = (uint32_t)counts,
+        .moment = {ration_seat_get(&part->ring_ns), 0},
+    };
+}
+
+void ration_entry_copy(const struct ration_section *section, struct ration_pair *head,
+                       const struct ration_seat *seat, uint32_t part_index, uint64_t version)
+{
+    const struct ration_seat_entry *part = &seat->entries[part_index];
+    uint64_t first = ration_seat_get(&part->cells_first);
+
+    if (first + section->shape.cell_count > RATION_SEAT_CELLS_MAX)
+        return; /* the seat has moved on, so this is done */
+    if (section->shape.ring_cells > 0) {
+        struct ration_ring_write ring = read_ring(part);
+
+        /* acquire: what was read in the seat is meant if a cell is found to be older after it */
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (ring.modulus > 0 && has_older_cell(section, head, version))
+            copy_ring(section, head, ring, version);
+    }
+    for (uint32_t i = 0; i < section->shape.cell_count; i++) {
+        const struct ration_pair *source = &seat->cells[first + i];
+        struct ration_pair value = {
+            {ration_seat_get(&source->words[0]), ration_seat_get(&source->words[1])}};
+
+        copy_cell(&cells_of(head)[i], ration_pair_moment(value), version);
+    }
+}
+
+/* The cells, if all are of version. */
+static bool read_cells(const struct ration_section *section, struct ration_pair *head,
+                       uint64_t version, struct ration_time *out_cells)
+{
+    for (uint32_t i = 0; i < section->shape.cell_count; i++) {
+        struct ration_pair cell = ration_atomic16_load(&cells_of(head)[i]);
+
+        if (ration_pair_label(cell) != version)
+            return false;
+        out_cells[i] = ration_pair_moment(cell);
+    }
+    return true;
+}
+
+bool ration_entry_read(const struct ration_section *section, struct ration_pair *head, uint64_t tag,
+                       struct ration_entry_view *out_view)
+{
+    for (;;) { /* each turn means that something was finished, or that others went on */
+        struct ration_pair value = ration_atomic16_load(head);
+        struct ration_head state = ration_head_unpack(value.words[1]);
+
+        if (ration_pair_label(value) != tag)
+            return false;
+        switch (state.state) {
+        case RATION_HEAD_HELD:
+            ration_commit_resolve(section, head, value.words[1]);
+            break;
+        case RATION_HEAD_LIVE:
+            out_view->head = head;
+            out_view->value = value;
+            if (read_cells(section, head, state.version, out_view->cells))
+                return true;
+            if (state.seat > 0 && state.seat <= section->seat_count)
+                ration_entry_copy(section, head, &section->seats[state.seat - 1], 0, state.version);
+            break;
+        default:
+            return false;
+        }
+    }
+}
+
+bool ration_entry_find(const struct ration_section *section, const struct ration_place *place,
+                       struct ration_entry_view *out_view)
+{
+    for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
+        struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
+        uint64_t word = __atomic_load_n(&head->words[0], __ATOMIC_RELAXED);
+
+        if (word >> RATION_FRAC_BITS == place->tag &&
+            ration_entry_read(section, head, place->tag, out_view))
+            return true;
+    }
+    return false;
+}
+
+/* Writes one entry's part into a seat that holds nothing else. */
+static void fill_seat(const struct ration_section *section, struct ration_seat *seat,
+                      struct ration_pair *head, uint64_t expected_word,
+                      const struct ration_entry_next *next)
+{
+    ration_seat_put(&seat->entry_count, 1);
+    ration_commit_write_part(section, seat, 0, 0, head, expected_word, next);
+}
+
+/* The head's word that names the seat, one version on. */
+static uint64_t changed_word(const struct ration_section *section, const struct ration_seat *seat,
+                             uint64_t word, uint32_t generation)
+{
+    return ration_head_pack((struct ration_head){
+        .version = ration_head_unpack(word).version + 1,
+        .generation = generation,
+        .state = RATION_HEAD_LIVE,
+        .seat = ration_seat_number(section, seat),
+        .turn = ration_seat_turn(seat),
+    });
+}
+
+bool ration_entry_change(const struct ration_section *section, const struct ration_entry_view *view,
+                         const struct ration_entry_next *next)
+{
+    struct ration_seat *seat = ration_seat_take(section);
+    uint64_t expected = view->value.words[1];
+    uint64_t desired = changed_word(section, seat, expected, next->generation);
+
+    fill_seat(section, seat, view->head, expected, next);
+    ration_yield_point();
+    /* release: who sees the seat's name sees its contents; pairs with ration_entry_read() */
+    bool changed = __atomic_compare_exchange_n(&view->head->words[1], &expected, desired, false,
+                                               __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+
+    if (changed)
+        ration_entry_copy(section, view->head, seat, 0, ration_head_unpack(desired).version);
+    ration_seat_leave(seat);
+    return changed;
+}
+
+bool ration_entry_complete(const struct ration_section *section,
+                           const struct ration_entrance *claim,
+                           const struct ration_entry_next *next)
+{
+    struct ration_seat *seat = ration_seat_take(section);
+    struct ration_pair expected = claim->value;
+    struct ration_pair desired = {
+        {ration_pair_label(expected) << RATION_FRAC_BITS,
+         changed_word(section, seat, expected.words[1], next->generation)}};
+
+    fill_seat(section, seat, claim->head, expected.words[1], next);
+    ration_yield_point();
+    bool completed = ration_atomic16_swap(claim->head, &expected, desired);
+
+    if (completed)
+        ration_entry_copy(section, claim->head, seat, 0,
+                          ration_head_unpack(desired.words[1]).version);
+    ration_seat_leave(seat);
+    return completed;
+}
+
+struct ration_time ration_entry_ring_at(const struct ration_section *section,
+                                        const struct ration_pair *head, uint32_t ring_index)
+{
+    return ration_pair_moment(ration_atomic16_load(&ring_of(section, head)[ring_index]));
+}
+
+bool ration_entry_is_unchanged(const struct ration_entry_view *view)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return load_word(view->head) == view->value.words[1];
+}
+
+struct ration_time ration_entry_moment(const struct ration_section *section,
+                                       const struct ration_time *cells)
+{
+    struct ration_time latest = {0, 0};
+
+    for (uint32_t i = 0; i < section->shape.cell_count; i++)
+        if (section->shape.moment_mask >> i & 1)
+            latest = ration_time_max(latest, cells[i]);
+    return latest;
+}
+
+/* Claims carry the time of their making, in units of RATION_CLAIM_NS, in the low bits of the tag's word. */
+static bool is_lapsed(struct ration_pair claim, uint64_t now_ns)
+{
+    uint64_t age = (now_ns / RATION_CLAIM_NS - claim.words[0]) & RATION_FRAC_MASK;
+
+    return age >= 2 && age <= RATION_FRAC_MASK / 2;
+}
+
+static enum ration_role role(struct ration_pair value)
+{
+    switch (ration_head_unpack(value.words[1]).state) {
+    case RATION_HEAD_EMPTY:
+        return RATION_ROLE_EMPTY;
+    case RATION_HEAD_CLAIM:
+        return RATION_ROLE_CLAIM;
+    default:
+        return RATION_ROLE_MEMBER;
+    }
+}
+
+static bool is_free(const struct ration_section *section, struct ration_pair *head,
+                    struct ration_pair value, uint64_t now_ns, struct ration_time *out_moment)
+{
+    struct ration_head state = ration_head_unpack(value.words[1]);
+    struct ration_time cells[RATION_SECTION_CELLS_MAX];
+
+    *out_moment = (struct ration_time){0, 0};
+    if (state.state == RATION_HEAD_EMPTY)
+        return true;
+    if (state.state == RATION_HEAD_CLAIM)
+        return is_lapsed(value, now_ns);
+    if (state.state == RATION_HEAD_HELD || !read_cells(section, head, state.version, cells))
+        return false;
+    *out_moment = ration_entry_moment(section, cells);
+    return !ration_time_less(ration_time_from_ns(now_ns), *out_moment);
+}
+
+/* The version goes on from whoever had the place, so that no claim's bytes come again. */
+static struct ration_pair claim(const struct ration_section *section,
+                                const struct ration_place *place, struct ration_pair victim,
+                                uint64_t now_ns)
+{
+    struct ration_head head = {
+        .version = ration_head_unpack(victim.words[1]).version + 1,
+        .state = RATION_HEAD_CLAIM,
+    };
+
+    (void)section;
+    return (struct ration_pair){
+        {place->tag << RATION_FRAC_BITS | ((now_ns / RATION_CLAIM_NS) & RATION_FRAC_MASK),
+         ration_head_pack(head)}};
+}
+
+static struct ration_pair withdrawn(struct ration_pair value)
+{
+    struct ration_head head = {
+        .version = ration_head_unpack(value.words[1]).version + 1,
+        .state = RATION_HEAD_EMPTY,
+    };
+
+    return (struct ration_pair){{0, ration_head_pack(head)}};
+}
+
+static void complete(const struct ration_section *section, const struct ration_entrance *entrance,
+                     const void *initial)
+{
+    ration_entry_complete(section, entrance, initial);
+}
+
+const struct ration_head_kind ration_entry_kind = {
+    .role = role,
+    .is_free = is_free,
+    .claim = claim,
+    .withdrawn = withdrawn,
+    .complete = complete,
+};
+
+struct ration_time ration_entry_free_at(const struct ration_section *section,
+                                        const struct ration_place *place)
+{
+    struct ration_time earliest = {RATION_MOMENT_NS_MAX, 0};
+
+    for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
+        struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
+        uint64_t label = ration_pair_label(ration_atomic16_load(head));
+        struct ration_entry_view view;
+
+        if (!ration_entry_read(section, head, label, &view))
+            continue;
+
+        struct ration_time moment = ration_entry_moment(section, view.cells);
+
+        if (ration_time_less(moment, earliest))
+            earliest = moment;
+    }
+    return earliest;
+}

@@ -1,0 +1,61 @@
+#include "table/section.h"
+
+struct ration_section ration_section_open(struct ration_block *block, uint32_t section_index)
+{
+    const struct ration_section_header *header = &block->sections[section_index];
+    char *base = (char *)block;
+
+    return (struct ration_section){
+        .sets = (struct ration_pair *)(void *)(base + header->sets_offset),
+        .notes = (struct ration_set_note *)(void *)(base + header->notes_offset),
+        .set_count = header->set_count,
+        .entry_slots = header->entry_slots,
+        .shape = header->shape,
+        .overflow = (struct ration_pair *)(void *)(base + header->overflow_offset),
+        .rings = (struct ration_pair *)(void *)(base + header->rings_offset),
+        .block = block,
+        .seats = (struct ration_seat *)(void *)(base + block->seats_offset),
+        .seat_count = block->seat_count,
+        .index = section_index,
+    };
+}
+
+/* Makes *word at least ns. */
+static void raise(uint64_t *word, uint64_t ns)
+{
+    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+    /* release: pairs with the acquire of those who read it, after the slot that it is about */
+    while (seen < ns &&
+           !__atomic_compare_exchange_n(word, &seen, ns, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
+}
+
+uint64_t ration_section_origin_ns(const struct ration_section *section,
+                                  const struct ration_place *place)
+{
+    uint64_t first =
+        __atomic_load_n(&section->notes[place->sets[0]].reclaimed_ns, __ATOMIC_ACQUIRE);
+    uint64_t second =
+        __atomic_load_n(&section->notes[place->sets[1]].reclaimed_ns, __ATOMIC_ACQUIRE);
+
+    return first > second ? first : second;
+}
+
+void ration_section_raise_origin(const struct ration_section *section, uint32_t set,
+                                 struct ration_time moment)
+{
+    raise(&section->notes[set].reclaimed_ns, ration_time_ceil_ns(moment));
+}
+
+uint64_t ration_section_overflow_ns(const struct ration_section *section,
+                                    const struct ration_place *place)
+{
+    return __atomic_load_n(&section->notes[place->sets[0]].overflow_ns, __ATOMIC_ACQUIRE);
+}
+
+void ration_section_note_overflow(const struct ration_section *section,
+                                  const struct ration_place *place, struct ration_time moment)
+{
+    raise(&section->notes[place->sets[0]].overflow_ns, ration_time_ceil_ns(moment));
+}

@@ -1,0 +1,64 @@
+/*
+ * section: one process's view of a section, its offsets made into pointers.
+ */
+#ifndef RATION_TABLE_SECTION_H
+#define RATION_TABLE_SECTION_H
+
+#include "table/block.h"
+
+struct ration_seat;
+
+struct ration_section {
+    struct ration_pair *sets;
+    struct ration_set_note *notes;
+    uint32_t set_count;
+    uint32_t entry_slots;
+    struct ration_section_shape shape;
+    struct ration_pair *overflow; /* one entry or slot, used by those who find no place */
+    struct ration_pair *rings;
+    struct ration_block *block;
+    struct ration_seat *seats;
+    uint32_t seat_count;
+    uint32_t index; /* in the block */
+};
+
+/* The view of the block's section. block is borrowed for as long as the view is used. */
+struct ration_section ration_section_open(struct ration_block *block, uint32_t section_index);
+
+/* The first slot of a place's entry. */
+static inline struct ration_pair *ration_section_at(const struct ration_section *section,
+                                                    uint64_t place_index)
+{
+    return section->sets + place_index * section->entry_slots;
+}
+
+/* Starts fetching where the key may stand. */
+static inline void ration_section_prefetch(const struct ration_section *section,
+                                           const struct ration_place *place)
+{
+    uint64_t first = ration_place_index(place, 0);
+
+    __builtin_prefetch(ration_section_at(section, first), 1);
+    __builtin_prefetch(ration_section_at(section, first ^ 4), 1);
+}
+
+/*
+ * The moment from which an absent key of this place starts: what was reclaimed in its sets. Call
+ * it after the look that did not find the key, or with the key's place claimed.
+ */
+uint64_t ration_section_origin_ns(const struct ration_section *section,
+                                  const struct ration_place *place);
+
+/* Raises the origin of a set before something with this moment is reclaimed from it. */
+void ration_section_raise_origin(const struct ration_section *section, uint32_t set,
+                                 struct ration_time moment);
+
+/* Until when a key of this place may have debt in the overflow bucket. */
+uint64_t ration_section_overflow_ns(const struct ration_section *section,
+                                    const struct ration_place *place);
+
+/* Notes that a key of this place charges the overflow bucket, which is then full at moment. */
+void ration_section_note_overflow(const struct ration_section *section,
+                                  const struct ration_place *place, struct ration_time moment);
+
+#endif
