@@ -26,6 +26,7 @@
 /* The suites, each in its own file and called once by main. */
 struct bench;
 void bucket_bench(struct bench *bench);
+void limiter_bench(struct bench *bench);
 
 /* Does what is measured count times. */
 typedef void bench_function(void *context, uint64_t count);

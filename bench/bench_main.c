@@ -12,6 +12,7 @@
 
 static void (*const suites[])(struct bench *bench) = {
     bucket_bench,
+    limiter_bench,
 };
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@ set -eu
 
 build="gcc libc6-dev make cmake ninja-build libxxhash-dev"
 test="$build clang clang-format libclang-rt-14-dev libcmocka-dev gcovr binutils pkg-config g++
-      frama-c-base why3 z3 cvc4"
+      frama-c-base why3 z3 cvc4 spin curl"
 
 case "${1:-}" in
 build) wanted=$build ;;

@@ -45,10 +45,11 @@ RATION_C_BEGIN
 typedef struct ration_limiter ration_limiter;
 typedef struct ration_stack ration_stack;
 
-#define RATION_KEY_SIZE_MAX    65535
-#define RATION_RULES_MAX       8  /* of one limiter */
-#define RATION_STACK_MAX       8  /* limiters of one stack */
-#define RATION_STACK_RULES_MAX 16 /* of all its limiters together */
+#define RATION_LIMITER_NAME_MAX 63
+#define RATION_KEY_SIZE_MAX     65535
+#define RATION_RULES_MAX        8  /* of one limiter */
+#define RATION_STACK_MAX        8  /* limiters of one stack */
+#define RATION_STACK_RULES_MAX  16 /* of all its limiters together */
 
 /* Any bytes. */
 struct ration_key {
@@ -73,7 +74,9 @@ typedef ration_status ration_keyer(void *context, const void *request, char *roo
 /*
  * Chooses the limit for a request: one that lives as long as the limiter, of the same algorithm
  * and refill (for windows and logs also of the same tokens and period) as the rule's own; or NULL
- * if this rule does not apply to the request. May change *cost_tokens, which is the caller's.
+ * if this rule does not apply to the request. May change *cost_tokens, which is the caller's: a
+ * cost of one per request, say, whatever the caller takes of other limits. A look, of cost 0, stays
+ * one. Called for every call about the request, and again if limits are changed meanwhile.
  * Whatever it chooses from request to request, a key has one bucket: what was taken under one
  * limit is still out under the next, as time.
  */
@@ -103,13 +106,13 @@ struct ration_limiter_options {
     size_t rule_count;               /* 1 to RATION_RULES_MAX */
 
     uint64_t keys_max; /* so many keys in debt at one time have a place. 0: from bytes_max */
-    size_t bytes_max;  /* 0: as keys_max needs */
+    size_t bytes_max;  /* of the table; some 10 KB for rules and counts come on top. 0: as needed */
     enum ration_overflow overflow;
 
     ration_keyer *keyer; /* NULL: the request is a struct ration_key */
     void *keyer_context;
     const struct ration_clock *clock; /* copied; NULL: the default clock */
-    const char *name;                 /* copied; NULL: none */
+    const char *name;                 /* copied, up to RATION_LIMITER_NAME_MAX; NULL: none */
 
     uint32_t is_prefaulted;      /* 1: touch all memory now, not when it is first used */
     uint32_t uses_huge_pages;    /* 1: ask the system for large pages */
@@ -150,7 +153,8 @@ RATION_API bool ration_limiter_allow_at(ration_limiter *limiter, const void *req
  * Takes cost tokens of each limit, or nothing, and tells everything about it. Cost 0 only looks.
  *
  * On ALLOW *out_decision is about the limit with the least remaining, on DENY about the one with
- * the longest wait: after retry_after_ns all of them pass. details (may be NULL) has room for the
+ * the longest wait: after retry_after_ns all of them pass. If no rule applies, limit is 0 and
+ * remaining UINT64_MAX. details (may be NULL) has room for the
  * limiter's rules: each one's own decision, also of shadow rules; limit 0 where a rule does not
  * apply.
  *
@@ -176,6 +180,28 @@ RATION_API ration_status ration_limiter_take_up_to(ration_limiter *limiter, cons
                                                    uint64_t cost_tokens_max, uint64_t now_ns,
                                                    uint64_t *out_granted,
                                                    struct ration_decision *out_decision);
+
+/*
+ * A take whose answer may come later, where buckets lie in a store that has to be asked. Owned by
+ * the caller, who sets done and context, and keeps it and the request until the answer is there.
+ */
+struct ration_pending {
+    /* The answer; the decision is valid for the call, and only if status is RATION_OK. */
+    void (*done)(struct ration_pending *pending, ration_status status,
+                 const struct ration_decision *decision);
+    void *context;
+    uint64_t room[256]; /* the library's */
+};
+
+/*
+ * Begins a take. RATION_OK: it was decided at once, see *out_decision; pending is free again.
+ * RATION_EPENDING: pending->done() will be called once, from wherever the caller lets the store
+ * run. Memory always decides at once. Otherwise as ration_limiter_take().
+ */
+RATION_API ration_status ration_limiter_begin(ration_limiter *limiter, const void *request,
+                                              uint64_t cost_tokens, uint64_t now_ns,
+                                              struct ration_pending *pending,
+                                              struct ration_decision *out_decision);
 
 /* Gives tokens back to each limit. A bucket never holds more than its burst. Same returns. */
 RATION_API ration_status ration_limiter_refund(ration_limiter *limiter, const void *request,
@@ -229,6 +255,8 @@ struct ration_ticket {
         uint32_t rule_index;
         uint32_t reserve_part; /* which half of a burst reserve paid */
         uint32_t is_overflow;  /* the shared overflow bucket paid */
+        uint32_t has_own_cost; /* set by the rule's function: not what is settled */
+        uint32_t reserved;     /* 0 */
     } parts[RATION_STACK_RULES_MAX];
 };
 
@@ -245,8 +273,10 @@ RATION_API ration_status ration_limiter_reserve(ration_limiter *limiter, const v
                                                 struct ration_ticket *out_ticket);
 
 /*
- * Ends a reservation with the tokens really used: what was too much comes back as far as nobody
- * behind was promised it, what was too little is forced; see ration_bucket_settle().
+ * Ends a reservation with the tokens really used: what was too much comes back, what was too little
+ * is forced. While others wait behind it in line nothing comes back, but to the last in line; and
+ * settled before its turn, only what is cancelled; see ration_bucket_settle(). A rule whose
+ * function has set a cost of its own keeps that, unless nothing was used.
  * Returns RATION_ECLOSED, with nothing changed, the second time.
  */
 RATION_API ration_status ration_limiter_settle(ration_limiter *limiter,
@@ -312,7 +342,20 @@ RATION_API size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_t
 
 RATION_API size_t ration_limiter_rule_count(const ration_limiter *limiter);
 
-/* Bytes of memory that the limiter has, all counted. */
+/*
+ * The rule that a decision's limit_index means, as it is now: its limit, and the limit's name. Returns
+ * RATION_EINVAL, with *out_rule untouched, if there is none.
+ */
+RATION_API ration_status ration_limiter_rule(const ration_limiter *limiter, size_t rule_index,
+                                             struct ration_rule *out_rule);
+
+/* The name it was given, or "". Borrowed: it lives as long as the limiter. */
+RATION_API const char *ration_limiter_name(const ration_limiter *limiter);
+
+/*
+ * Bytes of memory that the limiter has, all counted; of one in a stack, without the memory that all
+ * of the stack's limiters share.
+ */
 RATION_API size_t ration_limiter_bytes(const ration_limiter *limiter);
 
 /* Several limiters decided together. */
@@ -336,7 +379,16 @@ RATION_API void ration_stack_free(ration_stack *stack);
 /* One limiter of the stack, for calls of its own. Borrowed: it lives as long as the stack. */
 RATION_API ration_limiter *ration_stack_limiter(ration_stack *stack, size_t limiter_index);
 
-/* As for one limiter; the decision's limiter_index says whose limit decided. */
+RATION_API size_t ration_stack_bytes(const ration_stack *stack);
+
+/*
+ * As for one limiter; the decision's limiter_index says whose limit decided. details has room for
+ * the rules of all limiters, one limiter's after the other's.
+ *
+ * A reservation of a stack goes at once or is denied, whatever max_wait_ns: a bucket that is charged
+ * for a moment to come would be closed to all other callers until then, and those of a shared
+ * limiter did nothing to deserve it. It is there to be settled.
+ */
 RATION_API bool ration_stack_allow(ration_stack *stack, const void *request);
 RATION_API bool ration_stack_allow_at(ration_stack *stack, const void *request,
                                       uint64_t cost_tokens, uint64_t now_ns);

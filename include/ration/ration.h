@@ -17,8 +17,8 @@
  *     a thread. It stops the program only for a bug in the program: a limit that was never made.
  *
  * Each header says what it holds: limit.h (limits, and their text), decision.h (answers),
- * bucket.h (one bucket in 16 bytes), limiter.h (a bucket per key, several limits at once), stats.h,
- * clock.h, retry.h (coming back after a denial), status.h.
+ * bucket.h (one bucket in 16 bytes), limiter.h (a bucket per key, several limits at once), dump.h
+ * (keys listed, saved and loaded), stats.h, clock.h, retry.h (coming back after a denial), status.h.
  */
 #ifndef RATION_RATION_H
 #define RATION_RATION_H
@@ -26,6 +26,7 @@
 #include "ration/bucket.h"
 #include "ration/clock.h"
 #include "ration/decision.h"
+#include "ration/dump.h"
 #include "ration/export.h"
 #include "ration/limit.h"
 #include "ration/limiter.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limiter/limiter.h"
+#include "api/make.h"
 #include "store/memory.h"
 
 #define THREADS_DEFAULT 64
@@ -21,14 +21,20 @@ static ration_status fail(struct ration_error *error, ration_status status, cons
     return status;
 }
 
-static ration_status check_options(const struct ration_limiter_options *options, bool has_memory,
-                                   struct ration_error *error)
+/* How large the table is: by bytes_max for a limiter alone, by the dump for one that is loaded. */
+enum size_by { SIZE_BY_KEYS, SIZE_BY_BYTES, SIZE_BY_DUMP };
+
+static ration_status check_options(const struct ration_limiter_options *options,
+                                   enum size_by size_by, struct ration_error *error)
 {
+    bool has_memory = size_by == SIZE_BY_BYTES;
+
     if (options == NULL || options->struct_size != sizeof(*options))
         return fail(error, RATION_EINVAL,
                     "struct_size must be sizeof(struct ration_limiter_options): was it set, and is "
                     "the header that of the library?");
-    if (options->keys_max == 0 && (options->bytes_max == 0 || !has_memory))
+    if (size_by != SIZE_BY_DUMP && options->keys_max == 0 &&
+        (options->bytes_max == 0 || !has_memory))
         return fail(error, RATION_EINVAL,
                     has_memory ? "how much memory? set keys_max or bytes_max (got neither)"
                                : "a limiter of a stack needs keys_max (got 0)");
@@ -40,12 +46,14 @@ static ration_status check_options(const struct ration_limiter_options *options,
 }
 
 static struct ration_section_shape shape_of(const struct ration_limiter_options *options,
-                                            const struct ration_configs *configs, bool is_stackable)
+                                            const struct ration_configs *configs, bool is_stackable,
+                                            const struct ration_saved_limiter *saved)
 {
     bool is_plain = configs->cell_count == 1 && configs->ring_cells == 0 && !is_stackable;
 
     return (struct ration_section_shape){
-        .keys_max = options->keys_max,
+        .keys_max = saved != NULL ? saved->keys_max : options->keys_max,
+        .set_count = saved != NULL ? saved->set_count : 0,
         .cell_count = is_plain ? 0 : configs->cell_count,
         .moment_mask = is_plain ? 0 : configs->moment_mask,
         .ring_cells = configs->ring_cells,
@@ -55,15 +63,53 @@ static struct ration_section_shape shape_of(const struct ration_limiter_options 
 static uint32_t seats_for(const struct ration_section_shape *shapes, size_t shape_count,
                           uint32_t threads_max)
 {
+    uint32_t seats = 1;
+
+    if (threads_max == 0)
+        threads_max = THREADS_DEFAULT;
+    while (seats < threads_max && seats <= RATION_SEATS_MAX)
+        seats *= 2;
     for (size_t i = 0; i < shape_count; i++)
         if (shapes[i].cell_count > 0)
-            return threads_max > 0 ? threads_max : THREADS_DEFAULT;
+            return seats;
     return 0;
+}
+
+/*
+ * Windows are aligned to the clock's zero; a table that starts then can count any now. Not so one
+ * that is to count the years since 1970, which are more than its slots can hold.
+ */
+static uint64_t epoch_of(const struct ration_clock *clock)
+{
+    bool is_own = clock->kind == RATION_CLOCK_MANUAL || clock->kind == RATION_CLOCK_CUSTOM;
+    uint64_t now_ns = ration_time_clamp(ration_clock_now(clock));
+
+    return is_own && now_ns < RATION_TABLE_NOW_NS_MAX / 2 ? 0 : now_ns;
+}
+
+/* The secret of the keys' hash: a new one, or that of a dump. */
+static ration_status choose_hash(bool trusts_keys, const struct ration_saved_header *saved,
+                                 struct ration_block_plan *plan, struct ration_error *error)
+{
+    plan->hash = trusts_keys ? RATION_HASH_TRUSTED : 0;
+    if (saved == NULL)
+        return ration_random_secret(plan->seed, sizeof(plan->seed))
+                   ? RATION_OK
+                   : fail(error, RATION_ENOMEM, "the system has no random bytes to give");
+    if (!ration_hash_kind_usable(saved->hash_kind))
+        return fail(error, RATION_EUNFIT,
+                    "this machine cannot compute the hash of the dump's keys");
+    if (trusts_keys != (saved->hash_kind == RATION_HASH_TRUSTED))
+        return fail(error, RATION_EUNFIT, "trusts_keys is not what it was when the dump was made");
+    plan->hash = (enum ration_hash_kind)saved->hash_kind;
+    memcpy(plan->seed, saved->seed, sizeof(plan->seed));
+    return RATION_OK;
 }
 
 static ration_status create_memory(const struct ration_section_shape *shapes, size_t shape_count,
                                    const struct ration_stack_options *options,
                                    const struct ration_clock *clock,
+                                   const struct ration_saved_header *saved,
                                    struct ration_memory **out_memory, struct ration_error *error)
 {
     struct ration_block_plan plan = {
@@ -71,25 +117,21 @@ static ration_status create_memory(const struct ration_section_shape *shapes, si
         .shape_count = shape_count,
         .seat_count = seats_for(shapes, shape_count, options->threads_max),
         .clock_kind = clock->kind,
-        .epoch_ns = ration_clock_now(clock),
+        .epoch_ns = epoch_of(clock),
         .is_shared = options->is_shared_by_forks != 0,
-        .hash = options->trusts_keys ? RATION_HASH_TRUSTED : 0,
     };
     struct ration_mapping_wishes wishes = {
         .is_shared = options->is_shared_by_forks != 0,
         .is_prefaulted = options->is_prefaulted != 0,
         .is_huge = options->uses_huge_pages != 0,
     };
-    ration_status status;
+    ration_status status = choose_hash(options->trusts_keys != 0, saved, &plan, error);
 
-    /* Windows are aligned to the clock's zero; a table that starts then can count any now. */
-    if (clock->kind == RATION_CLOCK_MANUAL || clock->kind == RATION_CLOCK_CUSTOM)
-        plan.epoch_ns = 0;
-    if (!ration_random_secret(plan.seed, sizeof(plan.seed)))
-        return fail(error, RATION_ENOMEM, "the system has no random bytes to give");
+    if (status != RATION_OK)
+        return status;
     status = ration_memory_create(&plan, wishes, out_memory);
     if (status == RATION_EINVAL)
-        return fail(error, status, "no table can be so large; threads_max is at most 1023");
+        return fail(error, status, "no table can be so large; threads_max is at most 512");
     if (status != RATION_OK)
         return fail(error, status, "the system has not so much memory to give");
     return RATION_OK;
@@ -98,11 +140,17 @@ static ration_status create_memory(const struct ration_section_shape *shapes, si
 static ration_status fit_bytes(const struct ration_limiter_options *options,
                                struct ration_section_shape *shape, struct ration_error *error)
 {
-    uint64_t keys =
-        ration_block_keys_in(*shape, seats_for(shape, 1, options->threads_max), options->bytes_max);
+    struct ration_block_plan plan = {
+        .shapes = shape, .shape_count = 1, .seat_count = seats_for(shape, 1, options->threads_max)};
+    uint64_t keys;
 
     if (options->bytes_max == 0)
         return RATION_OK;
+    if (shape->set_count > 0)
+        return ration_block_size(&plan) <= options->bytes_max
+                   ? RATION_OK
+                   : fail(error, RATION_EUNFIT, "bytes_max has no room for the dump's table");
+    keys = ration_block_keys_in(*shape, plan.seat_count, options->bytes_max);
     if (keys == 0 || shape->keys_max > keys)
         return fail(error, RATION_EINVAL,
                     keys == 0 ? "bytes_max has no room for a single key"
@@ -112,10 +160,13 @@ static ration_status fit_bytes(const struct ration_limiter_options *options,
     return RATION_OK;
 }
 
-ration_status ration_limiter_create(const struct ration_limiter_options *options,
-                                    ration_limiter **out_limiter, struct ration_error *error)
+ration_status ration_make_limiter(const struct ration_limiter_options *options,
+                                  const struct ration_saved_header *saved,
+                                  ration_limiter **out_limiter, struct ration_error *error)
 {
-    ration_status status = check_options(options, true, error);
+    const struct ration_saved_limiter *mine = saved != NULL ? &saved->limiters[0] : NULL;
+    ration_status status =
+        check_options(options, mine != NULL ? SIZE_BY_DUMP : SIZE_BY_BYTES, error);
     struct ration_configs configs;
     struct ration_section_shape shape;
     struct ration_memory *memory = NULL;
@@ -135,13 +186,15 @@ ration_status ration_limiter_create(const struct ration_limiter_options *options
     };
     struct ration_limiter *limiter = calloc(1, sizeof(*limiter));
 
-    shape = shape_of(options, &configs, options->is_stackable != 0);
+    shape = shape_of(options, &configs, options->is_stackable != 0, mine);
     if (limiter == NULL)
         status = fail(error, RATION_ENOMEM, "no memory for the limiter");
+    if (status == RATION_OK && mine != NULL)
+        status = ration_load_check(mine, options, error);
     if (status == RATION_OK)
         status = fit_bytes(options, &shape, error);
     if (status == RATION_OK)
-        status = create_memory(&shape, 1, &common, &clock, &memory, error);
+        status = create_memory(&shape, 1, &common, &clock, saved, &memory, error);
     if (status == RATION_OK) {
         status = ration_limiter_init(limiter, options, &configs, &memory->store, 0, clock);
         if (status != RATION_OK)
@@ -159,6 +212,12 @@ ration_status ration_limiter_create(const struct ration_limiter_options *options
     return RATION_OK;
 }
 
+ration_status ration_limiter_create(const struct ration_limiter_options *options,
+                                    ration_limiter **out_limiter, struct ration_error *error)
+{
+    return ration_make_limiter(options, NULL, out_limiter, error);
+}
+
 void ration_limiter_free(ration_limiter *limiter)
 {
     if (limiter == NULL || limiter->stack != NULL)
@@ -173,6 +232,7 @@ void ration_limiter_free(ration_limiter *limiter)
 
 /* The rules and shapes of all limiters. On failure those made so far are released. */
 static ration_status plan_limiters(const struct ration_stack_options *options,
+                                   const struct ration_saved_header *saved,
                                    struct ration_configs *configs,
                                    struct ration_section_shape *shapes, struct ration_error *error)
 {
@@ -180,25 +240,36 @@ static ration_status plan_limiters(const struct ration_stack_options *options,
 
     for (size_t i = 0; i < options->limiter_count; i++) {
         const struct ration_limiter_options *limiter = &options->limiters[i];
-        ration_status status = check_options(limiter, false, error);
+        const struct ration_saved_limiter *mine = saved != NULL ? &saved->limiters[i] : NULL;
+        ration_status status =
+            check_options(limiter, mine != NULL ? SIZE_BY_DUMP : SIZE_BY_KEYS, error);
 
         rule_count += limiter->rule_count;
         if (status == RATION_OK && rule_count > RATION_STACK_RULES_MAX)
             status = fail(error, RATION_EINVAL, "a stack has at most 16 rules in all");
         if (status == RATION_OK)
             status = ration_configs_init(&configs[i], limiter->rules, limiter->rule_count, error);
+        if (status == RATION_OK) {
+            if (options->limiter_count > 1)
+                status = ration_configs_check_stacked(limiter->rules, limiter->rule_count, error);
+            if (status == RATION_OK && mine != NULL)
+                status = ration_load_check(mine, limiter, error);
+            if (status != RATION_OK)
+                ration_configs_done(&configs[i]);
+        }
         if (status != RATION_OK) {
             while (i-- > 0)
                 ration_configs_done(&configs[i]);
             return status;
         }
-        shapes[i] = shape_of(limiter, &configs[i], true);
+        shapes[i] = shape_of(limiter, &configs[i], true, mine);
     }
     return RATION_OK;
 }
 
-ration_status ration_stack_create(const struct ration_stack_options *options,
-                                  ration_stack **out_stack, struct ration_error *error)
+ration_status ration_make_stack(const struct ration_stack_options *options,
+                                const struct ration_saved_header *saved, ration_stack **out_stack,
+                                struct ration_error *error)
 {
     struct ration_configs *configs;
     struct ration_section_shape shapes[RATION_STACK_MAX];
@@ -217,14 +288,14 @@ ration_status ration_stack_create(const struct ration_stack_options *options,
     configs = calloc(RATION_STACK_MAX, sizeof(*configs));
     status = stack == NULL || configs == NULL
                  ? fail(error, RATION_ENOMEM, "no memory for the stack")
-                 : plan_limiters(options, configs, shapes, error);
+                 : plan_limiters(options, saved, configs, shapes, error);
     if (status != RATION_OK) {
         free(configs);
         free(stack);
         return status;
     }
     clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
-    status = create_memory(shapes, options->limiter_count, options, &clock, &memory, error);
+    status = create_memory(shapes, options->limiter_count, options, &clock, saved, &memory, error);
     for (size_t i = 0; i < options->limiter_count; i++) {
         struct ration_limiter_options limiter = options->limiters[i];
 
@@ -256,6 +327,12 @@ ration_status ration_stack_create(const struct ration_stack_options *options,
     stack->clock = clock;
     *out_stack = stack;
     return RATION_OK;
+}
+
+ration_status ration_stack_create(const struct ration_stack_options *options,
+                                  ration_stack **out_stack, struct ration_error *error)
+{
+    return ration_make_stack(options, NULL, out_stack, error);
 }
 
 void ration_stack_free(ration_stack *stack)

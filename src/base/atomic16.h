@@ -42,22 +42,28 @@ static inline bool ration_atomic16_swap(struct ration_pair *target, struct ratio
     return swapped;
 }
 
-static inline struct ration_pair ration_atomic16_load(const struct ration_pair *source)
+/* Only on processors with AVX, where any aligned 16-byte load is atomic. */
+static inline struct ration_pair ration_atomic16_load_avx(const struct ration_pair *source)
 {
     struct ration_pair value;
 
-    if (__builtin_expect(__builtin_cpu_supports("avx"), 1)) {
-        __asm__ volatile("movdqa %2, %%xmm0\n\t"
-                         "movq %%xmm0, %0\n\t"
-                         "punpckhqdq %%xmm0, %%xmm0\n\t"
-                         "movq %%xmm0, %1"
-                         : "=&r"(value.words[0]), "=r"(value.words[1])
-                         : "m"(*source)
-                         : "xmm0", "memory");
-    } else {
-        value = (struct ration_pair){{0, 0}};
-        ration_atomic16_swap((struct ration_pair *)(uintptr_t)source, &value, value);
-    }
+    __asm__ volatile("movdqa %2, %%xmm0\n\t"
+                     "movq %%xmm0, %0\n\t"
+                     "punpckhqdq %%xmm0, %%xmm0\n\t"
+                     "movq %%xmm0, %1"
+                     : "=&r"(value.words[0]), "=r"(value.words[1])
+                     : "m"(*source)
+                     : "xmm0", "memory");
+    return value;
+}
+
+static inline struct ration_pair ration_atomic16_load(const struct ration_pair *source)
+{
+    struct ration_pair value = {{0, 0}};
+
+    if (__builtin_expect(__builtin_cpu_supports("avx"), 1))
+        return ration_atomic16_load_avx(source);
+    ration_atomic16_swap((struct ration_pair *)(uintptr_t)source, &value, value);
     return value;
 }
 

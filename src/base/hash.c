@@ -44,6 +44,8 @@ void ration_hash_secret_init_kind(struct ration_hash_secret *secret,
     expand_four(&expansion, secret->size);
     for (size_t i = 0; i < RATION_HASH_BLOCK_COUNT; i++)
         expand_four(&expansion, secret->blocks[i]);
+    if (kind == RATION_HASH_AES)
+        ration_hash_aes_prepare(secret);
 }
 
 void ration_hash_secret_init(struct ration_hash_secret *secret,

@@ -52,6 +52,7 @@
 #define RATION_HASH_SEED_SIZE   32
 #define RATION_HASH_BLOCK_SIZE  16
 #define RATION_HASH_BLOCK_COUNT 8 /* blocks of a chunk, each with round keys of its own */
+#define RATION_HASH_CHUNK_SIZE  (RATION_HASH_BLOCK_COUNT * RATION_HASH_BLOCK_SIZE)
 
 /* Written into tables: never renumber. */
 enum ration_hash_kind {
@@ -66,7 +67,7 @@ struct ration_hash {
 
 /*
  * An expanded secret: plain bytes without pointers, the same for every process of one machine.
- * A key of up to 16 bytes reads the first four cache lines.
+ * A key of up to 16 bytes reads three of its cache lines.
  */
 struct ration_hash_secret {
     uint64_t kind; /* enum ration_hash_kind */
@@ -75,9 +76,11 @@ struct ration_hash_secret {
     struct ration_hash finish[4];
     struct ration_hash size[4]; /* round keys of the block that holds the size, ... */
     struct ration_hash blocks[RATION_HASH_BLOCK_COUNT][4]; /* ... and of the key's */
+    struct ration_hash starts[RATION_HASH_CHUNK_SIZE + 1]; /* with each size mixed in already */
+    struct ration_hash padding[3];
 } __attribute__((aligned(64)));
 
-_Static_assert(sizeof(struct ration_hash_secret) == 704, "no padding: tables hold these bytes");
+_Static_assert(sizeof(struct ration_hash_secret) == 2816, "no padding: tables hold these bytes");
 
 /* Expands 32 random bytes into a secret of the best kind that this machine can compute. */
 void ration_hash_secret_init(struct ration_hash_secret *secret,

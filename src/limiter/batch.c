@@ -6,21 +6,7 @@
  * up.
  */
 #include "limiter/calls.h"
-#include "limiter/short.h"
-
-#define CHUNK 32
-
-/* Hashes the keys of a chunk, and starts fetching where they stand. */
-static void locate_chunk(struct ration_limiter *limiter, const struct ration_config *config,
-                         struct ration_batch_item *items, size_t item_count,
-                         struct ration_target *targets)
-{
-    for (size_t i = 0; i < item_count; i++) {
-        items[i].status = ration_short_aim(limiter, config, items[i].request, &targets[i]);
-        if (items[i].status == RATION_OK)
-            limiter->store->calls->locate(limiter->store, &targets[i]);
-    }
-}
+#include "limiter/quick.h"
 
 static void take_long(struct ration_limiter *limiter, struct ration_batch_item *item,
                       uint64_t now_ns)
@@ -33,22 +19,20 @@ static void take_long(struct ration_limiter *limiter, struct ration_batch_item *
     item->verdict = item->status == RATION_OK ? call.op.decision.verdict : RATION_DENY;
 }
 
-static size_t take_chunk(struct ration_limiter *limiter, const struct ration_config *config,
-                         struct ration_batch_item *items, size_t item_count, uint64_t now_ns)
+static size_t take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
+                         size_t item_count, uint64_t now_ns)
 {
-    struct ration_target targets[CHUNK];
+    int verdicts[RATION_QUICK_CHUNK];
     size_t allowed_count = 0;
 
-    locate_chunk(limiter, config, items, item_count, targets);
+    ration_quick_take_chunk(limiter, items, item_count, now_ns, verdicts);
     for (size_t i = 0; i < item_count; i++) {
-        int verdict = RATION_TAKE_LONG;
-
-        if (items[i].status == RATION_OK)
-            verdict = ration_short_take(limiter, &targets[i], items[i].cost_tokens, now_ns);
-        if (verdict == RATION_TAKE_LONG)
+        if (__builtin_expect(verdicts[i] == RATION_QUICK_NOT, 0)) {
             take_long(limiter, &items[i], now_ns);
-        else
-            items[i].verdict = (enum ration_verdict)verdict;
+        } else {
+            items[i].verdict = (enum ration_verdict)verdicts[i];
+            items[i].status = RATION_OK;
+        }
         allowed_count += items[i].status == RATION_OK && items[i].verdict == RATION_ALLOW;
     }
     return allowed_count;
@@ -57,16 +41,13 @@ static size_t take_chunk(struct ration_limiter *limiter, const struct ration_con
 size_t ration_limiter_take_batch(ration_limiter *limiter, struct ration_batch_item *items,
                                  size_t item_count, uint64_t now_ns)
 {
-    const struct ration_config *config = ration_configs_current(&limiter->configs);
-    bool is_short = ration_short_is_open(limiter, config);
     size_t allowed_count = 0;
 
-    for (size_t i = 0; i < item_count && is_short; i += CHUNK)
-        allowed_count += take_chunk(limiter, config, items + i,
-                                    item_count - i < CHUNK ? item_count - i : CHUNK, now_ns);
-    for (size_t i = 0; i < item_count && !is_short; i++) {
-        take_long(limiter, &items[i], now_ns);
-        allowed_count += items[i].status == RATION_OK && items[i].verdict == RATION_ALLOW;
+    for (size_t i = 0; i < item_count; i += RATION_QUICK_CHUNK) {
+        size_t rest = item_count - i;
+
+        allowed_count += take_chunk(limiter, items + i,
+                                    rest < RATION_QUICK_CHUNK ? rest : RATION_QUICK_CHUNK, now_ns);
     }
     return allowed_count;
 }

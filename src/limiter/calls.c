@@ -22,6 +22,7 @@ static uint32_t find_same(const struct ration_call *call, const struct ration_op
 /* Adds what is asked for to the part of the same bucket. Costs stop at UINT64_MAX. */
 static void merge(struct ration_op_part *part, const struct ration_op_part *other)
 {
+    part->own_cost_mask |= other->own_cost_mask;
     for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
         uint64_t room = UINT64_MAX - part->costs[i];
 

@@ -11,8 +11,10 @@ ration_status ration_limiter_change(ration_limiter *limiter, const struct ration
 
     pthread_mutex_lock(&limiter->change_lock);
     status = ration_configs_check(&limiter->configs, rules, rule_count, error);
+    if (status == RATION_OK && limiter->stack != NULL && limiter->stack->limiter_count > 1)
+        status = ration_configs_check_stacked(rules, rule_count, error);
     if (status == RATION_OK) {
-        uint64_t number = limiter->configs.current_number + 1;
+        uint64_t number = limiter->configs.current->number + 1;
 
         if (number >= RATION_CONFIG_COUNT)
             limiter->store->calls->retire(limiter->store, limiter->section_index,

@@ -31,9 +31,11 @@ static ration_status check_rules(const struct ration_rule *rules, size_t rule_co
     uint32_t cell_count = 0;
     uint32_t log_count = 0;
 
-    if (rules == NULL || rule_count == 0 || rule_count > RATION_RULES_MAX)
+    if (rule_count == 0 || rule_count > RATION_RULES_MAX)
         return fail(error, RATION_EINVAL, "a limiter has 1 to %d rules (got %zu)", RATION_RULES_MAX,
                     rule_count);
+    if (rules == NULL)
+        return fail(error, RATION_EINVAL, "rules is NULL, with a rule_count of %zu", rule_count);
     for (size_t i = 0; i < rule_count; i++) {
         if (rules[i].limit.algorithm == RATION_ALGORITHM_DEFAULT)
             return fail(error, RATION_EINVAL,
@@ -113,6 +115,7 @@ ration_status ration_configs_init(struct ration_configs *configs, const struct r
     for (size_t i = 0; i < RATION_CONFIG_COUNT; i++)
         configs->configs[i].rules = room + i * rule_count;
     fill(&configs->configs[0], rules, rule_count);
+    configs->current = &configs->configs[0];
     for (size_t i = 0; i < rule_count; i++) {
         struct ration_any_layout layout = ration_any_layout(&rules[i].limit);
 
@@ -158,20 +161,33 @@ ration_status ration_configs_check(const struct ration_configs *configs,
     return RATION_OK;
 }
 
+ration_status ration_configs_check_stacked(const struct ration_rule *rules, size_t rule_count,
+                                           struct ration_error *error)
+{
+    for (size_t i = 0; i < rule_count; i++)
+        if (rules[i].limit.algorithm == RATION_LEAKY_QUEUE)
+            return fail(
+                error, RATION_EUNFIT,
+                "rule %zu is a queue, which cannot stand in a stack with other limiters: who "
+                "waits in it would keep the others' buckets closed; use a token bucket",
+                i);
+    return RATION_OK;
+}
+
 void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
                             size_t rule_count, enum ration_change change)
 {
-    uint64_t number = configs->current_number + 1;
+    uint64_t number = configs->current->number + 1;
     struct ration_config *config = &configs->configs[number % RATION_CONFIG_COUNT];
 
     __atomic_store_n(&config->number, UINT64_MAX, __ATOMIC_RELAXED);
     /* release: who reads what is written now sees that it is being written */
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    ration_fence_release();
     fill(config, rules, rule_count);
     config->generation = (uint32_t)(number % RATION_CONFIG_COUNT);
     config->is_reset = change == RATION_CHANGE_RESET;
     __atomic_store_n(&config->number, number, __ATOMIC_RELEASE);
-    __atomic_store_n(&configs->current_number, number, __ATOMIC_RELEASE);
+    __atomic_store_n(&configs->current, config, __ATOMIC_RELEASE);
 }
 
 bool ration_configs_is_reset(const struct ration_configs *configs,

@@ -13,6 +13,7 @@
 #ifndef RATION_LIMITER_CONFIG_H
 #define RATION_LIMITER_CONFIG_H
 
+#include "base/fence.h"
 #include "limiter/state.h"
 #include "ration/limiter.h"
 
@@ -39,8 +40,7 @@ struct ration_config {
 };
 
 struct ration_configs {
-    uint64_t current_number;
-    uint64_t epoch_ns;
+    const struct ration_config *current; /* of those below: configs stay where they were made */
     uint32_t cell_count;
     uint32_t moment_mask;
     uint32_t ring_cells;
@@ -64,6 +64,13 @@ ration_status ration_configs_check(const struct ration_configs *configs,
                                    const struct ration_rule *rules, size_t rule_count,
                                    struct ration_error *error);
 
+/*
+ * Whether rules may stand beside other limiters' in a stack: not a queue, whose turns lie ahead.
+ * RATION_EUNFIT.
+ */
+ration_status ration_configs_check_stacked(const struct ration_rule *rules, size_t rule_count,
+                                           struct ration_error *error);
+
 /* Makes checked rules the current ones. What had the new generation's number is gone already. */
 void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
                             size_t rule_count, enum ration_change change);
@@ -72,15 +79,13 @@ static inline const struct ration_config *ration_configs_current(
     const struct ration_configs *configs)
 {
     /* acquire: pairs with the release in ration_configs_replace() */
-    uint64_t number = __atomic_load_n(&configs->current_number, __ATOMIC_ACQUIRE);
-
-    return &configs->configs[number % RATION_CONFIG_COUNT];
+    return __atomic_load_n(&configs->current, __ATOMIC_ACQUIRE);
 }
 
 /* Whether a config that was read as number still is. */
 static inline bool ration_config_stands(const struct ration_config *config, uint64_t number)
 {
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    ration_fence_acquire();
     return __atomic_load_n(&config->number, __ATOMIC_RELAXED) == number;
 }
 

@@ -27,17 +27,21 @@ static void weigh(struct ration_case *c, uint32_t index, enum ration_verdict ver
     }
 }
 
-/* Charges every enforced item for the moment at which the caller goes, the last one's turn. */
+/*
+ * Charges every enforced item for the moment at which the caller goes. That is the turn of the one
+ * that waits longest, in its own line; the others are charged as if it were now then.
+ */
 static void charge_at(struct ration_case *c, uint64_t delay_ns)
 {
     for (uint32_t i = 0; i < c->item_count; i++) {
         struct ration_item *item = &c->items[i];
+        bool is_last = (item->verdict == RATION_ALLOW ? item->delay_ns : item->wait_ns) == delay_ns;
+        struct ration_any_step step;
 
-        if (item->is_shadow || (item->verdict == RATION_ALLOW && item->delay_ns == delay_ns))
+        if (item->is_shadow)
             continue;
-
-        struct ration_any_step step = step_of(item, c->now_ns + delay_ns);
-
+        step = is_last ? ration_any_take(&item->before, item->cost_tokens, delay_ns, c->now_ns)
+                       : step_of(item, c->now_ns + delay_ns);
         item->after = step.next;
         item->part = step.part;
     }
@@ -84,7 +88,7 @@ static bool may_wait(const struct ration_case *c, uint64_t max_wait_ns, uint64_t
             delay_ns = needed_ns;
     }
     *out_delay_ns = delay_ns;
-    return delay_ns <= max_wait_ns;
+    return delay_ns <= (c->op->part_count > 1 ? 0 : max_wait_ns);
 }
 
 /* A queue tells who cannot or will not wait in it when one could go at once. */
@@ -146,7 +150,7 @@ static void take_up_to(struct ration_case *c)
         const struct ration_item *item = &c->items[i];
         uint64_t left;
 
-        if (item->is_shadow)
+        if (item->is_shadow || item->has_own_cost)
             continue;
         is_wanted |= item->cost_tokens > 0;
         left = ration_any_most(&item->before, c->now_ns);
@@ -154,15 +158,18 @@ static void take_up_to(struct ration_case *c)
         granted = left < granted ? left : granted;
     }
     for (uint32_t i = 0; i < c->item_count; i++)
-        c->items[i].cost_tokens = granted > 0 ? granted : is_wanted;
-    c->granted_tokens = granted;
+        if (!c->items[i].has_own_cost)
+            c->items[i].cost_tokens = granted > 0 ? granted : is_wanted;
     take(c);
+    c->granted_tokens = c->verdict == RATION_ALLOW ? granted : 0;
 }
 
 /* One whose turn is yet to come is still promised it, with whatever it will use. */
 static struct ration_any settle(const struct ration_case *c, const struct ration_item *item)
 {
-    uint64_t used = c->op->used_tokens;
+    /* A cost that is not the caller's, say one per request, was used if anything was. */
+    uint64_t used =
+        item->has_own_cost && c->op->used_tokens > 0 ? item->cost_tokens : c->op->used_tokens;
     bool is_promised = used > 0 && c->now_ns < c->op->ready_at_ns;
 
     if (used > item->cost_tokens)

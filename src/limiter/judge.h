@@ -7,7 +7,9 @@
  *
  * Where a turn is waited for (a queue, a reservation), all items are charged for the moment at
  * which the caller goes: the latest of their turns. What is used then must be there then, not
- * earlier.
+ * earlier. Those of one key have one line, and whoever comes later waits behind anyway. But a
+ * bucket of another key, charged for a moment to come, would be closed to everyone until then. So
+ * a reservation of several keys has no turn to wait for: it goes at once, or is denied.
  */
 #ifndef RATION_LIMITER_JUDGE_H
 #define RATION_LIMITER_JUDGE_H
@@ -21,6 +23,8 @@ struct ration_item {
     uint64_t cost_tokens;
     const struct ration_op_mark *mark; /* SETTLE */
     bool is_shadow;
+    bool has_own_cost; /* the rule's function has set it: it is not the caller's */
+    uint32_t part_index;
     uint32_t limiter_index;
     uint32_t rule_index;
 

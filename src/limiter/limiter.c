@@ -1,6 +1,9 @@
 #include "limiter/limiter.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "limiter/quick.h"
 
 ration_status ration_limiter_init(struct ration_limiter *limiter,
                                   const struct ration_limiter_options *options,
@@ -16,13 +19,17 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
         return status;
     limiter->store = store;
     limiter->section_index = section_index;
-    limiter->is_plain =
-        configs->cell_count == 1 && configs->ring_cells == 0 && !options->is_stackable;
+    ration_quick_choose(limiter, options->keyer == NULL && store->calls->section != NULL
+                                     ? store->calls->section(store, section_index)
+                                     : NULL);
     limiter->keyer = options->keyer;
     limiter->keyer_context = options->keyer_context;
     limiter->overflow = options->overflow;
     limiter->clock = clock;
+    if (options->name != NULL)
+        snprintf(limiter->name, sizeof(limiter->name), "%s", options->name);
     limiter->configs = *configs;
+    limiter->configs.current = &limiter->configs.configs[0];
     pthread_mutex_init(&limiter->change_lock, NULL);
     return RATION_OK;
 }
@@ -42,6 +49,35 @@ uint64_t ration_limiter_now(const ration_limiter *limiter)
 size_t ration_limiter_rule_count(const ration_limiter *limiter)
 {
     return ration_configs_current(&limiter->configs)->rule_count;
+}
+
+const char *ration_limiter_name(const ration_limiter *limiter)
+{
+    return limiter->name;
+}
+
+ration_status ration_limiter_rule(const ration_limiter *limiter, size_t rule_index,
+                                  struct ration_rule *out_rule)
+{
+    struct ration_rule rule;
+    const struct ration_config *config;
+    uint64_t number;
+
+    do { /* again if it was overwritten meanwhile */
+        config = ration_configs_current(&limiter->configs);
+        number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+        if (rule_index >= config->rule_count)
+            return RATION_EINVAL;
+        rule = (struct ration_rule){
+            .limit = config->rules[rule_index].limit,
+            .choose = config->rules[rule_index].choose,
+            .choose_context = config->rules[rule_index].choose_context,
+            .stale_after_ns = config->rules[rule_index].stale_after_ns,
+            .is_shadow = config->rules[rule_index].is_shadow,
+        };
+    } while (!ration_config_stands(config, number));
+    *out_rule = rule;
+    return RATION_OK;
 }
 
 ration_status ration_limiter_key(const struct ration_limiter *limiter, const void *request,
@@ -70,6 +106,7 @@ ration_status ration_limiter_choose(const struct ration_limiter *limiter, const 
     part->configs = &limiter->configs;
     part->to.config = config;
     part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    part->own_cost_mask = 0;
     for (uint32_t i = 0; i < config->rule_count; i++) {
         const struct ration_config_rule *rule = &config->rules[i];
 
@@ -78,6 +115,10 @@ ration_status ration_limiter_choose(const struct ration_limiter *limiter, const 
         if (rule->choose == NULL)
             continue;
         part->limits[i] = rule->choose(rule->choose_context, request, &part->costs[i]);
+        if (cost_tokens == 0)
+            part->costs[i] = 0; /* a look stays one */
+        if (part->costs[i] != cost_tokens)
+            part->own_cost_mask |= 1u << i;
         if (part->limits[i] != NULL && !ration_any_is_alike(&rule->limit, part->limits[i]))
             return RATION_EUNFIT;
     }

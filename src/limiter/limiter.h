@@ -13,7 +13,9 @@
 struct ration_limiter {
     struct ration_store *store;
     uint32_t section_index;
-    uint32_t is_plain; /* its keys have one slot each */
+    const struct ration_section *quick_section; /* see quick.h */
+    int (*quick_take)(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                      uint64_t now_ns);
     ration_keyer *keyer;
     void *keyer_context;
     enum ration_overflow overflow;
@@ -22,6 +24,7 @@ struct ration_limiter {
     struct ration_configs configs;
     pthread_mutex_t change_lock; /* one changer at a time; deciders do not take it */
     ration_stack *stack;         /* that it belongs to, or NULL */
+    char name[RATION_LIMITER_NAME_MAX + 1];
 };
 
 struct ration_stack {

@@ -50,6 +50,7 @@ struct ration_op_part {
 
     const struct ration_limit *limits[RATION_RULES_MAX];
     uint64_t costs[RATION_RULES_MAX];
+    uint32_t own_cost_mask; /* bit i: the cost of rule i is not the caller's */
     struct ration_op_mark marks[RATION_RULES_MAX]; /* read by SETTLE, written by RESERVE */
 
     /* Results. */

@@ -54,3 +54,12 @@ size_t ration_limiter_bytes(const ration_limiter *limiter)
                sizeof(struct ration_config_rule) +
            (limiter->stack == NULL ? limiter->store->calls->size_bytes(limiter->store) : 0);
 }
+
+size_t ration_stack_bytes(const ration_stack *stack)
+{
+    size_t bytes = sizeof(*stack) + stack->store->calls->size_bytes(stack->store);
+
+    for (uint32_t i = 0; i < stack->limiter_count; i++)
+        bytes += ration_limiter_bytes(&stack->limiters[i]) - sizeof(stack->limiters[i]);
+    return bytes;
+}

@@ -36,6 +36,7 @@ static void write_ticket(const struct ration_call *call, struct ration_ticket *o
                 .rule_index = i,
                 .reserve_part = part->marks[i].part,
                 .is_overflow = part->marks[i].is_overflow,
+                .has_own_cost = part->own_cost_mask >> i & 1,
             };
             memcpy(slip->spot, part->to.spot.words, sizeof(slip->spot));
             pack_mark(part->limits[i], &part->marks[i], slip->mark);
@@ -83,6 +84,7 @@ static void read_slips(const struct ration_limiter *limiter, const struct ration
             continue;
         part->limits[i] = slip->chosen != NULL ? slip->chosen : &config->rules[i].limit;
         part->costs[i] = slip->cost_tokens;
+        part->own_cost_mask |= (uint32_t)(slip->has_own_cost != 0) << i;
         part->marks[i].part = (enum ration_reserve_part)slip->reserve_part;
         memcpy(part->marks[i].state.one.words, slip->mark, sizeof(slip->mark));
     }

@@ -157,11 +157,17 @@ struct ration_any ration_any_release(const struct ration_any *any, union ration_
         any, ration_algorithm_release(any->limit, any->state.one, mark.one, unused_tokens, now_ns));
 }
 
-/* Between states of different kinds whole tokens are kept; a stale now at a change is now. */
+/* Between states of different kinds whole tokens are kept. */
 static struct ration_any change_kind(const struct ration_any *any, const struct ration_any *fresh,
                                      uint64_t now_ns)
 {
-    uint64_t left = ration_any_remaining(any, now_ns);
+    uint64_t period_ns = any->limit->period_ns;
+    uint64_t left;
+
+    /* A stale now lies before the newest token of a log was taken; the change happens then. */
+    if (is_log(any->limit) && any->state.log.newest_ns > now_ns + period_ns)
+        now_ns = any->state.log.newest_ns - period_ns;
+    left = ration_any_remaining(any, now_ns);
 
     if (ration_any_full_after_ns(any, now_ns) == 0)
         left = UINT64_MAX;

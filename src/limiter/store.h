@@ -9,30 +9,41 @@
 #define RATION_LIMITER_STORE_H
 
 #include "limiter/op.h"
+#include "limiter/walk.h"
+#include "table/section.h"
 
 struct ration_store;
-
-/* Besides enum ration_verdict. */
-#define RATION_TAKE_LONG (-1)
 
 struct ration_store_calls {
     ration_status (*begin)(struct ration_store *store, struct ration_op *op);
 
     /*
-     * Token buckets of a config that is_simple, and nothing wanted but the verdict: that, or
-     * RATION_TAKE_LONG if it takes a whole op. *out_denied_mask: which rules denied. May be NULL.
+     * The section of this process's memory where the buckets lie, and the secret of its hash, for
+     * the short way (quick.h). May be NULL: there is none.
      */
-    int (*take_simple)(struct ration_store *store, const struct ration_target *target,
-                       uint64_t cost_tokens, uint64_t now_ns, uint32_t *out_denied_mask);
-
-    /* Computes the target's spot ahead of time and starts fetching it. */
-    void (*locate)(struct ration_store *store, struct ration_target *target);
+    const struct ration_section *(*section)(struct ration_store *store, uint32_t section_index);
 
     /*
      * Gives every bucket of the section that has this generation the next one's number, before
      * the number is used again.
      */
     void (*retire)(struct ration_store *store, uint32_t section_index, uint32_t generation);
+
+    /*
+     * Goes through a section from a cursor on, 0 being the beginning. Returns the cursor to go on
+     * from, 0 at the end. These three may be NULL: buckets cannot be listed or dumped.
+     */
+    uint64_t (*walk)(struct ration_store *store, const struct ration_walk *walk, uint64_t cursor);
+    void (*shape)(const struct ration_store *store, uint32_t section_index,
+                  struct ration_walk_shape *out_shape);
+
+    /*
+     * Puts what a walk told into a section of that shape that nobody uses yet, as buckets of the
+     * config. Returns RATION_EINVAL if the item's set has no place left.
+     */
+    ration_status (*put)(struct ration_store *store, const struct ration_config *config,
+                         uint32_t section_index, const struct ration_walk_item *item,
+                         uint64_t now_ns);
 
     size_t (*size_bytes)(const struct ration_store *store);
     void (*free)(struct ration_store *store);

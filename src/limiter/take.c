@@ -2,20 +2,7 @@
  * take: the calls of a limiter that decide.
  */
 #include "limiter/calls.h"
-#include "limiter/short.h"
-
-/* The short way, where there is one. RATION_TAKE_LONG: it needs a whole op. */
-static int take_short(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
-                      uint64_t now_ns)
-{
-    const struct ration_config *config = ration_configs_current(&limiter->configs);
-    struct ration_target target;
-
-    if (!ration_short_is_open(limiter, config) ||
-        ration_short_aim(limiter, config, request, &target) != RATION_OK)
-        return RATION_TAKE_LONG;
-    return ration_short_take(limiter, &target, cost_tokens, now_ns);
-}
+#include "limiter/quick.h"
 
 static bool take_long(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                       uint64_t now_ns)
@@ -28,16 +15,34 @@ static bool take_long(struct ration_limiter *limiter, const void *request, uint6
            call.op.decision.verdict == RATION_ALLOW;
 }
 
-bool ration_limiter_allow_at(ration_limiter *limiter, const void *request, uint64_t cost_tokens,
-                             uint64_t now_ns)
+static bool allow(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                  uint64_t now_ns)
+{
+    int verdict = limiter->quick_take(limiter, request, cost_tokens, now_ns);
+
+    if (__builtin_expect(verdict == RATION_QUICK_NOT, 0))
+        return take_long(limiter, request, cost_tokens, now_ns);
+    return verdict == RATION_ALLOW;
+}
+
+/* The same, timed if its turn has come. */
+static __attribute__((noinline)) bool allow_timed(struct ration_limiter *limiter,
+                                                  const void *request, uint64_t cost_tokens,
+                                                  uint64_t now_ns)
 {
     uint64_t began_ns = ration_tally_begin(&limiter->tally);
-    int verdict = take_short(limiter, request, cost_tokens, now_ns);
-    bool allowed = verdict == RATION_TAKE_LONG ? take_long(limiter, request, cost_tokens, now_ns)
-                                               : verdict == RATION_ALLOW;
+    bool allowed = allow(limiter, request, cost_tokens, now_ns);
 
     ration_tally_end(&limiter->tally, began_ns);
     return allowed;
+}
+
+bool ration_limiter_allow_at(ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                             uint64_t now_ns)
+{
+    if (__builtin_expect(limiter->tally.latency_sampler != NULL, 0))
+        return allow_timed(limiter, request, cost_tokens, now_ns);
+    return allow(limiter, request, cost_tokens, now_ns);
 }
 
 bool ration_limiter_allow(ration_limiter *limiter, const void *request)

@@ -32,20 +32,6 @@ void ration_tally_done(struct ration_tally *tally);
 /* A denial's key. */
 void ration_tally_denied_key(struct ration_tally *tally, struct ration_key key);
 
-/* A denial by the rules of a mask. verdict is NEVER if one of them said so. */
-static inline void ration_tally_denied_short(struct ration_tally *tally,
-                                             const struct ration_target *target,
-                                             uint32_t denied_mask, enum ration_verdict verdict)
-{
-    for (uint32_t i = 0; i < target->config->rule_count; i++)
-        if (denied_mask >> i & 1)
-            ration_counters_add(tally->counters, i,
-                                verdict == RATION_DENY ? RATION_COUNT_DENIED : RATION_COUNT_NEVER,
-                                1);
-    if (__builtin_expect(tally->top_denied != NULL, 0))
-        ration_tally_denied_key(tally, target->key);
-}
-
 /* Tokens taken by a key, sampled. */
 void ration_tally_cost_of_key(struct ration_tally *tally, struct ration_key key,
                               uint64_t cost_tokens);

@@ -4,7 +4,7 @@
 
 #define SUB_COUNT (1u << RATION_HISTOGRAM_SUB_BITS)
 
-/* Buckets ---------------------------------------------------------------------------------- */
+/* Buckets ------------------------------------------------------------------------------- */
 
 /* How far the bucket's leading bits are from the right: its width is 2^shift. */
 static uint32_t shift_of(uint32_t bucket)
@@ -36,7 +36,7 @@ uint64_t ration_histogram_highest_ns(uint32_t bucket)
     return ration_histogram_lowest_ns(bucket) + (UINT64_C(1) << shift_of(bucket)) - 1;
 }
 
-/* The shared one ----------------------------------------------------------------------------- */
+/* The shared one ------------------------------------------------------------------------ */
 
 size_t ration_histogram_size(struct ration_shards shards)
 {
@@ -123,7 +123,7 @@ void ration_histogram_read(const struct ration_histogram *histogram,
         out_counts->max_ns = lowest_ns;
 }
 
-/* The numbers -------------------------------------------------------------------------------- */
+/* The numbers --------------------------------------------------------------------------- */
 
 void ration_histogram_counts_add(struct ration_histogram_counts *counts,
                                  const struct ration_histogram_counts *other)

@@ -9,7 +9,7 @@ typedef uint16_t slot;
 _Static_assert(RATION_SPACE_SAVING_KEYS_MAX < UINT16_MAX, "an index fits a slot");
 _Static_assert(sizeof(struct ration_space_saving) % sizeof(uint64_t) == 0, "counts are aligned");
 
-/* The block --------------------------------------------------------------------------------- */
+/* The block ----------------------------------------------------------------------------- */
 
 /* At most half full, so that a search ends after a slot or two. */
 static uint32_t slot_count_for(uint32_t key_max)
@@ -52,7 +52,7 @@ void ration_space_saving_init(struct ration_space_saving *sketch, uint32_t key_m
     sketch->slot_mask = slot_count_for(key_max) - 1;
 }
 
-/* The hash table: linear probing, and no tombstones ------------------------------------------- */
+/* The hash table: linear probing, and no tombstones ------------------------------------- */
 
 static uint32_t home_of(const struct ration_space_saving *sketch, const uint64_t hash[2])
 {
@@ -101,7 +101,7 @@ uint32_t ration_space_saving_find(const struct ration_space_saving *sketch, cons
     return found != 0 ? found - 1u : sketch->key_count;
 }
 
-/* Counting --------------------------------------------------------------------------------------- */
+/* Counting ------------------------------------------------------------------------------ */
 
 static uint64_t lowest_of(const uint64_t *counts, uint32_t count)
 {

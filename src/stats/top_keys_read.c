@@ -41,7 +41,7 @@ static struct ration_space_saving *copy_at(const struct merge *merge, uint32_t i
     return (struct ration_space_saving *)(void *)(merge->copies + index * merge->copy_bytes);
 }
 
-/* Copying ----------------------------------------------------------------------------------- */
+/* Copying ------------------------------------------------------------------------------- */
 
 static bool enter_patiently(struct ration_top_keys_shard *shard)
 {
@@ -71,7 +71,7 @@ static void copy_shard(struct ration_top_keys_shard *shard, uint32_t key_max,
     stats->lost = ration_add_or_max(stats->lost, __atomic_load_n(&shard->total, __ATOMIC_RELAXED));
 }
 
-/* Adding up ---------------------------------------------------------------------------------- */
+/* Adding up ----------------------------------------------------------------------------- */
 
 /* Whether one of the copies before this one has the key: then it is in the list already. */
 static bool is_known(const struct merge *merge, uint32_t copy_index, const uint64_t hash[2])

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/yield.h"
+
 struct ration_place ration_memory_place(const struct ration_memory *memory,
                                         const struct ration_target *target)
 {
@@ -16,16 +18,18 @@ struct ration_place ration_memory_place(const struct ration_memory *memory,
         memory->sections[target->section_index].set_count);
 }
 
-static void locate(struct ration_store *store, struct ration_target *target)
+void ration_memory_locate(struct ration_target *target, const struct ration_place *place)
 {
-    const struct ration_memory *memory = (const struct ration_memory *)store;
-    struct ration_place place = ration_memory_place(memory, target);
-
-    ration_section_prefetch(&memory->sections[target->section_index], &place);
-    target->spot.words[0] = place.tag;
-    target->spot.words[1] = (uint64_t)place.sets[1] << 32 | place.sets[0];
-    target->spot.words[2] = place.start;
+    target->spot.words[0] = place->tag;
+    target->spot.words[1] = (uint64_t)place->sets[1] << 32 | place->sets[0];
+    target->spot.words[2] = place->start;
+    target->spot.words[3] = 0;
     target->is_located = 1;
+}
+
+static const struct ration_section *section(struct ration_store *store, uint32_t section_index)
+{
+    return &((const struct ration_memory *)store)->sections[section_index];
 }
 
 static void retire_slot(struct ration_pair *slot, uint32_t generation, uint32_t next)
@@ -36,6 +40,7 @@ static void retire_slot(struct ration_pair *slot, uint32_t generation, uint32_t 
         struct ration_slot kept = ration_slot_unpack(value);
 
         kept.mark = next;
+        ration_yield_point();
         if (ration_atomic16_swap(slot, &value, ration_slot_pack(kept)))
             return;
     }
@@ -60,17 +65,17 @@ static void retire_entry(const struct ration_section *section, struct ration_pai
 static void retire(struct ration_store *store, uint32_t section_index, uint32_t generation)
 {
     struct ration_memory *memory = (struct ration_memory *)store;
-    const struct ration_section *section = &memory->sections[section_index];
-    uint64_t count = (uint64_t)section->set_count * RATION_SET_PLACES;
+    const struct ration_section *view = &memory->sections[section_index];
+    uint64_t count = (uint64_t)view->set_count * RATION_SET_PLACES;
     uint32_t next = (generation + 1) % RATION_GENERATION_COUNT;
 
     for (uint64_t i = 0; i <= count; i++) {
-        struct ration_pair *head = i < count ? ration_section_at(section, i) : section->overflow;
+        struct ration_pair *head = i < count ? ration_section_at(view, i) : view->overflow;
 
-        if (section->shape.cell_count == 0)
+        if (view->shape.cell_count == 0)
             retire_slot(head, generation, next);
         else
-            retire_entry(section, head, generation, next);
+            retire_entry(view, head, generation, next);
     }
 }
 
@@ -91,9 +96,11 @@ static void free_memory(struct ration_store *store)
 
 static const struct ration_store_calls memory_calls = {
     .begin = ration_memory_begin,
-    .take_simple = ration_memory_take_simple,
-    .locate = locate,
+    .section = section,
     .retire = retire,
+    .walk = ration_memory_walk,
+    .shape = ration_memory_shape,
+    .put = ration_memory_put,
     .size_bytes = size_bytes,
     .free = free_memory,
 };

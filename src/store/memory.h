@@ -29,9 +29,17 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
 struct ration_place ration_memory_place(const struct ration_memory *memory,
                                         const struct ration_target *target);
 
+/* Keeps a place as the target's spot, where ration_memory_place() finds it. */
+void ration_memory_locate(struct ration_target *target, const struct ration_place *place);
+
 /* Of store.h. */
-int ration_memory_take_simple(struct ration_store *store, const struct ration_target *target,
-                              uint64_t cost_tokens, uint64_t now_ns, uint32_t *out_denied_mask);
 ration_status ration_memory_begin(struct ration_store *store, struct ration_op *op);
+uint64_t ration_memory_walk(struct ration_store *store, const struct ration_walk *walk,
+                            uint64_t cursor);
+void ration_memory_shape(const struct ration_store *store, uint32_t section_index,
+                         struct ration_walk_shape *out_shape);
+ration_status ration_memory_put(struct ration_store *store, const struct ration_config *config,
+                                uint32_t section_index, const struct ration_walk_item *item,
+                                uint64_t now_ns);
 
 #endif

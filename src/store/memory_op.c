@@ -158,8 +158,8 @@ static bool read_there(struct found *found, bool is_overflow)
         return ration_entry_find(section, &found->place, &found->view);
     }
     if (is_overflow)
-        found->slot =
-            (struct ration_entrance){section->overflow, ration_atomic16_load(section->overflow)};
+        found->slot = (struct ration_entrance){section->overflow,
+                                               ration_atomic16_load(section->overflow), false};
     else
         found->slot.head = ration_plain_find(section, &found->place, &found->slot.value);
     return found->slot.head != NULL;
@@ -186,6 +186,7 @@ static void inherit_overflow(const struct run *run, const struct ration_op_part 
     if (ration_section_overflow_ns(found->section, &found->place) <= run->since_ns ||
         !read_there(&shared, true))
         return;
+    ration_yield_point();
     generation = take_cells(&shared, cells);
     read_states(run, part, &shared, cells, generation);
     for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
@@ -208,6 +209,7 @@ static void read_newborn(const struct run *run, const struct ration_op_part *par
     uint64_t epoch_ns = run->memory->store.epoch_ns;
     uint64_t origin_ns = ration_section_origin_ns(found->section, &found->place);
 
+    ration_yield_point();
     for (uint32_t i = 0; i < config->rule_count; i++) {
         const struct ration_limit *limit =
             part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
@@ -272,7 +274,9 @@ static void build_case(struct run *run)
             item->cost_tokens = part->costs[i];
             item->mark = &part->marks[i];
             item->is_shadow = part->to.config->rules[i].is_shadow;
-            item->limiter_index = p;
+            item->has_own_cost = part->own_cost_mask >> i & 1;
+            item->part_index = p;
+            item->limiter_index = part->to.section_index;
             item->rule_index = i;
             item->before = run->found[p].anys[i];
             run->c.item_count++;
@@ -285,7 +289,7 @@ static void adopt(struct run *run)
     for (uint32_t i = 0; i < run->c.item_count; i++) {
         const struct ration_item *item = &run->c.items[i];
 
-        run->found[item->limiter_index].anys[item->rule_index] = item->after;
+        run->found[item->part_index].anys[item->rule_index] = item->after;
     }
 }
 
@@ -297,7 +301,7 @@ static bool is_changed(const struct run *run, uint32_t part_index)
     for (uint32_t i = 0; i < run->c.item_count; i++) {
         const struct ration_item *item = &run->c.items[i];
 
-        if (item->limiter_index == part_index &&
+        if (item->part_index == part_index &&
             (memcmp(&item->before.state, &item->after.state, sizeof(item->after.state)) != 0 ||
              memcmp(&item->before.write, &item->after.write, sizeof(item->after.write)) != 0))
             return true;
@@ -379,11 +383,17 @@ static bool claim_part(struct run *run, uint32_t part_index)
     }
 }
 
+static void note_created(const struct run *run, uint32_t part_index)
+{
+    run->op->parts[part_index].has_created = 1;
+    run->op->parts[part_index].has_reclaimed = run->found[part_index].slot.is_reclaimed;
+}
+
 /* Creates a key as it is when it is new. */
 static void give_birth(struct run *run, uint32_t part_index)
 {
     if (claim_part(run, part_index) && complete(run, part_index))
-        run->op->parts[part_index].has_created = 1;
+        note_created(run, part_index);
 }
 
 /* One part whose key is absent: claim, judge again, and complete or withdraw. */
@@ -407,7 +417,7 @@ static bool publish_newborn(struct run *run)
     adopt(run);
     if (!complete(run, 0))
         return false;
-    run->op->parts[0].has_created = 1;
+    note_created(run, 0);
     return true;
 }
 
@@ -460,6 +470,7 @@ static bool publish(struct run *run)
     uint32_t change_count = 0;
     uint32_t last = 0;
 
+    ration_yield_point();
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         struct found *found = &run->found[p];
 
@@ -522,7 +533,7 @@ static void tell(struct run *run)
         op->ready_at_ns = run->now_ns + run->c.wait_ns;
     for (uint32_t i = 0; i < run->c.item_count; i++) {
         const struct ration_item *item = &run->c.items[i];
-        struct ration_op_part *part = &op->parts[item->limiter_index];
+        struct ration_op_part *part = &op->parts[item->part_index];
 
         part->verdicts[item->rule_index] = item->verdict;
         part->costs[item->rule_index] = item->cost_tokens; /* UP_TO: what was granted */
@@ -530,24 +541,46 @@ static void tell(struct run *run)
             part->decisions[item->rule_index] = ration_judge_describe(&run->c, item);
         if (op->kind == RATION_OP_RESERVE)
             part->marks[item->rule_index] = (struct ration_op_mark){
-                item->after.state, item->part, run->found[item->limiter_index].is_full};
+                item->after.state, item->part, run->found[item->part_index].is_full};
     }
-    for (uint32_t p = 0; p < op->part_count; p++)
+    for (uint32_t p = 0; p < op->part_count; p++) {
         op->parts[p].has_overflowed = run->found[p].is_full;
+        if (is_waved_through(run, p)) /* as if no rule applied */
+            memset(op->parts[p].limits, 0, sizeof(op->parts[p].limits));
+    }
 }
 
 static void turn_away(struct run *run, uint64_t wait_ns)
 {
-    run->op->decision = (struct ration_decision){
+    struct ration_decision *decision = &run->op->decision;
+
+    *decision = (struct ration_decision){
         .verdict = RATION_DENY, .retry_after_ns = wait_ns, .reset_after_ns = wait_ns};
-    for (uint32_t p = 0; p < run->op->part_count; p++) {
+    run->op->granted_tokens = 0;
+    for (uint32_t p = run->op->part_count; p-- > 0;) {
         struct ration_op_part *part = &run->op->parts[p];
 
         part->has_overflowed = run->found[p].is_full;
-        for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
-            part->verdicts[i] = part->has_overflowed ? RATION_DENY : RATION_ALLOW;
-            if (part->limits[i] != NULL && part->has_overflowed)
-                run->op->decision.limit = ration_any_burst(part->limits[i]);
+        for (uint32_t i = part->to.config->rule_count; i-- > 0;) {
+            struct ration_decision own = {.limit_index = i,
+                                          .limiter_index = part->to.section_index};
+
+            if (part->limits[i] == NULL)
+                continue;
+            own.limit = ration_any_burst(part->limits[i]);
+            own.remaining = ration_any_remaining(&run->found[p].anys[i], run->now_ns);
+            own.reset_after_ns = ration_any_full_after_ns(&run->found[p].anys[i], run->now_ns);
+            if (part->has_overflowed) {
+                own = (struct ration_decision){.verdict = RATION_DENY,
+                                               .limit_index = i,
+                                               .limiter_index = part->to.section_index,
+                                               .limit = own.limit,
+                                               .retry_after_ns = wait_ns,
+                                               .reset_after_ns = wait_ns};
+                *decision = own;
+            }
+            part->verdicts[i] = own.verdict;
+            part->decisions[i] = own;
         }
     }
 }
@@ -564,6 +597,7 @@ ration_status ration_memory_begin(struct ration_store *store, struct ration_op *
     for (uint32_t p = 0; p < op->part_count; p++) {
         run.found[p].section = &run.memory->sections[op->parts[p].to.section_index];
         run.found[p].place = ration_memory_place(run.memory, &op->parts[p].to);
+        ration_memory_locate(&op->parts[p].to, &run.found[p].place);
         /* a reservation that the overflow bucket gave is settled there */
         run.found[p].is_full = op->kind == RATION_OP_SETTLE && op->parts[p].marks[0].is_overflow;
     }

@@ -43,7 +43,7 @@ static struct ration_section_header lay_out(struct ration_section_shape shape, s
                                            .entry_slots = entry_slots(shape.cell_count)};
     uint64_t sets = (shape.keys_max * 100 + RATION_SET_KEYS_X100 - 1) / RATION_SET_KEYS_X100;
 
-    header.set_count = (uint32_t)(sets < 2 ? 2 : sets);
+    header.set_count = shape.set_count > 0 ? shape.set_count : (uint32_t)(sets < 2 ? 2 : sets);
 
     uint64_t slots = (uint64_t)RATION_SET_PLACES * header.entry_slots;
 
@@ -60,12 +60,13 @@ static struct ration_section_header lay_out(struct ration_section_shape shape, s
 static bool is_possible(const struct ration_block_plan *plan)
 {
     if (plan->shape_count == 0 || plan->shape_count > RATION_BLOCK_SECTIONS_MAX ||
-        plan->seat_count > RATION_SEATS_MAX)
+        plan->seat_count > RATION_SEATS_MAX || (plan->seat_count & (plan->seat_count - 1)) != 0)
         return false;
     for (size_t i = 0; i < plan->shape_count; i++) {
         const struct ration_section_shape *shape = &plan->shapes[i];
 
         if (shape->keys_max == 0 || shape->keys_max > RATION_SECTION_KEYS_MAX ||
+            shape->set_count == 1 || /* a key has two */
             shape->cell_count > RATION_SECTION_CELLS_MAX ||
             (shape->cell_count > 0 && plan->seat_count == 0))
             return false;
@@ -141,6 +142,7 @@ void ration_block_init(struct ration_block *block, const struct ration_block_pla
     block->section_count = (uint32_t)plan->shape_count;
     block->seat_count = plan->seat_count;
     block->is_shared = plan->is_shared;
+    memcpy(block->seed, plan->seed, sizeof(block->seed));
     if (plan->hash == 0)
         ration_hash_secret_init(&block->secret, plan->seed);
     else

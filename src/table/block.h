@@ -44,7 +44,7 @@ struct ration_section_shape {
     uint32_t cell_count;  /* 0: plain */
     uint32_t moment_mask; /* bit i: cell i is a moment, and keeps its entry while it is to come */
     uint32_t ring_cells;  /* further cells of each entry, for a log; 0: none */
-    uint32_t unused;      /* 0 */
+    uint32_t set_count;   /* 0: as many as keys_max needs */
 };
 
 /*
@@ -84,6 +84,7 @@ struct ration_block {
     uint64_t seats_offset;
     uint32_t is_shared; /* whether other processes may have it mapped */
     uint32_t unused;
+    uint8_t seed[RATION_HASH_SEED_SIZE]; /* that the secret was made of: a dump needs it */
     struct ration_hash_secret secret;
     struct ration_section_header sections[RATION_BLOCK_SECTIONS_MAX];
     struct ration_nonce nonces[RATION_NONCE_STRIPES] __attribute__((aligned(64)));
@@ -92,12 +93,12 @@ struct ration_block {
 struct ration_block_plan {
     const struct ration_section_shape *shapes; /* borrowed for the call */
     size_t shape_count;
-    uint32_t seat_count; /* for entries: how many may commit at one time */
+    uint32_t seat_count; /* for entries: how many may change some at one time; a power of two */
     uint32_t clock_kind;
     uint64_t epoch_ns;
     bool is_shared;
-    uint8_t seed[32];           /* of the hash's secret */
-    enum ration_hash_kind hash; /* 0: the best that this machine has */
+    uint8_t seed[RATION_HASH_SEED_SIZE]; /* of the hash's secret */
+    enum ration_hash_kind hash;          /* 0: the best that this machine has */
 };
 
 /* Bytes that the plan needs; 0 if it asks for what no block can hold. */

@@ -1,5 +1,6 @@
 #include "table/commit.h"
 
+#include "base/fence.h"
 #include "base/yield.h"
 
 static bool swap_word(struct ration_pair *head, uint64_t expected, uint64_t desired)
@@ -86,6 +87,7 @@ static bool read_plan(const struct ration_section *section, struct ration_seat *
     uint64_t word = __atomic_load_n(&seat->turn, __ATOMIC_ACQUIRE);
     uint64_t part_count = ration_seat_get(&seat->entry_count);
 
+    ration_yield_point();
     out_plan->seat = seat;
     out_plan->turn = word / 4;
     if (word % 4 == RATION_SEAT_IDLE || part_count > RATION_SEAT_ENTRIES_MAX)
@@ -94,7 +96,7 @@ static bool read_plan(const struct ration_section *section, struct ration_seat *
     for (uint32_t i = 0; i < out_plan->part_count; i++)
         out_plan->parts[i] = read_part(section, out_plan, i);
     /* acquire: pairs with the fence in begin_turn(); a later turn's words show its number */
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    ration_fence_acquire();
     return ration_seat_get(&seat->turn) / 4 == out_plan->turn;
 }
 
@@ -116,6 +118,7 @@ static bool hold(const struct plan *plan, const struct part *part)
         uint64_t word = __atomic_load_n(&part->head->words[1], __ATOMIC_ACQUIRE);
         struct ration_head head = ration_head_unpack(word);
 
+        ration_yield_point();
         if (word == part->held_word)
             return true;
         if (head.state == RATION_HEAD_LIVE && head.version == version) {
@@ -165,6 +168,7 @@ static void see_through(const struct plan *plan)
 
     enum ration_seat_state state = state_of(plan);
 
+    ration_yield_point();
     for (uint32_t i = 0; i < plan->part_count; i++) {
         if (state == RATION_SEAT_COMMITTED)
             put_through(plan, i);
@@ -239,6 +243,7 @@ bool ration_commit(struct ration_commit_part *parts, uint32_t part_count)
                                  parts[i].view->value.words[1], parts[i].next);
         cells_first += parts[i].section->shape.cell_count;
     }
+    ration_yield_point();
     /* release: who sees the seat open sees its parts */
     __atomic_store_n(&seat->turn, ration_seat_get(&seat->turn) + RATION_SEAT_OPEN,
                      __ATOMIC_RELEASE);

@@ -1,5 +1,6 @@
 #include "table/create.h"
 
+#include "base/fence.h"
 #include "base/yield.h"
 
 static bool swap(struct ration_pair *head, struct ration_pair expected, struct ration_pair desired)
@@ -29,12 +30,13 @@ static struct offer look_for_room(const struct ration_head_kind *kind,
         struct ration_pair value = ration_atomic16_load(head);
         struct ration_time moment;
 
+        ration_yield_point();
         offer.used_count += kind->role(value) != RATION_ROLE_EMPTY;
         if (!kind->is_free(section, head, value, now_ns, &moment)) {
             offer.busy_count++;
         } else if (offer.place.head == NULL || ration_time_less(moment, offer.moment)) {
             /* of several the one idle for longest, of empty ones that where looking starts */
-            offer.place = (struct ration_entrance){head, value};
+            offer.place = (struct ration_entrance){head, value, false};
             offer.moment = moment;
         }
     }
@@ -81,8 +83,9 @@ static bool claim_room(const struct ration_head_kind *kind, const struct ration_
 
         if (swap(offer.place.head, offer.place.value, claim)) {
             /* the claim stands before the look for others begins: of two, one sees the other */
-            __atomic_thread_fence(__ATOMIC_SEQ_CST);
-            *out_claim = (struct ration_entrance){offer.place.head, claim};
+            ration_fence_full();
+            *out_claim = (struct ration_entrance){
+                offer.place.head, claim, kind->role(offer.place.value) == RATION_ROLE_MEMBER};
             return true;
         }
     }
@@ -98,9 +101,10 @@ static enum ration_role find_other(const struct ration_head_kind *kind,
         struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
         struct ration_pair value = ration_atomic16_load(head);
 
+        ration_yield_point();
         if (head != but && ration_pair_label(value) == place->tag &&
             kind->role(value) != RATION_ROLE_EMPTY) {
-            *out_other = (struct ration_entrance){head, value};
+            *out_other = (struct ration_entrance){head, value, false};
             return kind->role(value);
         }
     }
@@ -148,7 +152,7 @@ enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
                                       uint64_t now_ns, struct ration_entrance *out_entrance)
 {
     for (;;) { /* each turn means that another thread's claim became a member, or was cancelled */
-        struct ration_entrance own = {NULL, {{0, 0}}};
+        struct ration_entrance own = {NULL, {{0, 0}}, false};
         struct ration_entrance entrance;
 
         switch (find_other(kind, section, place, NULL, &entrance)) {

@@ -41,6 +41,7 @@ enum ration_role { RATION_ROLE_EMPTY, RATION_ROLE_CLAIM, RATION_ROLE_MEMBER };
 struct ration_entrance {
     struct ration_pair *head;
     struct ration_pair value;
+    bool is_reclaimed; /* of a claim that was just made: another key had the place */
 };
 
 /* What plain slots and entries do differently. */

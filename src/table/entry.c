@@ -1,5 +1,6 @@
 #include "table/entry.h"
 
+#include "base/fence.h"
 #include "base/yield.h"
 #include "table/commit.h"
 
@@ -30,16 +31,16 @@ static bool has_older_cell(const struct ration_section *section, struct ration_p
     return false;
 }
 
-/* Swaps a cell to a moment of version, unless that is done. */
-static void copy_cell(struct ration_pair *cell, struct ration_time moment, uint64_t version)
+/* Swaps a cell to a value of version (given without its label), unless that is done. */
+static void copy_cell(struct ration_pair *cell, struct ration_pair value, uint64_t version)
 {
     struct ration_pair seen = ration_atomic16_load(cell);
-    struct ration_pair next = ration_slot_pack((struct ration_slot){version, 0, moment});
 
+    value.words[0] |= version << RATION_FRAC_BITS;
     while (is_older(ration_pair_label(seen), version)) {
         ration_yield_point();
         /* release: pairs with the loads in read_cells() */
-        if (ration_atomic16_swap(cell, &seen, next))
+        if (ration_atomic16_swap(cell, &seen, value))
             return;
     }
 }
@@ -62,7 +63,8 @@ static void copy_ring(const struct ration_section *section, struct ration_pair *
     for (uint32_t i = 0; i < ring.zero_count + ring.count; i++) {
         struct ration_time moment = i < ring.zero_count ? (struct ration_time){0, 0} : ring.moment;
 
-        copy_cell(&cells[(ring.first_index + i) % ring.modulus], moment, version);
+        copy_cell(&cells[(ring.first_index + i) % ring.modulus],
+                  ration_slot_pack((struct ration_slot){0, 0, moment}), version);
     }
 }
 
@@ -91,7 +93,7 @@ void ration_entry_copy(const struct ration_section *section, struct ration_pair 
         struct ration_ring_write ring = read_ring(part);
 
         /* acquire: what was read in the seat is meant if a cell is found to be older after it */
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        ration_fence_acquire();
         if (ring.modulus > 0 && has_older_cell(section, head, version))
             copy_ring(section, head, ring, version);
     }
@@ -100,7 +102,8 @@ void ration_entry_copy(const struct ration_section *section, struct ration_pair 
         struct ration_pair value = {
             {ration_seat_get(&source->words[0]), ration_seat_get(&source->words[1])}};
 
-        copy_cell(&cells_of(head)[i], ration_pair_moment(value), version);
+        ration_yield_point();
+        copy_cell(&cells_of(head)[i], value, version);
     }
 }
 
@@ -111,6 +114,7 @@ static bool read_cells(const struct ration_section *section, struct ration_pair 
     for (uint32_t i = 0; i < section->shape.cell_count; i++) {
         struct ration_pair cell = ration_atomic16_load(&cells_of(head)[i]);
 
+        ration_yield_point();
         if (ration_pair_label(cell) != version)
             return false;
         out_cells[i] = ration_pair_moment(cell);
@@ -125,6 +129,7 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
         struct ration_pair value = ration_atomic16_load(head);
         struct ration_head state = ration_head_unpack(value.words[1]);
 
+        ration_yield_point();
         if (ration_pair_label(value) != tag)
             return false;
         switch (state.state) {
@@ -152,6 +157,7 @@ bool ration_entry_find(const struct ration_section *section, const struct ration
         struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
         uint64_t word = __atomic_load_n(&head->words[0], __ATOMIC_RELAXED);
 
+        ration_yield_point();
         if (word >> RATION_FRAC_BITS == place->tag &&
             ration_entry_read(section, head, place->tag, out_view))
             return true;
@@ -229,7 +235,7 @@ struct ration_time ration_entry_ring_at(const struct ration_section *section,
 
 bool ration_entry_is_unchanged(const struct ration_entry_view *view)
 {
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    ration_fence_acquire();
     return load_word(view->head) == view->value.words[1];
 }
 

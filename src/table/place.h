@@ -47,12 +47,15 @@ static inline struct ration_place ration_place_of(struct ration_hash hash, uint3
     return place;
 }
 
-/* The index in a section of the key's i-th place, 0 to 15, in the order of looking. */
+/*
+ * The index in a section of the key's i-th place, 0 to 15, in the order of looking. The first four
+ * are those of one half of the set: of plain slots, one cache line.
+ */
 static inline uint64_t ration_place_index(const struct ration_place *place, uint32_t i)
 {
     uint32_t set = place->sets[i / RATION_SET_PLACES];
 
-    return (uint64_t)set * RATION_SET_PLACES + (place->start + i) % RATION_SET_PLACES;
+    return (uint64_t)set * RATION_SET_PLACES + (place->start ^ (i % RATION_SET_PLACES));
 }
 
 #endif

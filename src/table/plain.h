@@ -33,7 +33,7 @@ static inline struct ration_pair *ration_plain_find(const struct ration_section 
         struct ration_pair *set = section->sets + (uint64_t)place->sets[half] * RATION_SET_PLACES;
 
         for (uint32_t i = 0; i < RATION_SET_PLACES; i++) {
-            struct ration_pair *slot = &set[(place->start + i) % RATION_SET_PLACES];
+            struct ration_pair *slot = &set[place->start ^ i];
             /* relaxed: the load of the whole slot below is what counts */
             uint64_t word = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "base/fence.h"
 #include "base/process.h"
 #include "base/thread_index.h"
 #include "base/yield.h"
@@ -14,6 +15,7 @@ static bool try_take(struct ration_seat *seat, uint64_t expected_owner)
 {
     uint64_t owner = expected_owner;
 
+    ration_yield_point();
     /* acquire: pairs with the release in ration_seat_leave() */
     return __atomic_load_n(&seat->owner, __ATOMIC_RELAXED) == owner &&
            __atomic_compare_exchange_n(&seat->owner, &owner, ration_process_id(), false,
@@ -24,9 +26,10 @@ static void begin_turn(struct ration_seat *seat)
 {
     uint64_t turn = ration_seat_get(&seat->turn) / 4;
 
+    ration_yield_point();
     ration_seat_put(&seat->turn, (turn + 1) * 4 + RATION_SEAT_IDLE);
     /* release: who sees what this turn writes sees the turn; pairs with the one in commit.c */
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    ration_fence_release();
 }
 
 /*
@@ -57,7 +60,7 @@ struct ration_seat *ration_seat_take(const struct ration_section *section)
 
     for (uint32_t round = 0;; round++) {
         for (uint32_t i = 0; i < section->seat_count; i++) {
-            struct ration_seat *seat = &section->seats[(first + i) % section->seat_count];
+            struct ration_seat *seat = &section->seats[(first + i) & (section->seat_count - 1)];
 
             if (try_take(seat, 0) || (round > 0 && try_inherit(section, seat))) {
                 begin_turn(seat);

@@ -18,7 +18,7 @@
 
 #include "table/section.h"
 
-#define RATION_SEATS_MAX        1023 /* a head has 10 bits for the seat's number, from 1 */
+#define RATION_SEATS_MAX        512 /* a power of two; a head has 10 bits for the seat's number */
 #define RATION_SEAT_ENTRIES_MAX 8
 #define RATION_SEAT_CELLS_MAX   32
 

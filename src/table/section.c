@@ -1,5 +1,7 @@
 #include "table/section.h"
 
+#include "base/yield.h"
+
 struct ration_section ration_section_open(struct ration_block *block, uint32_t section_index)
 {
     const struct ration_section_header *header = &block->sections[section_index];
@@ -25,6 +27,7 @@ static void raise(uint64_t *word, uint64_t ns)
 {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 
+    ration_yield_point();
     /* release: pairs with the acquire of those who read it, after the slot that it is about */
     while (seen < ns &&
            !__atomic_compare_exchange_n(word, &seen, ns, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

@@ -42,6 +42,18 @@ static inline void ration_section_prefetch(const struct ration_section *section,
     __builtin_prefetch(ration_section_at(section, first ^ 4), 1);
 }
 
+/* Starts fetching where the key may stand besides the half of its first set that it looks at first. */
+static inline void ration_section_prefetch_rest(const struct ration_section *section,
+                                                const struct ration_place *place)
+{
+    uint64_t first = ration_place_index(place, 0);
+    uint64_t second = ration_place_index(place, RATION_SET_PLACES);
+
+    __builtin_prefetch(ration_section_at(section, first ^ 4), 1);
+    __builtin_prefetch(ration_section_at(section, second), 1);
+    __builtin_prefetch(ration_section_at(section, second ^ 4), 1);
+}
+
 /*
  * The moment from which an absent key of this place starts: what was reclaimed in its sets. Call
  * it after the look that did not find the key, or with the key's place claimed.

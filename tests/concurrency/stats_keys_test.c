@@ -13,7 +13,7 @@
 
 static uint64_t seed;
 
-/* The lock that is only tried ---------------------------------------------------------------- */
+/* The lock that is only tried ----------------------------------------------------------- */
 
 /* Two threads that want into one shard, and count in it as if they were alone. */
 struct duel {
@@ -97,7 +97,7 @@ static void a_racy_lock_is_caught(void **state)
     assert_true(tally.bad_count * 10 > tally.round_count);
 }
 
-/* Lists ---------------------------------------------------------------------------------------- */
+/* Lists --------------------------------------------------------------------------------- */
 
 struct naming {
     struct ration_top_keys *top;

@@ -1,6 +1,6 @@
 /*
- * Counts and times that many threads keep while one reads: none is lost. The control loses some, and
- * must be caught.
+ * Counts and times that many threads keep while one reads: none is lost. The control loses some,
+ * and must be caught.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #define DUEL_ADD_COUNT 1000u
 #define GUEST_COUNT    (600u / THREADS_SHARE)
 
-/* Counters --------------------------------------------------------------------------------------- */
+/* Counters ------------------------------------------------------------------------------ */
 
 struct counting {
     struct ration_counters *counters;
@@ -143,7 +143,7 @@ static void two_threads_in_an_exclusive_shard_are_caught(void **state)
     assert_true(tally.bad_count * 10 > tally.round_count);
 }
 
-/* Threads that come and go, so that shards change hands ------------------------------------------ */
+/* Threads that come and go, so that shards change hands --------------------------------- */
 
 static void *count_and_go(void *context)
 {
@@ -178,7 +178,7 @@ static void no_count_is_lost_when_threads_come_and_go(void **state)
     free(counting.counters);
 }
 
-/* Histogram ---------------------------------------------------------------------------------------- */
+/* Histogram ----------------------------------------------------------------------------- */
 
 static void record_often(void *context, unsigned thread_index)
 {

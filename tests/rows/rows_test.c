@@ -91,8 +91,14 @@ static struct ration_decision reserve_call(struct library *library,
     default:
         abort();
     }
-    if (request->call != ROWS_LOOK)
+    if (request->call == ROWS_LOOK) { /* of the bucket as it stands */
+        step.decision.remaining =
+            ration_reserve_remaining(library->reserve, limit, request->now_ns);
+        step.decision.reset_after_ns =
+            ration_reserve_full_after_ns(library->reserve, request->now_ns);
+    } else {
         library->reserve = step.next;
+    }
     return step.decision;
 }
 

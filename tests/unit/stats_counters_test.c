@@ -180,7 +180,7 @@ static void a_limit_that_is_not_there_stops_the_program(void **state)
     free(counters);
 }
 
-/* Rates --------------------------------------------------------------------------------------- */
+/* Rates --------------------------------------------------------------------------------- */
 
 static void a_rate_is_in_parts_per_million(void **state)
 {

@@ -38,7 +38,7 @@ static struct ration_histogram_counts counted(const uint64_t *times, size_t coun
     return counts;
 }
 
-/* Buckets --------------------------------------------------------------------------------------- */
+/* Buckets ------------------------------------------------------------------------------- */
 
 static void buckets_meet_without_gaps_and_are_at_most_a_32nd_wide(void **state)
 {
@@ -77,7 +77,7 @@ static void times_that_differ_are_told_apart(void **state)
     assert_true(median_of(10) < median_of(11));
 }
 
-/* Percentiles ------------------------------------------------------------------------------------- */
+/* Percentiles --------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -178,6 +178,21 @@ static void longer_than_the_last_bucket_is_the_longest(void **state)
     assert_int_equal(ration_histogram_percentile(&counts, UINT32_MAX), (UINT64_C(1) << 40) + 5);
 }
 
+/* A time that another thread has put into its bucket, and will put into the maximum next. */
+static void a_time_half_recorded_is_no_longer_than_the_longest(void **state)
+{
+    struct ration_histogram *histogram = make();
+    struct ration_histogram_counts *shard = (struct ration_histogram_counts *)(histogram + 1);
+    struct ration_histogram_counts counts;
+
+    (void)state;
+    shard->buckets[ration_histogram_bucket(4000)] = 1;
+    ration_histogram_read(histogram, &counts);
+    assert_int_equal(ration_histogram_summary(&counts).max_ns, 3968);
+    assert_int_equal(ration_histogram_summary(&counts).p50_ns, 3968);
+    free(histogram);
+}
+
 static void reads_add_and_subtract(void **state)
 {
     const uint64_t early[] = {100, 200, 90000};
@@ -199,7 +214,7 @@ static void reads_add_and_subtract(void **state)
     assert_in_range(ration_histogram_summary(&sum).p50_ns, 300, 300 + 300 / 32);
 }
 
-/* The sampler --------------------------------------------------------------------------------------- */
+/* The sampler --------------------------------------------------------------------------- */
 
 static struct ration_sampler *make_sampler(uint32_t one_in)
 {
@@ -230,7 +245,7 @@ static void each_run_of_n_calls_has_one_pick(void **state)
     }
 }
 
-/* Of batches as long as a run each place is picked once in N runs. Every N-th call would pick one. */
+/* Of batches as long as a run each place is picked once in N runs; every N-th call would be one. */
 static void no_place_in_a_batch_is_left_out(void **state)
 {
     struct ration_sampler *sampler = make_sampler(64);
@@ -277,6 +292,7 @@ int main(void)
         cmocka_unit_test(buckets_of_a_16th_are_caught),
         cmocka_unit_test(nothing_recorded_is_all_zero),
         cmocka_unit_test(longer_than_the_last_bucket_is_the_longest),
+        cmocka_unit_test(a_time_half_recorded_is_no_longer_than_the_longest),
         cmocka_unit_test(reads_add_and_subtract),
         cmocka_unit_test(each_run_of_n_calls_has_one_pick),
         cmocka_unit_test(no_place_in_a_batch_is_left_out),

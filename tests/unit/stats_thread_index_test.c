@@ -133,7 +133,7 @@ static void threads_beyond_the_maximum_share(void **state)
     assert_int_equal(number_of_new_thread(), 1);
 }
 
-/* When thread-specific memory runs out ------------------------------------------------------- */
+/* When thread-specific memory runs out -------------------------------------------------- */
 
 static bool is_out_of_memory;
 
@@ -173,7 +173,7 @@ static void without_memory_a_thread_shares_and_errno_stays(void **state)
     assert_int_equal(number_of_new_thread(), 1);
 }
 
-/* Destructors -------------------------------------------------------------------------------- */
+/* Destructors --------------------------------------------------------------------------- */
 
 static pthread_key_t late_key;
 static uint32_t late_index;
@@ -205,7 +205,7 @@ static void a_destructor_that_runs_late_shares(void **state)
     pthread_key_delete(late_key);
 }
 
-/* fork ----------------------------------------------------------------------------------------- */
+/* fork ---------------------------------------------------------------------------------- */
 
 /* In the child: the own number stays, and those of threads that are not there are free. */
 static int child_check(void)
@@ -242,7 +242,7 @@ static void a_child_keeps_its_number_and_frees_the_others(void **state)
     assert_int_equal(fork_and_check(), 0);
 }
 
-/* dlclose -------------------------------------------------------------------------------------- */
+/* dlclose ------------------------------------------------------------------------------- */
 
 static pthread_barrier_t loaded;
 static pthread_barrier_t unloaded;

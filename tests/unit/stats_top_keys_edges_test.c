@@ -72,7 +72,7 @@ static void sums_stop_at_the_maximum(void **state)
     free(top);
 }
 
-/* Busy shards ------------------------------------------------------------------------------------ */
+/* Busy shards --------------------------------------------------------------------------- */
 
 static void r3_busy_shards_are_passed_by_and_told_as_lost(void **state)
 {

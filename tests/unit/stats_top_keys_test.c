@@ -71,7 +71,7 @@ static void weights_of_any_size_are_true(void **state)
     free(top);
 }
 
-/* The control ------------------------------------------------------------------------------------ */
+/* The control --------------------------------------------------------------------------- */
 
 /* Space-Saving in the plainest way, and with the mistake that the check must find. */
 struct plain {
@@ -133,7 +133,7 @@ static void an_error_that_is_forgotten_is_caught(void **state)
     assert_true(judge_plain(true).below > 5);
 }
 
-/* Hostile keys --------------------------------------------------------------------------------- */
+/* Hostile keys -------------------------------------------------------------------------- */
 
 /* One key in fifty is the same, all others are new. */
 static void r10_fresh_keys_hide_no_heavy_one_and_take_no_memory(void **state)

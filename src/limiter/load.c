@@ -1,0 +1,206 @@
+#include "limiter/load.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/wall.h"
+
+static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
+{
+    va_list arguments;
+
+    if (error == NULL)
+        return status;
+    error->status = status;
+    error->offset = 0;
+    va_start(arguments, format);
+    vsnprintf(error->message, sizeof(error->message), format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+static ration_status explain(const struct ration_chunk_reader *reader, struct ration_error *error)
+{
+    if (reader->status == RATION_OK)
+        return RATION_OK;
+    return fail(error, reader->status, "the dump cannot be loaded: %s", reader->fault);
+}
+
+ration_status ration_load_open(struct ration_load *load, ration_reader *read, void *context,
+                               size_t limiter_count, struct ration_error *error)
+{
+    ration_chunks_open(&load->reader, read, context);
+    ration_saved_get_header(&load->reader, &load->header);
+    if (load->reader.status != RATION_OK)
+        return explain(&load->reader, error);
+    if (load->header.limiter_count != limiter_count)
+        return fail(error, RATION_EUNFIT, "the dump is of %" PRIu32 " limiters (got %zu)",
+                    load->header.limiter_count, limiter_count);
+    return RATION_OK;
+}
+
+ration_status ration_load_check(const struct ration_saved_limiter *saved,
+                                const struct ration_limiter_options *options,
+                                struct ration_error *error)
+{
+    if (options->rule_count != saved->rule_count)
+        return fail(error, RATION_EUNFIT, "the dumped limiter has %" PRIu32 " rules (got %zu)",
+                    saved->rule_count, options->rule_count);
+    if (options->keys_max != 0 && options->keys_max != saved->keys_max)
+        return fail(error, RATION_EUNFIT,
+                    "the dumped limiter has keys_max %" PRIu64
+                    ", and a key's place follows from it; set it so, or to 0 (got %" PRIu64 ")",
+                    saved->keys_max, options->keys_max);
+    for (uint32_t i = 0; i < saved->rule_count; i++) {
+        struct ration_any_layout old = ration_any_layout(&saved->rules[i].limit);
+        struct ration_any_layout new = ration_any_layout(&options->rules[i].limit);
+
+        if (old.cell_count != new.cell_count || old.moment_mask != new.moment_mask ||
+            (old.ring_cells > 0) != (new.ring_cells > 0))
+            return fail(error, RATION_EUNFIT,
+                        "rule %" PRIu32 ": the limit is not of the kind that was dumped", i);
+    }
+    return RATION_OK;
+}
+
+/* Whether what was written under one limit is the same under the other. */
+static bool is_same(const struct ration_limit *a, const struct ration_limit *b)
+{
+    return a->algorithm == b->algorithm && a->refill == b->refill && a->tokens == b->tokens &&
+           a->period_ns == b->period_ns && a->burst == b->burst &&
+           a->reserve_tokens == b->reserve_tokens && a->reserve_period_ns == b->reserve_period_ns &&
+           a->reserve_burst == b->reserve_burst;
+}
+
+/* Under the limit of today, tokens kept. */
+static void convert(struct ration_any *any, const struct ration_limit *limit,
+                    struct ration_saved_log *log, uint64_t now_ns)
+{
+    if (is_same(any->limit, limit)) {
+        any->limit = limit;
+        return;
+    }
+    *any = ration_any_change(any, limit, now_ns);
+    if (limit->algorithm != RATION_SLIDING_LOG)
+        return;
+    ration_saved_log_set(log, any);
+    any->reader = ration_saved_log_reader(log);
+    any->write = (struct ration_log_write){0};
+}
+
+/* Until when a full bucket is remembered under the rule of today; 0 if it is not. */
+static uint64_t kept_until(uint64_t left_ns, uint64_t old_stale_ns, uint64_t new_stale_ns,
+                           uint64_t now_ns)
+{
+    if (left_ns == 0 || left_ns + new_stale_ns <= old_stale_ns)
+        return 0;
+    return now_ns + left_ns + new_stale_ns - old_stale_ns;
+}
+
+struct target {
+    struct ration_limiter *limiter;
+    const struct ration_saved_limiter *saved;
+    struct ration_saved_time time;
+    struct ration_saved_log *log; /* a limiter has one at most */
+};
+
+/* The buckets of a key, or the overflow bucket. False: there is nothing to remember. */
+static bool get_states(struct ration_chunk_reader *reader, const struct target *target,
+                       struct ration_walk_item *item)
+{
+    const struct ration_config *config = ration_configs_current(&target->limiter->configs);
+    uint64_t now_ns = target->time.now_ns;
+    bool is_idle = true;
+
+    for (uint32_t i = 0; i < config->rule_count; i++) {
+        const struct ration_saved_rule *saved = &target->saved->rules[i];
+        struct ration_any *any = &item->anys[i];
+        uint64_t kept_ns = 0;
+
+        item->kept_until_ns[i] = 0;
+        ration_saved_get_state(reader, &saved->limit, target->time, target->log, any);
+        if (saved->stale_after_ns > 0)
+            kept_ns = ration_chunks_get(reader, 8);
+        if (kept_ns > RATION_SAVED_TO_COME_NS_MAX)
+            ration_chunks_refuse(reader, "it has a time that is too long");
+        if (reader->status != RATION_OK)
+            return false;
+        convert(any, &config->rules[i].limit, target->log, now_ns);
+        if (config->rules[i].stale_after_ns > 0)
+            item->kept_until_ns[i] =
+                kept_until(ration_saved_left_ns(target->time, kept_ns), saved->stale_after_ns,
+                           config->rules[i].stale_after_ns, now_ns);
+        if (item->kept_until_ns[i] > 0 || ration_any_full_after_ns(any, now_ns) > 0)
+            is_idle = false;
+    }
+    return !is_idle;
+}
+
+static void put(struct ration_chunk_reader *reader, const struct target *target,
+                const struct ration_walk_item *item)
+{
+    struct ration_store *store = target->limiter->store;
+
+    if (store->calls->put(store, ration_configs_current(&target->limiter->configs),
+                          target->limiter->section_index, item, target->time.now_ns) != RATION_OK)
+        ration_chunks_refuse(reader, "it has more keys for a set than that has places");
+}
+
+static void get_key(struct ration_chunk_reader *reader, const struct target *target,
+                    const struct ration_saved_record *record)
+{
+    struct ration_walk_item item = {.set_index = record->set_index};
+
+    switch (record->kind) {
+    case RATION_SAVED_MARK:
+        item.kind = RATION_WALK_MARK;
+        item.kept_until_ns[0] =
+            target->time.now_ns + ration_saved_left_ns(target->time, record->word);
+        if (reader->status == RATION_OK && item.kept_until_ns[0] > target->time.now_ns)
+            put(reader, target, &item);
+        return;
+    case RATION_SAVED_OVERFLOW:
+        item.kind = RATION_WALK_OVERFLOW;
+        break;
+    default:
+        item.kind = RATION_WALK_KEY;
+        item.tag = record->word;
+    }
+    if (get_states(reader, target, &item) && reader->status == RATION_OK)
+        put(reader, target, &item);
+}
+
+ration_status ration_load_keys(struct ration_load *load, struct ration_limiter *limiters,
+                               struct ration_error *error)
+{
+    struct ration_chunk_reader *reader = &load->reader;
+    struct ration_saved_log log = {0};
+    struct ration_saved_record record;
+    const struct ration_store *store = limiters[0].store;
+    uint64_t now_ns =
+        ration_block_now(store->epoch_ns, ration_limiter_now(&limiters[0])) + store->epoch_ns;
+    struct ration_saved_time time = ration_saved_time(&load->header, now_ns, ration_wall_now());
+    uint64_t record_count = 0;
+
+    for (;; record_count++) {
+        ration_saved_get_record(reader, &load->header, &record);
+        if (reader->status != RATION_OK || record.kind == RATION_SAVED_END)
+            break;
+
+        struct target target = {&limiters[record.limiter_index],
+                                &load->header.limiters[record.limiter_index], time, &log};
+
+        get_key(reader, &target, &record);
+    }
+    if (reader->status == RATION_OK && record.word != record_count)
+        ration_chunks_refuse(reader, "records are missing");
+    if (reader->status == RATION_OK && !ration_chunks_is_used(reader))
+        ration_chunks_refuse(reader, "it goes on behind its end");
+    free(log.runs);
+    return explain(reader, error);
+}

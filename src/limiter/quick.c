@@ -1,0 +1,438 @@
+#include "limiter/quick.h"
+
+#include "base/hash_aes.h"
+#include "core/gcra.h"
+#include "table/entry.h"
+#include "table/plain.h"
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+#if defined(__x86_64__) && !defined(RATION_ATOMIC16_BUILTIN)
+#define HAS_LINES 1
+#else
+#define HAS_LINES 0
+#endif
+
+/* What the whole call rests on, loaded once. */
+struct quick {
+    struct ration_limiter *limiter;
+    const struct ration_section *section;
+    const struct ration_config *config;
+    uint64_t config_number;
+    uint64_t since_ns; /* now, from the epoch */
+};
+
+static ALWAYS_INLINE bool quick_begin(struct ration_limiter *limiter, uint64_t now_ns,
+                                      struct quick *out_quick)
+{
+    const struct ration_config *config = ration_configs_current(&limiter->configs);
+
+    if (__builtin_expect(!config->is_simple, 0))
+        return false;
+    out_quick->limiter = limiter;
+    out_quick->section = limiter->quick_section;
+    out_quick->config = config;
+    out_quick->config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    out_quick->since_ns = ration_block_now(limiter->store->epoch_ns, now_ns);
+    return true;
+}
+
+/* A request that is its own key, and a valid one. */
+static ALWAYS_INLINE const struct ration_key *quick_key(const void *request)
+{
+    const struct ration_key *key = request;
+
+    if (__builtin_expect(key == NULL || key->size > RATION_KEY_SIZE_MAX || key->bytes == NULL, 0))
+        return NULL;
+    return key;
+}
+
+/* One bucket in a slot of its own, which was found with this value. */
+static ALWAYS_INLINE int take_slot(const struct quick *quick, uint64_t tag,
+                                   struct ration_pair *slot, struct ration_pair value,
+                                   uint64_t cost_tokens)
+{
+    const struct ration_config *config = quick->config;
+    const struct ration_rate *rate = &config->rules[0].limit.rate;
+
+    while (ration_plain_is_member(value, tag) && ration_pair_mark(value) == config->generation) {
+        struct ration_time room =
+            ration_time_add(ration_time_from_ns(quick->since_ns), rate->capacity);
+        struct ration_time cost = rate->token;
+        struct ration_time next;
+
+        if (__builtin_expect(cost_tokens != 1, 0)) {
+            if (cost_tokens > rate->burst)
+                return RATION_NEVER;
+            if (cost_tokens == 0)
+                return RATION_ALLOW;
+            cost = ration_time_scale(cost, cost_tokens);
+        }
+        next = ration_gcra_next(ration_pair_moment(value), cost, quick->since_ns);
+        if (__builtin_expect(!ration_config_stands(config, quick->config_number), 0))
+            break;
+        if (ration_time_less(room, next))
+            return RATION_DENY;
+        /* sequentially consistent: pairs with the loads that find slots, and with itself */
+        if (__builtin_expect(ration_atomic16_swap(slot, &value,
+                                                  ration_slot_pack((struct ration_slot){
+                                                      tag, config->generation, next})),
+                             1))
+            return RATION_ALLOW;
+    }
+    return RATION_QUICK_NOT;
+}
+
+/* Counts a key that got a place. */
+static void count_created(const struct quick *quick, const struct ration_entrance *entrance)
+{
+    struct ration_counters *counters = quick->limiter->tally.counters;
+
+    ration_counters_add_limiter(counters, RATION_COUNT_CREATED, 1);
+    if (entrance->is_reclaimed)
+        ration_counters_add_limiter(counters, RATION_COUNT_RECLAIMED, 1);
+}
+
+/*
+ * A key that is absent: full since the moment that was last reclaimed from its sets. That is read
+ * once more with the claim standing, when nothing of this key can be reclaimed any more. What
+ * concerns the overflow bucket goes the long way.
+ */
+static int take_absent(const struct quick *quick, const struct ration_place *place,
+                       uint64_t cost_tokens)
+{
+    const struct ration_section *section = quick->section;
+    const struct ration_rate *rate = &quick->config->rules[0].limit.rate;
+    struct ration_time room = ration_time_add(ration_time_from_ns(quick->since_ns), rate->capacity);
+    struct ration_slot member = {.label = place->tag, .mark = quick->config->generation};
+    struct ration_entrance entrance;
+
+    if (cost_tokens > rate->burst)
+        return RATION_NEVER;
+    if (cost_tokens == 0)
+        return RATION_ALLOW;
+    if (ration_section_overflow_ns(section, place) > quick->since_ns)
+        return RATION_QUICK_NOT;
+
+    struct ration_time cost = ration_time_scale(rate->token, cost_tokens);
+
+    member.moment = ration_time_from_ns(ration_section_origin_ns(section, place));
+    if (ration_time_less(room, ration_gcra_next(member.moment, cost, quick->since_ns)))
+        return RATION_DENY;
+    if (ration_create_enter(&ration_plain_kind, section, place, &member, quick->since_ns,
+                            &entrance) != RATION_ENTER_CLAIMED)
+        return RATION_QUICK_NOT;
+    member.moment = ration_gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)),
+                                     cost, quick->since_ns);
+    if (ration_time_less(room, member.moment) ||
+        !ration_config_stands(quick->config, quick->config_number)) {
+        ration_create_withdraw(&ration_plain_kind, &entrance);
+        return RATION_QUICK_NOT;
+    }
+    if (!ration_plain_complete(&entrance, member))
+        return RATION_QUICK_NOT;
+    count_created(quick, &entrance);
+    return RATION_ALLOW;
+}
+
+/* Several buckets in the cells of an entry. */
+static int take_entry(const struct quick *quick, const struct ration_place *place,
+                      uint64_t cost_tokens, uint32_t *out_denied_mask)
+{
+    const struct ration_config *config = quick->config;
+    struct ration_entry_view view;
+    struct ration_entry_next next;
+
+    while (ration_entry_find(quick->section, place, &view) &&
+           ration_head_unpack(view.value.words[1]).generation == config->generation) {
+        enum ration_verdict verdict = RATION_ALLOW;
+
+        *out_denied_mask = 0;
+        for (uint32_t i = 0; i < config->rule_count; i++) {
+            struct ration_gcra_step step = ration_gcra_take(
+                view.cells[i], &config->rules[i].limit.rate, cost_tokens, 0, quick->since_ns);
+
+            next.cells[i] = step.next;
+            if (step.verdict != RATION_ALLOW)
+                *out_denied_mask |= 1u << i;
+            if (step.verdict > verdict)
+                verdict = step.verdict;
+        }
+        if (!ration_config_stands(config, quick->config_number))
+            break;
+        if (verdict != RATION_ALLOW || cost_tokens == 0)
+            return (int)verdict;
+        next.generation = config->generation;
+        next.ring.modulus = 0;
+        if (ration_entry_change(quick->section, &view, &next))
+            return RATION_ALLOW;
+    }
+    return RATION_QUICK_NOT;
+}
+
+static ALWAYS_INLINE void count_denied(const struct quick *quick, const struct ration_key *key,
+                                       uint32_t denied_mask, enum ration_verdict verdict)
+{
+    struct ration_tally *tally = &quick->limiter->tally;
+    enum ration_limit_count which =
+        verdict == RATION_DENY ? RATION_COUNT_DENIED : RATION_COUNT_NEVER;
+
+    for (uint32_t i = 0; denied_mask >> i != 0; i++)
+        if (denied_mask >> i & 1)
+            ration_counters_add(tally->counters, i, which, 1);
+    if (__builtin_expect(tally->top_denied != NULL, 0))
+        ration_tally_denied_key(tally, *key);
+}
+
+static ALWAYS_INLINE int count(const struct quick *quick, const struct ration_key *key, int verdict,
+                               uint64_t cost_tokens, uint32_t denied_mask)
+{
+    struct ration_tally *tally = &quick->limiter->tally;
+
+    if (__builtin_expect(verdict == RATION_ALLOW, 1)) {
+        ration_counters_add_allowed(tally->counters, 0, cost_tokens);
+        for (uint32_t i = 1; i < quick->config->rule_count; i++)
+            ration_counters_add_allowed(tally->counters, i, cost_tokens);
+        if (__builtin_expect(tally->top_cost != NULL, 0))
+            ration_tally_cost_of_key(tally, *key, cost_tokens);
+    } else if (verdict != RATION_QUICK_NOT) {
+        count_denied(quick, key, denied_mask, (enum ration_verdict)verdict);
+    }
+    return verdict;
+}
+
+static bool has_entries(const struct ration_section *section)
+{
+    return section->shape.cell_count > 0;
+}
+
+/* Any hash, any machine. */
+static int take_any(const struct quick *quick, const struct ration_key *key,
+                    const struct ration_place *place, uint64_t cost_tokens)
+{
+    uint32_t denied_mask = 1;
+    struct ration_pair value;
+    int verdict = RATION_QUICK_NOT;
+
+    if (has_entries(quick->section)) {
+        verdict = take_entry(quick, place, cost_tokens, &denied_mask);
+    } else {
+        struct ration_pair *slot = ration_plain_find(quick->section, place, &value);
+
+        verdict = slot != NULL ? take_slot(quick, place->tag, slot, value, cost_tokens)
+                               : take_absent(quick, place, cost_tokens);
+    }
+    return count(quick, key, verdict, cost_tokens, denied_mask);
+}
+
+static int take_other(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                      uint64_t now_ns)
+{
+    const struct ration_key *key = quick_key(request);
+    struct quick quick;
+
+    if (key == NULL || !quick_begin(limiter, now_ns, &quick))
+        return RATION_QUICK_NOT;
+
+    struct ration_place place =
+        ration_place_of(ration_hash_key(&quick.section->block->secret, key->bytes, key->size),
+                        quick.section->set_count);
+
+    return take_any(&quick, key, &place, cost_tokens);
+}
+
+#if HAS_LINES
+
+/*
+ * Which of the four slots that a key looks at first has its tag: a bit each, from the line's start.
+ * What is read need not be of one moment: it only says where to look.
+ */
+RATION_WITH_AES static ALWAYS_INLINE unsigned tags_in_line(const struct ration_pair *line,
+                                                           uint64_t tag)
+{
+    const __m128i *slots = (const __m128i *)(const void *)line;
+    __m128i tags = _mm_set1_epi64x((long long)tag);
+    __m128i low = _mm_unpacklo_epi64(_mm_load_si128(slots), _mm_load_si128(slots + 1));
+    __m128i high = _mm_unpacklo_epi64(_mm_load_si128(slots + 2), _mm_load_si128(slots + 3));
+
+    low = _mm_cmpeq_epi64(_mm_srli_epi64(low, RATION_FRAC_BITS), tags);
+    high = _mm_cmpeq_epi64(_mm_srli_epi64(high, RATION_FRAC_BITS), tags);
+    return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(_mm_packs_epi32(low, high)));
+}
+
+static ALWAYS_INLINE struct ration_pair *line_of(const struct ration_section *section,
+                                                 const struct ration_place *place)
+{
+    return section->sets + (uint64_t)place->sets[0] * RATION_SET_PLACES + (place->start & 4u);
+}
+
+RATION_WITH_AES static int take_slots_aes(struct ration_limiter *limiter, const void *request,
+                                          uint64_t cost_tokens, uint64_t now_ns)
+{
+    const struct ration_key *key = quick_key(request);
+    struct quick quick;
+
+    if (key == NULL || !quick_begin(limiter, now_ns, &quick))
+        return RATION_QUICK_NOT;
+
+    struct ration_place place = ration_place_of(
+        ration_hash_aes_inline(&quick.section->block->secret, key->bytes, key->size),
+        quick.section->set_count);
+    struct ration_pair *line = line_of(quick.section, &place);
+    unsigned found = tags_in_line(line, place.tag);
+
+    if (__builtin_expect(found == 0, 0)) /* somewhere else, or nowhere */
+        return take_other(limiter, request, cost_tokens, now_ns);
+    line += __builtin_ctz(found);
+    return count(&quick, key,
+                 take_slot(&quick, place.tag, line, ration_atomic16_load_avx(line), cost_tokens),
+                 cost_tokens, 1);
+}
+
+RATION_WITH_AES static int take_entries_aes(struct ration_limiter *limiter, const void *request,
+                                            uint64_t cost_tokens, uint64_t now_ns)
+{
+    const struct ration_key *key = quick_key(request);
+    struct quick quick;
+
+    if (key == NULL || !quick_begin(limiter, now_ns, &quick))
+        return RATION_QUICK_NOT;
+
+    struct ration_place place = ration_place_of(
+        ration_hash_aes_inline(&quick.section->block->secret, key->bytes, key->size),
+        quick.section->set_count);
+
+    return take_any(&quick, key, &place, cost_tokens);
+}
+
+/*
+ * First all keys are hashed and their lines fetched. Then those are decided that are in the line
+ * they look at first; for the others the rest of their sets is fetched, and they come last. What
+ * is allowed is counted together.
+ */
+RATION_WITH_AES static void take_chunk_aes(const struct quick *quick,
+                                           const struct ration_batch_item *items, size_t item_count,
+                                           int *out_verdicts)
+{
+    const struct ration_section *section = quick->section;
+    bool counts_keys = quick->limiter->tally.top_cost != NULL;
+    struct ration_place places[RATION_QUICK_CHUNK];
+    uint32_t late[RATION_QUICK_CHUNK];
+    uint32_t late_count = 0;
+    uint64_t allowed_count = 0;
+    uint64_t allowed_tokens = 0;
+
+    for (size_t i = 0; i < item_count; i++) {
+        const struct ration_key *key = quick_key(items[i].request);
+
+        out_verdicts[i] = RATION_QUICK_NOT;
+        places[i] = (struct ration_place){0};
+        if (__builtin_expect(key == NULL, 0))
+            continue;
+        places[i] =
+            ration_place_of(ration_hash_aes_inline(&section->block->secret, key->bytes, key->size),
+                            section->set_count);
+        __builtin_prefetch(line_of(section, &places[i]), 1);
+    }
+    for (size_t i = 0; i < item_count; i++) {
+        struct ration_pair *line = line_of(section, &places[i]);
+        unsigned found = places[i].tag != 0 ? tags_in_line(line, places[i].tag) : 0;
+        int verdict;
+
+        if (__builtin_expect(found == 0, 0)) {
+            if (places[i].tag != 0) {
+                ration_section_prefetch_rest(section, &places[i]);
+                late[late_count++] = (uint32_t)i;
+            }
+            continue;
+        }
+        line += __builtin_ctz(found);
+        verdict = take_slot(quick, places[i].tag, line, ration_atomic16_load_avx(line),
+                            items[i].cost_tokens);
+        out_verdicts[i] = verdict;
+        if (__builtin_expect(verdict == RATION_ALLOW && !counts_keys, 1)) {
+            allowed_count++;
+            allowed_tokens += items[i].cost_tokens;
+        } else {
+            count(quick, items[i].request, verdict, items[i].cost_tokens, 1);
+        }
+    }
+    ration_counters_add(quick->limiter->tally.counters, 0, RATION_COUNT_ALLOWED, allowed_count);
+    ration_counters_add(quick->limiter->tally.counters, 0, RATION_COUNT_ALLOWED_TOKENS,
+                        allowed_tokens);
+    for (uint32_t k = 0; k < late_count; k++) {
+        uint32_t i = late[k];
+
+        out_verdicts[i] = take_any(quick, items[i].request, &places[i], items[i].cost_tokens);
+    }
+}
+
+static bool has_aes(const struct ration_section *section)
+{
+    return section->block->secret.kind == RATION_HASH_AES && __builtin_cpu_supports("avx");
+}
+
+#endif
+
+/* There is no short way. */
+static int take_not(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                    uint64_t now_ns)
+{
+    (void)limiter, (void)request, (void)cost_tokens, (void)now_ns;
+    return RATION_QUICK_NOT;
+}
+
+/* Hashed and fetched ahead, then decided in their order. */
+static void take_chunk_other(const struct quick *quick, const struct ration_batch_item *items,
+                             size_t item_count, int *out_verdicts)
+{
+    const struct ration_section *section = quick->section;
+    struct ration_place places[RATION_QUICK_CHUNK];
+
+    for (size_t i = 0; i < item_count; i++) {
+        const struct ration_key *key = quick_key(items[i].request);
+
+        if (key == NULL)
+            continue;
+        places[i] = ration_place_of(ration_hash_key(&section->block->secret, key->bytes, key->size),
+                                    section->set_count);
+        ration_section_prefetch(section, &places[i]);
+    }
+    for (size_t i = 0; i < item_count; i++) {
+        const struct ration_key *key = quick_key(items[i].request);
+
+        out_verdicts[i] =
+            key == NULL ? RATION_QUICK_NOT : take_any(quick, key, &places[i], items[i].cost_tokens);
+    }
+}
+
+static void take_none(size_t item_count, int *out_verdicts)
+{
+    for (size_t i = 0; i < item_count; i++)
+        out_verdicts[i] = RATION_QUICK_NOT;
+}
+
+void ration_quick_choose(struct ration_limiter *limiter, const struct ration_section *section)
+{
+    limiter->quick_section = section;
+    limiter->quick_take = section != NULL ? take_other : take_not;
+#if HAS_LINES
+    if (section != NULL && has_aes(section))
+        limiter->quick_take = has_entries(section) ? take_entries_aes : take_slots_aes;
+#endif
+}
+
+void ration_quick_take_chunk(struct ration_limiter *limiter, const struct ration_batch_item *items,
+                             size_t item_count, uint64_t now_ns, int *out_verdicts)
+{
+    struct quick quick;
+
+    if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
+        take_none(item_count, out_verdicts);
+#if HAS_LINES
+    else if (limiter->quick_take == take_slots_aes)
+        take_chunk_aes(&quick, items, item_count, out_verdicts);
+#endif
+    else
+        take_chunk_other(&quick, items, item_count, out_verdicts);
+}

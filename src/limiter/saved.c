@@ -1,0 +1,154 @@
+#include "limiter/saved.h"
+
+#include "table/block.h"
+
+/* More keys per set than it has places, or far fewer than it is made for, are no table's. */
+#define SETS_PER_KEY_MAX 1
+#define SETS_EXTRA       2
+
+static void put_rule(struct ration_chunk_writer *writer, const struct ration_saved_rule *rule)
+{
+    const struct ration_limit *limit = &rule->limit;
+
+    ration_chunks_put(writer, limit->algorithm, 4);
+    ration_chunks_put(writer, limit->refill, 4);
+    ration_chunks_put(writer, limit->tokens, 8);
+    ration_chunks_put(writer, limit->period_ns, 8);
+    ration_chunks_put(writer, limit->burst, 8);
+    ration_chunks_put(writer, limit->start_tokens, 8);
+    ration_chunks_put(writer, limit->reserve_tokens, 8);
+    ration_chunks_put(writer, limit->reserve_period_ns, 8);
+    ration_chunks_put(writer, limit->reserve_burst, 8);
+    ration_chunks_put(writer, rule->stale_after_ns, 8);
+}
+
+static void get_rule(struct ration_chunk_reader *reader, struct ration_saved_rule *out_rule)
+{
+    struct ration_limit_spec spec = {.start = RATION_START_TOKENS};
+
+    spec.algorithm = (enum ration_algorithm)ration_chunks_get(reader, 4);
+    spec.refill = (enum ration_refill)ration_chunks_get(reader, 4);
+    spec.tokens = ration_chunks_get(reader, 8);
+    spec.period_ns = ration_chunks_get(reader, 8);
+    spec.burst = ration_chunks_get(reader, 8);
+    spec.start_tokens = ration_chunks_get(reader, 8);
+    spec.reserve_tokens = ration_chunks_get(reader, 8);
+    spec.reserve_period_ns = ration_chunks_get(reader, 8);
+    spec.reserve_burst = ration_chunks_get(reader, 8);
+    out_rule->stale_after_ns = ration_chunks_get(reader, 8);
+    if (reader->status != RATION_OK)
+        return;
+    if (spec.algorithm == RATION_ALGORITHM_DEFAULT || spec.burst == 0 ||
+        out_rule->stale_after_ns > RATION_FILL_NS_MAX ||
+        ration_limit_make(&spec, &out_rule->limit, NULL) != RATION_OK)
+        ration_chunks_refuse(reader, "one of its limits makes no sense");
+}
+
+static void put_limiter(struct ration_chunk_writer *writer,
+                        const struct ration_saved_limiter *limiter)
+{
+    ration_chunks_put(writer, limiter->keys_max, 8);
+    ration_chunks_put(writer, limiter->set_count, 4);
+    ration_chunks_put(writer, limiter->rule_count, 4);
+    for (uint32_t i = 0; i < limiter->rule_count; i++)
+        put_rule(writer, &limiter->rules[i]);
+}
+
+static void get_limiter(struct ration_chunk_reader *reader,
+                        struct ration_saved_limiter *out_limiter)
+{
+    out_limiter->keys_max = ration_chunks_get(reader, 8);
+    out_limiter->set_count = (uint32_t)ration_chunks_get(reader, 4);
+    out_limiter->rule_count = (uint32_t)ration_chunks_get(reader, 4);
+    if (out_limiter->rule_count == 0 || out_limiter->rule_count > RATION_RULES_MAX) {
+        ration_chunks_refuse(reader, "one of its limiters has no rules, or too many");
+        out_limiter->rule_count = 0;
+    }
+    if (out_limiter->keys_max == 0 || out_limiter->keys_max > RATION_SECTION_KEYS_MAX ||
+        out_limiter->set_count < 2 ||
+        out_limiter->set_count < out_limiter->keys_max / RATION_SET_PLACES ||
+        out_limiter->set_count > out_limiter->keys_max * SETS_PER_KEY_MAX + SETS_EXTRA)
+        ration_chunks_refuse(reader, "no table has so many sets for so many keys");
+    for (uint32_t i = 0; i < out_limiter->rule_count; i++)
+        get_rule(reader, &out_limiter->rules[i]);
+}
+
+void ration_saved_put_header(struct ration_chunk_writer *writer,
+                             const struct ration_saved_header *header)
+{
+    ration_chunks_put(writer, header->wall_ns, 8);
+    ration_chunks_put(writer, header->now_ns, 8);
+    ration_chunks_put_bytes(writer, header->seed, sizeof(header->seed));
+    ration_chunks_put(writer, header->hash_kind, 4);
+    ration_chunks_put(writer, header->limiter_count, 4);
+    for (uint32_t i = 0; i < header->limiter_count; i++)
+        put_limiter(writer, &header->limiters[i]);
+}
+
+void ration_saved_get_header(struct ration_chunk_reader *reader,
+                             struct ration_saved_header *out_header)
+{
+    out_header->wall_ns = ration_chunks_get(reader, 8);
+    out_header->now_ns = ration_chunks_get(reader, 8);
+    ration_chunks_get_bytes(reader, out_header->seed, sizeof(out_header->seed));
+    out_header->hash_kind = (uint32_t)ration_chunks_get(reader, 4);
+    out_header->limiter_count = (uint32_t)ration_chunks_get(reader, 4);
+    if (out_header->limiter_count == 0 || out_header->limiter_count > RATION_STACK_MAX) {
+        ration_chunks_refuse(reader, "it has no limiters, or too many");
+        out_header->limiter_count = 0;
+    }
+    for (uint32_t i = 0; i < out_header->limiter_count; i++)
+        get_limiter(reader, &out_header->limiters[i]);
+}
+
+void ration_saved_put_record(struct ration_chunk_writer *writer,
+                             const struct ration_saved_record *record)
+{
+    ration_chunks_put(writer, record->kind, 2);
+    ration_chunks_put(writer, record->limiter_index, 2);
+    ration_chunks_put(writer, record->set_index, 4);
+    ration_chunks_put(writer, record->word, 8);
+}
+
+void ration_saved_get_record(struct ration_chunk_reader *reader,
+                             const struct ration_saved_header *header,
+                             struct ration_saved_record *out_record)
+{
+    uint64_t kind = ration_chunks_get(reader, 2);
+
+    out_record->limiter_index = (uint32_t)ration_chunks_get(reader, 2);
+    out_record->set_index = (uint32_t)ration_chunks_get(reader, 4);
+    out_record->word = ration_chunks_get(reader, 8);
+    if (kind < RATION_SAVED_KEY || kind > RATION_SAVED_END) {
+        ration_chunks_refuse(reader, "it has a record of a kind that there is not");
+        kind = RATION_SAVED_END;
+    }
+    out_record->kind = (enum ration_saved_kind)kind;
+    if (out_record->limiter_index >= header->limiter_count) {
+        ration_chunks_refuse(reader, "it has a record of a limiter that it has not");
+        return;
+    }
+    if (out_record->set_index >= header->limiters[out_record->limiter_index].set_count)
+        ration_chunks_refuse(reader, "it has a record of a set that its limiter has not");
+    if (kind == RATION_SAVED_KEY &&
+        (out_record->word == 0 || out_record->word >> RATION_LABEL_BITS != 0))
+        ration_chunks_refuse(reader, "it has a key whose tag is none");
+    if (kind == RATION_SAVED_MARK && out_record->word > RATION_SAVED_TO_COME_NS_MAX)
+        ration_chunks_refuse(reader, "it has a time that is too long");
+}
+
+struct ration_saved_time ration_saved_time(const struct ration_saved_header *header,
+                                           uint64_t now_ns, uint64_t wall_ns)
+{
+    uint64_t by_wall = wall_ns > header->wall_ns ? wall_ns - header->wall_ns : 0;
+    uint64_t by_clock = now_ns > header->now_ns ? now_ns - header->now_ns : 0;
+    uint64_t apart = by_wall > by_clock ? by_wall - by_clock : by_clock - by_wall;
+    bool is_same_clock = now_ns >= header->now_ns && apart <= RATION_SAVED_SAME_CLOCK_NS;
+
+    return (struct ration_saved_time){now_ns, is_same_clock ? by_clock : by_wall};
+}
+
+uint64_t ration_saved_left_ns(struct ration_saved_time time, uint64_t to_come_ns)
+{
+    return to_come_ns > time.age_ns ? to_come_ns - time.age_ns : 0;
+}
