@@ -88,8 +88,8 @@ struct ration_rule {
     struct ration_limit limit; /* for all requests, or an example of what choose() returns */
     ration_chooser *choose;    /* NULL: the limit above */
     void *choose_context;
-    uint64_t stale_after_ns; /* how long a key is remembered when its bucket is full again, for
-                                limits that do not start full. 0: one day */
+    uint64_t stale_after_ns; /* how long a key is remembered when its buckets are full again, for
+                                limits that do not start full; the longest counts. 0: one day */
     uint32_t is_shadow;      /* 1: counted and reported, never enforced */
 };
 

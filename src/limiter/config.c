@@ -79,6 +79,7 @@ static void fill(struct ration_config *config, const struct ration_rule *rules, 
 
     config->rule_count = (uint32_t)rule_count;
     config->is_simple = 1;
+    config->stale_after_ns = 0;
     for (size_t i = 0; i < rule_count; i++) {
         struct ration_any_layout layout = ration_any_layout(&rules[i].limit);
 
@@ -95,7 +96,12 @@ static void fill(struct ration_config *config, const struct ration_rule *rules, 
         first_cell += layout.cell_count;
         if (!is_simple(&rules[i]))
             config->is_simple = 0;
+        if (config->rules[i].stale_after_ns > config->stale_after_ns)
+            config->stale_after_ns = config->rules[i].stale_after_ns;
     }
+    /* A key is remembered as a whole: else a wait told by one rule would outlast another's memory. */
+    for (size_t i = 0; i < rule_count; i++)
+        config->rules[i].stale_after_ns = config->stale_after_ns;
 }
 
 ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,

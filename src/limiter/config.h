@@ -23,7 +23,7 @@ struct ration_config_rule {
     struct ration_limit limit;
     ration_chooser *choose;
     void *choose_context;
-    uint64_t stale_after_ns; /* 0 for limits that start full */
+    uint64_t stale_after_ns; /* the config's */
     uint32_t is_shadow;
     uint32_t first_cell;
     uint32_t cell_count;
@@ -34,7 +34,9 @@ struct ration_config {
     uint64_t number;     /* how many changes came before; UINT64_MAX while it is written */
     uint32_t generation; /* number % RATION_CONFIG_COUNT */
     uint32_t rule_count;
-    uint32_t is_reset;  /* buckets of older configs start anew */
+    uint64_t stale_after_ns; /* how long a key is remembered when all its buckets are full: the
+                                longest of its rules that do not start full */
+    uint32_t is_reset;       /* buckets of older configs start anew */
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
 };

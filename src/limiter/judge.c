@@ -157,7 +157,7 @@ static void take_up_to(struct ration_case *c)
         left = item->cost_tokens < left ? item->cost_tokens : left;
         granted = left < granted ? left : granted;
     }
-    for (uint32_t i = 0; i < c->item_count; i++)
+    for (uint32_t i = 0; i < c->item_count && granted < UINT64_MAX; i++)
         if (!c->items[i].has_own_cost)
             c->items[i].cost_tokens = granted > 0 ? granted : is_wanted;
     take(c);
@@ -174,7 +174,8 @@ static struct ration_any settle(const struct ration_case *c, const struct ration
 
     if (used > item->cost_tokens)
         return ration_any_force(&item->before, used - item->cost_tokens, c->now_ns);
-    if (used < item->cost_tokens && !is_promised)
+    /* What the shared overflow bucket gave does not come back: others would get it. */
+    if (used < item->cost_tokens && !is_promised && !item->mark->is_overflow)
         return ration_any_release(&item->before, item->mark->state, item->mark->part,
                                   item->cost_tokens - used, c->now_ns);
     return item->before;
@@ -236,6 +237,7 @@ struct ration_decision ration_judge_describe(const struct ration_case *c,
         .remaining = ration_any_remaining(&item->after, c->now_ns),
         .retry_after_ns = allowed ? 0 : item->wait_ns,
         .reset_after_ns = ration_any_full_after_ns(&item->after, c->now_ns),
+        .delay_ns = allowed ? item->delay_ns : 0,
     };
 }
 

@@ -25,6 +25,8 @@ static struct ration_any with_taken(const struct ration_any *any, uint64_t token
     struct ration_any next = *any;
     uint64_t back_at_ns = now_ns + any->limit->period_ns;
 
+    if (tokens == 0)
+        return next;
     if (back_at_ns < any->state.log.newest_ns)
         back_at_ns = any->state.log.newest_ns;
     next.write = (struct ration_log_write){

@@ -19,11 +19,15 @@ struct found {
     struct ration_place place;
     bool is_there;
     bool is_full;                  /* no place for it: what follows is about the overflow bucket */
+    bool is_behind;                /* absent, and what was reclaimed here lies after now */
+    bool is_charged;               /* what was judged changes it */
+    bool is_unborn;                /* no place, and none needed for the answer */
     struct ration_entrance slot;   /* plain: what is there. claimed: the claim */
     struct ration_entry_view view; /* entries: what is there */
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
     struct ration_any anys[RATION_RULES_MAX]; /* under the current config */
     bool is_converted;                        /* from an older generation: publish it anyway */
+    bool is_reborn;      /* forgotten while its place was still its own: likewise */
     bool has_ring_write; /* that must be published before anything else happens to the ring */
 };
 
@@ -52,20 +56,16 @@ static uint64_t read_ring(const struct ration_log_reader *reader, uint64_t index
     return moment.ns == 0 ? 0 : moment.ns + reader->epoch_ns;
 }
 
-/* Cells of rules that are remembered beyond being full have that time added to their moments. */
-static void shift(const struct ration_config *config, uint32_t moment_mask,
-                  struct ration_time *cells, bool is_written)
+/* Keys that are remembered beyond being full have that time added to all their moments. */
+static void shift(const struct ration_config *config, uint32_t moments, struct ration_time *cells,
+                  bool is_written)
 {
-    for (uint32_t i = 0; i < config->rule_count; i++) {
-        const struct ration_config_rule *rule = &config->rules[i];
-        struct ration_time stale = ration_time_from_ns(rule->stale_after_ns);
+    struct ration_time stale = ration_time_from_ns(config->stale_after_ns);
 
-        for (uint32_t k = rule->first_cell; stale.ns > 0 && k < rule->first_cell + rule->cell_count;
-             k++)
-            if (moment_mask >> k & 1)
-                cells[k] = is_written ? ration_time_add(cells[k], stale)
-                                      : ration_time_sub_or_zero(cells[k], stale);
-    }
+    for (uint32_t i = 0; stale.ns > 0 && moments >> i != 0; i++)
+        if (moments >> i & 1)
+            cells[i] = is_written ? ration_time_add(cells[i], stale)
+                                  : ration_time_sub_or_zero(cells[i], stale);
 }
 
 static uint32_t moment_mask(const struct found *found)
@@ -175,6 +175,22 @@ static uint32_t take_cells(const struct found *found, struct ration_time *out_ce
     return ration_head_unpack(found->view.value.words[1]).generation;
 }
 
+/* Of each rule's state the one that is full later. */
+static void take_later(const struct run *run, const struct ration_op_part *part,
+                       struct found *found, const struct found *other)
+{
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        uint64_t other_ns = ration_any_full_after_ns(&other->anys[i], run->now_ns);
+
+        if (other_ns <= ration_any_full_after_ns(&found->anys[i], run->now_ns))
+            continue;
+        if (part->to.config->rules[i].has_ring)
+            found->anys[i] = ration_log_empty_until(&found->anys[i], run->now_ns + other_ns);
+        else
+            found->anys[i].state = other->anys[i].state;
+    }
+}
+
 /* A new key starts with the debt of the overflow bucket, if it may have had a share in it. */
 static void inherit_overflow(const struct run *run, const struct ration_op_part *part,
                              struct found *found)
@@ -189,16 +205,7 @@ static void inherit_overflow(const struct run *run, const struct ration_op_part 
     ration_yield_point();
     generation = take_cells(&shared, cells);
     read_states(run, part, &shared, cells, generation);
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
-        uint64_t shared_ns = ration_any_full_after_ns(&shared.anys[i], run->now_ns);
-
-        if (shared_ns <= ration_any_full_after_ns(&found->anys[i], run->now_ns))
-            continue;
-        if (part->to.config->rules[i].has_ring)
-            found->anys[i] = ration_log_empty_until(&found->anys[i], run->now_ns + shared_ns);
-        else
-            found->anys[i].state = shared.anys[i].state;
-    }
+    take_later(run, part, found, &shared);
 }
 
 /* The states of a key that is created now. */
@@ -210,6 +217,7 @@ static void read_newborn(const struct run *run, const struct ration_op_part *par
     uint64_t origin_ns = ration_section_origin_ns(found->section, &found->place);
 
     ration_yield_point();
+    found->is_behind = origin_ns > run->since_ns;
     for (uint32_t i = 0; i < config->rule_count; i++) {
         const struct ration_limit *limit =
             part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
@@ -220,12 +228,41 @@ static void read_newborn(const struct run *run, const struct ration_op_part *par
             any.reader = reader_of(run, found);
         ration_any_origin(limit, cells, origin_ns, epoch_ns);
         ration_any_read(&any, cells, epoch_ns);
-        if (limit->start != RATION_START_FULL && origin_ns <= run->since_ns)
+        /* the ring is still that of whoever had the place: other moments, in another order */
+        if (config->rules[i].has_ring && origin_ns > 0)
+            any = ration_log_empty_until(&any, origin_ns + epoch_ns);
+        if (limit->start != RATION_START_FULL && !found->is_behind)
             any = ration_any_start(&any, run->now_ns);
         found->anys[i] = any;
-        found->has_ring_write |= any.write.zero_count + any.write.count > 0;
     }
     inherit_overflow(run, part, found);
+    for (uint32_t i = 0; i < config->rule_count; i++)
+        found->has_ring_write |= found->anys[i].write.zero_count + found->anys[i].write.count > 0;
+}
+
+/*
+ * Whether the key, whose place nobody has taken yet, counts as one that is new: it was full, and
+ * not asked for, as long as its rules remember.
+ */
+static bool is_forgotten(const struct run *run, const struct ration_op_part *part,
+                         const struct found *found)
+{
+    struct ration_time moment =
+        is_plain(found) ? found->cells[0] : ration_entry_moment(found->section, found->cells);
+
+    return part->to.config->stale_after_ns > 0 && !found->is_full &&
+           !ration_time_less(ration_time_from_ns(run->since_ns), moment);
+}
+
+/* For a now that runs back the overflow bucket holds no more than what was reclaimed might have. */
+static void keep_origin(const struct run *run, const struct ration_op_part *part,
+                        struct found *found)
+{
+    struct found newborn = {.section = found->section, .place = found->place};
+
+    read_newborn(run, part, &newborn);
+    if (newborn.is_behind)
+        take_later(run, part, found, &newborn);
 }
 
 static void find_part(const struct run *run, uint32_t part_index, struct found *found)
@@ -234,6 +271,8 @@ static void find_part(const struct run *run, uint32_t part_index, struct found *
     uint32_t generation;
 
     found->is_converted = false;
+    found->is_reborn = false;
+    found->is_behind = false;
     found->has_ring_write = false;
     found->slot.head = NULL;
     found->is_there = read_there(found, false);
@@ -246,7 +285,13 @@ static void find_part(const struct run *run, uint32_t part_index, struct found *
         return;
     }
     generation = take_cells(found, found->cells);
-    read_states(run, part, found, found->cells, generation);
+    found->is_reborn = is_forgotten(run, part, found);
+    if (found->is_reborn)
+        read_newborn(run, part, found);
+    else
+        read_states(run, part, found, found->cells, generation);
+    if (found->is_full)
+        keep_origin(run, part, found);
 }
 
 /* Whether nothing of this part is limited: no place for it, and the rule is to let it pass. */
@@ -298,6 +343,8 @@ static bool is_changed(const struct run *run, uint32_t part_index)
 {
     const struct found *found = &run->found[part_index];
 
+    if (found->is_unborn)
+        return false;
     for (uint32_t i = 0; i < run->c.item_count; i++) {
         const struct ration_item *item = &run->c.items[i];
 
@@ -306,15 +353,20 @@ static bool is_changed(const struct run *run, uint32_t part_index)
              memcmp(&item->before.write, &item->after.write, sizeof(item->after.write)) != 0))
             return true;
     }
-    return found->is_there && found->is_converted && run->op->kind != RATION_OP_LOOK;
+    return found->is_there && (found->is_converted || found->is_reborn) &&
+           run->op->kind != RATION_OP_LOOK;
 }
 
-/* A key whose limit does not start full is remembered from its first touch, denied or not. */
+/*
+ * A key whose limit does not start full is remembered from its first touch, denied or not; but not
+ * by a now that runs back, which cannot say since when.
+ */
 static bool must_be_born(const struct run *run, uint32_t part_index)
 {
     const struct ration_op_part *part = &run->op->parts[part_index];
 
-    if (run->found[part_index].is_there || run->found[part_index].is_full)
+    if (run->found[part_index].is_there || run->found[part_index].is_full ||
+        run->found[part_index].is_unborn || run->found[part_index].is_behind)
         return false;
     if (run->op->kind == RATION_OP_LOOK || run->op->kind == RATION_OP_REFUND)
         return false;
@@ -323,6 +375,29 @@ static bool must_be_born(const struct run *run, uint32_t part_index)
             part->limits[i]->start != RATION_START_FULL)
             return true;
     return false;
+}
+
+static const struct ration_head_kind *kind_of(const struct found *found)
+{
+    return is_plain(found) ? &ration_plain_kind : &ration_entry_kind;
+}
+
+/* Whether a take like this look would find no place for its key. */
+static bool look_finds_no_place(const struct run *run, uint32_t part_index)
+{
+    const struct found *found = &run->found[part_index];
+    const struct ration_op_part *part = &run->op->parts[part_index];
+    bool is_wanted = false;
+
+    if (run->op->kind != RATION_OP_LOOK || found->is_there || found->is_full ||
+        run->c.verdict == RATION_NEVER)
+        return false;
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+        is_wanted |=
+            part->limits[i] != NULL && part->costs[i] > 0 &&
+            (run->c.verdict == RATION_ALLOW || part->limits[i]->start != RATION_START_FULL);
+    return is_wanted &&
+           !ration_create_has_room(kind_of(found), found->section, &found->place, run->since_ns);
 }
 
 static bool publish_there(const struct run *run, uint32_t part_index)
@@ -356,12 +431,27 @@ static bool complete(const struct run *run, uint32_t part_index)
         &found->slot, (struct ration_slot){found->place.tag, next.generation, next.cells[0]});
 }
 
+/* What is given back to a key without a place is not given to those who share a bucket. */
+static bool gives_back(const struct run *run)
+{
+    const struct ration_op *op = run->op;
+
+    if (op->kind == RATION_OP_REFUND || op->kind == RATION_OP_RESET)
+        return true;
+    if (op->kind != RATION_OP_SETTLE)
+        return false;
+    for (uint32_t i = 0; i < run->c.item_count; i++)
+        if (!run->c.items[i].has_own_cost && op->used_tokens > run->c.items[i].cost_tokens)
+            return false; /* more was used than taken */
+    return true;
+}
+
 /* Claims a place for an absent key. Its states are then read anew. False: start over. */
 static bool claim_part(struct run *run, uint32_t part_index)
 {
     struct found *found = &run->found[part_index];
     const struct ration_op_part *part = &run->op->parts[part_index];
-    const struct ration_head_kind *kind = is_plain(found) ? &ration_plain_kind : &ration_entry_kind;
+    const struct ration_head_kind *kind = kind_of(found);
     struct ration_entry_next next;
     struct ration_slot slot;
 
@@ -376,7 +466,9 @@ static bool claim_part(struct run *run, uint32_t part_index)
         read_newborn(run, part, found);
         return true;
     case RATION_ENTER_FULL:
-        found->is_full = true;
+        found->is_unborn =
+            gives_back(run) || (run->c.verdict == RATION_NEVER && !found->is_charged);
+        found->is_full = !found->is_unborn;
         return false;
     default:
         return false;
@@ -410,8 +502,7 @@ static bool publish_newborn(struct run *run)
     build_case(run);
     ration_judge(&run->c);
     if (!is_changed(run, 0) && !must_be_born(run, 0)) {
-        ration_create_withdraw(is_plain(found) ? &ration_plain_kind : &ration_entry_kind,
-                               &found->slot);
+        ration_create_withdraw(kind_of(found), &found->slot);
         return true;
     }
     adopt(run);
@@ -474,7 +565,12 @@ static bool publish(struct run *run)
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         struct found *found = &run->found[p];
 
-        changes[p] = is_changed(run, p) || must_be_born(run, p);
+        if (look_finds_no_place(run, p)) {
+            found->is_full = true;
+            return false;
+        }
+        found->is_charged = is_changed(run, p);
+        changes[p] = found->is_charged || must_be_born(run, p);
         if (!changes[p])
             continue;
         change_count++;
@@ -598,6 +694,7 @@ ration_status ration_memory_begin(struct ration_store *store, struct ration_op *
         run.found[p].section = &run.memory->sections[op->parts[p].to.section_index];
         run.found[p].place = ration_memory_place(run.memory, &op->parts[p].to);
         ration_memory_locate(&op->parts[p].to, &run.found[p].place);
+        run.found[p].is_unborn = false;
         /* a reservation that the overflow bucket gave is settled there */
         run.found[p].is_full = op->kind == RATION_OP_SETTLE && op->parts[p].marks[0].is_overflow;
     }

@@ -66,6 +66,13 @@ static struct offer choose_room(const struct ration_head_kind *kind,
                : second;
 }
 
+bool ration_create_has_room(const struct ration_head_kind *kind,
+                            const struct ration_section *section, const struct ration_place *place,
+                            uint64_t now_ns)
+{
+    return choose_room(kind, section, place, now_ns).place.head != NULL;
+}
+
 /* Claims a place. False if there is none (*out_claim untouched). */
 static bool claim_room(const struct ration_head_kind *kind, const struct ration_section *section,
                        const struct ration_place *place, uint64_t now_ns,

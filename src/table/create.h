@@ -84,6 +84,11 @@ enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
                                       const struct ration_place *place, const void *initial,
                                       uint64_t now_ns, struct ration_entrance *out_entrance);
 
+/* Whether an absent key would find a place now. */
+bool ration_create_has_room(const struct ration_head_kind *kind,
+                            const struct ration_section *section, const struct ration_place *place,
+                            uint64_t now_ns);
+
 /* Gives a claim up. */
 void ration_create_withdraw(const struct ration_head_kind *kind,
                             const struct ration_entrance *claim);
