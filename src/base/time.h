@@ -145,9 +145,6 @@ static inline uint64_t ration_time_ceil_ns(struct ration_time t)
 */
 static inline struct ration_time ration_time_scale(struct ration_time t, uint64_t count)
 {
-    if (__builtin_expect(count == 1, 1))
-        return t;
-
     uint64_t high = (count / RATION_HALF) * t.frac;
     uint64_t low = (count % RATION_HALF) * t.frac + (high % RATION_FRAC_COUNT) * RATION_HALF;
 

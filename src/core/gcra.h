@@ -59,20 +59,6 @@ struct ration_gcra_step {
   lemma quotient_most: \forall integer a, b, n; 0 <= a <= n * b && 0 < b ==> a / b <= n;
 */
 
-/* Where the bucket would stand after cost more, as time. It may be taken now if that is in room. */
-/*@ requires proper(tat) && proper(cost) && kept(tat);
-    requires units(cost) <= span;
-    requires now_ns <= RATION_NOW_MAX_NS;
-    assigns \nothing;
-    ensures proper(\result);
-    ensures units(\result) == start(tat, now_ns) + units(cost);
-*/
-static inline struct ration_time ration_gcra_next(struct ration_time tat, struct ration_time cost,
-                                                  uint64_t now_ns)
-{
-    return ration_time_add(ration_time_max(tat, ration_time_from_ns(now_ns)), cost);
-}
-
 /*
  * Decides cost tokens at now for a caller who would wait up to max_wait_ns (0: must go now).
  * The wait told is exact: at now + wait_ns the same cost passes, one nanosecond earlier not.
@@ -124,7 +110,7 @@ static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
 
     struct ration_time cost = ration_time_scale(rate->token, cost_tokens);
     //@ assert cost_tokens * units(rate->token) <= rate->burst * units(rate->token);
-    struct ration_time next = ration_gcra_next(tat, cost, now_ns);
+    struct ration_time next = ration_time_add(ration_time_max(tat, now), cost);
     struct ration_time room = ration_time_add(now, rate->capacity);
 
     if (ration_time_less(room, next)) {

@@ -47,6 +47,13 @@ static ALWAYS_INLINE const struct ration_key *quick_key(const void *request)
     return key;
 }
 
+/* Where a bucket would stand after cost more: gcra.h's first line, without what denials need. */
+static ALWAYS_INLINE struct ration_time gcra_next(struct ration_time tat, struct ration_time cost,
+                                                  uint64_t now_ns)
+{
+    return ration_time_add(ration_time_max(tat, ration_time_from_ns(now_ns)), cost);
+}
+
 /* One bucket in a slot of its own, which was found with this value. */
 static ALWAYS_INLINE int take_slot(const struct quick *quick, uint64_t tag,
                                    struct ration_pair *slot, struct ration_pair value,
@@ -68,7 +75,7 @@ static ALWAYS_INLINE int take_slot(const struct quick *quick, uint64_t tag,
                 return RATION_ALLOW;
             cost = ration_time_scale(cost, cost_tokens);
         }
-        next = ration_gcra_next(ration_pair_moment(value), cost, quick->since_ns);
+        next = gcra_next(ration_pair_moment(value), cost, quick->since_ns);
         if (__builtin_expect(!ration_config_stands(config, quick->config_number), 0))
             break;
         if (ration_time_less(room, next))
@@ -117,13 +124,13 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     struct ration_time cost = ration_time_scale(rate->token, cost_tokens);
 
     member.moment = ration_time_from_ns(ration_section_origin_ns(section, place));
-    if (ration_time_less(room, ration_gcra_next(member.moment, cost, quick->since_ns)))
+    if (ration_time_less(room, gcra_next(member.moment, cost, quick->since_ns)))
         return RATION_DENY;
     if (ration_create_enter(&ration_plain_kind, section, place, &member, quick->since_ns,
                             &entrance) != RATION_ENTER_CLAIMED)
         return RATION_QUICK_NOT;
-    member.moment = ration_gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)),
-                                     cost, quick->since_ns);
+    member.moment = gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)), cost,
+                              quick->since_ns);
     if (ration_time_less(room, member.moment) ||
         !ration_config_stands(quick->config, quick->config_number)) {
         ration_create_withdraw(&ration_plain_kind, &entrance);

@@ -393,9 +393,9 @@ static bool look_finds_no_place(const struct run *run, uint32_t part_index)
         run->c.verdict == RATION_NEVER)
         return false;
     for (uint32_t i = 0; i < part->to.config->rule_count; i++)
-        is_wanted |=
-            part->limits[i] != NULL && part->costs[i] > 0 &&
-            (run->c.verdict == RATION_ALLOW || part->limits[i]->start != RATION_START_FULL);
+        is_wanted |= part->limits[i] != NULL && part->costs[i] > 0 &&
+                     (run->c.verdict == RATION_ALLOW ||
+                      (part->limits[i]->start != RATION_START_FULL && !found->is_behind));
     return is_wanted &&
            !ration_create_has_room(kind_of(found), found->section, &found->place, run->since_ns);
 }
