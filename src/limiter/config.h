@@ -91,11 +91,16 @@ static inline bool ration_config_stands(const struct ration_config *config, uint
     return __atomic_load_n(&config->number, __ATOMIC_RELAXED) == number;
 }
 
-/* The config that wrote a bucket of this generation. */
+/*
+ * The config that wrote a bucket of this generation. One that this process never had was made by
+ * another that shares the buckets: then the current one, and the bucket's moments are kept.
+ */
 static inline const struct ration_config *ration_configs_of(const struct ration_configs *configs,
                                                             uint32_t generation)
 {
-    return &configs->configs[generation % RATION_CONFIG_COUNT];
+    const struct ration_config *config = &configs->configs[generation % RATION_CONFIG_COUNT];
+
+    return config->rule_count > 0 ? config : ration_configs_current(configs);
 }
 
 /* Whether a bucket of an older generation starts anew under the current config. */

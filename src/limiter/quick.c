@@ -133,7 +133,7 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
                               quick->since_ns);
     if (ration_time_less(room, member.moment) ||
         !ration_config_stands(quick->config, quick->config_number)) {
-        ration_create_withdraw(&ration_plain_kind, &entrance);
+        (void)ration_create_withdraw(&ration_plain_kind, &entrance);
         return RATION_QUICK_NOT;
     }
     if (!ration_plain_complete(&entrance, member))

@@ -446,6 +446,21 @@ static bool gives_back(const struct run *run)
     return true;
 }
 
+/* What is told of what was judged. Before it is published: a log's ring is another's afterwards. */
+static void describe(struct run *run)
+{
+    struct ration_op *op = run->op;
+
+    if (op->has_decision)
+        op->decision = ration_judge_describe_all(&run->c);
+    for (uint32_t i = 0; i < run->c.item_count && op->has_details; i++) {
+        const struct ration_item *item = &run->c.items[i];
+
+        op->parts[item->part_index].decisions[item->rule_index] =
+            ration_judge_describe(&run->c, item);
+    }
+}
+
 /* Claims a place for an absent key. Its states are then read anew. False: start over. */
 static bool claim_part(struct run *run, uint32_t part_index)
 {
@@ -501,10 +516,9 @@ static bool publish_newborn(struct run *run)
         return false;
     build_case(run);
     ration_judge(&run->c);
-    if (!is_changed(run, 0) && !must_be_born(run, 0)) {
-        ration_create_withdraw(kind_of(found), &found->slot);
-        return true;
-    }
+    describe(run);
+    if (!is_changed(run, 0) && !must_be_born(run, 0))
+        return ration_create_withdraw(kind_of(found), &found->slot);
     adopt(run);
     if (!complete(run, 0))
         return false;
@@ -621,8 +635,6 @@ static void tell(struct run *run)
 {
     struct ration_op *op = run->op;
 
-    if (op->has_decision)
-        op->decision = ration_judge_describe_all(&run->c);
     op->decision.verdict = run->c.verdict;
     op->granted_tokens = run->c.granted_tokens;
     if (op->kind == RATION_OP_RESERVE)
@@ -633,8 +645,6 @@ static void tell(struct run *run)
 
         part->verdicts[item->rule_index] = item->verdict;
         part->costs[item->rule_index] = item->cost_tokens; /* UP_TO: what was granted */
-        if (op->has_details)
-            part->decisions[item->rule_index] = ration_judge_describe(&run->c, item);
         if (op->kind == RATION_OP_RESERVE)
             part->marks[item->rule_index] = (struct ration_op_mark){
                 item->after.state, item->part, run->found[item->part_index].is_full};
@@ -710,6 +720,7 @@ ration_status ration_memory_begin(struct ration_store *store, struct ration_op *
         op->is_outdated = !configs_stand(&run);
         if (op->is_outdated)
             return RATION_OK;
+        describe(&run);
         if (publish(&run))
             break;
     }

@@ -118,10 +118,10 @@ static enum ration_role find_other(const struct ration_head_kind *kind,
     return RATION_ROLE_EMPTY;
 }
 
-void ration_create_withdraw(const struct ration_head_kind *kind,
+bool ration_create_withdraw(const struct ration_head_kind *kind,
                             const struct ration_entrance *claim)
 {
-    swap(claim->head, claim->value, kind->withdrawn(claim->value));
+    return swap(claim->head, claim->value, kind->withdrawn(claim->value));
 }
 
 /*
@@ -139,15 +139,15 @@ static bool stands_alone(const struct ration_head_kind *kind, const struct ratio
         case RATION_ROLE_EMPTY:
             return true;
         case RATION_ROLE_MEMBER:
-            ration_create_withdraw(kind, entrance);
+            (void)ration_create_withdraw(kind, entrance);
             *entrance = other;
             return false;
         case RATION_ROLE_CLAIM:
             if (other.head < entrance->head) {
-                ration_create_withdraw(kind, entrance);
+                (void)ration_create_withdraw(kind, entrance);
                 *entrance = other; /* and see that one through */
             } else {
-                ration_create_withdraw(kind, &other);
+                (void)ration_create_withdraw(kind, &other);
             }
         }
     }

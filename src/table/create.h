@@ -89,8 +89,8 @@ bool ration_create_has_room(const struct ration_head_kind *kind,
                             const struct ration_section *section, const struct ration_place *place,
                             uint64_t now_ns);
 
-/* Gives a claim up. */
-void ration_create_withdraw(const struct ration_head_kind *kind,
+/* Gives a claim up. False if another thread has completed or cancelled it. */
+bool ration_create_withdraw(const struct ration_head_kind *kind,
                             const struct ration_entrance *claim);
 
 #endif

@@ -122,6 +122,14 @@ static bool read_cells(const struct ration_section *section, struct ration_pair 
     return true;
 }
 
+/* Copies what a LIVE entry's cells are behind with from the seat that its head names. */
+static void catch_up(const struct ration_section *section, struct ration_pair *head,
+                     struct ration_head state)
+{
+    if (state.seat > 0 && state.seat <= section->seat_count)
+        ration_entry_copy(section, head, &section->seats[state.seat - 1], 0, state.version);
+}
+
 bool ration_entry_read(const struct ration_section *section, struct ration_pair *head, uint64_t tag,
                        struct ration_entry_view *out_view)
 {
@@ -141,8 +149,7 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
             out_view->value = value;
             if (read_cells(section, head, state.version, out_view->cells))
                 return true;
-            if (state.seat > 0 && state.seat <= section->seat_count)
-                ration_entry_copy(section, head, &section->seats[state.seat - 1], 0, state.version);
+            catch_up(section, head, state);
             break;
         default:
             return false;
@@ -250,12 +257,19 @@ struct ration_time ration_entry_moment(const struct ration_section *section,
     return latest;
 }
 
-/* Claims carry the time of their making, in units of RATION_CLAIM_NS, in the low bits of the tag's word. */
+/*
+ * Claims carry the time of their making, in units of RATION_CLAIM_NS: its low bits beside the tag,
+ * the others where a member names its seat.
+ */
+static uint64_t claim_time(struct ration_pair claim)
+{
+    return (uint64_t)ration_head_unpack(claim.words[1]).seat << RATION_FRAC_BITS |
+           (claim.words[0] & RATION_FRAC_MASK);
+}
+
 static bool is_lapsed(struct ration_pair claim, uint64_t now_ns)
 {
-    uint64_t age = (now_ns / RATION_CLAIM_NS - claim.words[0]) & RATION_FRAC_MASK;
-
-    return age >= 2 && age <= RATION_FRAC_MASK / 2;
+    return now_ns / RATION_CLAIM_NS >= claim_time(claim) + 2;
 }
 
 static enum ration_role role(struct ration_pair value)
@@ -281,8 +295,15 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
         return true;
     if (state.state == RATION_HEAD_CLAIM)
         return is_lapsed(value, now_ns);
-    if (state.state == RATION_HEAD_HELD || !read_cells(section, head, state.version, cells))
+    if (state.state == RATION_HEAD_HELD) { /* nobody may ask for this key again: see it through */
+        ration_commit_resolve(section, head, value.words[1]);
         return false;
+    }
+    if (!read_cells(section, head, state.version, cells)) {
+        catch_up(section, head, state);
+        if (!read_cells(section, head, state.version, cells))
+            return false;
+    }
     *out_moment = ration_entry_moment(section, cells);
     return !ration_time_less(ration_time_from_ns(now_ns), *out_moment);
 }
@@ -295,6 +316,7 @@ static struct ration_pair claim(const struct ration_section *section,
     struct ration_head head = {
         .version = ration_head_unpack(victim.words[1]).version + 1,
         .state = RATION_HEAD_CLAIM,
+        .seat = (uint32_t)(now_ns / RATION_CLAIM_NS >> RATION_FRAC_BITS) & 1023,
     };
 
     (void)section;

@@ -1,9 +1,12 @@
 #include "table/seat.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "base/fence.h"
 #include "base/process.h"
@@ -32,6 +35,19 @@ static void begin_turn(struct ration_seat *seat)
     ration_fence_release();
 }
 
+/* Whether a process has ended, also if its parent has not asked for it yet. */
+static bool has_ended(pid_t process)
+{
+    struct pollfd poll_fd = {.fd = (int)syscall(SYS_pidfd_open, process, 0), .events = POLLIN};
+    bool ended;
+
+    if (poll_fd.fd < 0) /* Linux before 5.3 has no pidfd_open */
+        return errno == ESRCH || (errno == ENOSYS && kill(process, 0) != 0 && errno == ESRCH);
+    ended = poll(&poll_fd, 1, 0) == 1;
+    (void)close(poll_fd.fd);
+    return ended;
+}
+
 /*
  * In memory of one's own only this process's threads run. Others' seats were copied by fork(), in
  * whatever they were doing.
@@ -40,7 +56,7 @@ static bool is_gone(const struct ration_section *section, uint64_t owner)
 {
     if (owner == 0 || owner == ration_process_id())
         return false;
-    return !section->block->is_shared || (kill((pid_t)owner, 0) != 0 && errno == ESRCH);
+    return !section->block->is_shared || has_ended((pid_t)owner);
 }
 
 /* A seat whose owner is gone: what it had begun is finished, then it is free. */

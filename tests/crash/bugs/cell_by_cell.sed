@@ -1,0 +1,14 @@
+# entry.c: the cells of an entry change one after the other, without a seat.
+/^bool ration_entry_change(/,/^{$/ s|^{$|{ /* seeded */\
+    for (uint32_t i = 0; i < section->shape.cell_count; i++) {\
+        struct ration_pair *cell = \&cells_of(view->head)[i];\
+        struct ration_pair seen = ration_atomic16_load(cell);\
+        struct ration_slot slot = ration_slot_unpack(seen);\
+\
+        slot.moment = next->cells[i];\
+        if (!ration_atomic16_swap(cell, \&seen, ration_slot_pack(slot)))\
+            return false;\
+    }\
+    if (section->shape.cell_count > 0)\
+        return true;\
+|

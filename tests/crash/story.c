@@ -1,0 +1,285 @@
+#include "story.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watchdog.h"
+
+const char *const fault_names[] = {"none", "hang", "crash", "wrong"};
+
+static void *allocate(size_t size)
+{
+    void *memory = calloc(1, size);
+
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+/* Tellings. ------------------------------------------------------------------------------- */
+
+static void play(struct story *story, const struct program *program, size_t first, size_t end,
+                 struct telling *telling)
+{
+    uint64_t overflow_count = world_overflow_count(&story->world);
+
+    for (size_t i = first; i < end; i++)
+        telling->calls[i] = program_call(program, i, &story->world);
+    telling->call_count = end;
+    telling->overflow_count += world_overflow_count(&story->world) - overflow_count;
+}
+
+static void do_operation(struct story *story, struct telling *telling)
+{
+    struct answer answer = {0};
+
+    story->scenario->act(&story->world, &answer);
+    telling->operation = seen_of(&answer);
+}
+
+/* The telling with the operation at these two positions. */
+static void find_right(struct story *story, const struct program *program, size_t first,
+                       size_t second, struct telling *telling)
+{
+    world_restore(&story->world, story->begin);
+    telling->position = first;
+    for (size_t position = 0; position <= program->call_count; position++) {
+        if (position == first)
+            do_operation(story, telling);
+        if (position == second)
+            do_operation(story, telling);
+        if (position < program->call_count)
+            play(story, program, position, position + 1, telling);
+    }
+}
+
+void story_open(struct story *story, const struct scenario *scenario, uint32_t seat_count,
+                struct stage *stage)
+{
+    memset(story, 0, sizeof(*story));
+    story->scenario = scenario;
+    story->stage = stage;
+    world_open(&story->world, scenario->world, seat_count);
+    scenario->prepare(&story->world);
+    story->begin = allocate(world_size(&story->world));
+    world_save(&story->world, story->begin);
+    for (enum program_kind kind = 0; kind < PROGRAM_COUNT; kind++) {
+        struct program *program = &story->programs[kind];
+        struct tellings *right = &story->right[kind];
+
+        program_build(program, kind, scenario, &story->world);
+        right->count = program->head_count + 3;
+        right->all = allocate(right->count * sizeof(*right->all));
+        for (size_t i = 0; i <= program->head_count; i++)
+            find_right(story, program, i, POSITION_NEVER, &right->all[i]);
+        find_right(story, program, program->tail_end, POSITION_NEVER,
+                   &right->all[program->head_count + 1]);
+        find_right(story, program, POSITION_NEVER, POSITION_NEVER,
+                   &right->all[program->head_count + 2]);
+    }
+    world_restore(&story->world, story->begin);
+}
+
+void story_open_twice(struct story *story)
+{
+    const struct program *program = &story->programs[PROGRAM_LOOK];
+    size_t end = program->head_count + 1; /* stands for never */
+    struct tellings *right = &story->right_twice;
+
+    right->all = allocate((end + 1) * (end + 2) / 2 * sizeof(*right->all));
+    for (size_t i = 0; i <= end; i++)
+        for (size_t k = i; k <= end; k++)
+            find_right(story, program, i < end ? i : POSITION_NEVER, k < end ? k : POSITION_NEVER,
+                       &right->all[right->count++]);
+}
+
+void story_close(struct story *story)
+{
+    for (size_t i = 0; i < PROGRAM_COUNT; i++)
+        free(story->right[i].all);
+    free(story->right_twice.all);
+    free(story->begin);
+    world_close(&story->world);
+}
+
+void story_act(void *context)
+{
+    struct story *story = context;
+
+    story->scenario->act(&story->world, (struct answer *)(void *)story->stage->room);
+}
+
+/* Judgement. ------------------------------------------------------------------------------ */
+
+struct playing {
+    struct story *story;
+    const struct program *program;
+    size_t first;
+    size_t end;
+    struct telling *telling;
+};
+
+static void play_guarded(void *context)
+{
+    struct playing *playing = context;
+
+    play(playing->story, playing->program, playing->first, playing->end, playing->telling);
+}
+
+enum fault story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
+                      struct telling *telling)
+{
+    struct playing playing = {story, &story->programs[kind], first, end, telling};
+
+    switch (watchdog_run(play_guarded, &playing)) {
+    case WATCHDOG_HUNG:
+        return FAULT_HANG;
+    case WATCHDOG_CRASHED:
+        return FAULT_CRASH;
+    default:
+        return FAULT_NONE;
+    }
+}
+
+static bool is_same(const struct seen *a, const struct seen *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Of one limiter, or of all (UINT32_MAX), how many calls from the first on agree. */
+static size_t agreement(const struct program *program, const struct telling *right,
+                        const struct telling *telling, uint32_t limiter_index)
+{
+    size_t i = 0;
+
+    for (; i < telling->call_count; i++)
+        if ((limiter_index == UINT32_MAX || program->calls[i].limiter_index == limiter_index) &&
+            !is_same(&right->calls[i], &telling->calls[i]))
+            break;
+    return i;
+}
+
+static void print_seen(const char *name, const struct seen *seen)
+{
+    printf("    %s: status %d, verdict %d,", name, seen->status, (int)seen->verdict);
+    for (size_t i = 0; i < SEEN_RULES_MAX; i++)
+        printf(" %" PRIu64 " (%" PRIu64 ")", seen->rules[i].remaining, seen->rules[i].reset_ns);
+    printf("\n");
+}
+
+static void explain(const struct story *story, enum program_kind kind, const struct telling *right,
+                    const struct telling *telling, size_t agreed_count)
+{
+    const struct program *program = &story->programs[kind];
+
+    printf("  %s: told what cannot be, program %s, call %zu of %zu\n", story->scenario->name,
+           program_names[kind], agreed_count, program->call_count);
+    if (agreed_count < telling->call_count) {
+        const struct call *call = &program->calls[agreed_count];
+
+        printf("    limiter %u, key %u, cost %u, after %" PRId64 " ns\n", call->limiter_index,
+               call->key, call->cost, call->after_ns);
+        print_seen("told ", &telling->calls[agreed_count]);
+        print_seen("right", &right->calls[agreed_count]);
+    }
+    printf("    overflows: %" PRIu64 " told, %" PRIu64 " right\n", telling->overflow_count,
+           right->overflow_count);
+    print_seen("operation, told ", &telling->operation);
+    print_seen("operation, right", &right->operation);
+}
+
+/* Nobody who looks with a stale now is told more than is ever right. */
+static enum fault judge_stale(const struct story *story, const struct tellings *right,
+                              const struct telling *telling)
+{
+    for (size_t i = 0; i < story->programs[PROGRAM_STALE].call_count; i++)
+        for (size_t rule = 0; rule < SEEN_RULES_MAX; rule++) {
+            uint64_t most = 0;
+
+            for (size_t k = 0; k < right->count; k++)
+                if (right->all[k].calls[i].rules[rule].remaining > most)
+                    most = right->all[k].calls[i].rules[rule].remaining;
+            if (telling->calls[i].rules[rule].remaining > most) {
+                explain(story, PROGRAM_STALE, &right->all[0], telling, i);
+                return FAULT_WRONG;
+            }
+        }
+    return FAULT_NONE;
+}
+
+/*
+ * Whether a process that has gone on was answered as in this telling. Of a stack that denies, only
+ * the verdict: it has read one limiter after the other, and need not do so again.
+ */
+static bool answers_as(const struct story *story, const struct program *program,
+                       const struct telling *right, const struct telling *telling, enum fate fate)
+{
+    bool is_denied = telling->operation.verdict == RATION_DENY;
+
+    if (fate == FATE_DEAD || (fate == FATE_ABSENT && is_denied))
+        return true;
+    if (right->position > (fate == FATE_ASLEEP ? program->head_count : program->tail_end))
+        return false;
+    if (story->world.stack != NULL && is_denied)
+        return right->operation.verdict == RATION_DENY;
+    return is_same(&right->operation, &telling->operation);
+}
+
+enum fault story_judge(const struct story *story, enum program_kind kind,
+                       const struct tellings *right, const struct telling *telling, enum fate fate)
+{
+    const struct program *program = &story->programs[kind];
+    uint32_t limiters =
+        scenario_is(story->scenario, SCENARIO_SPLIT) ? (uint32_t)story->world.limiter_count : 1;
+
+    if (kind == PROGRAM_STALE)
+        return judge_stale(story, right, telling);
+    for (uint32_t l = 0; l < limiters; l++) {
+        const struct telling *nearest = &right->all[0];
+        size_t most = 0;
+        bool is_right = false;
+
+        for (size_t i = 0; i < right->count && !is_right; i++) {
+            const struct telling *one = &right->all[i];
+            size_t agreed =
+                agreement(program, one, telling,
+                          scenario_is(story->scenario, SCENARIO_SPLIT) ? l : UINT32_MAX);
+
+            is_right = agreed == telling->call_count &&
+                       (telling->call_count < program->call_count ||
+                        one->overflow_count == telling->overflow_count) &&
+                       answers_as(story, program, one, telling, fate);
+            nearest = agreed > most ? one : nearest;
+            most = agreed > most ? agreed : most;
+        }
+        if (!is_right) {
+            explain(story, kind, nearest, telling, most);
+            return FAULT_WRONG;
+        }
+    }
+    return FAULT_NONE;
+}
+
+size_t story_end(const struct story *story, enum program_kind kind, bool is_whole)
+{
+    return is_whole ? story->programs[kind].call_count : story->programs[kind].head_count;
+}
+
+enum fault story_check(struct story *story, enum program_kind kind, const struct tellings *right,
+                       const void *image, bool is_whole)
+{
+    static struct telling telling;
+    enum fault fault;
+
+    memset(&telling, 0, sizeof(telling));
+    if (image != NULL)
+        world_restore(&story->world, image);
+    fault = story_play(story, kind, 0, story_end(story, kind, is_whole), &telling);
+    if (fault == FAULT_NONE)
+        return story_judge(story, kind, right, &telling, FATE_DEAD);
+    printf("  %s: a survivor's %s, program %s\n", story->scenario->name, fault_names[fault],
+           program_names[kind]);
+    return fault;
+}
