@@ -126,8 +126,8 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     member.moment = ration_time_from_ns(ration_section_origin_ns(section, place));
     if (ration_time_less(room, gcra_next(member.moment, cost, quick->since_ns)))
         return RATION_DENY;
-    if (ration_create_enter(&ration_plain_kind, section, place, &member, quick->since_ns,
-                            &entrance) != RATION_ENTER_CLAIMED)
+    if (ration_create_enter(&ration_plain_kind, section, place, quick->since_ns, &entrance) !=
+        RATION_ENTER_CLAIMED)
         return RATION_QUICK_NOT;
     member.moment = gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)), cost,
                               quick->since_ns);

@@ -467,15 +467,8 @@ static bool claim_part(struct run *run, uint32_t part_index)
     struct found *found = &run->found[part_index];
     const struct ration_op_part *part = &run->op->parts[part_index];
     const struct ration_head_kind *kind = kind_of(found);
-    struct ration_entry_next next;
-    struct ration_slot slot;
 
-    read_newborn(run, part, found);
-    next = write_states(run, part, found);
-    slot = (struct ration_slot){found->place.tag, next.generation, next.cells[0]};
-    switch (ration_create_enter(kind, found->section, &found->place,
-                                is_plain(found) ? (const void *)&slot : (const void *)&next,
-                                run->since_ns, &found->slot)) {
+    switch (ration_create_enter(kind, found->section, &found->place, run->since_ns, &found->slot)) {
     case RATION_ENTER_CLAIMED:
         found->has_ring_write = false;
         read_newborn(run, part, found);

@@ -125,7 +125,9 @@ static bool hold(const struct plan *plan, const struct part *part)
             if (swap_word(part->head, word, part->held_word))
                 return true;
         } else if (head.state == RATION_HEAD_HELD) {
-            ration_commit_resolve(&part->section, part->head, word);
+            /* by another; or by a later turn of this seat, if this plan was decided meanwhile */
+            if (state_of(plan) == RATION_SEAT_OPEN)
+                ration_commit_resolve(&part->section, part->head, word);
         } else {
             return false;
         }

@@ -124,28 +124,34 @@ bool ration_create_withdraw(const struct ration_head_kind *kind,
     return swap(claim->head, claim->value, kind->withdrawn(claim->value));
 }
 
+/* What became of a claim. */
+enum fate { FATE_ALONE, FATE_MEMBER_FOUND, FATE_GONE };
+
 /*
- * The second half, for the claim *entrance, one's own or another's: true once it stands alone, so
- * that it may become the member. False if a member was found, then in *entrance; the claim is
- * withdrawn.
+ * The second half, for the claim *entrance, one's own or another's. ALONE: it may become the member.
+ * MEMBER_FOUND: there is one, now in *entrance, and the claim is withdrawn. GONE: the claim does not
+ * stand any more, so nothing may be cancelled for its sake.
  */
-static bool stands_alone(const struct ration_head_kind *kind, const struct ration_section *section,
-                         const struct ration_place *place, struct ration_entrance *entrance)
+static enum fate see_through(const struct ration_head_kind *kind,
+                             const struct ration_section *section, const struct ration_place *place,
+                             struct ration_entrance *entrance)
 {
     for (;;) {
         struct ration_entrance other;
 
         switch (find_other(kind, section, place, entrance->head, &other)) {
         case RATION_ROLE_EMPTY:
-            return true;
+            return FATE_ALONE;
         case RATION_ROLE_MEMBER:
             (void)ration_create_withdraw(kind, entrance);
             *entrance = other;
-            return false;
+            return FATE_MEMBER_FOUND;
         case RATION_ROLE_CLAIM:
             if (other.head < entrance->head) {
                 (void)ration_create_withdraw(kind, entrance);
                 *entrance = other; /* and see that one through */
+            } else if (!ration_pair_same(ration_atomic16_load(entrance->head), entrance->value)) {
+                return FATE_GONE;
             } else {
                 (void)ration_create_withdraw(kind, &other);
             }
@@ -155,11 +161,10 @@ static bool stands_alone(const struct ration_head_kind *kind, const struct ratio
 
 enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
                                       const struct ration_section *section,
-                                      const struct ration_place *place, const void *initial,
-                                      uint64_t now_ns, struct ration_entrance *out_entrance)
+                                      const struct ration_place *place, uint64_t now_ns,
+                                      struct ration_entrance *out_entrance)
 {
     for (;;) { /* each turn means that another thread's claim became a member, or was cancelled */
-        struct ration_entrance own = {NULL, {{0, 0}}, false};
         struct ration_entrance entrance;
 
         switch (find_other(kind, section, place, NULL, &entrance)) {
@@ -169,18 +174,15 @@ enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
         case RATION_ROLE_CLAIM:
             break;
         case RATION_ROLE_EMPTY:
-            if (!claim_room(kind, section, place, now_ns, &own))
+            if (!claim_room(kind, section, place, now_ns, &entrance))
                 return RATION_ENTER_FULL;
-            entrance = own;
         }
-        if (!stands_alone(kind, section, place, &entrance)) {
-            *out_entrance = entrance;
-            return RATION_ENTER_FOUND;
-        }
-        if (entrance.head == own.head) {
-            *out_entrance = own;
-            return RATION_ENTER_CLAIMED;
-        }
-        kind->complete(section, &entrance, initial);
+
+        enum fate fate = see_through(kind, section, place, &entrance);
+
+        if (fate == FATE_GONE)
+            continue;
+        *out_entrance = entrance;
+        return fate == FATE_ALONE ? RATION_ENTER_CLAIMED : RATION_ENTER_FOUND;
     }
 }

@@ -62,10 +62,6 @@ struct ration_head_kind {
 
     /* What a claim becomes when it is withdrawn or cancelled. */
     struct ration_pair (*withdrawn)(struct ration_pair claim);
-
-    /* Makes a member of a claim, with the state of a key that was just created. */
-    void (*complete)(const struct ration_section *section, const struct ration_entrance *claim,
-                     const void *initial);
 };
 
 enum ration_enter {
@@ -75,14 +71,15 @@ enum ration_enter {
 };
 
 /*
- * Claims a place for a key that was not found. initial is what kind->complete() is given for a
- * claim of another thread. With CLAIMED no other claim or member of the tag stands, and as long
- * as this one does none becomes a member. *out_entrance is written unless FULL.
+ * Claims a place for a key that was not found. With CLAIMED no other claim or member of the tag
+ * stands, and as long as this one does none becomes a member. It may be another thread's claim,
+ * which the caller completes with its own charge: completed as new, it would be idle, and could be
+ * reclaimed before anyone got on. *out_entrance is written unless FULL.
  */
 enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
                                       const struct ration_section *section,
-                                      const struct ration_place *place, const void *initial,
-                                      uint64_t now_ns, struct ration_entrance *out_entrance);
+                                      const struct ration_place *place, uint64_t now_ns,
+                                      struct ration_entrance *out_entrance);
 
 /* Whether an absent key would find a place now. */
 bool ration_create_has_room(const struct ration_head_kind *kind,

@@ -335,18 +335,11 @@ static struct ration_pair withdrawn(struct ration_pair value)
     return (struct ration_pair){{0, ration_head_pack(head)}};
 }
 
-static void complete(const struct ration_section *section, const struct ration_entrance *entrance,
-                     const void *initial)
-{
-    ration_entry_complete(section, entrance, initial);
-}
-
 const struct ration_head_kind ration_entry_kind = {
     .role = role,
     .is_free = is_free,
     .claim = claim,
     .withdrawn = withdrawn,
-    .complete = complete,
 };
 
 struct ration_time ration_entry_free_at(const struct ration_section *section,

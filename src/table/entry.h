@@ -101,7 +101,7 @@ bool ration_entry_find(const struct ration_section *section, const struct ration
 bool ration_entry_change(const struct ration_section *section, const struct ration_entry_view *view,
                          const struct ration_entry_next *next);
 
-/* For ration_create_enter(); its initial is a struct ration_entry_next. */
+/* For ration_create_enter(). */
 extern const struct ration_head_kind ration_entry_kind;
 
 /*

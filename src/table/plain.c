@@ -46,21 +46,11 @@ static struct ration_pair withdrawn(struct ration_pair value)
     return (struct ration_pair){{0, 0}};
 }
 
-static void complete(const struct ration_section *section, const struct ration_entrance *entrance,
-                     const void *initial)
-{
-    const struct ration_slot *member = initial;
-
-    (void)section;
-    ration_plain_complete(entrance, *member);
-}
-
 const struct ration_head_kind ration_plain_kind = {
     .role = role,
     .is_free = is_free,
     .claim = claim,
     .withdrawn = withdrawn,
-    .complete = complete,
 };
 
 bool ration_plain_complete(const struct ration_entrance *entrance, struct ration_slot member)

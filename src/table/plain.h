@@ -47,7 +47,7 @@ static inline struct ration_pair *ration_plain_find(const struct ration_section 
     return NULL;
 }
 
-/* For ration_create_enter(); its initial is a struct ration_slot, the member to be. */
+/* For ration_create_enter(). */
 extern const struct ration_head_kind ration_plain_kind;
 
 /* Turns a claim into the member given. False if another thread has completed or cancelled it. */
