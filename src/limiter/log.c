@@ -12,11 +12,22 @@ static uint64_t moment_at(const struct ration_any *any, uint64_t nth)
     uint64_t index = (any->state.log.head_index + nth) % most;
     uint64_t offset = (index + most - any->write.first_index) % most;
 
-    if (offset < any->write.zero_count)
-        return 0;
-    if (offset < any->write.zero_count + any->write.count)
+    if (offset < any->write.older_count)
+        return any->write.older_ns;
+    if (offset < any->write.older_count + any->write.count)
         return any->write.moment_ns;
     return any->reader.read(&any->reader, index);
+}
+
+/* Whether the whole ring is yet to be written, with one moment. */
+static bool is_uniform(const struct ration_any *any)
+{
+    return any->write.older_count == 0 && any->write.count == any->limit->tokens;
+}
+
+bool ration_log_may_go_on(const struct ration_any *any)
+{
+    return any->write.older_count + any->write.count == 0 || is_uniform(any);
 }
 
 /* The oldest tokens are taken: they come back a period after now, and become the newest. */
@@ -33,6 +44,12 @@ static struct ration_any with_taken(const struct ration_any *any, uint64_t token
         .first_index = any->state.log.head_index, .count = tokens, .moment_ns = back_at_ns};
     next.state.log = (struct ration_log_head){back_at_ns, (any->state.log.head_index + tokens) %
                                                               any->limit->tokens};
+    if (is_uniform(any)) { /* all of the ring is written anew, so that it may begin anywhere */
+        next.write.first_index = 0;
+        next.write.older_count = any->limit->tokens - tokens;
+        next.write.older_ns = any->write.moment_ns;
+        next.state.log.head_index = 0;
+    }
     return next;
 }
 
@@ -84,9 +101,13 @@ struct ration_any ration_log_refund(const struct ration_any *any, uint64_t token
     struct ration_any next = *any;
 
     /* The newest become the oldest, as moments long past. */
-    next.write = (struct ration_log_write){.first_index = head, .zero_count = count};
+    next.write = (struct ration_log_write){.first_index = head, .older_count = count};
     next.state.log.head_index = head;
     next.state.log.newest_ns = count == most ? 0 : moment_at(any, most - count - 1);
+    if (is_uniform(any)) {
+        next.write.count = most - count;
+        next.write.moment_ns = any->write.moment_ns;
+    }
     return next;
 }
 
@@ -115,7 +136,7 @@ struct ration_any ration_log_set(const struct ration_any *any, uint64_t tokens, 
     next.state.log = (struct ration_log_head){
         .newest_ns = left < most ? now_ns + any->limit->period_ns : 0, .head_index = 0};
     next.write = (struct ration_log_write){.first_index = 0,
-                                           .zero_count = left,
+                                           .older_count = left,
                                            .count = most - left,
                                            .moment_ns = next.state.log.newest_ns};
     return next;

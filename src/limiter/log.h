@@ -20,4 +20,10 @@ struct ration_any ration_log_empty_until(const struct ration_any *any, uint64_t 
 
 struct ration_any ration_log_set(const struct ration_any *any, uint64_t tokens, uint64_t now_ns);
 
+/*
+ * Whether a step may follow on what is yet to be written to the ring. Else that has to be published
+ * first: two steps together might write more than two moments.
+ */
+bool ration_log_may_go_on(const struct ration_any *any);
+
 #endif

@@ -103,7 +103,8 @@ static void count_created(const struct quick *quick, const struct ration_entranc
 /*
  * A key that is absent: full since the moment that was last reclaimed from its sets. That is read
  * once more with the claim standing, when nothing of this key can be reclaimed any more. What
- * concerns the overflow bucket goes the long way.
+ * concerns the overflow bucket goes the long way: looked for once more, too, since it may have been
+ * charged for this key until the claim stood.
  */
 static int take_absent(const struct quick *quick, const struct ration_place *place,
                        uint64_t cost_tokens)
@@ -132,6 +133,7 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     member.moment = gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)), cost,
                               quick->since_ns);
     if (ration_time_less(room, member.moment) ||
+        ration_section_overflow_ns(section, place) > quick->since_ns ||
         !ration_config_stands(quick->config, quick->config_number)) {
         (void)ration_create_withdraw(&ration_plain_kind, &entrance);
         return RATION_QUICK_NOT;
@@ -208,11 +210,6 @@ static ALWAYS_INLINE int count(const struct quick *quick, const struct ration_ke
     return verdict;
 }
 
-static bool has_entries(const struct ration_section *section)
-{
-    return section->shape.cell_count > 0;
-}
-
 /* Any hash, any machine. */
 static int take_any(const struct quick *quick, const struct ration_key *key,
                     const struct ration_place *place, uint64_t cost_tokens)
@@ -221,7 +218,7 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
     struct ration_pair value;
     int verdict = RATION_QUICK_NOT;
 
-    if (has_entries(quick->section)) {
+    if (!ration_section_is_plain(quick->section)) {
         verdict = take_entry(quick, place, cost_tokens, &denied_mask);
     } else {
         struct ration_pair *slot = ration_plain_find(quick->section, place, &value);
@@ -425,7 +422,7 @@ void ration_quick_choose(struct ration_limiter *limiter, const struct ration_sec
     limiter->quick_take = section != NULL ? take_other : take_not;
 #if HAS_LINES
     if (section != NULL && has_aes(section))
-        limiter->quick_take = has_entries(section) ? take_entries_aes : take_slots_aes;
+        limiter->quick_take = !ration_section_is_plain(section) ? take_entries_aes : take_slots_aes;
 #endif
 }
 

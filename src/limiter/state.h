@@ -44,10 +44,11 @@ struct ration_log_reader {
     uint64_t epoch_ns;
 };
 
-/* What a step does to the ring: see table/seat.h. count_ns is of the caller's clock. */
+/* What a step does to the ring: see table/seat.h. Moments are of the caller's clock; 0: long past. */
 struct ration_log_write {
     uint64_t first_index;
-    uint64_t zero_count;
+    uint64_t older_count;
+    uint64_t older_ns;
     uint64_t count;
     uint64_t moment_ns;
 };

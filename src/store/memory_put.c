@@ -47,7 +47,7 @@ static void write_place(const struct ration_section *section, uint64_t place_ind
                         uint64_t epoch_ns, uint64_t now_ns)
 {
     bool is_key = item->kind == RATION_WALK_KEY;
-    bool is_plain = section->shape.cell_count == 0;
+    bool is_plain = ration_section_is_plain(section);
     struct ration_pair *head = is_key ? ration_section_at(section, place_index) : section->overflow;
     struct ration_slot slot = {.label = is_key ? item->tag : RATION_OVERFLOW_LABEL,
                                .mark = config->generation};
@@ -56,7 +56,7 @@ static void write_place(const struct ration_section *section, uint64_t place_ind
     for (uint32_t i = 0; i < config->rule_count; i++) {
         const struct ration_config_rule *rule = &config->rules[i];
 
-        write_rule(rule, is_plain ? 1 : section->shape.moment_mask, &item->anys[i],
+        write_rule(rule, ration_section_moment_mask(section), &item->anys[i],
                    item->kept_until_ns[i], epoch_ns, now_ns, &cells[rule->first_cell]);
         if (rule->has_ring)
             write_log(&item->anys[i], section->rings + place_index * section->shape.ring_cells,

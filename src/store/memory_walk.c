@@ -30,16 +30,6 @@ struct step {
     struct ration_walk_item item;
 };
 
-static bool is_plain(const struct ration_section *section)
-{
-    return section->shape.cell_count == 0;
-}
-
-static uint32_t moment_mask(const struct ration_section *section)
-{
-    return is_plain(section) ? 1 : section->shape.moment_mask;
-}
-
 static struct ration_pair *ring_at(const struct ration_section *section, uint64_t place_index)
 {
     return section->rings + place_index * section->shape.ring_cells;
@@ -65,7 +55,7 @@ static bool read_place(struct step *step, struct ration_pair *head)
     struct ration_entry_view view;
 
     step->item.tag = ration_pair_label(value);
-    if (is_plain(step->section)) {
+    if (ration_section_is_plain(step->section)) {
         step->cells[0] = ration_pair_moment(value);
         step->generation = ration_pair_mark(value);
         return !ration_pair_is_empty(value) && step->generation < RATION_MARK_CLAIM;
@@ -97,8 +87,8 @@ static bool is_idle(const struct step *step)
     struct ration_time now = ration_time_from_ns(step->since_ns);
 
     for (uint32_t i = 0; i < config->rule_count; i++)
-        if (ration_time_less(now,
-                             latest(&config->rules[i], moment_mask(step->section), step->cells)))
+        if (ration_time_less(now, latest(&config->rules[i],
+                                         ration_section_moment_mask(step->section), step->cells)))
             return false;
     return true;
 }
@@ -107,7 +97,8 @@ static bool is_idle(const struct step *step)
 static uint64_t kept_until_ns(const struct step *step, const struct ration_config_rule *rule,
                               const struct ration_config_rule *writer)
 {
-    struct ration_time moment = latest(rule, moment_mask(step->section), step->cells);
+    struct ration_time moment =
+        latest(rule, ration_section_moment_mask(step->section), step->cells);
 
     if (rule->stale_after_ns == 0 || moment.ns == 0)
         return 0;
@@ -124,7 +115,7 @@ static void unshift(const struct step *step, const struct ration_config_rule *wr
 {
     for (uint32_t k = 0; k < writer->cell_count; k++) {
         out_cells[k] = step->cells[writer->first_cell + k];
-        if (moment_mask(step->section) >> (writer->first_cell + k) & 1)
+        if (ration_section_moment_mask(step->section) >> (writer->first_cell + k) & 1)
             out_cells[k] =
                 ration_time_sub_or_zero(out_cells[k], ration_time_from_ns(writer->stale_after_ns));
     }

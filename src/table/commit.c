@@ -25,8 +25,9 @@ void ration_commit_write_part(const struct ration_section *section, struct ratio
     if (next->ring.modulus > 0) {
         ration_seat_put(&part->ring_first_index, next->ring.first_index);
         ration_seat_put(&part->ring_counts,
-                        (uint64_t)next->ring.zero_count << 32 | next->ring.count);
-        ration_seat_put(&part->ring_ns, next->ring.moment.ns);
+                        (uint64_t)next->ring.older_count << 32 | next->ring.count);
+        ration_seat_put(&part->ring_older_ns, next->ring.older_ns);
+        ration_seat_put(&part->ring_ns, next->ring.moment_ns);
     }
     for (uint32_t i = 0; i < section->shape.cell_count; i++) {
         struct ration_pair value = ration_slot_pack((struct ration_slot){0, 0, next->cells[i]});
@@ -112,7 +113,7 @@ static void decide(const struct plan *plan, enum ration_seat_state state)
 /* Holds one entry for the commit. False if it has changed, so that the commit must abort. */
 static bool hold(const struct plan *plan, const struct part *part)
 {
-    uint64_t version = ration_head_unpack(part->expected_word).version;
+    struct ration_head expected = ration_head_unpack(part->expected_word);
 
     while (state_of(plan) == RATION_SEAT_OPEN) {
         uint64_t word = __atomic_load_n(&part->head->words[1], __ATOMIC_ACQUIRE);
@@ -121,7 +122,7 @@ static bool hold(const struct plan *plan, const struct part *part)
         ration_yield_point();
         if (word == part->held_word)
             return true;
-        if (head.state == RATION_HEAD_LIVE && head.version == version) {
+        if (head.state == expected.state && head.version == expected.version) {
             if (swap_word(part->head, word, part->held_word))
                 return true;
         } else if (head.state == RATION_HEAD_HELD) {
@@ -135,16 +136,20 @@ static bool hold(const struct plan *plan, const struct part *part)
     return true; /* decided already */
 }
 
-/* An entry held in vain goes back to where it was. */
+/*
+ * An entry held in vain goes back to where it was. (Of a claim a part of its time is forgotten: that
+ * it stands no longer than its half that lies beside the tag says.)
+ */
 static void let_go(struct ration_pair *head, uint64_t held_word)
 {
-    struct ration_head live = ration_head_unpack(held_word);
+    struct ration_head before = ration_head_unpack(held_word);
 
-    live.version--;
-    live.state = RATION_HEAD_LIVE;
-    live.seat = 0;
-    live.turn = 0;
-    swap_word(head, held_word, ration_head_pack(live));
+    before.version--;
+    before.state =
+        before.generation == RATION_GENERATION_NONE ? RATION_HEAD_CLAIM : RATION_HEAD_LIVE;
+    before.seat = 0;
+    before.turn = 0;
+    swap_word(head, held_word, ration_head_pack(before));
 }
 
 static void put_through(const struct plan *plan, uint32_t part_index)

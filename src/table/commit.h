@@ -5,14 +5,15 @@
  * Then, by its owner and by anyone who meets it:
  *
  *     hold      each entry in order: its head's word is swapped from (LIVE, v) to (HELD, v + 1,
- *               seat, turn). An entry that is not at v any more aborts the commit.
+ *               seat, turn). An entry that is not at v any more aborts the commit. So with a key
+ *               that is created here: its claim is held, from (CLAIM, v).
  *     decide    all are held: the seat's state is swapped from OPEN to COMMITTED, else to
  *               ABORTED. That is the moment of the change.
  *     finish    COMMITTED: cells are copied from the seat, then the head becomes (LIVE, v + 1).
- *               ABORTED: the head becomes (LIVE, v) again; its cells never changed.
+ *               ABORTED: the head becomes (LIVE, v) or (CLAIM, v) again; its cells never changed.
  *
  *     an entry HELD by a seat whose turn has passed, or that does not list it, was held too late,
- *     by a helper that slept: it becomes (LIVE, v) again
+ *     by a helper that slept: it becomes what it was at v again
  *
  * Who meets an entry that is held by another sees that one through first. Entries are held in
  * the order of their addresses, so the ones met on the way lie ever higher, and that ends. A

@@ -11,12 +11,18 @@ static bool swap(struct ration_pair *head, struct ration_pair expected, struct r
 
 /* The best place of one set to give to a newcomer, and how many are in use. */
 struct offer {
+    bool is_begun; /* somebody else is creating the key, or has: it need not be given a place */
     struct ration_entrance place; /* head NULL: none */
     struct ration_time moment;
     uint32_t set;
     uint32_t busy_count; /* in debt, or just being claimed */
     uint32_t used_count; /* not empty */
 };
+
+static bool is_of(const struct ration_head_kind *kind, struct ration_pair value, uint64_t tag)
+{
+    return ration_pair_label(value) == tag && kind->role(value) != RATION_ROLE_EMPTY;
+}
 
 static struct offer look_for_room(const struct ration_head_kind *kind,
                                   const struct ration_section *section,
@@ -31,6 +37,7 @@ static struct offer look_for_room(const struct ration_head_kind *kind,
         struct ration_time moment;
 
         ration_yield_point();
+        offer.is_begun |= is_of(kind, value, place->tag);
         offer.used_count += kind->role(value) != RATION_ROLE_EMPTY;
         if (!kind->is_free(section, head, value, now_ns, &moment)) {
             offer.busy_count++;
@@ -59,6 +66,8 @@ static struct offer choose_room(const struct ration_head_kind *kind,
 
     struct offer second = look_for_room(kind, section, place, 1, now_ns);
 
+    first.is_begun |= second.is_begun;
+    second.is_begun = first.is_begun;
     if (first.used_count < RATION_SET_PLACES || second.used_count < RATION_SET_PLACES)
         return second.used_count < first.used_count ? second : first;
     return first.busy_count < RATION_SET_CROWDED_PLACES || first.busy_count <= second.busy_count
@@ -70,19 +79,26 @@ bool ration_create_has_room(const struct ration_head_kind *kind,
                             const struct ration_section *section, const struct ration_place *place,
                             uint64_t now_ns)
 {
-    return choose_room(kind, section, place, now_ns).place.head != NULL;
+    struct offer offer = choose_room(kind, section, place, now_ns);
+
+    return offer.place.head != NULL || offer.is_begun;
 }
 
-/* Claims a place. False if there is none (*out_claim untouched). */
-static bool claim_room(const struct ration_head_kind *kind, const struct ration_section *section,
-                       const struct ration_place *place, uint64_t now_ns,
-                       struct ration_entrance *out_claim)
+enum room { ROOM_CLAIMED, ROOM_NONE, ROOM_BEGUN };
+
+/*
+ * Claims a place. BEGUN: there is none, but some of what takes the places is the key's own: others
+ * are creating it. Only CLAIMED writes *out_claim.
+ */
+static enum room claim_room(const struct ration_head_kind *kind,
+                            const struct ration_section *section, const struct ration_place *place,
+                            uint64_t now_ns, struct ration_entrance *out_claim)
 {
     for (;;) { /* each turn means that another thread changed the set */
         struct offer offer = choose_room(kind, section, place, now_ns);
 
         if (offer.place.head == NULL)
-            return false;
+            return offer.is_begun ? ROOM_BEGUN : ROOM_NONE;
         if (offer.moment.ns > 0)
             ration_section_raise_origin(section, offer.set, offer.moment);
 
@@ -93,7 +109,7 @@ static bool claim_room(const struct ration_head_kind *kind, const struct ration_
             ration_fence_full();
             *out_claim = (struct ration_entrance){
                 offer.place.head, claim, kind->role(offer.place.value) == RATION_ROLE_MEMBER};
-            return true;
+            return ROOM_CLAIMED;
         }
     }
 }
@@ -109,13 +125,20 @@ static enum ration_role find_other(const struct ration_head_kind *kind,
         struct ration_pair value = ration_atomic16_load(head);
 
         ration_yield_point();
-        if (head != but && ration_pair_label(value) == place->tag &&
-            kind->role(value) != RATION_ROLE_EMPTY) {
+        if (head != but && is_of(kind, value, place->tag)) {
             *out_other = (struct ration_entrance){head, value, false};
             return kind->role(value);
         }
     }
     return RATION_ROLE_EMPTY;
+}
+
+bool ration_create_is_begun(const struct ration_head_kind *kind,
+                            const struct ration_section *section, const struct ration_place *place)
+{
+    struct ration_entrance other;
+
+    return find_other(kind, section, place, NULL, &other) != RATION_ROLE_EMPTY;
 }
 
 bool ration_create_withdraw(const struct ration_head_kind *kind,
@@ -166,6 +189,7 @@ enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
 {
     for (;;) { /* each turn means that another thread's claim became a member, or was cancelled */
         struct ration_entrance entrance;
+        enum room room = ROOM_CLAIMED;
 
         switch (find_other(kind, section, place, NULL, &entrance)) {
         case RATION_ROLE_MEMBER:
@@ -174,9 +198,12 @@ enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
         case RATION_ROLE_CLAIM:
             break;
         case RATION_ROLE_EMPTY:
-            if (!claim_room(kind, section, place, now_ns, &entrance))
-                return RATION_ENTER_FULL;
+            room = claim_room(kind, section, place, now_ns, &entrance);
         }
+        if (room == ROOM_NONE)
+            return RATION_ENTER_FULL;
+        if (room == ROOM_BEGUN)
+            continue;
 
         enum fate fate = see_through(kind, section, place, &entrance);
 

@@ -81,6 +81,10 @@ enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
                                       const struct ration_place *place, uint64_t now_ns,
                                       struct ration_entrance *out_entrance);
 
+/* Whether a claim or a member of the tag stands. */
+bool ration_create_is_begun(const struct ration_head_kind *kind,
+                            const struct ration_section *section, const struct ration_place *place);
+
 /* Whether an absent key would find a place now. */
 bool ration_create_has_room(const struct ration_head_kind *kind,
                             const struct ration_section *section, const struct ration_place *place,

@@ -60,8 +60,8 @@ static void copy_ring(const struct ration_section *section, struct ration_pair *
 {
     struct ration_pair *cells = ring_of(section, head);
 
-    for (uint32_t i = 0; i < ring.zero_count + ring.count; i++) {
-        struct ration_time moment = i < ring.zero_count ? (struct ration_time){0, 0} : ring.moment;
+    for (uint32_t i = 0; i < ring.older_count + ring.count; i++) {
+        struct ration_time moment = {i < ring.older_count ? ring.older_ns : ring.moment_ns, 0};
 
         copy_cell(&cells[(ring.first_index + i) % ring.modulus],
                   ration_slot_pack((struct ration_slot){0, 0, moment}), version);
@@ -75,9 +75,10 @@ static struct ration_ring_write read_ring(const struct ration_seat_entry *part)
     return (struct ration_ring_write){
         .modulus = (uint32_t)ration_seat_get(&part->ring_modulus),
         .first_index = (uint32_t)ration_seat_get(&part->ring_first_index),
-        .zero_count = (uint32_t)(counts >> 32),
+        .older_count = (uint32_t)(counts >> 32),
         .count = (uint32_t)counts,
-        .moment = {ration_seat_get(&part->ring_ns), 0},
+        .older_ns = ration_seat_get(&part->ring_older_ns),
+        .moment_ns = ration_seat_get(&part->ring_ns),
     };
 }
 
@@ -315,6 +316,7 @@ static struct ration_pair claim(const struct ration_section *section,
 {
     struct ration_head head = {
         .version = ration_head_unpack(victim.words[1]).version + 1,
+        .generation = RATION_GENERATION_NONE,
         .state = RATION_HEAD_CLAIM,
         .seat = (uint32_t)(now_ns / RATION_CLAIM_NS >> RATION_FRAC_BITS) & 1023,
     };

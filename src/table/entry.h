@@ -24,7 +24,8 @@
  * the seat still holds it: a copy made by mistake from a seat that has moved on cannot be swapped
  * in.
  *
- * Several entries change together by holding each in turn; see commit.h.
+ * Several entries change together by holding each in turn; see commit.h. A claim (create.h) may be
+ * one of them, and becomes a member with the others.
  *
  * Cells with their bit in the shape's moment_mask are moments that keep the entry from being
  * reclaimed; the others are 80 bits of anything. A log's ring is further cells elsewhere, with
@@ -52,6 +53,9 @@ struct ration_head {
     uint32_t turn;
 };
 
+/* The generation of a claim, which has none. Held, it tells that a claim is what was there. */
+#define RATION_GENERATION_NONE 15
+
 #define RATION_VERSION_BITS 36
 #define RATION_VERSION_MASK ((UINT64_C(1) << RATION_VERSION_BITS) - 1)
 
@@ -75,7 +79,7 @@ static inline struct ration_head ration_head_unpack(uint64_t word)
 /* An entry as it stood at one version. */
 struct ration_entry_view {
     struct ration_pair *head;
-    struct ration_pair value; /* of the head; LIVE */
+    struct ration_pair value; /* of the head; LIVE. For a commit also a claim, without cells */
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
 };
 

@@ -24,7 +24,10 @@
 #define RATION_SET_CROWDED_PLACES 6
 #define RATION_KEY_PLACES         (2 * RATION_SET_PLACES)
 
-/* The label of a section's overflow slot or entry, which is found without a look. */
+/*
+ * The label of a section's overflow entry, which is found without a look. (That of an overflow slot
+ * is a number: see ration_plain_touch_overflow().)
+ */
 #define RATION_OVERFLOW_LABEL ((UINT64_C(1) << RATION_LABEL_BITS) - 1)
 
 struct ration_place {

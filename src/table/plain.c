@@ -61,6 +61,15 @@ bool ration_plain_complete(const struct ration_entrance *entrance, struct ration
     return ration_atomic16_swap(entrance->head, &expected, ration_slot_pack(member));
 }
 
+bool ration_plain_touch_overflow(const struct ration_section *section, struct ration_pair value)
+{
+    struct ration_pair desired = value;
+
+    desired.words[0] += UINT64_C(1) << RATION_FRAC_BITS; /* the label */
+    ration_yield_point();
+    return ration_atomic16_swap(section->overflow, &value, desired);
+}
+
 struct ration_time ration_plain_free_at(const struct ration_section *section,
                                         const struct ration_place *place)
 {

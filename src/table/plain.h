@@ -53,6 +53,12 @@ extern const struct ration_head_kind ration_plain_kind;
 /* Turns a claim into the member given. False if another thread has completed or cancelled it. */
 bool ration_plain_complete(const struct ration_entrance *claim, struct ration_slot member);
 
+/*
+ * Makes a charge of the overflow slot fail that was judged by what is there, without a change of
+ * what is there. False if it has changed.
+ */
+bool ration_plain_touch_overflow(const struct ration_section *section, struct ration_pair value);
+
 /* The earliest moment at which one of the key's 16 places will be free. */
 struct ration_time ration_plain_free_at(const struct ration_section *section,
                                         const struct ration_place *place);

@@ -34,15 +34,16 @@ enum ration_seat_state {
 };
 
 /*
- * What is written into a log's ring: from first on, zero_count cells become moments long past,
- * and the next count take one moment. The ring goes around at modulus.
+ * What is written into a log's ring: from first on, older_count cells take the older moment, and the
+ * next count the newer one. The ring goes around at modulus.
  */
 struct ration_ring_write {
     uint32_t modulus; /* 0: nothing is written */
     uint32_t first_index;
-    uint32_t zero_count;
+    uint32_t older_count;
     uint32_t count;
-    struct ration_time moment;
+    uint64_t older_ns;
+    uint64_t moment_ns;
 };
 
 /* One entry's part in a change. All words are read and written as atomics. */
@@ -54,9 +55,10 @@ struct ration_seat_entry {
     uint64_t cells_first;   /* of the seat's cells */
     uint64_t ring_modulus;
     uint64_t ring_first_index;
-    uint64_t ring_counts; /* zero_count in the upper half, count in the lower */
+    uint64_t ring_counts; /* older_count in the upper half, count in the lower */
+    uint64_t ring_older_ns;
     uint64_t ring_ns;
-    uint64_t unused[7];
+    uint64_t unused[6];
 };
 
 struct ration_seat {

@@ -25,6 +25,17 @@ struct ration_section {
 /* The view of the block's section. block is borrowed for as long as the view is used. */
 struct ration_section ration_section_open(struct ration_block *block, uint32_t section_index);
 
+static inline bool ration_section_is_plain(const struct ration_section *section)
+{
+    return section->shape.cell_count == 0;
+}
+
+/* Which of a key's cells are moments. */
+static inline uint32_t ration_section_moment_mask(const struct ration_section *section)
+{
+    return ration_section_is_plain(section) ? 1 : section->shape.moment_mask;
+}
+
 /* The first slot of a place's entry. */
 static inline struct ration_pair *ration_section_at(const struct ration_section *section,
                                                     uint64_t place_index)

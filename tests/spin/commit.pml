@@ -43,6 +43,7 @@
  * CASE_THREE      one commits both, one changes the first entry, one the second
  * CASE_COMMITS    two commit both, one changes the second entry. With COARSE, see below
  * CASE_RENEW      one commits both, one changes the second, which one gives to another key
+ * CASE_CLAIM      as CASE_THREE, but the first entry is a claim
  * CASE_DEATH      one seat; the first thread may die anywhere; the other must get its change done
  * CASE_DEATHS     two seats, three threads, the first may die; the others share what it leaves.
  *                 With COARSE
@@ -58,7 +59,8 @@
  *   out.
  * - COARSE: a thread writes its seat in one step, and reads a plan in one (between the two looks
  *   at its turn).
- * - Keys are not created in here (see creation.pml). A thread that meets a claim gives up.
+ * - How a claim comes to stand is not in here (see creation.pml). A thread that meets a claim gives
+ *   up, but for CASE_CLAIM, where all have found that it stands alone.
  * - Without INHERIT, a thread that dies is one that takes no further step: an interleaving like
  *   any other.
  * - Memory is sequentially consistent. That the code's orders and fences make it so is not shown.
@@ -91,16 +93,25 @@
 #define DEPTH 2
 
 /* A head's word: turn 3, seat 2, state 2, version 3 bits. */
-#define LIVE  0
-#define HELD  1
-#define CLAIM 2
+#define LIVE       0
+#define HELD       1
+#define CLAIM      2
+#define HELD_CLAIM 3 /* in C: HELD, with the generation of a claim */
 
 #define VERSION(word)                    ((word) & 7)
 #define STATE_OF(word)                   (((word) >> 3) & 3)
 #define SEAT(word)                       (((word) >> 5) & 3)
 #define TURN(word)                       (((word) >> 7) & 7)
 #define WORD(version, state, seat, turn) ((turn) << 7 | (seat) << 5 | (state) << 3 | (version))
-#define IS_HELD(word)                    (STATE_OF(word) == HELD)
+#define IS_HELD(word)                    (STATE_OF(word) & HELD)
+
+/* What an entry is held as, and what it is again when it was held in vain. */
+#define HELD_AS(word) (STATE_OF(word) == CLAIM -> HELD_CLAIM : HELD)
+#ifdef BUG_CLAIM_FORGOTTEN
+#define WAS(word) LIVE
+#else
+#define WAS(word) (STATE_OF(word) == HELD_CLAIM -> CLAIM : LIVE)
+#endif
 
 /* A cell: who wrote it, and the label, 3 bits. */
 #define LABEL(cell)          ((cell) & 7)
@@ -195,8 +206,8 @@ inline say()
 #define PLAN_PART(p) ((depth - 1) * 2 + (p))
 #define ENTRY        plan_entry[PLAN_PART(plan_part[TOP])]
 #define EXPECTED     plan_expected[PLAN_PART(plan_part[TOP])]
-#define HELD_WORD(p) WORD(VERSION(plan_expected[PLAN_PART(p)]) + 1, HELD, plan_seat[TOP] + 1, \
-                          plan_turn[TOP])
+#define HELD_WORD(p) WORD(VERSION(plan_expected[PLAN_PART(p)]) + 1, \
+                          HELD_AS(plan_expected[PLAN_PART(p)]), plan_seat[TOP] + 1, plan_turn[TOP])
 #define HELD_HERE    HELD_WORD(plan_part[TOP])
 #define IS_IN(state) (turn[plan_seat[TOP]] == plan_turn[TOP] * 4 + (state))
 
@@ -342,6 +353,14 @@ proctype thread(byte me; byte kind; byte changes)
            :: IS_HELD(head[e])
 #else
            :: IS_HELD(head[e]) -> then = READ_HEAD; resolve(e, head[e])
+#endif
+#ifdef CASE_CLAIM
+           :: STATE_OF(head[e]) == CLAIM -> /* it has no cells */
+              view[e] = head[e];
+              if
+              :: e < TO -> e++
+              :: else -> e = 0; pc = TAKE
+              fi
 #endif
            :: else -> view[0] = 0; view[1] = 0; finish() /* the key is not there */
            fi }
@@ -569,7 +588,8 @@ proctype thread(byte me; byte kind; byte changes)
 #ifdef BUG_NO_VERSION
            :: STATE_OF(word) == LIVE -> pc = HOLD_SWAP
 #else
-           :: STATE_OF(word) == LIVE && VERSION(word) == VERSION(EXPECTED) -> pc = HOLD_SWAP
+           :: STATE_OF(word) == STATE_OF(EXPECTED) && VERSION(word) == VERSION(EXPECTED) ->
+              pc = HOLD_SWAP
 #endif
            :: IS_HELD(word) && word != HELD_HERE ->
 #ifdef BUG_DEEP_HELP
@@ -690,7 +710,7 @@ proctype thread(byte me; byte kind; byte changes)
     :: d_step { pc == LET_GO -> say();
            if
            :: head[ENTRY] == HELD_HERE ->
-              head[ENTRY] = WORD(VERSION(EXPECTED), LIVE, 0, 0);
+              head[ENTRY] = WORD(VERSION(EXPECTED), WAS(HELD_HERE), 0, 0);
               check()
            :: else
            fi;
@@ -706,7 +726,7 @@ proctype thread(byte me; byte kind; byte changes)
     :: d_step { pc == LET_GO_LATE -> say();
            if
            :: head[late_entry] == late_word ->
-              head[late_entry] = WORD(VERSION(late_word) - 1, LIVE, 0, 0);
+              head[late_entry] = WORD(VERSION(late_word) - 1, WAS(late_word), 0, 0);
               check()
            :: else
            fi;
@@ -741,6 +761,12 @@ init
         run thread(0, BOTH, 1);
         run thread(1, SECOND, 1);
         run thread(2, RENEW, 1)
+#elif defined(CASE_CLAIM)
+        head[0] = WORD(1, CLAIM, 0, 0);
+        version_count[0] = 1;
+        run thread(0, BOTH, 1);
+        run thread(1, FIRST, 1);
+        run thread(2, SECOND, 1)
 #elif defined(CASE_DEATH)
         if
         :: run thread(0, BOTH, 1)

@@ -1,0 +1,299 @@
+#include "store/memory_find.h"
+
+#include <string.h>
+
+#include "base/yield.h"
+#include "limiter/log.h"
+
+static uint64_t read_ring(const struct ration_log_reader *reader, uint64_t index)
+{
+    if (reader->head == NULL)
+        return 0; /* of a key that is absent and has no place yet: all long past */
+
+    struct ration_time moment =
+        ration_entry_ring_at(reader->context, reader->head, (uint32_t)index);
+
+    return moment.ns == 0 ? 0 : moment.ns + reader->epoch_ns;
+}
+
+/* Keys that are remembered beyond being full have that time added to all their moments. */
+static void shift(const struct ration_config *config, uint32_t moments, struct ration_time *cells,
+                  bool is_written)
+{
+    struct ration_time stale = ration_time_from_ns(config->stale_after_ns);
+
+    for (uint32_t i = 0; stale.ns > 0 && moments >> i != 0; i++)
+        if (moments >> i & 1)
+            cells[i] = is_written ? ration_time_add(cells[i], stale)
+                                  : ration_time_sub_or_zero(cells[i], stale);
+}
+
+/* The log's ring of what was found; of a key that is absent, that of its claim. */
+static struct ration_log_reader reader_of(const struct ration_run *run,
+                                          const struct ration_found *found)
+{
+    return (struct ration_log_reader){
+        .read = read_ring,
+        .context = found->section,
+        .head = found->is_there ? found->view.head : found->slot.head,
+        .epoch_ns = run->memory->store.epoch_ns,
+    };
+}
+
+/* Reads cells that a config of some generation wrote, as states under the current one. */
+static void read_states(const struct ration_run *run, const struct ration_op_part *part,
+                        struct ration_found *found, struct ration_time *cells, uint32_t generation)
+{
+    const struct ration_config *config = part->to.config;
+    const struct ration_config *writer = ration_configs_of(part->configs, generation);
+    bool is_older = generation != config->generation;
+    bool is_reset = is_older && ration_configs_is_reset(part->configs, config, generation);
+
+    shift(writer, ration_section_moment_mask(found->section), cells, false);
+    for (uint32_t i = 0; i < config->rule_count; i++) {
+        const struct ration_config_rule *rule = &writer->rules[i];
+        const struct ration_limit *limit = is_older ? &rule->limit : part->limits[i];
+        struct ration_any any = {.limit = limit != NULL ? limit : &rule->limit};
+
+        if (rule->has_ring)
+            any.reader = reader_of(run, found);
+        ration_any_read(&any, &cells[rule->first_cell], run->memory->store.epoch_ns);
+        if (is_older) {
+            const struct ration_limit *next =
+                part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
+
+            if (is_reset) {
+                any.limit = next;
+                any = ration_any_start(&any, run->now_ns);
+            } else {
+                any = ration_any_change(&any, next, run->now_ns);
+            }
+        }
+        found->anys[i] = any;
+        found->has_ring_write |= !ration_log_may_go_on(&any);
+    }
+    found->is_converted |= is_older;
+}
+
+static uint64_t since_epoch_ns(const struct ration_run *run, uint64_t ns)
+{
+    return ns > run->memory->store.epoch_ns ? ns - run->memory->store.epoch_ns : 0;
+}
+
+struct ration_entry_next ration_found_next(const struct ration_run *run,
+                                           const struct ration_op_part *part,
+                                           const struct ration_found *found)
+{
+    struct ration_entry_next next = {.generation = part->to.config->generation};
+
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        const struct ration_any *any = &found->anys[i];
+        uint64_t written = any->write.older_count + any->write.count;
+
+        ration_any_write(any, &next.cells[part->to.config->rules[i].first_cell],
+                         run->memory->store.epoch_ns);
+        if (written > 0)
+            next.ring = (struct ration_ring_write){
+                .modulus = (uint32_t)any->limit->tokens,
+                .first_index = (uint32_t)any->write.first_index,
+                .older_count = (uint32_t)any->write.older_count,
+                .count = (uint32_t)any->write.count,
+                .older_ns = since_epoch_ns(run, any->write.older_ns),
+                .moment_ns = since_epoch_ns(run, any->write.moment_ns),
+            };
+    }
+    shift(part->to.config, ration_section_moment_mask(found->section), next.cells, true);
+    return next;
+}
+
+/* Reads the bucket at hand: the key's own, or the overflow bucket. */
+static bool read_there(struct ration_found *found, bool is_overflow)
+{
+    const struct ration_section *section = found->section;
+
+    if (!ration_found_is_plain(found)) {
+        if (is_overflow)
+            return ration_entry_read(section, section->overflow, RATION_OVERFLOW_LABEL,
+                                     &found->view);
+        return ration_entry_find(section, &found->place, &found->view);
+    }
+    if (is_overflow)
+        found->slot = (struct ration_entrance){section->overflow,
+                                               ration_atomic16_load(section->overflow), false};
+    else
+        found->slot.head = ration_plain_find(section, &found->place, &found->slot.value);
+    return found->slot.head != NULL;
+}
+
+static uint32_t take_cells(const struct ration_found *found, struct ration_time *out_cells)
+{
+    if (ration_found_is_plain(found)) {
+        out_cells[0] = ration_pair_moment(found->slot.value);
+        return ration_pair_mark(found->slot.value);
+    }
+    memcpy(out_cells, found->view.cells, sizeof(found->view.cells));
+    return ration_head_unpack(found->view.value.words[1]).generation;
+}
+
+/* Of each rule's state the one that is full later. */
+static void take_later(const struct ration_run *run, const struct ration_op_part *part,
+                       struct ration_found *found, const struct ration_found *other)
+{
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        uint64_t other_ns = ration_any_full_after_ns(&other->anys[i], run->now_ns);
+
+        if (other_ns <= ration_any_full_after_ns(&found->anys[i], run->now_ns))
+            continue;
+        if (part->to.config->rules[i].has_ring)
+            found->anys[i] = ration_log_empty_until(&found->anys[i], run->now_ns + other_ns);
+        else
+            found->anys[i].state = other->anys[i].state;
+    }
+}
+
+/* Makes charges of the overflow bucket fail that were judged by what it holds now. */
+static bool touch_overflow(const struct ration_found *shared)
+{
+    struct ration_entry_next next;
+
+    if (ration_found_is_plain(shared))
+        return ration_plain_touch_overflow(shared->section, shared->slot.value);
+    next.generation = ration_head_unpack(shared->view.value.words[1]).generation;
+    next.ring.modulus = 0;
+    memcpy(next.cells, shared->view.cells, sizeof(next.cells));
+    return ration_entry_change(shared->section, &shared->view, &next);
+}
+
+/* A new key starts with the debt of the overflow bucket, if it may have had a share in it. */
+static void inherit_overflow(const struct ration_run *run, const struct ration_op_part *part,
+                             struct ration_found *found)
+{
+    struct ration_found shared = {
+        .section = found->section, .place = found->place, .is_there = true};
+    struct ration_time cells[RATION_SECTION_CELLS_MAX];
+    uint32_t generation;
+
+    if (ration_section_overflow_ns(found->section, &found->place) <= run->since_ns)
+        return;
+    do {
+        if (!read_there(&shared, true))
+            return;
+        ration_yield_point();
+    } while (found->is_claimed && !touch_overflow(&shared));
+    generation = take_cells(&shared, cells);
+    read_states(run, part, &shared, cells, generation);
+    take_later(run, part, found, &shared);
+}
+
+/* The states of a key that is created now. */
+static void read_newborn(const struct ration_run *run, const struct ration_op_part *part,
+                         struct ration_found *found)
+{
+    const struct ration_config *config = part->to.config;
+    uint64_t epoch_ns = run->memory->store.epoch_ns;
+    uint64_t origin_ns = ration_section_origin_ns(found->section, &found->place);
+
+    ration_yield_point();
+    found->is_behind = origin_ns > run->since_ns;
+    for (uint32_t i = 0; i < config->rule_count; i++) {
+        const struct ration_limit *limit =
+            part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
+        struct ration_time cells[2];
+        struct ration_any any = {.limit = limit};
+
+        if (config->rules[i].has_ring)
+            any.reader = reader_of(run, found);
+        ration_any_origin(limit, cells, origin_ns, epoch_ns);
+        ration_any_read(&any, cells, epoch_ns);
+        /* the ring is still that of whoever had the place: other moments, in another order */
+        if (config->rules[i].has_ring && origin_ns > 0)
+            any = ration_log_empty_until(&any, origin_ns + epoch_ns);
+        if (limit->start != RATION_START_FULL && !found->is_behind)
+            any = ration_any_start(&any, run->now_ns);
+        found->anys[i] = any;
+    }
+    inherit_overflow(run, part, found);
+    for (uint32_t i = 0; i < config->rule_count; i++)
+        found->has_ring_write |= !ration_log_may_go_on(&found->anys[i]);
+}
+
+/*
+ * Whether the key, whose place nobody has taken yet, counts as one that is new: it was full, and
+ * not asked for, as long as its rules remember.
+ */
+static bool is_forgotten(const struct ration_run *run, const struct ration_op_part *part,
+                         const struct ration_found *found)
+{
+    struct ration_time moment = ration_found_is_plain(found)
+                                    ? found->cells[0]
+                                    : ration_entry_moment(found->section, found->cells);
+
+    return part->to.config->stale_after_ns > 0 && !found->is_full &&
+           !ration_time_less(ration_time_from_ns(run->since_ns), moment);
+}
+
+/* For a now that runs back the overflow bucket holds no more than what was reclaimed might have. */
+static void keep_origin(const struct ration_run *run, const struct ration_op_part *part,
+                        struct ration_found *found)
+{
+    struct ration_found newborn = {.section = found->section, .place = found->place};
+
+    read_newborn(run, part, &newborn);
+    if (newborn.is_behind)
+        take_later(run, part, found, &newborn);
+}
+
+/*
+ * Whether an absent key that may have a share in the overflow bucket still has no place. Judged as a
+ * new one, with that debt, it could be denied what the bucket has.
+ */
+static bool is_left_over(const struct ration_run *run, const struct ration_op_part *part,
+                         const struct ration_found *found)
+{
+    bool is_wanted = false;
+
+    if (found->is_claimed || found->is_unborn || run->op->kind > RATION_OP_RESERVE ||
+        ration_section_overflow_ns(found->section, &found->place) <= run->since_ns)
+        return false;
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+        is_wanted |= part->limits[i] != NULL && part->costs[i] > 0;
+    return is_wanted && !ration_create_has_room(ration_found_kind(found), found->section,
+                                                &found->place, run->since_ns);
+}
+
+void ration_found_read(const struct ration_run *run, uint32_t part_index,
+                       struct ration_found *found)
+{
+    const struct ration_op_part *part = &run->op->parts[part_index];
+    uint32_t generation;
+
+    found->is_converted = false;
+    found->is_reborn = false;
+    found->is_behind = false;
+    found->has_ring_write = false;
+    found->is_claimed = found->is_claimed && ration_found_claim_stands(found);
+    if (!found->is_claimed) {
+        found->slot.head = NULL;
+        found->is_there = read_there(found, false);
+        if (found->is_there)
+            found->is_full = false;
+    }
+    found->origin_ns = ration_section_origin_ns(found->section, &found->place);
+    if (!found->is_there && part->overflow == RATION_OVERFLOW_SHARED) {
+        found->is_full = found->is_full || is_left_over(run, part, found);
+        if (found->is_full)
+            found->is_there = read_there(found, true);
+    }
+    if (!found->is_there) {
+        read_newborn(run, part, found);
+        return;
+    }
+    generation = take_cells(found, found->cells);
+    found->is_reborn = is_forgotten(run, part, found);
+    if (found->is_reborn)
+        read_newborn(run, part, found);
+    else
+        read_states(run, part, found, found->cells, generation);
+    if (found->is_full)
+        keep_origin(run, part, found);
+}

@@ -1,0 +1,67 @@
+/*
+ * memory_find: the buckets that an op is about, read from the table as states that can be judged.
+ *
+ * A key that is absent is read as one that was just created: from the moment up to which something
+ * was reclaimed from its sets, with the debt of the overflow bucket if it may have had a share in it.
+ */
+#ifndef RATION_STORE_MEMORY_FIND_H
+#define RATION_STORE_MEMORY_FIND_H
+
+#include "limiter/judge.h"
+#include "store/memory.h"
+
+/* Where a part's bucket was found, and what it holds. */
+struct ration_found {
+    const struct ration_section *section;
+    struct ration_place place;
+    bool is_there;
+    bool is_claimed;               /* absent, with the claim that slot holds */
+    bool is_full;                  /* no place for it: what follows is about the overflow bucket */
+    bool is_behind;                /* absent, and what was reclaimed here lies after now */
+    bool is_charged;               /* what was judged changes it */
+    bool is_unborn;                /* no place, and none needed for the answer */
+    struct ration_entrance slot;   /* plain: what is there. claimed: the claim */
+    struct ration_entry_view view; /* entries: what is there */
+    struct ration_time cells[RATION_SECTION_CELLS_MAX];
+    struct ration_any anys[RATION_RULES_MAX]; /* under the current config */
+    bool is_converted;                        /* from an older generation: publish it anyway */
+    bool is_reborn;      /* forgotten while its place was still its own: likewise */
+    bool has_ring_write; /* that must be published before anything else happens to the ring */
+    uint64_t origin_ns;  /* of the place, if the overflow bucket was read */
+};
+
+struct ration_run {
+    const struct ration_memory *memory;
+    struct ration_op *op;
+    uint64_t since_ns; /* now, from the epoch */
+    uint64_t now_ns;   /* the same of the caller's clock */
+    struct ration_found found[RATION_SEAT_ENTRIES_MAX];
+    struct ration_case c;
+};
+
+static inline bool ration_found_is_plain(const struct ration_found *found)
+{
+    return ration_section_is_plain(found->section);
+}
+
+static inline const struct ration_head_kind *ration_found_kind(const struct ration_found *found)
+{
+    return ration_found_is_plain(found) ? &ration_plain_kind : &ration_entry_kind;
+}
+
+/* Whether the claim in slot still stands. */
+static inline bool ration_found_claim_stands(const struct ration_found *found)
+{
+    return ration_pair_same(ration_atomic16_load(found->slot.head), found->slot.value);
+}
+
+/* Reads a part's bucket. What was found before is kept: a claim that stands, and that there is no place. */
+void ration_found_read(const struct ration_run *run, uint32_t part_index,
+                       struct ration_found *found);
+
+/* The cells that the part's states stand for. */
+struct ration_entry_next ration_found_next(const struct ration_run *run,
+                                           const struct ration_op_part *part,
+                                           const struct ration_found *found);
+
+#endif
