@@ -198,14 +198,25 @@ static void print_row(const struct row *row)
     fflush(stdout);
 }
 
-void bench_row(struct bench *bench, const struct bench_subject *subject)
+static void keep_row(struct bench *bench, struct row row)
 {
     bench_expect(bench->row_count < ROWS_MAX, "there are more rows than ROWS_MAX");
+    bench->rows[bench->row_count++] = row;
+    print_row(&row);
+}
 
-    struct row *row = &bench->rows[bench->row_count++];
+double bench_row(struct bench *bench, const struct bench_subject *subject)
+{
+    struct row row = measure(subject);
 
-    *row = measure(subject);
-    print_row(row);
+    keep_row(bench, row);
+    return row.value_ns;
+}
+
+void bench_row_given(struct bench *bench, const char *name, double value_ns, const char *against,
+                     double reference_ns, double ratio_max)
+{
+    keep_row(bench, (struct row){name, against, value_ns, value_ns / reference_ns, ratio_max});
 }
 
 struct bench *bench_create(void)

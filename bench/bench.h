@@ -27,6 +27,7 @@
 struct bench;
 void bucket_bench(struct bench *bench);
 void limiter_bench(struct bench *bench);
+void peers_bench(struct bench *bench);
 
 /* Does what is measured count times. */
 typedef void bench_function(void *context, uint64_t count);
@@ -50,8 +51,12 @@ struct bench_subject {
     double slice_ns; /* 0: a millisecond; longer for work that is slow to start */
 };
 
-/* Measures a subject, prints its line and keeps it for the report. */
-void bench_row(struct bench *bench, const struct bench_subject *subject);
+/* Measures a subject, prints its line and keeps it for the report. Returns nanoseconds of a call. */
+double bench_row(struct bench *bench, const struct bench_subject *subject);
+
+/* Prints and keeps the line of what was measured elsewhere. Texts are of static storage. */
+void bench_row_given(struct bench *bench, const char *name, double value_ns, const char *against,
+                     double reference_ns, double ratio_max);
 
 /* Stops the program if what was to be measured did not happen. */
 void bench_expect(bool happened, const char *what);

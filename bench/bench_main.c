@@ -13,6 +13,7 @@
 static void (*const suites[])(struct bench *bench) = {
     bucket_bench,
     limiter_bench,
+    peers_bench,
 };
 
 int main(int argc, char **argv)
