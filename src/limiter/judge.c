@@ -164,6 +164,12 @@ static void take_up_to(struct ration_case *c)
     c->granted_tokens = c->verdict == RATION_ALLOW ? granted : 0;
 }
 
+/* What is full takes nothing back: a key that was forgotten is not remembered for that. */
+static bool is_full(const struct ration_case *c, const struct ration_item *item)
+{
+    return ration_any_full_after_ns(&item->before, c->now_ns) == 0;
+}
+
 /* One whose turn is yet to come is still promised it, with whatever it will use. */
 static struct ration_any settle(const struct ration_case *c, const struct ration_item *item)
 {
@@ -175,26 +181,47 @@ static struct ration_any settle(const struct ration_case *c, const struct ration
     if (used > item->cost_tokens)
         return ration_any_force(&item->before, used - item->cost_tokens, c->now_ns);
     /* What the shared overflow bucket gave does not come back: others would get it. */
-    if (used < item->cost_tokens && !is_promised && !item->mark->is_overflow)
+    if (used < item->cost_tokens && !is_promised && !item->mark->is_overflow && !is_full(c, item))
         return ration_any_release(&item->before, item->mark->state, item->mark->part,
                                   item->cost_tokens - used, c->now_ns);
     return item->before;
 }
 
+/* A bucket that is full already is left as it is: a key never seen stays one. */
+static struct ration_any start_anew(const struct ration_any *any, uint64_t now_ns)
+{
+    if (any->limit->start == RATION_START_FULL && ration_any_full_after_ns(any, now_ns) == 0)
+        return *any;
+    return ration_any_start(any, now_ns);
+}
+
+/* A block that is over, and of which nothing is to be seen, is none: no key is remembered for it. */
+static struct ration_any block(const struct ration_case *c, const struct ration_item *item)
+{
+    struct ration_any next = item->before;
+
+    if (ration_any_can_block(item->before.limit))
+        next = ration_any_block(&item->before, c->op->until_ns);
+    return ration_any_full_after_ns(&next, c->now_ns) == 0 ? item->before : next;
+}
+
 static struct ration_any edit(const struct ration_case *c, const struct ration_item *item)
 {
+    bool is_amount = c->op->kind == RATION_OP_REFUND || c->op->kind == RATION_OP_FORCE;
+
+    if (is_amount && item->cost_tokens == 0)
+        return item->before; /* windows would be moved to now, and a key remembered for nothing */
     switch (c->op->kind) {
     case RATION_OP_REFUND:
-        return ration_any_refund(&item->before, RATION_PART_SUSTAINED, item->cost_tokens,
-                                 c->now_ns);
+        return is_full(c, item) ? item->before
+                                : ration_any_refund(&item->before, RATION_PART_SUSTAINED,
+                                                    item->cost_tokens, c->now_ns);
     case RATION_OP_FORCE:
         return ration_any_force(&item->before, item->cost_tokens, c->now_ns);
     case RATION_OP_RESET:
-        return ration_any_start(&item->before, c->now_ns);
+        return start_anew(&item->before, c->now_ns);
     case RATION_OP_BLOCK:
-        return ration_any_can_block(item->before.limit)
-                   ? ration_any_block(&item->before, c->op->until_ns)
-                   : item->before;
+        return block(c, item);
     default:
         return settle(c, item);
     }

@@ -65,6 +65,21 @@ static void adopt(struct ration_run *run)
     }
 }
 
+/* Whether the op is one from which a key is remembered whose limit does not start full. */
+static bool is_first_touch(const struct ration_run *run, uint32_t part_index)
+{
+    const struct ration_op_part *part = &run->op->parts[part_index];
+
+    if (run->op->kind == RATION_OP_LOOK || run->op->kind == RATION_OP_REFUND ||
+        run->found[part_index].is_behind)
+        return false;
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+        if (part->limits[i] != NULL && part->costs[i] > 0 &&
+            part->limits[i]->start != RATION_START_FULL)
+            return true;
+    return false;
+}
+
 /* Whether the op may change buckets at all, and this one's states differ from what is there. */
 static bool is_changed(const struct ration_run *run, uint32_t part_index)
 {
@@ -80,8 +95,9 @@ static bool is_changed(const struct ration_run *run, uint32_t part_index)
              memcmp(&item->before.write, &item->after.write, sizeof(item->after.write)) != 0))
             return true;
     }
-    return found->is_there && (found->is_converted || found->is_reborn) &&
-           run->op->kind != RATION_OP_LOOK;
+    if (found->is_there && found->is_reborn && is_first_touch(run, part_index))
+        return true;
+    return found->is_there && found->is_converted && run->op->kind != RATION_OP_LOOK;
 }
 
 /*
@@ -90,17 +106,22 @@ static bool is_changed(const struct ration_run *run, uint32_t part_index)
  */
 static bool must_be_born(const struct ration_run *run, uint32_t part_index)
 {
-    const struct ration_op_part *part = &run->op->parts[part_index];
+    const struct ration_found *found = &run->found[part_index];
 
-    if (run->found[part_index].is_there || run->found[part_index].is_full ||
-        run->found[part_index].is_unborn || run->found[part_index].is_behind)
-        return false;
-    if (run->op->kind == RATION_OP_LOOK || run->op->kind == RATION_OP_REFUND)
-        return false;
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
-        if (part->limits[i] != NULL && part->costs[i] > 0 &&
-            part->limits[i]->start != RATION_START_FULL)
+    return !found->is_there && !found->is_full && !found->is_unborn &&
+           is_first_touch(run, part_index);
+}
+
+/* Whether a take like this look would charge the part: all pass, or a shadow does by itself. */
+static bool look_would_charge(const struct ration_run *run, uint32_t part_index)
+{
+    for (uint32_t i = 0; i < run->c.item_count; i++) {
+        const struct ration_item *item = &run->c.items[i];
+
+        if (item->part_index == part_index && item->cost_tokens > 0 &&
+            (item->is_shadow ? item->verdict : run->c.verdict) == RATION_ALLOW)
             return true;
+    }
     return false;
 }
 
@@ -111,15 +132,14 @@ static bool look_finds_no_place(const struct ration_run *run, uint32_t part_inde
     const struct ration_op_part *part = &run->op->parts[part_index];
     bool is_wanted = false;
 
-    if (run->op->kind != RATION_OP_LOOK || found->is_there || found->is_full ||
-        run->c.verdict == RATION_NEVER)
+    if (run->op->kind != RATION_OP_LOOK || found->is_there || found->is_full)
         return false;
     for (uint32_t i = 0; i < part->to.config->rule_count; i++)
-        is_wanted |= part->limits[i] != NULL && part->costs[i] > 0 &&
-                     (run->c.verdict == RATION_ALLOW ||
-                      (part->limits[i]->start != RATION_START_FULL && !found->is_behind));
-    return is_wanted && !ration_create_has_room(ration_found_kind(found), found->section,
-                                                &found->place, run->since_ns);
+        is_wanted |= part->limits[i] != NULL && part->costs[i] > 0 && !found->is_behind &&
+                     part->limits[i]->start != RATION_START_FULL && run->c.verdict != RATION_NEVER;
+    return (is_wanted || look_would_charge(run, part_index)) &&
+           !ration_create_has_room(ration_found_kind(found), found->section, &found->place,
+                                   run->since_ns);
 }
 
 /*
