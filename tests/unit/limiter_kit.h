@@ -157,6 +157,44 @@ static inline struct ration_limiter_report kit_report(const struct kit *kit)
     return report;
 }
 
+/* Keys that have found no place until now. */
+static inline uint64_t kit_overflow_count(const struct kit *kit)
+{
+    struct ration_limiter_stats stats = kit_report(kit).limiter;
+
+    return stats.overflow_shared + stats.overflow_deny + stats.overflow_allow;
+}
+
+#define KIT_CROWD_MAX 256
+
+/*
+ * Fills a limiter of keys_max 1 with keys that are in debt for a very long time, and lets so much
+ * time pass that the overflow bucket is full again. Its first limit has a burst of 256 or more, and
+ * is full again within an hour. From then on no fresh key finds a place. Returns how many keys have
+ * one: numbers[] of kit_numbered().
+ */
+static inline size_t kit_crowd(struct kit *kit, uint64_t numbers[KIT_CROWD_MAX])
+{
+    struct kit_room room;
+    size_t placed_count = 0;
+
+    for (uint64_t i = 0; i < KIT_CROWD_MAX; i++) {
+        uint64_t overflow_count = kit_overflow_count(kit);
+
+        kit_take_key(kit, kit_numbered(&room, i), 1);
+        if (kit_overflow_count(kit) == overflow_count)
+            numbers[placed_count++] = i;
+    }
+    for (size_t i = 0; i < placed_count; i++) {
+        struct ration_key key = kit_numbered(&room, numbers[i]);
+
+        assert_int_equal(ration_limiter_force(kit->limiter, &key, UINT32_MAX, kit->manual.ns),
+                         RATION_OK);
+    }
+    kit_pass(kit, RATION_NS_PER_HOUR);
+    return placed_count;
+}
+
 #define assert_answer(decision, verdict, remaining, retry_after_ns) \
     kit_assert_answer(decision, verdict, remaining, retry_after_ns, __FILE__, __LINE__)
 

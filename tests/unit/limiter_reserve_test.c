@@ -1,0 +1,371 @@
+/*
+ * Places in line: reserved, settled and cancelled once, and waited for. Nothing here sleeps until
+ * its time: clocks are set by the test, or run on each time they are read.
+ */
+#include <pthread.h>
+#include <sched.h>
+
+#include "unit/limiter_kit.h"
+
+static const struct ration_key key = {"k", 1};
+
+static struct ration_decision reserve(struct kit *kit, uint64_t cost, uint64_t max_wait_ns,
+                                      struct ration_ticket *ticket)
+{
+    struct ration_decision decision;
+
+    assert_int_equal(ration_limiter_reserve(kit->limiter, &key, cost, max_wait_ns, kit->manual.ns,
+                                            &decision, ticket),
+                     RATION_OK);
+    return decision;
+}
+
+static void a_turn_comes_within_the_wait_or_is_denied(void **state)
+{
+    struct ration_ticket ticket, untouched;
+    struct ration_decision got;
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "1/s burst 2", "1/min burst 10");
+    memset(&untouched, 0x5a, sizeof(untouched));
+    got = reserve(&kit, 2, 0, &ticket);
+    assert_answer(got, RATION_ALLOW, 0, 0);
+    assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS);
+    assert_int_equal(ticket.part_count, 2);
+
+    ticket = untouched;
+    got = reserve(&kit, 1, SECOND - 1, &ticket);
+    assert_answer(got, RATION_DENY, 0, SECOND); /* what would have been needed */
+    got = reserve(&kit, 3, RATION_FOREVER, &ticket);
+    assert_answer(got, RATION_NEVER, 0, RATION_FOREVER);
+    assert_memory_equal(&ticket, &untouched, sizeof(ticket));
+
+    got = reserve(&kit, 1, SECOND, &ticket);
+    assert_int_equal(got.verdict, RATION_ALLOW);
+    assert_int_equal(got.delay_ns, SECOND);
+    assert_int_equal(got.retry_after_ns, 0);
+    assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS + SECOND);
+    assert_int_equal(reserve(&kit, 1, 9 * SECOND, &ticket).delay_ns, 2 * SECOND);
+    kit_end(&kit);
+}
+
+/* All limits are charged for the moment of going: none is exceeded in that instant. */
+static void r1_no_limit_is_exceeded_at_the_turn(void **state)
+{
+    struct ration_decision got, details[2];
+    struct ration_ticket ticket;
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "10/s burst 10", "1/s burst 10");
+    kit_take(&kit, "k", 10);
+    got = reserve(&kit, 5, 10 * SECOND, &ticket);
+    assert_int_equal(got.delay_ns, 5 * SECOND);
+    kit_pass(&kit, 5 * SECOND);
+    ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+    assert_int_equal(details[0].remaining, 5); /* not 10: five go just now */
+    assert_int_equal(details[1].remaining, 0);
+    kit_end(&kit);
+}
+
+static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
+{
+    static const char *const texts[] = {"100/h",
+                                        "100/h refill interval",
+                                        "100/h fixed-window",
+                                        "100/h sliding-window",
+                                        "100/h sliding-log",
+                                        "100/h burst 100 reserve 1/d burst 5"};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
+        for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+            struct ration_decision details[2], got;
+            struct ration_ticket ticket;
+            struct kit kit;
+            uint64_t full;
+
+            KIT_PLAN(&kit, texts[i], "100/h");
+            kit.options.rule_count = rule_count;
+            kit_open(&kit);
+            full = kit_look(&kit, "k", 0).limit;
+            reserve(&kit, 60, 0, &ticket);
+            assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 10, KIT_NOW_NS),
+                             RATION_OK);
+            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
+            for (size_t r = 0; r < rule_count; r++)
+                assert_int_equal(details[r].remaining, details[r].limit - 10);
+
+            reserve(&kit, 20, 0, &ticket);
+            ration_limiter_cancel(kit.limiter, &ticket, KIT_NOW_NS);
+            assert_true(kit_left(&kit, "k") == full - 10 || rule_count == 2);
+
+            reserve(&kit, 20, 0, &ticket);
+            ration_limiter_settle(kit.limiter, &ticket, 50, KIT_NOW_NS);
+            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
+            for (size_t r = 0; r < rule_count; r++)
+                assert_int_equal(details[r].remaining, details[r].limit - 60);
+            kit_end(&kit);
+        }
+}
+
+static void a_ticket_is_settled_or_cancelled_once(void **state)
+{
+    struct ration_ticket tickets[2];
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "100/h", "200/h");
+    for (int i = 0; i < 2; i++) {
+        reserve(&kit, 20, 0, &tickets[i]);
+        if (i == 0)
+            assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 5, KIT_NOW_NS),
+                             RATION_OK);
+        else
+            assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
+                             RATION_OK);
+        assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 0, KIT_NOW_NS),
+                         RATION_ECLOSED);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
+                         RATION_ECLOSED);
+        assert_int_equal(kit_left(&kit, "k"), 95);
+    }
+    kit_end(&kit);
+}
+
+/* As docs/ARCHITECTURE.md tells it: while others wait, only the last in line gives back. */
+static void only_the_last_in_line_gives_back(void **state)
+{
+    static const struct {
+        int cancelled;
+        uint64_t after_s, full_s;
+    } rows[] = {{0, 1, 8}, {1, 1, 8}, {2, 1, 7}, {0, 5, 5}};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(rows); i++)
+        for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+            struct ration_ticket tickets[3];
+            struct kit kit;
+
+            KIT_PLAN(&kit, "1/s burst 3", "1/s burst 3");
+            kit.options.rule_count = rule_count;
+            kit_open(&kit);
+            kit_take(&kit, "k", 3);
+            assert_int_equal(reserve(&kit, 3, RATION_FOREVER, &tickets[0]).delay_ns, 3 * SECOND);
+            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[1]).delay_ns, 4 * SECOND);
+            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[2]).delay_ns, 5 * SECOND);
+            kit_pass(&kit, rows[i].after_s * SECOND);
+            ration_limiter_cancel(kit.limiter, &tickets[rows[i].cancelled], kit.manual.ns);
+            assert_int_equal(
+                kit_look(&kit, "k", 0).reset_after_ns,
+                rows[i].full_s > rows[i].after_s ? (rows[i].full_s - rows[i].after_s) * SECOND : 0);
+            kit_end(&kit);
+        }
+}
+
+/* Limits changed while a reservation is out: what comes back is never more than was taken. */
+static void a_ticket_from_before_a_change_mints_nothing(void **state)
+{
+    static const char *const nexts[] = {"1/h burst 10", "10/s burst 100", "3/s burst 7",
+                                        "50/h fixed-window", "5/s burst 12 refill interval"};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(nexts); i++) {
+        struct ration_ticket ticket;
+        struct ration_rule next = {.limit = kit_limit(nexts[i])};
+        uint64_t before, after;
+        struct kit kit;
+
+        KIT_BEGIN(&kit, "10/h burst 10");
+        kit_take(&kit, "k", 4);
+        reserve(&kit, 3, 0, &ticket);
+        assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
+                         RATION_OK);
+        before = kit_left(&kit, "k");
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns), RATION_OK);
+        after = kit_left(&kit, "k");
+        assert_in_range(after, before, before + 3);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
+                         RATION_ECLOSED);
+        kit_end(&kit);
+    }
+}
+
+/* What the shared overflow bucket gave is settled there, and not given to others. */
+static void a_ticket_of_a_key_without_a_place(void **state)
+{
+    uint64_t numbers[KIT_CROWD_MAX];
+    struct ration_ticket ticket;
+
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+        struct kit kit;
+
+        KIT_PLAN(&kit, "1/s burst 300", "1/s burst 300");
+        kit.options.rule_count = rule_count;
+        kit.options.keys_max = 1;
+        kit_open(&kit);
+        assert_int_equal(kit_crowd(&kit, numbers), 16);
+        assert_int_equal(reserve(&kit, 100, 0, &ticket).verdict, RATION_ALLOW);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200); /* they share one bucket */
+        assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 40, kit.manual.ns), RATION_OK);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
+                         RATION_ECLOSED);
+        reserve(&kit, 100, 0, &ticket);
+        ration_limiter_settle(kit.limiter, &ticket, 150, kit.manual.ns);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
+
+        /* a place is free meanwhile: the key takes it, with the debt, and gives back none of it */
+        struct kit_room room;
+        struct ration_key placed = kit_numbered(&room, numbers[3]);
+
+        reserve(&kit, 50, 0, &ticket);
+        ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
+        assert_int_equal(kit_take(&kit, "k", 1).verdict, RATION_DENY);
+        kit_pass(&kit, 10 * SECOND);
+        kit_take(&kit, "k", 4);
+        ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns);
+        assert_int_equal(kit_left(&kit, "k"), 6);
+        kit_end(&kit);
+    }
+}
+
+/* A clock that runs on by step_ns each time it is read. */
+struct running {
+    uint64_t ns, step_ns;
+};
+
+static uint64_t read_running(void *context)
+{
+    struct running *running = context;
+
+    return running->ns += running->step_ns;
+}
+
+static void begin_running(struct kit *kit, struct running *running, const char *text)
+{
+    KIT_PLAN(kit, text);
+    *running = (struct running){KIT_NOW_NS, SECOND};
+    kit->clock = (struct ration_clock){RATION_CLOCK_CUSTOM, read_running, running};
+    kit_open(kit);
+}
+
+static void a_wait_ends_when_the_turn_has_come(void **state)
+{
+    struct running running;
+    struct ration_decision got;
+    struct kit kit;
+
+    (void)state;
+    begin_running(&kit, &running, "1/10s burst 2");
+    running.step_ns = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ration_limiter_wait(kit.limiter, &key, 1, 0, NULL, &got), RATION_OK);
+        assert_int_equal(got.verdict, RATION_ALLOW);
+        assert_int_equal(got.delay_ns, 0);
+    }
+    running.step_ns = SECOND;
+    assert_int_equal(ration_limiter_wait(kit.limiter, &key, 1, UINT64_MAX, NULL, &got), RATION_OK);
+    assert_int_equal(got.verdict, RATION_ALLOW);
+    assert_in_range(got.delay_ns, 1 * SECOND, 10 * SECOND);
+    assert_true(running.ns >= KIT_NOW_NS + 10 * SECOND);
+    assert_true(running.ns <= KIT_NOW_NS + 13 * SECOND);
+    kit_end(&kit);
+}
+
+static void a_wait_that_cannot_end_in_time_fails_at_once(void **state)
+{
+    struct ration_decision got;
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "1/10s burst 2", "1/s burst 5");
+    kit_take(&kit, "k", 2);
+    assert_int_equal(
+        ration_limiter_wait(kit.limiter, &key, 1, KIT_NOW_NS + 10 * SECOND - 1, NULL, &got),
+        RATION_OK);
+    assert_answer(got, RATION_DENY, 0, 10 * SECOND);
+    assert_int_equal(ration_limiter_wait(kit.limiter, &key, 1, 0, NULL, &got), RATION_OK);
+    assert_answer(got, RATION_DENY, 0, 10 * SECOND); /* a deadline long past */
+    assert_int_equal(ration_limiter_wait(kit.limiter, &key, 3, UINT64_MAX, NULL, &got), RATION_OK);
+    assert_answer(got, RATION_NEVER, 0, RATION_FOREVER);
+    assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 10 * SECOND); /* nothing was taken */
+    kit_end(&kit);
+}
+
+static void a_wait_that_is_cancelled_before_takes_nothing(void **state)
+{
+    struct ration_canceller canceller = {0};
+    struct ration_decision got, untouched;
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "1/10s burst 2");
+    memset(&untouched, 0x5a, sizeof(untouched));
+    got = untouched;
+    ration_canceller_cancel(&canceller);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ration_limiter_wait(kit.limiter, &key, 1, UINT64_MAX, &canceller, &got),
+                         RATION_ECANCELLED);
+    assert_same_decision(got, untouched);
+    assert_int_equal(kit_left(&kit, "k"), 2);
+    kit_end(&kit);
+}
+
+struct waiter {
+    struct kit kit;
+    struct ration_canceller canceller;
+};
+
+/* Cancels when the other has taken its place in line. */
+static void *cancel_later(void *context)
+{
+    struct waiter *waiter = context;
+    struct ration_decision got;
+
+    do {
+        sched_yield();
+        ration_limiter_look(waiter->kit.limiter, &key, 1, KIT_NOW_NS, &got, NULL);
+    } while (got.retry_after_ns != 20 * SECOND);
+    ration_canceller_cancel(&waiter->canceller);
+    return NULL;
+}
+
+static void a_wait_that_another_thread_cancels_gives_its_place_back(void **state)
+{
+    struct waiter waiter = {.canceller = {0}};
+    struct ration_decision got;
+    pthread_t thread;
+
+    (void)state;
+    KIT_BEGIN(&waiter.kit, "1/10s burst 2");
+    kit_take(&waiter.kit, "k", 2);
+    assert_int_equal(pthread_create(&thread, NULL, cancel_later, &waiter), 0);
+    assert_int_equal(
+        ration_limiter_wait(waiter.kit.limiter, &key, 1, UINT64_MAX, &waiter.canceller, &got),
+        RATION_ECANCELLED);
+    pthread_join(thread, NULL);
+    assert_answer(kit_look(&waiter.kit, "k", 1), RATION_DENY, 0, 10 * SECOND);
+    kit_end(&waiter.kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_comes_within_the_wait_or_is_denied),
+        cmocka_unit_test(r1_no_limit_is_exceeded_at_the_turn),
+        cmocka_unit_test(what_was_not_used_comes_back_and_what_was_is_forced),
+        cmocka_unit_test(a_ticket_is_settled_or_cancelled_once),
+        cmocka_unit_test(only_the_last_in_line_gives_back),
+        cmocka_unit_test(a_ticket_from_before_a_change_mints_nothing),
+        cmocka_unit_test(a_ticket_of_a_key_without_a_place),
+        cmocka_unit_test(a_wait_ends_when_the_turn_has_come),
+        cmocka_unit_test(a_wait_that_cannot_end_in_time_fails_at_once),
+        cmocka_unit_test(a_wait_that_is_cancelled_before_takes_nothing),
+        cmocka_unit_test(a_wait_that_another_thread_cancels_gives_its_place_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
