@@ -1,0 +1,331 @@
+/*
+ * Limits changed under keys that are in use: kept or reset, any number of times, or refused.
+ */
+#include <pthread.h>
+
+#include "base/random.h"
+#include "unit/limiter_kit.h"
+
+static const struct ration_key key = {"k", 1};
+
+static ration_status change(struct kit *kit, enum ration_change how, const char *const *texts)
+{
+    struct ration_rule next[RATION_RULES_MAX];
+    size_t count = kit_rules(next, texts);
+
+    return ration_limiter_change(kit->limiter, next, count, how, NULL);
+}
+
+/* Limits whose state fits where the other's is, in any order. */
+static const char *const fitting[] = {
+    "10/s burst 20",
+    "3/s burst 7",
+    "1/min burst 5",
+    "7/s burst 5 leaky-queue",
+    "9/s fixed-window",
+    "20/min fixed-window",
+    "5/s burst 12 refill interval",
+    "50/min refill interval",
+};
+
+/* One rule behaves as a bucket that is changed: every pair, and then on. */
+static void every_pair_that_fits_changes_as_a_bucket_does(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < KIT_COUNT_OF(fitting); a++)
+        for (size_t b = 0; b < KIT_COUNT_OF(fitting); b++)
+            for (int how = RATION_CHANGE_KEEP; how <= RATION_CHANGE_RESET; how++) {
+                struct ration_limit old = kit_limit(fitting[a]), new = kit_limit(fitting[b]);
+                uint64_t random = a * 100 + b;
+                struct kit kit;
+
+                KIT_BEGIN(&kit, fitting[a]);
+                for (int round = 0; round < 8; round++) {
+                    struct ration_bucket bucket;
+                    struct kit_room room;
+                    struct ration_key fresh = kit_numbered(&room, (uint64_t)round);
+                    struct ration_decision got;
+
+                    ration_bucket_init(&bucket, &old, kit.manual.ns);
+                    for (int i = 0; i < round; i++) {
+                        uint64_t cost = ration_random_up_to(&random, 3);
+
+                        ration_bucket_allow_at(&bucket, &old, cost, kit.manual.ns);
+                        ration_limiter_allow_at(kit.limiter, &fresh, cost, kit.manual.ns);
+                        kit_pass(&kit, ration_random_up_to(&random, 100 * MS));
+                    }
+                    if (kit_report(&kit).limiter.created == 0)
+                        continue; /* a key never seen is of the new limit from the start */
+                    assert_int_equal(change(&kit, (enum ration_change)how, KIT_TEXTS(fitting[b])),
+                                     RATION_OK);
+                    assert_int_equal(ration_bucket_change(&bucket, &old, &new,
+                                                          (enum ration_change)how, kit.manual.ns),
+                                     RATION_OK);
+                    for (uint64_t cost = 0; cost < 4; cost++) {
+                        ration_limiter_look(kit.limiter, &fresh, cost, kit.manual.ns, &got, NULL);
+                        assert_same_decision(
+                            got, ration_bucket_look(&bucket, &new, cost, kit.manual.ns));
+                    }
+                    assert_int_equal(change(&kit, RATION_CHANGE_RESET, KIT_TEXTS(fitting[a])),
+                                     RATION_OK);
+                }
+                kit_end(&kit);
+            }
+}
+
+/* 4.5 tokens of 10/s become 4.5 of 20/s: 4 are left, and the fifth is there after 25 ms. */
+static void tokens_are_kept_with_their_fraction(void **state)
+{
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+        struct kit kit;
+
+        KIT_PLAN(&kit, "10/s", "1000/h");
+        kit.options.rule_count = rule_count;
+        kit_open(&kit);
+        kit_take(&kit, "k", 6);
+        kit_pass(&kit, 50 * MS);
+        assert_int_equal(change(&kit, RATION_CHANGE_KEEP,
+                                rule_count == 1 ? KIT_TEXTS("20/s") : KIT_TEXTS("20/s", "1000/h")),
+                         RATION_OK);
+        assert_answer(kit_look(&kit, "k", 5), RATION_DENY, 4, 25 * MS);
+        /* met by a take it is converted for good, denied or not: then the wait that is told stands */
+        assert_answer(kit_take(&kit, "k", 5), RATION_DENY, 4, 25 * MS);
+        assert_wait_is_exact(&kit, key, 5, kit_look(&kit, "k", 5));
+        assert_int_equal(kit_left(&kit, "full"), 20);
+        assert_int_equal(change(&kit, RATION_CHANGE_KEEP,
+                                rule_count == 1 ? KIT_TEXTS("3/s") : KIT_TEXTS("3/s", "1000/h")),
+                         RATION_OK);
+        assert_int_equal(kit_left(&kit, "k"), 3); /* full stays full */
+        kit_end(&kit);
+    }
+}
+
+static void a_reset_starts_every_key_anew(void **state)
+{
+    static const struct {
+        const char *old, *next;
+        uint64_t left;
+    } rows[] = {{"10/h", "20/h", 20},
+                {"10/h", "20/h burst 20 start 4", 4},
+                {"10/h sliding-log", "5/h sliding-log", 5},
+                {"10/h sliding-window", "7/h sliding-window", 7},
+                {"10/h burst 10 reserve 1/d burst 3", "5/h burst 5 reserve 1/d burst 2", 7}};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(rows); i++) {
+        struct kit kit;
+
+        KIT_BEGIN(&kit, rows[i].old);
+        kit_take(&kit, "k", 8);
+        ration_limiter_force(kit.limiter, &(struct ration_key){"deep", 4}, 1000, kit.manual.ns);
+        assert_int_equal(change(&kit, RATION_CHANGE_RESET, KIT_TEXTS(rows[i].next)), RATION_OK);
+        assert_int_equal(kit_left(&kit, "k"), rows[i].left);
+        assert_int_equal(kit_left(&kit, "deep"), rows[i].left);
+        assert_int_equal(kit_left(&kit, "new"), rows[i].left);
+        kit_take(&kit, "k", 1);
+        if (rows[i].left > 0)
+            assert_int_equal(kit_left(&kit, "k"), rows[i].left - 1);
+        kit_end(&kit);
+    }
+}
+
+/* A key touched after each change, and one that is not: it keeps at least its debt's end. */
+static void more_changes_than_there_are_generations(void **state)
+{
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++)
+        for (int count = 1; count <= 60; count++) {
+            struct kit kit;
+            struct ration_decision got;
+
+            KIT_PLAN(&kit, "1/s burst 100", "1/s burst 1000");
+            kit.options.rule_count = rule_count;
+            kit_open(&kit);
+            kit_take(&kit, "touched", 60);
+            kit_take(&kit, "left alone", 60);
+            for (int i = 0; i < count; i++) {
+                assert_int_equal(change(&kit, RATION_CHANGE_KEEP,
+                                        rule_count == 1
+                                            ? KIT_TEXTS("1/s burst 100")
+                                            : KIT_TEXTS("1/s burst 100", "1/s burst 1000")),
+                                 RATION_OK);
+                kit_take(&kit, "touched", 0);
+                ration_limiter_force(kit.limiter, &(struct ration_key){"touched", 7}, 0,
+                                     kit.manual.ns);
+            }
+            /* the same limit again and again: both are as they were */
+            got = kit_look(&kit, "touched", 1);
+            assert_same_decision(got, kit_look(&kit, "left alone", 1));
+            assert_int_equal(got.remaining, 40);
+            assert_int_equal(got.reset_after_ns, 60 * SECOND);
+            kit_end(&kit);
+        }
+}
+
+/* R1 through any number of changes: nobody gets a token for being left alone. */
+static void a_reset_reaches_keys_of_every_age(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 30; before++)
+        for (int after = 0; after < 12; after++) {
+            struct kit kit;
+
+            KIT_BEGIN(&kit, "1/h burst 10");
+            kit_take(&kit, "k", 10);
+            for (int i = 0; i < before; i++)
+                change(&kit, RATION_CHANGE_KEEP, KIT_TEXTS("1/h burst 10"));
+            change(&kit, RATION_CHANGE_RESET, KIT_TEXTS("1/h burst 10"));
+            for (int i = 0; i < after; i++)
+                change(&kit, RATION_CHANGE_KEEP, KIT_TEXTS("1/h burst 10"));
+            assert_int_equal(kit_left(&kit, "k"), 10);
+            kit_end(&kit);
+        }
+}
+
+static void the_new_rules_are_told(void **state)
+{
+    struct ration_rule rule, untouched;
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "10/s name old", "100/min");
+    change(&kit, RATION_CHANGE_KEEP, KIT_TEXTS("20/s name new", "200/min"));
+    assert_int_equal(ration_limiter_rule(kit.limiter, 0, &rule), RATION_OK);
+    assert_string_equal(rule.limit.name, "new");
+    assert_int_equal(rule.limit.tokens, 20);
+    memset(&untouched, 0x5a, sizeof(untouched));
+    rule = untouched;
+    assert_int_equal(ration_limiter_rule(kit.limiter, 2, &rule), RATION_EINVAL);
+    assert_memory_equal(&rule, &untouched, sizeof(rule));
+    kit_end(&kit);
+}
+
+static void what_does_not_fit_is_refused_and_nothing_changed(void **state)
+{
+    static const struct {
+        const char *old[3], *next[10];
+        ration_status status;
+        const char *part;
+    } rows[] = {
+        {{"10/h"}, {"10/h", "9/h"}, RATION_EUNFIT, "has 1 rules and keeps them (got 2)"},
+        {{"10/h", "9/h"}, {"10/h"}, RATION_EUNFIT, "has 2 rules and keeps them (got 1)"},
+        {{"10/h"}, {NULL}, RATION_EINVAL, "1 to 8 rules (got 0)"},
+        {{"10/h"},
+         {"1/h", "2/h", "3/h", "4/h", "5/h", "6/h", "7/h", "8/h", "9/h"},
+         RATION_EINVAL,
+         "1 to 8 rules (got 9)"},
+        {{"10/h"}, {"10/h sliding-window"}, RATION_EUNFIT, "rule 0: the new limit's state"},
+        {{"10/h"}, {"10/h sliding-log"}, RATION_EUNFIT, "rule 0"},
+        {{"10/h"}, {"10/h reserve 1/d"}, RATION_EUNFIT, "rule 0"},
+        {{"10/h"}, {"2M/h refill interval"}, RATION_EUNFIT, "rule 0"},
+        {{"10/h", "10/h sliding-window"}, {"10/h", "10/h"}, RATION_EUNFIT, "rule 1"},
+        {{"10/h sliding-window"}, {"10/h reserve 1/d"}, RATION_EUNFIT, "rule 0"},
+        {{"10/h sliding-log"}, {"11/h sliding-log"}, RATION_EUNFIT, "room for 10 tokens"},
+        {{"10/h sliding-log"}, {"10/h sliding-window"}, RATION_EUNFIT, "rule 0"},
+        {{"10/h sliding-log", "10/h"},
+         {"10/h sliding-log", "5/h sliding-log"},
+         RATION_EUNFIT,
+         "at most one sliding-log"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(rows); i++) {
+        struct ration_rule next[10], before, after;
+        size_t count = kit_rules(next, rows[i].next);
+        struct ration_error error = {.message = ""};
+        struct ration_decision look;
+        struct kit kit;
+
+        kit_plan(&kit, rows[i].old);
+        kit_open(&kit);
+        kit_take(&kit, "k", 4);
+        look = kit_look(&kit, "k", 7);
+        ration_limiter_rule(kit.limiter, 0, &before);
+        assert_int_equal(
+            ration_limiter_change(kit.limiter, next, count, RATION_CHANGE_RESET, &error),
+            rows[i].status);
+        assert_int_equal(error.status, rows[i].status);
+        if (strstr(error.message, rows[i].part) == NULL)
+            fail_msg("row %zu: \"%s\", wanted \"%s\"", i, error.message, rows[i].part);
+        assert_int_equal(ration_limiter_change(kit.limiter, next, count, RATION_CHANGE_RESET, NULL),
+                         rows[i].status);
+        ration_limiter_rule(kit.limiter, 0, &after);
+        assert_memory_equal(&before.limit, &after.limit, sizeof(before.limit));
+        assert_same_decision(kit_look(&kit, "k", 7), look);
+        kit_end(&kit);
+    }
+}
+
+static void limits_that_were_never_made_are_refused(void **state)
+{
+    struct ration_rule next[2] = {{.limit = {0}}, {.limit = {0}}};
+    struct ration_error error = {.message = ""};
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "10/h");
+    assert_int_equal(ration_limiter_change(kit.limiter, next, 1, RATION_CHANGE_KEEP, &error),
+                     RATION_EINVAL);
+    assert_non_null(strstr(error.message, "rule 0 has a limit that was never made"));
+    assert_int_equal(ration_limiter_change(kit.limiter, NULL, 1, RATION_CHANGE_KEEP, &error),
+                     RATION_EINVAL);
+    next[0].limit = kit_limit("10/h start empty");
+    next[0].stale_after_ns = RATION_FILL_NS_MAX + 1;
+    assert_int_equal(ration_limiter_change(kit.limiter, next, 1, RATION_CHANGE_KEEP, &error),
+                     RATION_EINVAL);
+    assert_non_null(strstr(error.message, "stale_after"));
+    assert_int_equal(kit_left(&kit, "k"), 10);
+    kit_end(&kit);
+}
+
+/* R1 while another thread decides: the burst of a key that never refills is admitted once. */
+struct race {
+    struct kit kit;
+    uint64_t allowed_count;
+    int is_over;
+};
+
+static void *decide(void *context)
+{
+    struct race *race = context;
+
+    while (!__atomic_load_n(&race->is_over, __ATOMIC_ACQUIRE))
+        race->allowed_count += ration_limiter_allow_at(race->kit.limiter, &key, 1, KIT_NOW_NS);
+    return NULL;
+}
+
+static void r1_changes_while_others_decide(void **state)
+{
+    struct race race = {.is_over = 0};
+    pthread_t thread;
+
+    (void)state;
+    KIT_BEGIN(&race.kit, "1/y burst 10");
+    assert_int_equal(pthread_create(&thread, NULL, decide, &race), 0);
+    for (int i = 0; i < 2000; i++)
+        change(&race.kit, RATION_CHANGE_KEEP, KIT_TEXTS("1/y burst 10"));
+    __atomic_store_n(&race.is_over, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    while (ration_limiter_allow_at(race.kit.limiter, &key, 1, KIT_NOW_NS))
+        race.allowed_count++;
+    assert_int_equal(race.allowed_count, 10);
+    kit_end(&race.kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_that_fits_changes_as_a_bucket_does),
+        cmocka_unit_test(tokens_are_kept_with_their_fraction),
+        cmocka_unit_test(a_reset_starts_every_key_anew),
+        cmocka_unit_test(more_changes_than_there_are_generations),
+        cmocka_unit_test(a_reset_reaches_keys_of_every_age),
+        cmocka_unit_test(the_new_rules_are_told),
+        cmocka_unit_test(what_does_not_fit_is_refused_and_nothing_changed),
+        cmocka_unit_test(limits_that_were_never_made_are_refused),
+        cmocka_unit_test(r1_changes_while_others_decide),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
