@@ -17,6 +17,8 @@ static struct {
     uint64_t call_count;  /* of all that may fail */
     uint64_t fails_at;    /* the call that does, counted from 1; 0: none */
     int64_t live_count;   /* pieces that were given and not given back */
+    void *mapped;         /* the last piece of whole pages, ... */
+    size_t mapped_bytes;  /* ... and its size */
     bool is_wish_unknown; /* MADV_POPULATE_WRITE is not known to the system */
 } allocations;
 
@@ -87,7 +89,9 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fil
 {
     if (allocations_fail())
         return MAP_FAILED;
-    return allocations_given(__real_mmap(address, size, protection, flags, file, offset));
+    allocations.mapped = __real_mmap(address, size, protection, flags, file, offset);
+    allocations.mapped_bytes = size;
+    return allocations_given(allocations.mapped);
 }
 
 int __wrap_munmap(void *address, size_t size)
