@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/random.h"
+#include "limiter/config.h"
 #include "unit/limiter_kit.h"
 
 static const struct ration_key key = {"k", 1};
@@ -183,6 +184,24 @@ static void a_reset_reaches_keys_of_every_age(void **state)
         }
 }
 
+/* What a decider read while its config was being overwritten is not to be believed. */
+static void a_config_that_is_being_written_does_not_stand(void **state)
+{
+    struct ration_rule rule = {.limit = kit_limit("10/h")};
+    struct ration_configs configs;
+    struct ration_config *config;
+
+    (void)state;
+    assert_int_equal(ration_configs_init(&configs, &rule, 1, NULL), RATION_OK);
+    config = &configs.configs[0];
+    assert_true(ration_config_stands(config, 0));
+    assert_false(ration_config_stands(config, 14));
+    config->number = UINT64_MAX; /* as ration_configs_replace() does while it writes */
+    assert_false(ration_config_stands(config, 0));
+    assert_false(ration_config_stands(config, config->number)); /* read in the middle of it */
+    ration_configs_done(&configs);
+}
+
 static void the_new_rules_are_told(void **state)
 {
     struct ration_rule rule, untouched;
@@ -321,6 +340,7 @@ int main(void)
         cmocka_unit_test(a_reset_starts_every_key_anew),
         cmocka_unit_test(more_changes_than_there_are_generations),
         cmocka_unit_test(a_reset_reaches_keys_of_every_age),
+        cmocka_unit_test(a_config_that_is_being_written_does_not_stand),
         cmocka_unit_test(the_new_rules_are_told),
         cmocka_unit_test(what_does_not_fit_is_refused_and_nothing_changed),
         cmocka_unit_test(limits_that_were_never_made_are_refused),
