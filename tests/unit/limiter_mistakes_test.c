@@ -157,26 +157,39 @@ static void timestamps_out_of_order_mint_nothing(void **state)
     }
 }
 
-/* Even if the key was full meanwhile and its place was another's, R7. */
+/* Even if the key was full meanwhile and its place is another's, R7. */
 static void a_clock_that_runs_back_behind_a_reclaimed_place_mints_nothing(void **state)
 {
-    struct ration_key key = RATION_KEY("k");
-    struct kit kit;
-    struct kit_room room;
-
     (void)state;
-    KIT_PLAN(&kit, "1/s burst 3");
-    kit.options.keys_max = 1;
-    kit_open(&kit);
-    kit_take(&kit, "k", 3);
-    for (uint64_t i = 0; i < 100; i++) { /* all places are others' from 10 s on */
-        struct ration_key other = kit_numbered(&room, i);
+    for (int has_room = 0; has_room <= 1; has_room++)
+        for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+            struct ration_key key = RATION_KEY("k"), other;
+            struct kit_room room;
+            struct kit kit;
 
-        ration_limiter_force(kit.limiter, &other, 1000, KIT_NOW_NS + 10 * SECOND);
-    }
-    for (int i = 0; i < 10; i++)
-        assert_false(ration_limiter_allow_at(kit.limiter, &key, 1, KIT_NOW_NS));
-    kit_end(&kit);
+            KIT_PLAN(&kit, "1/s burst 3", "1/s burst 4");
+            kit.options.rule_count = rule_count;
+            kit.options.keys_max = 1;
+            kit_open(&kit);
+            kit_take(&kit, "k", 3); /* full after 3 s */
+            kit_pass(&kit, 10 * SECOND);
+            for (uint64_t i = 0; i < 16; i++) /* all 16 places are others' */
+                kit_take_key(&kit, kit_numbered(&room, i), 1);
+            assert_int_equal(kit_report(&kit).limiter.reclaimed, 1);
+            assert_int_equal(kit_report(&kit).limiter.overflow_shared, 0);
+            other = kit_numbered(&room, 5);
+            if (has_room)
+                ration_limiter_reset(kit.limiter, &other, KIT_NOW_NS);
+            for (uint64_t ms = 0; ms < 1000; ms += 100) {
+                uint64_t now_ns = KIT_NOW_NS + ms * MS;
+                struct ration_decision decision;
+
+                ration_limiter_take(kit.limiter, &key, 1, now_ns, &decision, NULL);
+                assert_int_equal(decision.verdict, RATION_DENY);
+                assert_false(ration_limiter_allow_at(kit.limiter, &key, 1, now_ns));
+            }
+            kit_end(&kit);
+        }
 }
 
 /* Keys over 65535 bytes, or empty, silently not limited. */

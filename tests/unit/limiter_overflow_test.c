@@ -86,6 +86,27 @@ static void shared_debt_is_taken_along(void **state)
     }
 }
 
+/* Those who share it would get what one of them gives back. */
+static void nothing_is_given_back_to_the_shared_bucket(void **state)
+{
+    uint64_t numbers[KIT_CROWD_MAX];
+
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+        struct ration_key key = RATION_KEY("k");
+        struct kit kit;
+
+        begin_crowded(&kit, RATION_OVERFLOW_SHARED, rule_count, numbers);
+        kit_take(&kit, "k", 200);
+        assert_int_equal(ration_limiter_refund(kit.limiter, &key, 100, kit.manual.ns), RATION_OK);
+        assert_int_equal(ration_limiter_reset(kit.limiter, &key, kit.manual.ns), RATION_OK);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 100);
+        assert_int_equal(ration_limiter_force(kit.limiter, &key, 50, kit.manual.ns), RATION_OK);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
+        kit_end(&kit);
+    }
+}
+
 static void allowed_keys_are_not_limited_at_all(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
@@ -312,6 +333,7 @@ int main(void)
         cmocka_unit_test(shared_keys_have_one_bucket_together),
         cmocka_unit_test(every_decision_of_the_shared_bucket_is_counted),
         cmocka_unit_test(shared_debt_is_taken_along),
+        cmocka_unit_test(nothing_is_given_back_to_the_shared_bucket),
         cmocka_unit_test(allowed_keys_are_not_limited_at_all),
         cmocka_unit_test(denied_keys_are_denied_until_a_place_is_free),
         cmocka_unit_test(a_look_tells_what_a_take_would_be_answered),

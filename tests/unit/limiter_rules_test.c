@@ -312,6 +312,7 @@ static void a_shadow_is_charged_by_its_own_verdict_and_never_denies(void **state
     struct ration_key key = RATION_KEY("k");
     struct ration_decision details[2], got;
     struct ration_limiter_report report;
+    uint64_t granted;
     struct kit kit;
 
     (void)state;
@@ -335,6 +336,15 @@ static void a_shadow_is_charged_by_its_own_verdict_and_never_denies(void **state
     assert_int_equal(report.rules[1].denied + report.rules[1].never, 0);
     assert_int_equal(report.rules[1].shadow_denied, 3);
     assert_int_equal(report.limiter.shadow_denied, 3);
+    kit_end(&kit);
+
+    /* up to what the enforced one has; the shadow, that has less, would have denied it */
+    KIT_PLAN(&kit, "9/h", "3/h");
+    kit.rules[1].is_shadow = 1;
+    kit_open(&kit);
+    ration_limiter_take_up_to(kit.limiter, &key, 50, KIT_NOW_NS, &granted, &got);
+    assert_int_equal(granted, 9);
+    assert_int_equal(kit_report(&kit).rules[1].shadow_denied, 1);
     kit_end(&kit);
 
     /* charged though the enforced one denies: its own verdict is ALLOW */

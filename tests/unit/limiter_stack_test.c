@@ -298,6 +298,16 @@ static void wrong_stacks_are_refused(void **state)
     kit.limiters[1].keys_max = 10;
     kit.options.threads_max = 513;
     refuse(&kit, RATION_EINVAL, "threads_max");
+    plan(&kit, KIT_TEXTS("1/h", "2/h", "3/h"));
+    for (size_t i = 0; i < 3; i++) {
+        kit.limiters[i].rule_count = 5 + i / 2; /* 5, 5 and 6 are 16 */
+        for (size_t r = 1; r < RATION_RULES_MAX; r++)
+            kit.kits[i].rules[r] = kit.kits[i].rules[0];
+    }
+    open_stack(&kit);
+    ration_stack_free(kit.stack);
+    kit.limiters[1].rule_count = 6;
+    refuse(&kit, RATION_EINVAL, "at most 16 rules");
     plan(&kit, KIT_TEXTS("1/h", "2/h leaky-queue"));
     refuse(&kit, RATION_EUNFIT, "is a queue");
     plan(&kit, KIT_TEXTS("1/h", "2/h"));
