@@ -90,6 +90,27 @@ static void a_reset_is_not_lost_among_later_changes(void **state)
     }
 }
 
+/* The shared overflow bucket is as old as any key. */
+static void a_reset_reaches_the_overflow_bucket(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 20; before++) {
+        struct ration_rule next = {.limit = kit_limit("1/s burst 300")};
+        uint64_t numbers[KIT_CROWD_MAX];
+        struct kit kit;
+
+        KIT_PLAN(&kit, "1/s burst 300");
+        kit.options.keys_max = 1;
+        kit_open(&kit);
+        kit_crowd(&kit, numbers);
+        kit_take(&kit, "k", 200);
+        change_often(&kit, "1/s burst 300", before);
+        ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_RESET, NULL);
+        assert_int_equal(kit_look(&kit, "k", 1).remaining, 300);
+        kit_end(&kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +118,7 @@ int main(void)
         cmocka_unit_test(r1_a_debt_is_kept_if_the_new_limit_remembers),
         cmocka_unit_test(r1_a_debt_is_kept_if_the_new_limit_is_of_another_kind),
         cmocka_unit_test(a_reset_is_not_lost_among_later_changes),
+        cmocka_unit_test(a_reset_reaches_the_overflow_bucket),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

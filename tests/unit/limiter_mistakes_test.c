@@ -188,6 +188,9 @@ static void a_clock_that_runs_back_behind_a_reclaimed_place_mints_nothing(void *
                 assert_int_equal(decision.verdict, RATION_DENY);
                 assert_false(ration_limiter_allow_at(kit.limiter, &key, 1, now_ns));
             }
+            for (int i = 0; i < 5; i++) /* a second after it took three it has one */
+                assert_int_equal(ration_limiter_allow_at(kit.limiter, &key, 1, KIT_NOW_NS + SECOND),
+                                 i == 0);
             kit_end(&kit);
         }
 }

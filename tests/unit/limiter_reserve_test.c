@@ -1,6 +1,6 @@
 /*
- * Places in line: reserved, settled and cancelled once, and waited for. Nothing here sleeps until
- * its time: clocks are set by the test, or run on each time they are read.
+ * Places in line: taken, and waited for; limiter_settle_test.c has how they end. Nothing here sleeps
+ * until its time: clocks are set by the test, or run on each time they are read.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -67,169 +67,6 @@ static void r1_no_limit_is_exceeded_at_the_turn(void **state)
     assert_int_equal(details[0].remaining, 5); /* not 10: five go just now */
     assert_int_equal(details[1].remaining, 0);
     kit_end(&kit);
-}
-
-static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
-{
-    static const char *const texts[] = {"100/h",
-                                        "100/h refill interval",
-                                        "100/h fixed-window",
-                                        "100/h sliding-window",
-                                        "100/h sliding-log",
-                                        "100/h burst 100 reserve 1/d burst 5"};
-
-    (void)state;
-    for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
-        for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
-            struct ration_decision details[2], got;
-            struct ration_ticket ticket;
-            struct kit kit;
-            uint64_t full;
-
-            KIT_PLAN(&kit, texts[i], "100/h");
-            kit.options.rule_count = rule_count;
-            kit_open(&kit);
-            full = kit_look(&kit, "k", 0).limit;
-            reserve(&kit, 60, 0, &ticket);
-            assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 10, KIT_NOW_NS),
-                             RATION_OK);
-            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
-            for (size_t r = 0; r < rule_count; r++)
-                assert_int_equal(details[r].remaining, details[r].limit - 10);
-
-            reserve(&kit, 20, 0, &ticket);
-            ration_limiter_cancel(kit.limiter, &ticket, KIT_NOW_NS);
-            assert_true(kit_left(&kit, "k") == full - 10 || rule_count == 2);
-
-            reserve(&kit, 20, 0, &ticket);
-            ration_limiter_settle(kit.limiter, &ticket, 50, KIT_NOW_NS);
-            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
-            for (size_t r = 0; r < rule_count; r++)
-                assert_int_equal(details[r].remaining, details[r].limit - 60);
-            kit_end(&kit);
-        }
-}
-
-static void a_ticket_is_settled_or_cancelled_once(void **state)
-{
-    struct ration_ticket tickets[2];
-    struct kit kit;
-
-    (void)state;
-    KIT_BEGIN(&kit, "100/h", "200/h");
-    for (int i = 0; i < 2; i++) {
-        reserve(&kit, 20, 0, &tickets[i]);
-        if (i == 0)
-            assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 5, KIT_NOW_NS),
-                             RATION_OK);
-        else
-            assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
-                             RATION_OK);
-        assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 0, KIT_NOW_NS),
-                         RATION_ECLOSED);
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
-                         RATION_ECLOSED);
-        assert_int_equal(kit_left(&kit, "k"), 95);
-    }
-    kit_end(&kit);
-}
-
-/* As docs/ARCHITECTURE.md tells it: while others wait, only the last in line gives back. */
-static void only_the_last_in_line_gives_back(void **state)
-{
-    static const struct {
-        int cancelled;
-        uint64_t after_s, full_s;
-    } rows[] = {{0, 1, 8}, {1, 1, 8}, {2, 1, 7}, {0, 5, 5}};
-
-    (void)state;
-    for (size_t i = 0; i < KIT_COUNT_OF(rows); i++)
-        for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
-            struct ration_ticket tickets[3];
-            struct kit kit;
-
-            KIT_PLAN(&kit, "1/s burst 3", "1/s burst 3");
-            kit.options.rule_count = rule_count;
-            kit_open(&kit);
-            kit_take(&kit, "k", 3);
-            assert_int_equal(reserve(&kit, 3, RATION_FOREVER, &tickets[0]).delay_ns, 3 * SECOND);
-            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[1]).delay_ns, 4 * SECOND);
-            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[2]).delay_ns, 5 * SECOND);
-            kit_pass(&kit, rows[i].after_s * SECOND);
-            ration_limiter_cancel(kit.limiter, &tickets[rows[i].cancelled], kit.manual.ns);
-            assert_int_equal(
-                kit_look(&kit, "k", 0).reset_after_ns,
-                rows[i].full_s > rows[i].after_s ? (rows[i].full_s - rows[i].after_s) * SECOND : 0);
-            kit_end(&kit);
-        }
-}
-
-/* Limits changed while a reservation is out: what comes back is never more than was taken. */
-static void a_ticket_from_before_a_change_mints_nothing(void **state)
-{
-    static const char *const nexts[] = {"1/h burst 10", "10/s burst 100", "3/s burst 7",
-                                        "50/h fixed-window", "5/s burst 12 refill interval"};
-
-    (void)state;
-    for (size_t i = 0; i < KIT_COUNT_OF(nexts); i++) {
-        struct ration_ticket ticket;
-        struct ration_rule next = {.limit = kit_limit(nexts[i])};
-        uint64_t before, after;
-        struct kit kit;
-
-        KIT_BEGIN(&kit, "10/h burst 10");
-        kit_take(&kit, "k", 4);
-        reserve(&kit, 3, 0, &ticket);
-        assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
-                         RATION_OK);
-        before = kit_left(&kit, "k");
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns), RATION_OK);
-        after = kit_left(&kit, "k");
-        assert_in_range(after, before, before + 3);
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
-                         RATION_ECLOSED);
-        kit_end(&kit);
-    }
-}
-
-/* What the shared overflow bucket gave is settled there, and not given to others. */
-static void a_ticket_of_a_key_without_a_place(void **state)
-{
-    uint64_t numbers[KIT_CROWD_MAX];
-    struct ration_ticket ticket;
-
-    (void)state;
-    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
-        struct kit kit;
-
-        KIT_PLAN(&kit, "1/s burst 300", "1/s burst 300");
-        kit.options.rule_count = rule_count;
-        kit.options.keys_max = 1;
-        kit_open(&kit);
-        assert_int_equal(kit_crowd(&kit, numbers), 16);
-        assert_int_equal(reserve(&kit, 100, 0, &ticket).verdict, RATION_ALLOW);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200); /* they share one bucket */
-        assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 40, kit.manual.ns), RATION_OK);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200);
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
-                         RATION_ECLOSED);
-        reserve(&kit, 100, 0, &ticket);
-        ration_limiter_settle(kit.limiter, &ticket, 150, kit.manual.ns);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
-
-        /* a place is free meanwhile: the key takes it, with the debt, and gives back none of it */
-        struct kit_room room;
-        struct ration_key placed = kit_numbered(&room, numbers[3]);
-
-        reserve(&kit, 50, 0, &ticket);
-        ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
-        assert_int_equal(kit_take(&kit, "k", 1).verdict, RATION_DENY);
-        kit_pass(&kit, 10 * SECOND);
-        kit_take(&kit, "k", 4);
-        ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns);
-        assert_int_equal(kit_left(&kit, "k"), 6);
-        kit_end(&kit);
-    }
 }
 
 /* A clock that runs on by step_ns each time it is read. */
@@ -356,11 +193,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_comes_within_the_wait_or_is_denied),
         cmocka_unit_test(r1_no_limit_is_exceeded_at_the_turn),
-        cmocka_unit_test(what_was_not_used_comes_back_and_what_was_is_forced),
-        cmocka_unit_test(a_ticket_is_settled_or_cancelled_once),
-        cmocka_unit_test(only_the_last_in_line_gives_back),
-        cmocka_unit_test(a_ticket_from_before_a_change_mints_nothing),
-        cmocka_unit_test(a_ticket_of_a_key_without_a_place),
         cmocka_unit_test(a_wait_ends_when_the_turn_has_come),
         cmocka_unit_test(a_wait_that_cannot_end_in_time_fails_at_once),
         cmocka_unit_test(a_wait_that_is_cancelled_before_takes_nothing),

@@ -1,0 +1,251 @@
+/*
+ * Reservations ended: what was not used comes back, unless it was promised to others; what was is
+ * forced; and only once.
+ */
+#include "unit/limiter_kit.h"
+
+static const struct ration_key key = {"k", 1};
+
+static struct ration_decision reserve(struct kit *kit, uint64_t cost, uint64_t max_wait_ns,
+                                      struct ration_ticket *ticket)
+{
+    struct ration_decision decision;
+
+    assert_int_equal(ration_limiter_reserve(kit->limiter, &key, cost, max_wait_ns, kit->manual.ns,
+                                            &decision, ticket),
+                     RATION_OK);
+    return decision;
+}
+
+static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
+{
+    static const char *const texts[] = {"100/h",
+                                        "100/h refill interval",
+                                        "100/h fixed-window",
+                                        "100/h sliding-window",
+                                        "100/h sliding-log",
+                                        "100/h burst 100 reserve 1/d burst 5"};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
+        for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+            struct ration_decision details[2], got;
+            struct ration_ticket ticket;
+            struct kit kit;
+            uint64_t full;
+
+            KIT_PLAN(&kit, texts[i], "100/h");
+            kit.options.rule_count = rule_count;
+            kit_open(&kit);
+            full = kit_look(&kit, "k", 0).limit;
+            reserve(&kit, 60, 0, &ticket);
+            assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 10, KIT_NOW_NS),
+                             RATION_OK);
+            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
+            for (size_t r = 0; r < rule_count; r++)
+                assert_int_equal(details[r].remaining, details[r].limit - 10);
+
+            reserve(&kit, 20, 0, &ticket);
+            ration_limiter_cancel(kit.limiter, &ticket, KIT_NOW_NS);
+            assert_true(kit_left(&kit, "k") == full - 10 || rule_count == 2);
+
+            reserve(&kit, 20, 0, &ticket);
+            ration_limiter_settle(kit.limiter, &ticket, 50, KIT_NOW_NS);
+            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
+            for (size_t r = 0; r < rule_count; r++)
+                assert_int_equal(details[r].remaining, details[r].limit - 60);
+            kit_end(&kit);
+        }
+}
+
+static void a_ticket_is_settled_or_cancelled_once(void **state)
+{
+    struct ration_ticket tickets[2];
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "100/h", "200/h");
+    for (int i = 0; i < 2; i++) {
+        reserve(&kit, 20, 0, &tickets[i]);
+        if (i == 0)
+            assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 5, KIT_NOW_NS),
+                             RATION_OK);
+        else
+            assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
+                             RATION_OK);
+        assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 0, KIT_NOW_NS),
+                         RATION_ECLOSED);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
+                         RATION_ECLOSED);
+        assert_int_equal(kit_left(&kit, "k"), 95);
+    }
+    kit_end(&kit);
+}
+
+/* As docs/ARCHITECTURE.md tells it: while others wait, only the last in line gives back. */
+static void only_the_last_in_line_gives_back(void **state)
+{
+    static const struct {
+        int cancelled;
+        uint64_t after_s, full_s;
+    } rows[] = {{0, 1, 8}, {1, 1, 8}, {2, 1, 7}, {0, 5, 5}};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(rows); i++)
+        for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+            struct ration_ticket tickets[3];
+            struct kit kit;
+
+            KIT_PLAN(&kit, "1/s burst 3", "1/s burst 3");
+            kit.options.rule_count = rule_count;
+            kit_open(&kit);
+            kit_take(&kit, "k", 3);
+            assert_int_equal(reserve(&kit, 3, RATION_FOREVER, &tickets[0]).delay_ns, 3 * SECOND);
+            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[1]).delay_ns, 4 * SECOND);
+            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[2]).delay_ns, 5 * SECOND);
+            kit_pass(&kit, rows[i].after_s * SECOND);
+            ration_limiter_cancel(kit.limiter, &tickets[rows[i].cancelled], kit.manual.ns);
+            assert_int_equal(
+                kit_look(&kit, "k", 0).reset_after_ns,
+                rows[i].full_s > rows[i].after_s ? (rows[i].full_s - rows[i].after_s) * SECOND : 0);
+            kit_end(&kit);
+        }
+}
+
+/* Limits changed while a reservation is out: what comes back is never more than was taken. */
+static void a_ticket_from_before_a_change_mints_nothing(void **state)
+{
+    static const char *const nexts[] = {"1/h burst 10", "10/s burst 100", "3/s burst 7",
+                                        "50/h fixed-window", "5/s burst 12 refill interval"};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(nexts); i++) {
+        struct ration_ticket ticket;
+        struct ration_rule next = {.limit = kit_limit(nexts[i])};
+        uint64_t before, after;
+        struct kit kit;
+
+        KIT_BEGIN(&kit, "10/h burst 10");
+        kit_take(&kit, "k", 4);
+        reserve(&kit, 3, 0, &ticket);
+        assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
+                         RATION_OK);
+        before = kit_left(&kit, "k");
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns), RATION_OK);
+        after = kit_left(&kit, "k");
+        assert_in_range(after, before, before + 3);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
+                         RATION_ECLOSED);
+        kit_end(&kit);
+    }
+}
+
+/* What the shared overflow bucket gave is settled there, and not given to others. */
+static void a_ticket_of_a_key_without_a_place(void **state)
+{
+    uint64_t numbers[KIT_CROWD_MAX];
+    struct ration_ticket ticket;
+
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+        struct kit kit;
+
+        KIT_PLAN(&kit, "1/s burst 300", "1/s burst 300");
+        kit.options.rule_count = rule_count;
+        kit.options.keys_max = 1;
+        kit_open(&kit);
+        assert_int_equal(kit_crowd(&kit, numbers), 16);
+        assert_int_equal(reserve(&kit, 100, 0, &ticket).verdict, RATION_ALLOW);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200); /* they share one bucket */
+        assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 40, kit.manual.ns), RATION_OK);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
+                         RATION_ECLOSED);
+        reserve(&kit, 100, 0, &ticket);
+        ration_limiter_settle(kit.limiter, &ticket, 150, kit.manual.ns);
+        assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
+
+        /* a place is free meanwhile: the key takes it, with the debt, and gives back none of it */
+        struct kit_room room;
+        struct ration_key placed = kit_numbered(&room, numbers[3]);
+
+        reserve(&kit, 50, 0, &ticket);
+        ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
+        assert_int_equal(kit_take(&kit, "k", 1).verdict, RATION_DENY);
+        kit_pass(&kit, 10 * SECOND);
+        kit_take(&kit, "k", 4);
+        ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns);
+        assert_int_equal(kit_left(&kit, "k"), 6);
+        kit_end(&kit);
+    }
+}
+
+/* A place in line that is settled before its turn, with something used, is still promised it. */
+static void before_its_turn_only_what_is_cancelled_comes_back(void **state)
+{
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+        struct ration_ticket ticket;
+        struct kit kit;
+
+        KIT_PLAN(&kit, "1/s burst 3", "1/s burst 3");
+        kit.options.rule_count = rule_count;
+        kit_open(&kit);
+        kit_take(&kit, "k", 3);
+        assert_int_equal(reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 2 * SECOND);
+        ration_limiter_settle(kit.limiter, &ticket, 1, kit.manual.ns);
+        assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
+        assert_int_equal(reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 4 * SECOND);
+        ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns);
+        assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
+        kit_end(&kit);
+    }
+}
+
+static const struct ration_limit *choose_one_each(void *context, const void *request,
+                                                  uint64_t *cost_tokens)
+{
+    (void)request;
+    *cost_tokens = 1;
+    return context;
+}
+
+/* One per request: used if anything was. */
+static void a_cost_of_its_own_is_kept_unless_nothing_was_used(void **state)
+{
+    static const uint64_t used[] = {0, 1, 40, 100, 150};
+    struct ration_limit requests = kit_limit("10/h");
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(used); i++) {
+        struct ration_decision got, details[2];
+        struct ration_ticket ticket;
+        struct kit kit;
+
+        KIT_PLAN(&kit, "1000/h", "10/h");
+        kit.rules[1].choose = choose_one_each;
+        kit.rules[1].choose_context = &requests;
+        kit_open(&kit);
+        reserve(&kit, 100, 0, &ticket);
+        ration_limiter_settle(kit.limiter, &ticket, used[i], kit.manual.ns);
+        ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+        assert_int_equal(details[0].remaining, 1000 - used[i]);
+        assert_int_equal(details[1].remaining, used[i] > 0 ? 9 : 10);
+        kit_end(&kit);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_not_used_comes_back_and_what_was_is_forced),
+        cmocka_unit_test(a_ticket_is_settled_or_cancelled_once),
+        cmocka_unit_test(only_the_last_in_line_gives_back),
+        cmocka_unit_test(a_ticket_from_before_a_change_mints_nothing),
+        cmocka_unit_test(a_ticket_of_a_key_without_a_place),
+        cmocka_unit_test(before_its_turn_only_what_is_cancelled_comes_back),
+        cmocka_unit_test(a_cost_of_its_own_is_kept_unless_nothing_was_used),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
