@@ -1,7 +1,11 @@
 /*
  * R4 for stacks: after the wait that is told all limiters pass, and a nanosecond earlier they do
- * not. Also where a key of the request has no place.
+ * not. Also where a key of the request has no place; and that an answer comes at all.
  */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/random.h"
 #include "unit/limiter_kit.h"
 
@@ -133,11 +137,57 @@ static void a_key_without_a_place_is_counted_in_the_wait_of_the_other(void **sta
     }
 }
 
+/*
+ * Two fresh keys of one limiter: each is created full, and what is full may be reclaimed. In so small
+ * a table they often want the same place, and must not take it from each other for ever (R3).
+ */
+static void take_fresh_pairs(uint64_t keys_max)
+{
+    struct stack_kit kit;
+
+    begin(&kit, KIT_TEXTS("1/s burst 3", "1/s burst 3"), keys_max, RATION_OVERFLOW_SHARED);
+    for (uint64_t i = 0; i < 1000; i++) {
+        struct kit_room rooms[2];
+        struct ration_key keys[2] = {kit_numbered(&rooms[0], 2 * i),
+                                     kit_numbered(&rooms[1], 2 * i + 1)};
+        struct ration_ask asks[] = {{0, &keys[0], 1}, {0, &keys[1], 1}};
+
+        assert_answer(take(&kit, asks, 2, kit.kits[0].manual.ns), RATION_ALLOW, 2, 0);
+        kit_pass(&kit.kits[0], SECOND); /* all are full again */
+    }
+    ration_stack_free(kit.stack);
+}
+
+static void r3_fresh_keys_do_not_take_each_others_place_for_ever(void **state)
+{
+    static const uint64_t keys_maxes[] = {1, 10, 100};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(keys_maxes); i++) {
+        int status;
+        pid_t child = fork(); /* so that a call that never returns fails this test, and ends */
+
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(5);
+            take_fresh_pairs(keys_maxes[i]);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+            fail_msg("keys_max %llu: a take of two fresh keys does not return",
+                     (unsigned long long)keys_maxes[i]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(after_the_wait_that_is_told_all_pass),
         cmocka_unit_test(a_key_without_a_place_is_counted_in_the_wait_of_the_other),
+        cmocka_unit_test(r3_fresh_keys_do_not_take_each_others_place_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
