@@ -42,6 +42,20 @@ static ration_status check_options(const struct ration_limiter_options *options,
         return fail(error, RATION_EINVAL, "keys_max is at most 4294967295");
     if (options->overflow > RATION_OVERFLOW_ALLOW)
         return fail(error, RATION_EINVAL, "overflow must be one of enum ration_overflow");
+    if (options->name != NULL &&
+        strnlen(options->name, RATION_LIMITER_NAME_MAX + 1) > RATION_LIMITER_NAME_MAX)
+        return fail(error, RATION_EINVAL, "name is at most 63 bytes");
+    return RATION_OK;
+}
+
+/* The clock that was given, or the default one. */
+static ration_status choose_clock(const struct ration_clock *given, struct ration_clock *out_clock,
+                                  struct ration_error *error)
+{
+    if (given != NULL && given->now_ns == NULL)
+        return fail(error, RATION_EINVAL,
+                    "clock has no function; make one with ration_clock_...(), or leave it NULL");
+    *out_clock = given != NULL ? *given : ration_clock_tsc();
     return RATION_OK;
 }
 
@@ -142,15 +156,17 @@ static ration_status fit_bytes(const struct ration_limiter_options *options,
 {
     struct ration_block_plan plan = {
         .shapes = shape, .shape_count = 1, .seat_count = seats_for(shape, 1, options->threads_max)};
+    struct ration_mapping_wishes wishes = {.is_huge = options->uses_huge_pages != 0};
+    size_t bytes_max = ration_mapping_fit(options->bytes_max, wishes);
     uint64_t keys;
 
     if (options->bytes_max == 0)
         return RATION_OK;
     if (shape->set_count > 0)
-        return ration_block_size(&plan) <= options->bytes_max
+        return ration_block_size(&plan) <= bytes_max
                    ? RATION_OK
                    : fail(error, RATION_EUNFIT, "bytes_max has no room for the dump's table");
-    keys = ration_block_keys_in(*shape, plan.seat_count, options->bytes_max);
+    keys = ration_block_keys_in(*shape, plan.seat_count, bytes_max);
     if (keys == 0 || shape->keys_max > keys)
         return fail(error, RATION_EINVAL,
                     keys == 0 ? "bytes_max has no room for a single key"
@@ -170,13 +186,15 @@ ration_status ration_make_limiter(const struct ration_limiter_options *options,
     struct ration_configs configs;
     struct ration_section_shape shape;
     struct ration_memory *memory = NULL;
+    struct ration_clock clock;
 
+    if (status == RATION_OK)
+        status = choose_clock(options->clock, &clock, error);
     if (status == RATION_OK)
         status = ration_configs_init(&configs, options->rules, options->rule_count, error);
     if (status != RATION_OK)
         return status;
 
-    struct ration_clock clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
     struct ration_stack_options common = {
         .is_prefaulted = options->is_prefaulted,
         .uses_huge_pages = options->uses_huge_pages,
@@ -284,6 +302,9 @@ ration_status ration_make_stack(const struct ration_stack_options *options,
     if (options->limiters == NULL || options->limiter_count == 0 ||
         options->limiter_count > RATION_STACK_MAX)
         return fail(error, RATION_EINVAL, "a stack has 1 to 8 limiters");
+    status = choose_clock(options->clock, &clock, error);
+    if (status != RATION_OK)
+        return status;
     stack = calloc(1, sizeof(*stack));
     configs = calloc(RATION_STACK_MAX, sizeof(*configs));
     status = stack == NULL || configs == NULL
@@ -294,7 +315,6 @@ ration_status ration_make_stack(const struct ration_stack_options *options,
         free(stack);
         return status;
     }
-    clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
     status = create_memory(shapes, options->limiter_count, options, &clock, saved, &memory, error);
     for (size_t i = 0; i < options->limiter_count; i++) {
         struct ration_limiter_options limiter = options->limiters[i];

@@ -6,6 +6,13 @@
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
+size_t ration_mapping_fit(size_t budget_bytes, struct ration_mapping_wishes wishes)
+{
+    if (!wishes.is_huge || budget_bytes < HUGE_PAGE_BYTES)
+        return budget_bytes;
+    return budget_bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+}
+
 ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishes wishes,
                                   struct ration_mapping *out_mapping)
 {

@@ -22,6 +22,9 @@ struct ration_mapping {
     size_t size_bytes;
 };
 
+/* The most that may be asked for if what is then taken is to fit a budget. */
+size_t ration_mapping_fit(size_t budget_bytes, struct ration_mapping_wishes wishes);
+
 /* Returns RATION_ENOMEM, with *out_mapping untouched. Release: ration_mapping_done(). */
 ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishes wishes,
                                   struct ration_mapping *out_mapping);

@@ -19,21 +19,41 @@ static void take_long(struct ration_limiter *limiter, struct ration_batch_item *
     item->verdict = item->status == RATION_OK ? call.op.decision.verdict : RATION_DENY;
 }
 
+/* Without a short way: at least begins to fetch what will be needed. */
+static void fetch(const struct ration_limiter *limiter, const struct ration_batch_item *items,
+                  size_t item_count)
+{
+    for (size_t i = 0; i < item_count; i++) {
+        struct ration_target target = {.section_index = limiter->section_index};
+        char room[RATION_KEY_ROOM_SIZE];
+
+        if (ration_limiter_key(limiter, items[i].request, room, &target.key) == RATION_OK)
+            limiter->store->calls->fetch(limiter->store, &target);
+    }
+}
+
 static size_t take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                          size_t item_count, uint64_t now_ns)
 {
     int verdicts[RATION_QUICK_CHUNK];
     size_t allowed_count = 0;
 
-    ration_quick_take_chunk(limiter, items, item_count, now_ns, verdicts);
-    for (size_t i = 0; i < item_count; i++) {
-        if (__builtin_expect(verdicts[i] == RATION_QUICK_NOT, 0)) {
-            take_long(limiter, &items[i], now_ns);
-        } else {
-            items[i].verdict = (enum ration_verdict)verdicts[i];
-            items[i].status = RATION_OK;
+    if (!ration_quick_is_possible(limiter) && limiter->store->calls->fetch != NULL)
+        fetch(limiter, items, item_count);
+    for (size_t done = 0; done < item_count; done++) {
+        size_t quick_count =
+            ration_quick_take_chunk(limiter, items + done, item_count - done, now_ns, verdicts);
+
+        for (size_t i = 0; i < quick_count; i++) {
+            items[done].verdict = (enum ration_verdict)verdicts[i];
+            items[done].status = RATION_OK;
+            allowed_count += verdicts[i] == RATION_ALLOW;
+            done++;
         }
-        allowed_count += items[i].status == RATION_OK && items[i].verdict == RATION_ALLOW;
+        if (done == item_count)
+            break;
+        take_long(limiter, &items[done], now_ns);
+        allowed_count += items[done].status == RATION_OK && items[done].verdict == RATION_ALLOW;
     }
     return allowed_count;
 }

@@ -88,9 +88,11 @@ ration_status ration_call_run(struct ration_call *call, const struct ration_call
         if (status == RATION_OK)
             status = store->calls->begin(store, &call->op);
     } while (status == RATION_OK && call->op.is_outdated);
-    if (status == RATION_OK && is_counted(call->op.kind))
-        for (uint32_t p = 0; p < call->op.part_count; p++)
+    for (uint32_t p = 0; status == RATION_OK && p < call->op.part_count; p++) {
+        ration_tally_places(&call->limiters[p]->tally, &call->parts[p]);
+        if (is_counted(call->op.kind))
             ration_tally_part(&call->limiters[p]->tally, &call->parts[p],
                               call->op.decision.verdict);
+    }
     return status;
 }

@@ -17,8 +17,9 @@ ration_status ration_limiter_change(ration_limiter *limiter, const struct ration
         uint64_t number = limiter->configs.current->number + 1;
 
         if (number >= RATION_CONFIG_COUNT)
-            limiter->store->calls->retire(limiter->store, limiter->section_index,
-                                          (uint32_t)(number % RATION_CONFIG_COUNT));
+            limiter->store->calls->retire(limiter->store, &limiter->configs, limiter->section_index,
+                                          (uint32_t)(number % RATION_CONFIG_COUNT),
+                                          ration_clock_now(&limiter->clock));
         ration_configs_replace(&limiter->configs, rules, rule_count, change);
     }
     pthread_mutex_unlock(&limiter->change_lock);

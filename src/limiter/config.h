@@ -3,8 +3,8 @@
  *
  * A change of limits makes a new config, and every bucket remembers by a number of 0 to 13, its
  * generation, which config wrote it. It is converted when it is next met. So the last 14 configs
- * are kept. Before a number is used again, the changer goes through the table and gives what
- * still has it the number of the config after that (store.h).
+ * are kept. Before a number is used again, the changer goes through the table and converts what
+ * still has it (store.h).
  *
  * Deciders read the current config without a lock: an index, then the config. One that slept
  * through 14 changes between these could read a config while it is overwritten; so each has a
@@ -84,11 +84,11 @@ static inline const struct ration_config *ration_configs_current(
     return __atomic_load_n(&configs->current, __ATOMIC_ACQUIRE);
 }
 
-/* Whether a config that was read as number still is. */
+/* Whether a config that was read as number was whole, and still is that one. */
 static inline bool ration_config_stands(const struct ration_config *config, uint64_t number)
 {
     ration_fence_acquire();
-    return __atomic_load_n(&config->number, __ATOMIC_RELAXED) == number;
+    return __atomic_load_n(&config->number, __ATOMIC_RELAXED) == number && number != UINT64_MAX;
 }
 
 /*

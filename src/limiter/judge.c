@@ -51,6 +51,11 @@ static void charge_at(struct ration_case *c, uint64_t delay_ns)
 static void take_item(const struct ration_case *c, struct ration_item *item)
 {
     struct ration_any_step step = step_of(item, c->now_ns);
+
+    if (item->is_turned_away && step.verdict != RATION_NEVER && item->cost_tokens > 0)
+        step = (struct ration_any_step){
+            .verdict = RATION_DENY, .wait_ns = item->place_after_ns, .next = item->before};
+
     bool allowed = step.verdict == RATION_ALLOW;
 
     item->verdict = step.verdict;
@@ -58,6 +63,42 @@ static void take_item(const struct ration_case *c, struct ration_item *item)
     item->delay_ns = allowed ? step.wait_ns : 0;
     item->after = step.next;
     item->part = step.part;
+}
+
+/*
+ * The wait of a denied item, as it is told: a key that shares a bucket passes earlier if it gets a
+ * place, and owes nothing by then.
+ */
+static uint64_t told_wait_ns(const struct ration_item *item)
+{
+    uint64_t wait_ns = item->wait_ns;
+
+    if (item->verdict != RATION_DENY || item->place_after_ns == 0)
+        return wait_ns;
+    return wait_ns < item->place_after_ns ? wait_ns : item->place_after_ns;
+}
+
+/* A log that shares a bucket, and gets a place until then, is empty until all that was shared is back. */
+static void wait_for_shared_logs(struct ration_case *c)
+{
+    for (uint32_t i = 0; i < c->item_count; i++) {
+        const struct ration_item *item = &c->items[i];
+        uint64_t back_ns;
+
+        if (item->is_shadow || item->is_turned_away || item->place_after_ns == 0 ||
+            item->free_after_ns > c->wait_ns || item->cost_tokens == 0 ||
+            item->before.limit->algorithm != RATION_SLIDING_LOG)
+            continue;
+        back_ns = ration_any_full_after_ns(&item->before, c->now_ns);
+        if (back_ns > item->place_after_ns)
+            back_ns = item->place_after_ns;
+        weigh(c, i, RATION_DENY, back_ns);
+    }
+}
+
+static uint64_t remaining_of(const struct ration_case *c, const struct ration_item *item)
+{
+    return item->is_turned_away ? 0 : ration_any_remaining(&item->after, c->now_ns);
 }
 
 static void nothing_taken(struct ration_case *c)
@@ -82,7 +123,8 @@ static bool may_wait(const struct ration_case *c, uint64_t max_wait_ns, uint64_t
         if (item->is_shadow)
             continue;
         if (item->verdict != RATION_ALLOW &&
-            (!has_line(item->before.limit) || needed_ns > RATION_WAIT_NS_MAX))
+            (item->is_turned_away || !has_line(item->before.limit) ||
+             needed_ns > RATION_WAIT_NS_MAX))
             return false;
         if (needed_ns > delay_ns)
             delay_ns = needed_ns;
@@ -106,7 +148,7 @@ static void tell_when_at_once(struct ration_case *c)
             item->verdict = RATION_DENY;
             item->wait_ns = ration_any_full_after_ns(&item->before, c->now_ns);
         }
-        weigh(c, i, item->verdict, item->wait_ns);
+        weigh(c, i, item->verdict, told_wait_ns(item));
     }
 }
 
@@ -119,7 +161,7 @@ static void take(struct ration_case *c)
     for (uint32_t i = 0; i < c->item_count; i++) {
         take_item(c, &c->items[i]);
         if (!c->items[i].is_shadow)
-            weigh(c, i, c->items[i].verdict, c->items[i].wait_ns);
+            weigh(c, i, c->items[i].verdict, told_wait_ns(&c->items[i]));
         if (c->op->kind == RATION_OP_LOOK)
             c->items[i].after = c->items[i].before;
     }
@@ -131,6 +173,8 @@ static void take(struct ration_case *c)
     } else if (c->verdict == RATION_ALLOW) {
         may_wait(c, UINT64_MAX, &delay_ns);
     }
+    if (c->verdict == RATION_DENY)
+        wait_for_shared_logs(c);
     if (c->verdict != RATION_ALLOW) {
         nothing_taken(c);
         return;
@@ -153,7 +197,7 @@ static void take_up_to(struct ration_case *c)
         if (item->is_shadow || item->has_own_cost)
             continue;
         is_wanted |= item->cost_tokens > 0;
-        left = ration_any_most(&item->before, c->now_ns);
+        left = item->is_turned_away ? 0 : ration_any_most(&item->before, c->now_ns);
         left = item->cost_tokens < left ? item->cost_tokens : left;
         granted = left < granted ? left : granted;
     }
@@ -261,9 +305,10 @@ struct ration_decision ration_judge_describe(const struct ration_case *c,
         .limit_index = item->rule_index,
         .limiter_index = item->limiter_index,
         .limit = ration_any_burst(item->before.limit),
-        .remaining = ration_any_remaining(&item->after, c->now_ns),
-        .retry_after_ns = allowed ? 0 : item->wait_ns,
-        .reset_after_ns = ration_any_full_after_ns(&item->after, c->now_ns),
+        .remaining = remaining_of(c, item),
+        .retry_after_ns = allowed ? 0 : told_wait_ns(item),
+        .reset_after_ns = item->is_turned_away ? item->place_after_ns
+                                               : ration_any_full_after_ns(&item->after, c->now_ns),
         .delay_ns = allowed ? item->delay_ns : 0,
     };
 }
@@ -277,7 +322,7 @@ struct ration_decision ration_judge_describe_all(struct ration_case *c)
 
         c->binding = -1;
         for (uint32_t i = 0; i < c->item_count; i++) {
-            uint64_t left = ration_any_remaining(&c->items[i].after, c->now_ns);
+            uint64_t left = remaining_of(c, &c->items[i]);
 
             if (!c->items[i].is_shadow && (c->binding < 0 || left < least)) {
                 least = left;

@@ -98,31 +98,58 @@ ration_status ration_limiter_key(const struct ration_limiter *limiter, const voi
     return RATION_OK;
 }
 
-ration_status ration_limiter_choose(const struct ration_limiter *limiter, const void *request,
-                                    uint64_t cost_tokens, struct ration_op_part *part)
+/* Asks one rule. False: the config was replaced while it was read. */
+static bool choose_rule(struct ration_op_part *part, uint32_t rule_index, const void *request,
+                        uint64_t cost_tokens, ration_status *out_status)
+{
+    const struct ration_config_rule *rule = &part->to.config->rules[rule_index];
+    ration_chooser *choose = rule->choose;
+    void *context = rule->choose_context;
+    const struct ration_limit **limit = &part->limits[rule_index];
+    uint64_t *cost = &part->costs[rule_index];
+
+    *limit = &rule->limit;
+    *cost = cost_tokens;
+    if (choose == NULL)
+        return true;
+    /* a function is called only with the context that it came with */
+    if (!ration_config_stands(part->to.config, part->to.config_number))
+        return false;
+    *limit = choose(context, request, cost);
+    if (cost_tokens == 0)
+        *cost = 0; /* a look stays one */
+    if (*cost != cost_tokens)
+        part->own_cost_mask |= 1u << rule_index;
+    if (*limit != NULL && !ration_any_is_alike(&rule->limit, *limit))
+        *out_status = RATION_EUNFIT;
+    return *out_status == RATION_OK ||
+           ration_config_stands(part->to.config, part->to.config_number);
+}
+
+static bool choose_all(const struct ration_limiter *limiter, const void *request,
+                       uint64_t cost_tokens, struct ration_op_part *part, ration_status *out_status)
 {
     const struct ration_config *config = ration_configs_current(&limiter->configs);
 
+    *out_status = RATION_OK;
     part->configs = &limiter->configs;
     part->to.config = config;
     part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
     part->own_cost_mask = 0;
-    for (uint32_t i = 0; i < config->rule_count; i++) {
-        const struct ration_config_rule *rule = &config->rules[i];
+    for (uint32_t i = 0; i < config->rule_count && *out_status == RATION_OK; i++)
+        if (!choose_rule(part, i, request, cost_tokens, out_status))
+            return false;
+    return true;
+}
 
-        part->limits[i] = &rule->limit;
-        part->costs[i] = cost_tokens;
-        if (rule->choose == NULL)
-            continue;
-        part->limits[i] = rule->choose(rule->choose_context, request, &part->costs[i]);
-        if (cost_tokens == 0)
-            part->costs[i] = 0; /* a look stays one */
-        if (part->costs[i] != cost_tokens)
-            part->own_cost_mask |= 1u << i;
-        if (part->limits[i] != NULL && !ration_any_is_alike(&rule->limit, part->limits[i]))
-            return RATION_EUNFIT;
-    }
-    return RATION_OK;
+ration_status ration_limiter_choose(const struct ration_limiter *limiter, const void *request,
+                                    uint64_t cost_tokens, struct ration_op_part *part)
+{
+    ration_status status;
+
+    while (!choose_all(limiter, request, cost_tokens, part, &status))
+        ; /* each turn means that limits were changed */
+    return status;
 }
 
 ration_status ration_limiter_open_part(const struct ration_limiter *limiter, const void *request,

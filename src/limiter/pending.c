@@ -39,10 +39,12 @@ static void count(struct pending *pending, ration_status status)
 {
     struct ration_tally *tally = &pending->limiter->tally;
 
-    if (status == RATION_OK)
+    if (status == RATION_OK) {
+        ration_tally_places(tally, &pending->part);
         ration_tally_part(tally, &pending->part, pending->op.decision.verdict);
-    else
+    } else {
         ration_tally_error(tally, (uint32_t)ration_limiter_rule_count(pending->limiter));
+    }
 }
 
 static void answer_later(struct ration_op *op, ration_status status)

@@ -144,9 +144,28 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     return RATION_ALLOW;
 }
 
-/* Several buckets in the cells of an entry. */
+/* Counts what a bucket in a slot of its own was asked. */
+static ALWAYS_INLINE int count(const struct quick *quick, const struct ration_key *key, int verdict,
+                               uint64_t cost_tokens)
+{
+    struct ration_tally *tally = &quick->limiter->tally;
+
+    if (__builtin_expect(verdict == RATION_ALLOW, 1)) {
+        ration_counters_add_allowed(tally->counters, 0, cost_tokens);
+        if (__builtin_expect(tally->top_cost != NULL, 0))
+            ration_tally_cost_of_key(tally, *key, cost_tokens);
+    } else if (verdict != RATION_QUICK_NOT) {
+        ration_counters_add(tally->counters, 0,
+                            verdict == RATION_DENY ? RATION_COUNT_DENIED : RATION_COUNT_NEVER, 1);
+        if (__builtin_expect(tally->top_denied != NULL, 0))
+            ration_tally_denied_key(tally, *key);
+    }
+    return verdict;
+}
+
+/* Several buckets in the cells of an entry, and what each says. */
 static int take_entry(const struct quick *quick, const struct ration_place *place,
-                      uint64_t cost_tokens, uint32_t *out_denied_mask)
+                      uint64_t cost_tokens, enum ration_verdict *out_verdicts)
 {
     const struct ration_config *config = quick->config;
     struct ration_entry_view view;
@@ -156,14 +175,12 @@ static int take_entry(const struct quick *quick, const struct ration_place *plac
            ration_head_unpack(view.value.words[1]).generation == config->generation) {
         enum ration_verdict verdict = RATION_ALLOW;
 
-        *out_denied_mask = 0;
         for (uint32_t i = 0; i < config->rule_count; i++) {
             struct ration_gcra_step step = ration_gcra_take(
                 view.cells[i], &config->rules[i].limit.rate, cost_tokens, 0, quick->since_ns);
 
             next.cells[i] = step.next;
-            if (step.verdict != RATION_ALLOW)
-                *out_denied_mask |= 1u << i;
+            out_verdicts[i] = step.verdict;
             if (step.verdict > verdict)
                 verdict = step.verdict;
         }
@@ -179,54 +196,44 @@ static int take_entry(const struct quick *quick, const struct ration_place *plac
     return RATION_QUICK_NOT;
 }
 
-static ALWAYS_INLINE void count_denied(const struct quick *quick, const struct ration_key *key,
-                                       uint32_t denied_mask, enum ration_verdict verdict)
-{
-    struct ration_tally *tally = &quick->limiter->tally;
-    enum ration_limit_count which =
-        verdict == RATION_DENY ? RATION_COUNT_DENIED : RATION_COUNT_NEVER;
-
-    for (uint32_t i = 0; denied_mask >> i != 0; i++)
-        if (denied_mask >> i & 1)
-            ration_counters_add(tally->counters, i, which, 1);
-    if (__builtin_expect(tally->top_denied != NULL, 0))
-        ration_tally_denied_key(tally, *key);
-}
-
-static ALWAYS_INLINE int count(const struct quick *quick, const struct ration_key *key, int verdict,
-                               uint64_t cost_tokens, uint32_t denied_mask)
+static void count_entry(const struct quick *quick, const struct ration_key *key, int verdict,
+                        uint64_t cost_tokens, const enum ration_verdict *verdicts)
 {
     struct ration_tally *tally = &quick->limiter->tally;
 
-    if (__builtin_expect(verdict == RATION_ALLOW, 1)) {
-        ration_counters_add_allowed(tally->counters, 0, cost_tokens);
-        for (uint32_t i = 1; i < quick->config->rule_count; i++)
+    for (uint32_t i = 0; i < quick->config->rule_count; i++)
+        if (verdict == RATION_ALLOW)
             ration_counters_add_allowed(tally->counters, i, cost_tokens);
-        if (__builtin_expect(tally->top_cost != NULL, 0))
-            ration_tally_cost_of_key(tally, *key, cost_tokens);
-    } else if (verdict != RATION_QUICK_NOT) {
-        count_denied(quick, key, denied_mask, (enum ration_verdict)verdict);
-    }
-    return verdict;
+        else if (verdicts[i] != RATION_ALLOW)
+            ration_counters_add(
+                tally->counters, i,
+                verdicts[i] == RATION_DENY ? RATION_COUNT_DENIED : RATION_COUNT_NEVER, 1);
+    if (verdict == RATION_ALLOW)
+        ration_tally_cost_of_key(tally, *key, cost_tokens);
+    else
+        ration_tally_denied_key(tally, *key);
 }
 
 /* Any hash, any machine. */
 static int take_any(const struct quick *quick, const struct ration_key *key,
                     const struct ration_place *place, uint64_t cost_tokens)
 {
-    uint32_t denied_mask = 1;
+    enum ration_verdict verdicts[RATION_RULES_MAX];
     struct ration_pair value;
-    int verdict = RATION_QUICK_NOT;
+    struct ration_pair *slot;
+    int verdict;
 
     if (!ration_section_is_plain(quick->section)) {
-        verdict = take_entry(quick, place, cost_tokens, &denied_mask);
-    } else {
-        struct ration_pair *slot = ration_plain_find(quick->section, place, &value);
-
-        verdict = slot != NULL ? take_slot(quick, place->tag, slot, value, cost_tokens)
-                               : take_absent(quick, place, cost_tokens);
+        verdict = take_entry(quick, place, cost_tokens, verdicts);
+        if (verdict != RATION_QUICK_NOT)
+            count_entry(quick, key, verdict, cost_tokens, verdicts);
+        return verdict;
     }
-    return count(quick, key, verdict, cost_tokens, denied_mask);
+    slot = ration_plain_find(quick->section, place, &value);
+    return count(quick, key,
+                 slot != NULL ? take_slot(quick, place->tag, slot, value, cost_tokens)
+                              : take_absent(quick, place, cost_tokens),
+                 cost_tokens);
 }
 
 static int take_other(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
@@ -290,7 +297,7 @@ RATION_WITH_AES static int take_slots_aes(struct ration_limiter *limiter, const 
     line += __builtin_ctz(found);
     return count(&quick, key,
                  take_slot(&quick, place.tag, line, ration_atomic16_load_avx(line), cost_tokens),
-                 cost_tokens, 1);
+                 cost_tokens);
 }
 
 RATION_WITH_AES static int take_entries_aes(struct ration_limiter *limiter, const void *request,
@@ -310,65 +317,66 @@ RATION_WITH_AES static int take_entries_aes(struct ration_limiter *limiter, cons
 }
 
 /*
- * First all keys are hashed and their lines fetched. Then those are decided that are in the line
- * they look at first; for the others the rest of their sets is fetched, and they come last. What
- * is allowed is counted together.
+ * First all keys are hashed and their lines fetched. Then, for those that are not in the line they look
+ * at first, the rest of their sets. Then all are decided, in their order. What is allowed is counted
+ * together.
  */
-RATION_WITH_AES static void take_chunk_aes(const struct quick *quick,
-                                           const struct ration_batch_item *items, size_t item_count,
-                                           int *out_verdicts)
+RATION_WITH_AES static size_t take_chunk_aes(const struct quick *quick,
+                                             const struct ration_batch_item *items,
+                                             size_t item_count, int *out_verdicts)
 {
     const struct ration_section *section = quick->section;
+    struct ration_counters *counters = quick->limiter->tally.counters;
     bool counts_keys = quick->limiter->tally.top_cost != NULL;
     struct ration_place places[RATION_QUICK_CHUNK];
-    uint32_t late[RATION_QUICK_CHUNK];
-    uint32_t late_count = 0;
+    struct ration_pair *slots[RATION_QUICK_CHUNK]; /* NULL: not in its first line */
     uint64_t allowed_count = 0;
     uint64_t allowed_tokens = 0;
+    size_t i;
 
-    for (size_t i = 0; i < item_count; i++) {
+    for (i = 0; i < item_count; i++) {
         const struct ration_key *key = quick_key(items[i].request);
 
-        out_verdicts[i] = RATION_QUICK_NOT;
-        places[i] = (struct ration_place){0};
-        if (__builtin_expect(key == NULL, 0))
-            continue;
+        if (__builtin_expect(key == NULL, 0)) {
+            item_count = i; /* up to it */
+            break;
+        }
         places[i] =
             ration_place_of(ration_hash_aes_inline(&section->block->secret, key->bytes, key->size),
                             section->set_count);
         __builtin_prefetch(line_of(section, &places[i]), 1);
     }
-    for (size_t i = 0; i < item_count; i++) {
+    for (i = 0; i < item_count; i++) {
         struct ration_pair *line = line_of(section, &places[i]);
-        unsigned found = places[i].tag != 0 ? tags_in_line(line, places[i].tag) : 0;
-        int verdict;
+        unsigned found = tags_in_line(line, places[i].tag);
 
-        if (__builtin_expect(found == 0, 0)) {
-            if (places[i].tag != 0) {
-                ration_section_prefetch_rest(section, &places[i]);
-                late[late_count++] = (uint32_t)i;
+        slots[i] = found != 0 ? line + __builtin_ctz(found) : NULL;
+        if (__builtin_expect(found == 0, 0))
+            ration_section_prefetch_rest(section, &places[i]);
+    }
+    for (i = 0; i < item_count; i++) {
+        uint64_t cost_tokens = items[i].cost_tokens;
+        int verdict = RATION_QUICK_NOT;
+
+        if (__builtin_expect(slots[i] != NULL, 1)) {
+            verdict = take_slot(quick, places[i].tag, slots[i], ration_atomic16_load_avx(slots[i]),
+                                cost_tokens);
+            if (__builtin_expect(verdict == RATION_ALLOW && !counts_keys, 1)) {
+                allowed_count++;
+                allowed_tokens += cost_tokens;
+            } else {
+                count(quick, items[i].request, verdict, cost_tokens);
             }
-            continue;
-        }
-        line += __builtin_ctz(found);
-        verdict = take_slot(quick, places[i].tag, line, ration_atomic16_load_avx(line),
-                            items[i].cost_tokens);
-        out_verdicts[i] = verdict;
-        if (__builtin_expect(verdict == RATION_ALLOW && !counts_keys, 1)) {
-            allowed_count++;
-            allowed_tokens += items[i].cost_tokens;
         } else {
-            count(quick, items[i].request, verdict, items[i].cost_tokens, 1);
+            verdict = take_any(quick, items[i].request, &places[i], cost_tokens);
         }
+        if (__builtin_expect(verdict == RATION_QUICK_NOT, 0))
+            break;
+        out_verdicts[i] = verdict;
     }
-    ration_counters_add(quick->limiter->tally.counters, 0, RATION_COUNT_ALLOWED, allowed_count);
-    ration_counters_add(quick->limiter->tally.counters, 0, RATION_COUNT_ALLOWED_TOKENS,
-                        allowed_tokens);
-    for (uint32_t k = 0; k < late_count; k++) {
-        uint32_t i = late[k];
-
-        out_verdicts[i] = take_any(quick, items[i].request, &places[i], items[i].cost_tokens);
-    }
+    ration_counters_add(counters, 0, RATION_COUNT_ALLOWED, allowed_count);
+    ration_counters_add(counters, 0, RATION_COUNT_ALLOWED_TOKENS, allowed_tokens);
+    return i;
 }
 
 static bool has_aes(const struct ration_section *section)
@@ -387,33 +395,30 @@ static int take_not(struct ration_limiter *limiter, const void *request, uint64_
 }
 
 /* Hashed and fetched ahead, then decided in their order. */
-static void take_chunk_other(const struct quick *quick, const struct ration_batch_item *items,
-                             size_t item_count, int *out_verdicts)
+static size_t take_chunk_other(const struct quick *quick, const struct ration_batch_item *items,
+                               size_t item_count, int *out_verdicts)
 {
     const struct ration_section *section = quick->section;
     struct ration_place places[RATION_QUICK_CHUNK];
+    size_t i;
 
-    for (size_t i = 0; i < item_count; i++) {
+    for (i = 0; i < item_count; i++) {
         const struct ration_key *key = quick_key(items[i].request);
 
-        if (key == NULL)
-            continue;
+        if (key == NULL) {
+            item_count = i; /* up to it */
+            break;
+        }
         places[i] = ration_place_of(ration_hash_key(&section->block->secret, key->bytes, key->size),
                                     section->set_count);
         ration_section_prefetch(section, &places[i]);
     }
-    for (size_t i = 0; i < item_count; i++) {
-        const struct ration_key *key = quick_key(items[i].request);
-
-        out_verdicts[i] =
-            key == NULL ? RATION_QUICK_NOT : take_any(quick, key, &places[i], items[i].cost_tokens);
+    for (i = 0; i < item_count; i++) {
+        out_verdicts[i] = take_any(quick, items[i].request, &places[i], items[i].cost_tokens);
+        if (out_verdicts[i] == RATION_QUICK_NOT)
+            break;
     }
-}
-
-static void take_none(size_t item_count, int *out_verdicts)
-{
-    for (size_t i = 0; i < item_count; i++)
-        out_verdicts[i] = RATION_QUICK_NOT;
+    return i;
 }
 
 void ration_quick_choose(struct ration_limiter *limiter, const struct ration_section *section)
@@ -426,17 +431,22 @@ void ration_quick_choose(struct ration_limiter *limiter, const struct ration_sec
 #endif
 }
 
-void ration_quick_take_chunk(struct ration_limiter *limiter, const struct ration_batch_item *items,
-                             size_t item_count, uint64_t now_ns, int *out_verdicts)
+bool ration_quick_is_possible(const struct ration_limiter *limiter)
+{
+    return limiter->quick_section != NULL && ration_configs_current(&limiter->configs)->is_simple;
+}
+
+size_t ration_quick_take_chunk(struct ration_limiter *limiter,
+                               const struct ration_batch_item *items, size_t item_count,
+                               uint64_t now_ns, int *out_verdicts)
 {
     struct quick quick;
 
     if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
-        take_none(item_count, out_verdicts);
+        return 0;
 #if HAS_LINES
-    else if (limiter->quick_take == take_slots_aes)
-        take_chunk_aes(&quick, items, item_count, out_verdicts);
+    if (limiter->quick_take == take_slots_aes)
+        return take_chunk_aes(&quick, items, item_count, out_verdicts);
 #endif
-    else
-        take_chunk_other(&quick, items, item_count, out_verdicts);
+    return take_chunk_other(&quick, items, item_count, out_verdicts);
 }

@@ -25,8 +25,15 @@ void ration_quick_choose(struct ration_limiter *limiter, const struct ration_sec
 /* The same for some keys, 1 to RATION_QUICK_CHUNK, whose places are fetched ahead. */
 #define RATION_QUICK_CHUNK 32
 
-/* Writes each item's verdict or RATION_QUICK_NOT to out_verdicts. */
-void ration_quick_take_chunk(struct ration_limiter *limiter, const struct ration_batch_item *items,
-                             size_t item_count, uint64_t now_ns, int *out_verdicts);
+/*
+ * Decides items in their order up to the first that takes a whole op, writes their verdicts, and
+ * returns how many they are.
+ */
+size_t ration_quick_take_chunk(struct ration_limiter *limiter,
+                               const struct ration_batch_item *items, size_t item_count,
+                               uint64_t now_ns, int *out_verdicts);
+
+/* Whether there is a short way at all, with the rules as they are. */
+bool ration_quick_is_possible(const struct ration_limiter *limiter);
 
 #endif

@@ -17,6 +17,9 @@ struct ration_store;
 struct ration_store_calls {
     ration_status (*begin)(struct ration_store *store, struct ration_op *op);
 
+    /* Begins to fetch what an op on the target will need. May be NULL: there is nothing to gain. */
+    void (*fetch)(const struct ration_store *store, const struct ration_target *target);
+
     /*
      * The section of this process's memory where the buckets lie, and the secret of its hash, for
      * the short way (quick.h). May be NULL: there is none.
@@ -24,10 +27,11 @@ struct ration_store_calls {
     const struct ration_section *(*section)(struct ration_store *store, uint32_t section_index);
 
     /*
-     * Gives every bucket of the section that has this generation the next one's number, before
-     * the number is used again.
+     * Converts every bucket of the section that has this generation and is in debt to the current
+     * config, before the generation's number is used again.
      */
-    void (*retire)(struct ration_store *store, uint32_t section_index, uint32_t generation);
+    void (*retire)(struct ration_store *store, const struct ration_configs *configs,
+                   uint32_t section_index, uint32_t generation, uint64_t now_ns);
 
     /*
      * Goes through a section from a cursor on, 0 being the beginning. Returns the cursor to go on

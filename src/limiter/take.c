@@ -123,41 +123,53 @@ ration_status ration_limiter_take_up_to(ration_limiter *limiter, const void *req
     return status;
 }
 
-static ration_status edit(ration_limiter *limiter, const void *request, enum ration_op_kind kind,
-                          uint64_t tokens, uint64_t until_ns, uint64_t now_ns)
+static ration_status edit(struct ration_call *call, ration_limiter *limiter, const void *request,
+                          struct ration_op op, uint64_t tokens)
 {
-    struct ration_call call;
-
-    call.op = (struct ration_op){.kind = kind, .now_ns = now_ns, .until_ns = until_ns};
-    return ration_call_run(&call, &(struct ration_call_ask){limiter, request, tokens}, 1);
+    call->op = op;
+    return ration_call_run(call, &(struct ration_call_ask){limiter, request, tokens}, 1);
 }
 
 ration_status ration_limiter_refund(ration_limiter *limiter, const void *request, uint64_t tokens,
                                     uint64_t now_ns)
 {
-    return edit(limiter, request, RATION_OP_REFUND, tokens, 0, now_ns);
+    struct ration_call call;
+
+    return edit(&call, limiter, request,
+                (struct ration_op){.kind = RATION_OP_REFUND, .now_ns = now_ns}, tokens);
 }
 
 ration_status ration_limiter_force(ration_limiter *limiter, const void *request, uint64_t tokens,
                                    uint64_t now_ns)
 {
-    return edit(limiter, request, RATION_OP_FORCE, tokens, 0, now_ns);
+    struct ration_call call;
+
+    return edit(&call, limiter, request,
+                (struct ration_op){.kind = RATION_OP_FORCE, .now_ns = now_ns}, tokens);
 }
 
 ration_status ration_limiter_reset(ration_limiter *limiter, const void *request, uint64_t now_ns)
 {
-    return edit(limiter, request, RATION_OP_RESET, 0, 0, now_ns);
+    struct ration_call call;
+
+    return edit(&call, limiter, request,
+                (struct ration_op){.kind = RATION_OP_RESET, .now_ns = now_ns}, 0);
 }
 
 ration_status ration_limiter_block_until(ration_limiter *limiter, const void *request,
                                          uint64_t until_ns, uint64_t now_ns)
 {
-    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    struct ration_call call;
+    ration_status status = edit(
+        &call, limiter, request,
+        (struct ration_op){.kind = RATION_OP_BLOCK, .now_ns = now_ns, .until_ns = until_ns}, 0);
+    const struct ration_op_part *part = &call.parts[0];
     bool can_block = false;
 
-    for (uint32_t i = 0; i < config->rule_count; i++)
-        can_block |= !config->rules[i].is_shadow && ration_any_can_block(&config->rules[i].limit);
-    if (!can_block)
-        return RATION_EUNFIT;
-    return edit(limiter, request, RATION_OP_BLOCK, 0, until_ns, now_ns);
+    if (status != RATION_OK)
+        return status;
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+        can_block |= part->limits[i] != NULL && !part->to.config->rules[i].is_shadow &&
+                     ration_any_can_block(part->limits[i]);
+    return can_block ? RATION_OK : RATION_EUNFIT;
 }

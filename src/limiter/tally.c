@@ -138,6 +138,14 @@ static void count_rule(struct ration_tally *tally, const struct ration_op_part *
     }
 }
 
+void ration_tally_places(struct ration_tally *tally, const struct ration_op_part *part)
+{
+    if (part->has_created)
+        ration_counters_add_limiter(tally->counters, RATION_COUNT_CREATED, 1);
+    if (part->has_reclaimed)
+        ration_counters_add_limiter(tally->counters, RATION_COUNT_RECLAIMED, 1);
+}
+
 void ration_tally_part(struct ration_tally *tally, const struct ration_op_part *part,
                        enum ration_verdict verdict)
 {
@@ -158,10 +166,6 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op_part *
             : part->overflow == RATION_OVERFLOW_DENY ? RATION_COUNT_OVERFLOW_DENY
                                                      : RATION_COUNT_OVERFLOW_ALLOW,
             1);
-    if (part->has_created)
-        ration_counters_add_limiter(tally->counters, RATION_COUNT_CREATED, 1);
-    if (part->has_reclaimed)
-        ration_counters_add_limiter(tally->counters, RATION_COUNT_RECLAIMED, 1);
     if (is_denied_here)
         ration_tally_denied_key(tally, part->to.key);
     else if (verdict == RATION_ALLOW)

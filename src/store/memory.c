@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/yield.h"
-
 struct ration_place ration_memory_place(const struct ration_memory *memory,
                                         const struct ration_target *target)
 {
@@ -32,51 +30,12 @@ static const struct ration_section *section(struct ration_store *store, uint32_t
     return &((const struct ration_memory *)store)->sections[section_index];
 }
 
-static void retire_slot(struct ration_pair *slot, uint32_t generation, uint32_t next)
+static void fetch(const struct ration_store *store, const struct ration_target *target)
 {
-    struct ration_pair value = ration_atomic16_load(slot);
+    const struct ration_memory *memory = (const struct ration_memory *)store;
+    struct ration_place place = ration_memory_place(memory, target);
 
-    while (!ration_pair_is_empty(value) && ration_pair_mark(value) == generation) {
-        struct ration_slot kept = ration_slot_unpack(value);
-
-        kept.mark = next;
-        ration_yield_point();
-        if (ration_atomic16_swap(slot, &value, ration_slot_pack(kept)))
-            return;
-    }
-}
-
-static void retire_entry(const struct ration_section *section, struct ration_pair *head,
-                         uint32_t generation, uint32_t next)
-{
-    struct ration_entry_view view;
-
-    while (ration_entry_read(section, head, ration_pair_label(ration_atomic16_load(head)), &view) &&
-           ration_head_unpack(view.value.words[1]).generation == generation) {
-        struct ration_entry_next same = {.generation = next};
-
-        for (uint32_t i = 0; i < section->shape.cell_count; i++)
-            same.cells[i] = view.cells[i];
-        if (ration_entry_change(section, &view, &same))
-            return;
-    }
-}
-
-static void retire(struct ration_store *store, uint32_t section_index, uint32_t generation)
-{
-    struct ration_memory *memory = (struct ration_memory *)store;
-    const struct ration_section *view = &memory->sections[section_index];
-    uint64_t count = (uint64_t)view->set_count * RATION_SET_PLACES;
-    uint32_t next = (generation + 1) % RATION_GENERATION_COUNT;
-
-    for (uint64_t i = 0; i <= count; i++) {
-        struct ration_pair *head = i < count ? ration_section_at(view, i) : view->overflow;
-
-        if (view->shape.cell_count == 0)
-            retire_slot(head, generation, next);
-        else
-            retire_entry(view, head, generation, next);
-    }
+    ration_section_prefetch(&memory->sections[target->section_index], &place);
 }
 
 static size_t size_bytes(const struct ration_store *store)
@@ -96,8 +55,9 @@ static void free_memory(struct ration_store *store)
 
 static const struct ration_store_calls memory_calls = {
     .begin = ration_memory_begin,
+    .fetch = fetch,
     .section = section,
-    .retire = retire,
+    .retire = ration_memory_retire,
     .walk = ration_memory_walk,
     .shape = ration_memory_shape,
     .put = ration_memory_put,

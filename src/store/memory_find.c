@@ -297,3 +297,40 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
     if (found->is_full)
         keep_origin(run, part, found);
 }
+
+bool ration_found_read_at(const struct ration_run *run, const struct ration_op_part *part,
+                          struct ration_pair *head, struct ration_found *found,
+                          uint32_t *out_generation)
+{
+    struct ration_pair value = ration_atomic16_load(head);
+    bool is_overflow = head == found->section->overflow;
+    struct ration_time moment;
+
+    found->is_there = true;
+    if (ration_found_is_plain(found)) {
+        found->slot = (struct ration_entrance){head, value, false};
+        if (!is_overflow && ration_plain_kind.role(value) != RATION_ROLE_MEMBER)
+            return false;
+    } else if (!ration_entry_read(found->section, head, ration_pair_label(value), &found->view)) {
+        return false;
+    }
+    *out_generation = take_cells(found, found->cells);
+    moment = ration_found_is_plain(found) ? found->cells[0]
+                                          : ration_entry_moment(found->section, found->cells);
+    if (!ration_time_less(ration_time_from_ns(run->since_ns), moment))
+        return false;
+    read_states(run, part, found, found->cells, *out_generation);
+    return true;
+}
+
+bool ration_found_change(const struct ration_found *found, const struct ration_entry_next *next)
+{
+    if (!ration_found_is_plain(found))
+        return ration_entry_change(found->section, &found->view, next);
+
+    struct ration_pair expected = found->slot.value;
+    struct ration_slot slot = {ration_pair_label(expected), next->generation, next->cells[0]};
+
+    ration_yield_point();
+    return ration_atomic16_swap(found->slot.head, &expected, ration_slot_pack(slot));
+}

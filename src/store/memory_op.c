@@ -28,6 +28,47 @@ static bool is_waved_through(const struct ration_run *run, uint32_t part_index)
            run->op->parts[part_index].overflow == RATION_OVERFLOW_ALLOW;
 }
 
+/* How long until a moment of the table, at least a nanosecond. */
+static uint64_t until_ns(const struct ration_run *run, uint64_t moment_ns)
+{
+    return moment_ns > run->since_ns ? moment_ns - run->since_ns : 1;
+}
+
+/* The earliest moment at which one of the key's places is free. */
+static uint64_t free_at_ns(const struct ration_found *found)
+{
+    return ration_time_ceil_ns(ration_found_is_plain(found)
+                                   ? ration_plain_free_at(found->section, &found->place)
+                                   : ration_entry_free_at(found->section, &found->place));
+}
+
+/*
+ * For a key that has no bucket of its own: when it can have one, and owes nothing any more of what it
+ * may have shared. It is then as one never seen.
+ */
+static void tell_places(const struct ration_run *run, const struct ration_found *found,
+                        const struct ration_op_part *part, struct ration_item *item)
+{
+    const struct ration_limit *limit = item->before.limit;
+
+    if (found->is_there && !found->is_full)
+        return;
+
+    uint64_t owed_ns = ration_section_overflow_ns(found->section, &found->place);
+    uint64_t free_ns = found->is_full ? free_at_ns(found) : 0;
+    uint64_t clear_ns = owed_ns > found->origin_ns ? owed_ns : found->origin_ns;
+
+    if (!found->is_full && owed_ns <= run->since_ns)
+        return;
+    item->is_turned_away = found->is_full && part->overflow == RATION_OVERFLOW_DENY;
+    item->free_after_ns = until_ns(run, free_ns);
+    item->place_after_ns = until_ns(run, free_ns > clear_ns ? free_ns : clear_ns);
+    if (item->is_turned_away)
+        item->place_after_ns = item->free_after_ns;
+    else if (limit->start != RATION_START_FULL && item->cost_tokens > limit->start_tokens)
+        item->place_after_ns = 0; /* it would be new then, and denied */
+}
+
 static void build_case(struct ration_run *run)
 {
     struct ration_op *op = run->op;
@@ -51,6 +92,10 @@ static void build_case(struct ration_run *run)
             item->limiter_index = part->to.section_index;
             item->rule_index = i;
             item->before = run->found[p].anys[i];
+            item->is_turned_away = false;
+            item->place_after_ns = 0;
+            item->free_after_ns = 0;
+            tell_places(run, &run->found[p], part, item);
             run->c.item_count++;
         }
     }
@@ -112,6 +157,16 @@ static bool must_be_born(const struct ration_run *run, uint32_t part_index)
            is_first_touch(run, part_index);
 }
 
+/* A look, or a take of nothing, which is one. */
+static bool is_look(const struct ration_run *run)
+{
+    bool takes = false;
+
+    for (uint32_t i = 0; i < run->c.item_count; i++)
+        takes |= run->c.items[i].cost_tokens > 0;
+    return run->op->kind == RATION_OP_LOOK || (run->op->kind == RATION_OP_TAKE && !takes);
+}
+
 /* Whether a take like this look would charge the part: all pass, or a shadow does by itself. */
 static bool look_would_charge(const struct ration_run *run, uint32_t part_index)
 {
@@ -125,21 +180,27 @@ static bool look_would_charge(const struct ration_run *run, uint32_t part_index)
     return false;
 }
 
-/* Whether a take like this look would find no place for its key. */
-static bool look_finds_no_place(const struct ration_run *run, uint32_t part_index)
+/*
+ * Whether the key of a part that is not to be charged now would find no place when it is: that
+ * is what a look is to tell, and a denial whose wait is to be true.
+ */
+static bool finds_no_place(const struct ration_run *run, uint32_t part_index)
 {
     const struct ration_found *found = &run->found[part_index];
     const struct ration_op_part *part = &run->op->parts[part_index];
     bool is_wanted = false;
 
-    if (run->op->kind != RATION_OP_LOOK || found->is_there || found->is_full)
+    if (found->is_there || found->is_full || found->is_claimed || found->is_unborn ||
+        run->op->kind > RATION_OP_RESERVE)
         return false;
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
-        is_wanted |= part->limits[i] != NULL && part->costs[i] > 0 && !found->is_behind &&
-                     part->limits[i]->start != RATION_START_FULL && run->c.verdict != RATION_NEVER;
-    return (is_wanted || look_would_charge(run, part_index)) &&
-           !ration_create_has_room(ration_found_kind(found), found->section, &found->place,
-                                   run->since_ns);
+    if (is_look(run)) {
+        is_wanted = run->c.verdict != RATION_NEVER || look_would_charge(run, part_index);
+    } else if (run->c.verdict == RATION_DENY) {
+        for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+            is_wanted |= part->limits[i] != NULL && part->costs[i] > 0;
+    }
+    return is_wanted && !ration_create_has_room(ration_found_kind(found), found->section,
+                                                &found->place, run->since_ns);
 }
 
 /*
@@ -167,14 +228,7 @@ static bool publish_there(struct ration_run *run, uint32_t part_index)
 
     if (found->is_full && !announce_overflow(found, &next))
         return false;
-    if (!ration_found_is_plain(found))
-        return ration_entry_change(found->section, &found->view, &next);
-
-    struct ration_pair expected = found->slot.value;
-    struct ration_slot slot = {ration_pair_label(expected), next.generation, next.cells[0]};
-
-    ration_yield_point();
-    return ration_atomic16_swap(found->slot.head, &expected, ration_slot_pack(slot));
+    return ration_found_change(found, &next);
 }
 
 static bool complete(const struct ration_run *run, uint32_t part_index)
@@ -333,7 +387,7 @@ static bool publish(struct ration_run *run)
         struct ration_found *found = &run->found[p];
 
         /* each of these starts over */
-        if (look_finds_no_place(run, p)) {
+        if (finds_no_place(run, p)) {
             found->is_full = true;
             return false;
         }
@@ -364,31 +418,6 @@ static bool publish(struct ration_run *run)
     return run->found[last].is_claimed ? publish_claimed(run, last) : publish_there(run, last);
 }
 
-/* The rule is to deny who finds no place: until one of its places is free. */
-static bool is_turned_away(const struct ration_run *run, uint64_t *out_wait_ns)
-{
-    uint64_t wait_ns = 0;
-
-    for (uint32_t p = 0; p < run->op->part_count; p++) {
-        const struct ration_found *found = &run->found[p];
-        struct ration_time free_at;
-        uint64_t free_ns;
-
-        if (!found->is_full || run->op->parts[p].overflow != RATION_OVERFLOW_DENY)
-            continue;
-        free_at = ration_found_is_plain(found)
-                      ? ration_plain_free_at(found->section, &found->place)
-                      : ration_entry_free_at(found->section, &found->place);
-        free_ns = ration_time_ceil_ns(free_at);
-        if (free_ns <= run->since_ns)
-            free_ns = run->since_ns + 1;
-        if (free_ns - run->since_ns > wait_ns)
-            wait_ns = free_ns - run->since_ns;
-    }
-    *out_wait_ns = wait_ns;
-    return wait_ns > 0;
-}
-
 static void tell(struct ration_run *run)
 {
     struct ration_op *op = run->op;
@@ -414,54 +443,14 @@ static void tell(struct ration_run *run)
     }
 }
 
-static void turn_away(struct ration_run *run, uint64_t wait_ns)
-{
-    struct ration_decision *decision = &run->op->decision;
-
-    *decision = (struct ration_decision){
-        .verdict = RATION_DENY, .retry_after_ns = wait_ns, .reset_after_ns = wait_ns};
-    run->op->granted_tokens = 0;
-    for (uint32_t p = run->op->part_count; p-- > 0;) {
-        struct ration_op_part *part = &run->op->parts[p];
-
-        part->has_overflowed = run->found[p].is_full;
-        for (uint32_t i = part->to.config->rule_count; i-- > 0;) {
-            struct ration_decision own = {.limit_index = i,
-                                          .limiter_index = part->to.section_index};
-
-            if (part->limits[i] == NULL)
-                continue;
-            own.limit = ration_any_burst(part->limits[i]);
-            own.remaining = ration_any_remaining(&run->found[p].anys[i], run->now_ns);
-            own.reset_after_ns = ration_any_full_after_ns(&run->found[p].anys[i], run->now_ns);
-            if (part->has_overflowed) {
-                own = (struct ration_decision){.verdict = RATION_DENY,
-                                               .limit_index = i,
-                                               .limiter_index = part->to.section_index,
-                                               .limit = own.limit,
-                                               .retry_after_ns = wait_ns,
-                                               .reset_after_ns = wait_ns};
-                *decision = own;
-            }
-            part->verdicts[i] = own.verdict;
-            part->decisions[i] = own;
-        }
-    }
-}
-
 /* Until it is decided. False: the op is outdated. */
 static bool decide(struct ration_run *run)
 {
     struct ration_op *op = run->op;
-    uint64_t wait_ns;
 
     do { /* each turn means that another thread got on, or that a place was claimed */
         for (uint32_t p = 0; p < op->part_count; p++)
             ration_found_read(run, p, &run->found[p]);
-        if (is_turned_away(run, &wait_ns)) {
-            turn_away(run, wait_ns);
-            return true;
-        }
         build_case(run);
         ration_judge(&run->c);
         if (!configs_stand(run))
