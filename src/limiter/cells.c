@@ -205,6 +205,12 @@ void ration_any_origin(const struct ration_limit *limit, struct ration_time *cel
                                                                    (uint32_t)limit->tokens};
         write_sliding(limit, any.state.one.sliding, cells, epoch_ns);
         break;
+    case WAY_FIXED:
+        /* Likewise, whatever was counted in windows that have ended. */
+        if (origin_ns > 0 && aligned_ns > epoch_ns)
+            any.state.one.fixed = (struct ration_fixed_window){aligned_ns, limit->tokens};
+        cells[0] = write_fixed(limit, any.state.one.fixed, epoch_ns);
+        break;
     case WAY_RESERVE:
         cells[0] = cells[1] = ration_time_from_ns(origin_ns);
         break;

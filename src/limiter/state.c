@@ -157,6 +157,93 @@ struct ration_any ration_any_release(const struct ration_any *any, union ration_
         any, ration_algorithm_release(any->limit, any->state.one, mark.one, unused_tokens, now_ns));
 }
 
+static struct ration_fixed_window join_fixed(struct ration_fixed_window a,
+                                             struct ration_fixed_window b)
+{
+    if (a.count_tokens == 0 || b.count_tokens == 0)
+        return a.count_tokens == 0 ? b : a;
+    if (a.end_ns != b.end_ns)
+        return a.end_ns > b.end_ns ? a : b;
+    return a.count_tokens > b.count_tokens ? a : b;
+}
+
+/* The same counts as seen from the window that ends at end_ns, not before the state's own. */
+static struct ration_sliding_window moved_to(struct ration_sliding_window window,
+                                             const struct ration_limit *limit, uint64_t end_ns)
+{
+    uint64_t ahead_ns = end_ns - window.end_ns;
+
+    if (ahead_ns == 0)
+        return window;
+    return (struct ration_sliding_window){
+        end_ns, ahead_ns == limit->period_ns ? window.current_tokens : 0, 0};
+}
+
+static struct ration_sliding_window join_sliding(struct ration_sliding_window a,
+                                                 struct ration_sliding_window b,
+                                                 const struct ration_limit *limit)
+{
+    uint64_t end_ns = a.end_ns > b.end_ns ? a.end_ns : b.end_ns;
+
+    if (a.current_tokens + a.previous_tokens == 0)
+        return b;
+    if (b.current_tokens + b.previous_tokens == 0)
+        return a;
+    a = moved_to(a, limit, end_ns);
+    b = moved_to(b, limit, end_ns);
+    if (b.current_tokens > a.current_tokens)
+        a.current_tokens = b.current_tokens;
+    if (b.previous_tokens > a.previous_tokens)
+        a.previous_tokens = b.previous_tokens;
+    return a;
+}
+
+/* Grids differ: the later one, with as much out as the other has now. */
+static struct ration_any join_interval(const struct ration_any *any, const struct ration_any *other,
+                                       uint64_t now_ns)
+{
+    bool is_later = other->state.one.interval.full_at_ns > any->state.one.interval.full_at_ns;
+    struct ration_any later = with_one(any, (is_later ? other : any)->state.one);
+    uint64_t left = ration_any_remaining(is_later ? any : other, now_ns);
+    uint64_t later_left = ration_any_remaining(&later, now_ns);
+
+    return left < later_left ? ration_any_force(&later, later_left - left, now_ns) : later;
+}
+
+struct ration_any ration_any_join(const struct ration_any *any, const struct ration_any *other,
+                                  uint64_t now_ns)
+{
+    struct ration_any next = *any;
+    uint64_t other_ns = ration_any_full_after_ns(other, now_ns);
+    uint64_t own_ns = ration_any_full_after_ns(any, now_ns);
+
+    if (is_log(any->limit)) {
+        if (other_ns == 0)
+            return next;
+        return ration_log_empty_until(any, now_ns + (own_ns > other_ns ? own_ns : other_ns));
+    }
+    if (is_reserve(any->limit)) {
+        for (int i = 0; i < 2; i++)
+            next.state.reserve.tats[i] =
+                ration_time_max(any->state.reserve.tats[i], other->state.reserve.tats[i]);
+        return next;
+    }
+    switch (any->limit->algorithm) {
+    case RATION_FIXED_WINDOW:
+        next.state.one.fixed = join_fixed(any->state.one.fixed, other->state.one.fixed);
+        return next;
+    case RATION_SLIDING_WINDOW:
+        next.state.one.sliding =
+            join_sliding(any->state.one.sliding, other->state.one.sliding, any->limit);
+        return next;
+    default:
+        if (any->limit->refill == RATION_REFILL_INTERVAL)
+            return join_interval(any, other, now_ns);
+        next.state.one.tat = ration_time_max(any->state.one.tat, other->state.one.tat);
+        return next;
+    }
+}
+
 /* Between states of different kinds whole tokens are kept. */
 static struct ration_any change_kind(const struct ration_any *any, const struct ration_any *fresh,
                                      uint64_t now_ns)

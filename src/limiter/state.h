@@ -108,6 +108,13 @@ struct ration_any ration_any_release(const struct ration_any *any, union ration_
                                      enum ration_reserve_part part, uint64_t unused_tokens,
                                      uint64_t now_ns);
 
+/*
+ * A state with at least the debt of each of two, which are of the same limit. What lies in a log's
+ * ring cannot be joined with what lies in another's: then all of it is out until both are full.
+ */
+struct ration_any ration_any_join(const struct ration_any *any, const struct ration_any *other,
+                                  uint64_t now_ns);
+
 /* The state under another limit, tokens kept; see core/change.h. */
 struct ration_any ration_any_change(const struct ration_any *any,
                                     const struct ration_limit *new_limit, uint64_t now_ns);

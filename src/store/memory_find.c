@@ -135,20 +135,12 @@ static uint32_t take_cells(const struct ration_found *found, struct ration_time 
     return ration_head_unpack(found->view.value.words[1]).generation;
 }
 
-/* Of each rule's state the one that is full later. */
-static void take_later(const struct ration_run *run, const struct ration_op_part *part,
-                       struct ration_found *found, const struct ration_found *other)
+/* What either of the two owes, of each rule. */
+static void join(const struct ration_run *run, const struct ration_op_part *part,
+                 struct ration_found *found, const struct ration_found *other)
 {
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
-        uint64_t other_ns = ration_any_full_after_ns(&other->anys[i], run->now_ns);
-
-        if (other_ns <= ration_any_full_after_ns(&found->anys[i], run->now_ns))
-            continue;
-        if (part->to.config->rules[i].has_ring)
-            found->anys[i] = ration_log_empty_until(&found->anys[i], run->now_ns + other_ns);
-        else
-            found->anys[i].state = other->anys[i].state;
-    }
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+        found->anys[i] = ration_any_join(&found->anys[i], &other->anys[i], run->now_ns);
 }
 
 /* Makes charges of the overflow bucket fail that were judged by what it holds now. */
@@ -182,7 +174,7 @@ static void inherit_overflow(const struct ration_run *run, const struct ration_o
     } while (found->is_claimed && !touch_overflow(&shared));
     generation = take_cells(&shared, cells);
     read_states(run, part, &shared, cells, generation);
-    take_later(run, part, found, &shared);
+    join(run, part, found, &shared);
 }
 
 /* The states of a key that is created now. */
@@ -232,6 +224,28 @@ static bool is_forgotten(const struct ration_run *run, const struct ration_op_pa
            !ration_time_less(ration_time_from_ns(run->since_ns), moment);
 }
 
+/*
+ * A key that is forgotten in its own place starts anew, but for a now that runs back it holds no
+ * more than it did then. A log that starts full is what it was: its ring is still there.
+ */
+static void read_reborn(const struct ration_run *run, const struct ration_op_part *part,
+                        struct ration_found *found, uint32_t generation)
+{
+    struct ration_found old = *found;
+
+    read_states(run, part, &old, old.cells, generation);
+    read_newborn(run, part, found);
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        bool is_kept = part->to.config->rules[i].has_ring &&
+                       found->anys[i].write.older_count + found->anys[i].write.count == 0;
+
+        if (is_kept)
+            found->anys[i] = old.anys[i];
+        else
+            found->anys[i] = ration_any_join(&found->anys[i], &old.anys[i], run->now_ns);
+    }
+}
+
 /* For a now that runs back the overflow bucket holds no more than what was reclaimed might have. */
 static void keep_origin(const struct ration_run *run, const struct ration_op_part *part,
                         struct ration_found *found)
@@ -240,7 +254,7 @@ static void keep_origin(const struct ration_run *run, const struct ration_op_par
 
     read_newborn(run, part, &newborn);
     if (newborn.is_behind)
-        take_later(run, part, found, &newborn);
+        join(run, part, found, &newborn);
 }
 
 /*
@@ -291,7 +305,7 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
     generation = take_cells(found, found->cells);
     found->is_reborn = is_forgotten(run, part, found);
     if (found->is_reborn)
-        read_newborn(run, part, found);
+        read_reborn(run, part, found, generation);
     else
         read_states(run, part, found, found->cells, generation);
     if (found->is_full)

@@ -286,6 +286,10 @@ static void claim_part(struct ration_run *run, uint32_t part_index)
         found->is_unborn =
             gives_back(run) || (run->c.verdict == RATION_NEVER && !found->is_charged);
         found->is_full = !found->is_unborn;
+        if (found
+                ->is_full) /* another verdict may follow, for which others need a place after all */
+            for (uint32_t p = 0; p < run->op->part_count; p++)
+                run->found[p].is_unborn = false;
         break;
     default:
         break;

@@ -133,7 +133,8 @@ static void a_crowded_table_fits_again(void **state)
         options.keys_max = 0; /* as in the dump */
         loaded = reload(limiter, &options);
         assert_int_equal(subjects_differ(limiter, NOW_NS, loaded, NOW_NS, 21000), 0);
-        assert_int_equal(count_keys(loaded), 20000);
+        assert_int_equal(count_keys(loaded), count_keys(limiter));
+        assert_in_range(count_keys(loaded), 19990, 20000); /* one in a million finds no place */
         ration_limiter_free(limiter);
         ration_limiter_free(loaded);
     }
