@@ -207,7 +207,10 @@ RATION_API ration_status ration_limiter_begin(ration_limiter *limiter, const voi
 RATION_API ration_status ration_limiter_refund(ration_limiter *limiter, const void *request,
                                                uint64_t tokens, uint64_t now_ns);
 
-/* Takes tokens that were already used, whatever is left. Same returns. */
+/*
+ * Takes tokens that were already used, whatever is left. Same returns, and RATION_ENOMEM: the key
+ * finds no place, and the rule is RATION_OVERFLOW_DENY, so that nothing can be charged.
+ */
 RATION_API ration_status ration_limiter_force(ration_limiter *limiter, const void *request,
                                               uint64_t tokens, uint64_t now_ns);
 
@@ -217,7 +220,8 @@ RATION_API ration_status ration_limiter_reset(ration_limiter *limiter, const voi
 
 /*
  * Denies the key everything before until_ns; a longer block or debt stays. Returns also
- * RATION_EUNFIT if none of the limits can say it (windows and logs cannot).
+ * RATION_EUNFIT if none of the limits that apply can say it (windows and logs cannot), RATION_ENOMEM
+ * if the key finds no place: then it is not blocked, and nobody who shares a bucket with it is.
  */
 RATION_API ration_status ration_limiter_block_until(ration_limiter *limiter, const void *request,
                                                     uint64_t until_ns, uint64_t now_ns);

@@ -253,6 +253,8 @@ static struct ration_any edit(const struct ration_case *c, const struct ration_i
 {
     bool is_amount = c->op->kind == RATION_OP_REFUND || c->op->kind == RATION_OP_FORCE;
 
+    if (item->is_turned_away)
+        return item->before; /* there is nothing to be changed */
     if (is_amount && item->cost_tokens == 0)
         return item->before; /* windows would be moved to now, and a key remembered for nothing */
     switch (c->op->kind) {

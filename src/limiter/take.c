@@ -143,9 +143,14 @@ ration_status ration_limiter_force(ration_limiter *limiter, const void *request,
                                    uint64_t now_ns)
 {
     struct ration_call call;
+    ration_status status =
+        edit(&call, limiter, request, (struct ration_op){.kind = RATION_OP_FORCE, .now_ns = now_ns},
+             tokens);
 
-    return edit(&call, limiter, request,
-                (struct ration_op){.kind = RATION_OP_FORCE, .now_ns = now_ns}, tokens);
+    if (status == RATION_OK && call.parts[0].has_overflowed &&
+        limiter->overflow == RATION_OVERFLOW_DENY)
+        return RATION_ENOMEM;
+    return status;
 }
 
 ration_status ration_limiter_reset(ration_limiter *limiter, const void *request, uint64_t now_ns)
@@ -168,6 +173,8 @@ ration_status ration_limiter_block_until(ration_limiter *limiter, const void *re
 
     if (status != RATION_OK)
         return status;
+    if (part->has_overflowed)
+        return RATION_ENOMEM;
     for (uint32_t i = 0; i < part->to.config->rule_count; i++)
         can_block |= part->limits[i] != NULL && !part->to.config->rules[i].is_shadow &&
                      ration_any_can_block(part->limits[i]);

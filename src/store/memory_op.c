@@ -242,12 +242,15 @@ static bool complete(const struct ration_run *run, uint32_t part_index)
         &found->slot, (struct ration_slot){found->place.tag, next.generation, next.cells[0]});
 }
 
-/* What is given back to a key without a place is not given to those who share a bucket. */
-static bool gives_back(const struct ration_run *run)
+/*
+ * What is given back to a key without a place is not given to those who share a bucket; nor are they
+ * blocked for it.
+ */
+static bool concerns_no_other(const struct ration_run *run)
 {
     const struct ration_op *op = run->op;
 
-    if (op->kind == RATION_OP_REFUND || op->kind == RATION_OP_RESET)
+    if (op->kind == RATION_OP_REFUND || op->kind == RATION_OP_RESET || op->kind == RATION_OP_BLOCK)
         return true;
     if (op->kind != RATION_OP_SETTLE)
         return false;
@@ -284,7 +287,7 @@ static void claim_part(struct ration_run *run, uint32_t part_index)
         break;
     case RATION_ENTER_FULL:
         found->is_unborn =
-            gives_back(run) || (run->c.verdict == RATION_NEVER && !found->is_charged);
+            concerns_no_other(run) || (run->c.verdict == RATION_NEVER && !found->is_charged);
         found->is_full = !found->is_unborn;
         if (found
                 ->is_full) /* another verdict may follow, for which others need a place after all */
@@ -441,7 +444,8 @@ static void tell(struct ration_run *run)
                 item->after.state, item->part, run->found[item->part_index].is_full};
     }
     for (uint32_t p = 0; p < op->part_count; p++) {
-        op->parts[p].has_overflowed = run->found[p].is_full;
+        op->parts[p].has_overflowed =
+            run->found[p].is_full || (op->kind == RATION_OP_BLOCK && run->found[p].is_unborn);
         if (is_waved_through(run, p)) /* as if no rule applied */
             memset(op->parts[p].limits, 0, sizeof(op->parts[p].limits));
     }

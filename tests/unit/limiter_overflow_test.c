@@ -327,9 +327,40 @@ static void a_look_of_0_tells_what_is_left_to_a_key_without_a_place(void **state
     kit_end(&kit);
 }
 
+/* A block is of one key. Who shares a bucket is not blocked along, and the caller is told. */
+static void a_key_without_a_place_is_not_blocked_with_others(void **state)
+{
+    uint64_t numbers[KIT_CROWD_MAX];
+
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++)
+        for (enum ration_overflow overflow = RATION_OVERFLOW_SHARED;
+             overflow <= RATION_OVERFLOW_ALLOW; overflow++) {
+            struct ration_key placed, none = kit_key("none");
+            struct ration_decision before;
+            struct kit_room room;
+            struct kit kit;
+
+            begin_crowded(&kit, overflow, rule_count, numbers);
+            before = kit_look(&kit, "other", 1);
+            assert_int_equal(
+                ration_limiter_block_until(kit.limiter, &none, 2 * kit.manual.ns, kit.manual.ns),
+                RATION_ENOMEM);
+            assert_same_decision(kit_look(&kit, "other", 1), before);
+            placed = kit_numbered(&room, numbers[3]);
+            assert_int_equal(
+                ration_limiter_block_until(kit.limiter, &placed, 2 * kit.manual.ns, kit.manual.ns),
+                RATION_OK);
+            assert_int_equal(ration_limiter_force(kit.limiter, &none, 1, kit.manual.ns),
+                             overflow == RATION_OVERFLOW_DENY ? RATION_ENOMEM : RATION_OK);
+            kit_end(&kit);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_without_a_place_is_not_blocked_with_others),
         cmocka_unit_test(shared_keys_have_one_bucket_together),
         cmocka_unit_test(every_decision_of_the_shared_bucket_is_counted),
         cmocka_unit_test(shared_debt_is_taken_along),
