@@ -89,7 +89,8 @@ struct ration_rule {
     ration_chooser *choose;    /* NULL: the limit above */
     void *choose_context;
     uint64_t stale_after_ns; /* how long a key is remembered when its buckets are full again, for
-                                limits that do not start full; the longest counts. 0: one day */
+                                limits that do not start full; the longest counts, at most 365 days.
+                                0: one day */
     uint32_t is_shadow;      /* 1: counted and reported, never enforced */
 };
 

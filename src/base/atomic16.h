@@ -4,8 +4,10 @@
  * x86-64 has cmpxchg16b; gcc would hide it behind a call into libatomic, so it is written out
  * here. A plain aligned 16-byte load is atomic on every processor with AVX (Intel and AMD say
  * so in their manuals); older ones get the compare-and-swap of a value with itself, which is
- * slower and needs writable memory. Elsewhere, and under the thread sanitizer, which must see
- * the operation to judge it, the compiler's builtins do the work.
+ * slower and needs writable memory. Elsewhere the compiler's builtins do the work.
+ *
+ * The thread sanitizer has to be told of these. Its own operation on 16 bytes takes a lock, and is
+ * none for a word of them that is swapped by itself meanwhile.
  *
  * Both are sequentially consistent or stronger than the acquire they promise.
  */
@@ -20,25 +22,48 @@ struct ration_pair {
 } __attribute__((aligned(16)));
 
 #if defined(__SANITIZE_THREAD__)
-#define RATION_ATOMIC16_BUILTIN
+#define RATION_UNDER_TSAN
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define RATION_ATOMIC16_BUILTIN
+#define RATION_UNDER_TSAN
 #endif
 #endif
 
-#if defined(__x86_64__) && !defined(RATION_ATOMIC16_BUILTIN)
+/* Tells the thread sanitizer of an access that it cannot see. */
+#if defined(RATION_UNDER_TSAN)
+#include <sanitizer/tsan_interface.h>
+static inline void ration_atomic16_tell_swap(struct ration_pair *pair)
+{
+    (void)__atomic_load_n(&pair->words[0], __ATOMIC_RELAXED);
+    (void)__atomic_load_n(&pair->words[1], __ATOMIC_RELAXED);
+    __tsan_release(pair);
+    __tsan_release(&pair->words[1]); /* which may also be swapped by itself */
+}
+static inline void ration_atomic16_tell_seen(const struct ration_pair *pair)
+{
+    (void)__atomic_load_n(&pair->words[0], __ATOMIC_RELAXED);
+    (void)__atomic_load_n(&pair->words[1], __ATOMIC_ACQUIRE);
+    __tsan_acquire((void *)(uintptr_t)pair);
+}
+#else
+#define ration_atomic16_tell_swap(pair) ((void)0) /* before it */
+#define ration_atomic16_tell_seen(pair) ((void)0) /* after a swap or a load */
+#endif
+
+#if defined(__x86_64__)
 
 static inline bool ration_atomic16_swap(struct ration_pair *target, struct ration_pair *expected,
                                         struct ration_pair desired)
 {
     bool swapped;
 
+    ration_atomic16_tell_swap(target);
     __asm__ volatile("lock cmpxchg16b %1"
                      : "=@ccz"(swapped), "+m"(*target), "+a"(expected->words[0]),
                        "+d"(expected->words[1])
                      : "b"(desired.words[0]), "c"(desired.words[1])
                      : "memory");
+    ration_atomic16_tell_seen(target);
     return swapped;
 }
 
@@ -54,6 +79,7 @@ static inline struct ration_pair ration_atomic16_load_avx(const struct ration_pa
                      : "=&r"(value.words[0]), "=r"(value.words[1])
                      : "m"(*source)
                      : "xmm0", "memory");
+    ration_atomic16_tell_seen(source);
     return value;
 }
 

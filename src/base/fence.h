@@ -9,7 +9,7 @@
 
 #include "base/atomic16.h"
 
-#ifdef RATION_ATOMIC16_BUILTIN /* under the thread sanitizer */
+#ifdef RATION_UNDER_TSAN
 #define RATION_FENCE(order)                                          \
     do {                                                             \
         static char ration_fence_word;                               \

@@ -223,3 +223,23 @@ void ration_any_origin(const struct ration_limit *limit, struct ration_time *cel
         cells[0] = ration_time_from_ns(origin_ns);
     }
 }
+
+void ration_any_remember(const struct ration_any *any, struct ration_time *cells, uint64_t since_ns,
+                         uint64_t epoch_ns)
+{
+    struct ration_time now = ration_time_from_ns(since_ns);
+
+    switch (way_of(any->limit)) {
+    case WAY_FIXED:
+    case WAY_SLIDING:
+        if (ration_time_less(cells[0], now))
+            ration_any_origin(any->limit, cells, since_ns, epoch_ns);
+        break;
+    case WAY_RESERVE:
+        cells[1] = ration_time_max(cells[1], now);
+        cells[0] = ration_time_max(cells[0], now);
+        break;
+    default:
+        cells[0] = ration_time_max(cells[0], now);
+    }
+}

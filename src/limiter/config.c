@@ -43,9 +43,9 @@ static ration_status check_rules(const struct ration_rule *rules, size_t rule_co
                         "rule %zu has a limit that was never made; use ration_limit_make() or "
                         "ration_limit_parse()",
                         i);
-        if (rules[i].stale_after_ns > RATION_FILL_NS_MAX)
+        if (rules[i].stale_after_ns > RATION_KEPT_NS_MAX)
             return fail(error, RATION_EINVAL,
-                        "rule %zu: stale_after is at most 16 years (got %" PRIu64 " ns)", i,
+                        "rule %zu: stale_after is at most 365 days (got %" PRIu64 " ns)", i,
                         rules[i].stale_after_ns);
         cell_count += ration_any_layout(&rules[i].limit).cell_count;
         log_count += rules[i].limit.algorithm == RATION_SLIDING_LOG;

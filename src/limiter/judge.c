@@ -170,8 +170,8 @@ static void take(struct ration_case *c)
             c->verdict = RATION_ALLOW;
         else
             tell_when_at_once(c);
-    } else if (c->verdict == RATION_ALLOW) {
-        may_wait(c, UINT64_MAX, &delay_ns);
+    } else if (c->verdict == RATION_ALLOW && !may_wait(c, UINT64_MAX, &delay_ns)) {
+        tell_when_at_once(c); /* a turn to wait for, and several keys */
     }
     if (c->verdict == RATION_DENY)
         wait_for_shared_logs(c);

@@ -7,7 +7,7 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-#if defined(__x86_64__) && !defined(RATION_ATOMIC16_BUILTIN)
+#if defined(__x86_64__) && !defined(RATION_UNDER_TSAN)
 #define HAS_LINES 1
 #else
 #define HAS_LINES 0

@@ -39,7 +39,7 @@ static void get_rule(struct ration_chunk_reader *reader, struct ration_saved_rul
     if (reader->status != RATION_OK)
         return;
     if (spec.algorithm == RATION_ALGORITHM_DEFAULT || spec.burst == 0 ||
-        out_rule->stale_after_ns > RATION_FILL_NS_MAX ||
+        out_rule->stale_after_ns > RATION_KEPT_NS_MAX ||
         ration_limit_make(&spec, &out_rule->limit, NULL) != RATION_OK)
         ration_chunks_refuse(reader, "one of its limits makes no sense");
 }

@@ -127,9 +127,14 @@ struct ration_any ration_any_set(const struct ration_any *any, uint64_t tokens, 
 
 struct ration_any ration_any_start(const struct ration_any *any, uint64_t now_ns)
 {
+    struct ration_any next;
+
     if (any->limit->start == RATION_START_FULL)
         return ration_any_set(any, UINT64_MAX, now_ns);
-    return ration_any_set(any, any->limit->start_tokens, now_ns);
+    next = ration_any_set(any, any->limit->start_tokens, now_ns);
+    if (is_log(any->limit) && next.write.older_count > 0)
+        next.write.older_ns = now_ns; /* they are there since then: none for a now that runs back */
+    return next;
 }
 
 bool ration_any_can_block(const struct ration_limit *limit)

@@ -87,6 +87,13 @@ void ration_any_write(const struct ration_any *any, struct ration_time *cells, u
 void ration_any_origin(const struct ration_limit *limit, struct ration_time *cells,
                        uint64_t origin_ns, uint64_t epoch_ns);
 
+/*
+ * Makes the cells of a bucket that is full at since_ns tell that it was so only then (a window: from
+ * the beginning of the present one): what is remembered from its last touch on.
+ */
+void ration_any_remember(const struct ration_any *any, struct ration_time *cells, uint64_t since_ns,
+                         uint64_t epoch_ns);
+
 /* As the functions of core/algorithm.h with these names. */
 struct ration_any_step ration_any_take(const struct ration_any *any, uint64_t cost_tokens,
                                        uint64_t max_wait_ns, uint64_t now_ns);

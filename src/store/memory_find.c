@@ -46,6 +46,7 @@ static void read_states(const struct ration_run *run, const struct ration_op_par
 {
     const struct ration_config *config = part->to.config;
     const struct ration_config *writer = ration_configs_of(part->configs, generation);
+    uint64_t writer_number = __atomic_load_n(&writer->number, __ATOMIC_ACQUIRE);
     bool is_older = generation != config->generation;
     bool is_reset = is_older && ration_configs_is_reset(part->configs, config, generation);
 
@@ -73,6 +74,9 @@ static void read_states(const struct ration_run *run, const struct ration_op_par
         found->has_ring_write |= !ration_log_may_go_on(&any);
     }
     found->is_converted |= is_older;
+    /* Converted back to limits that were replaced meanwhile, full would stay full, and mint. */
+    found->is_ahead |= is_older && (ration_configs_current(part->configs) != config ||
+                                    !ration_config_stands(writer, writer_number));
 }
 
 static uint64_t since_epoch_ns(const struct ration_run *run, uint64_t ns)
@@ -90,8 +94,11 @@ struct ration_entry_next ration_found_next(const struct ration_run *run,
         const struct ration_any *any = &found->anys[i];
         uint64_t written = any->write.older_count + any->write.count;
 
-        ration_any_write(any, &next.cells[part->to.config->rules[i].first_cell],
-                         run->memory->store.epoch_ns);
+        struct ration_time *cells = &next.cells[part->to.config->rules[i].first_cell];
+
+        ration_any_write(any, cells, run->memory->store.epoch_ns);
+        if (part->to.config->stale_after_ns > 0 && ration_any_full_after_ns(any, run->now_ns) == 0)
+            ration_any_remember(any, cells, run->since_ns, run->memory->store.epoch_ns);
         if (written > 0)
             next.ring = (struct ration_ring_write){
                 .modulus = (uint32_t)any->limit->tokens,
@@ -175,6 +182,7 @@ static void inherit_overflow(const struct ration_run *run, const struct ration_o
     generation = take_cells(&shared, cells);
     read_states(run, part, &shared, cells, generation);
     join(run, part, found, &shared);
+    found->is_ahead |= shared.is_ahead;
 }
 
 /* The states of a key that is created now. */
@@ -234,6 +242,7 @@ static void read_reborn(const struct ration_run *run, const struct ration_op_par
     struct ration_found old = *found;
 
     read_states(run, part, &old, old.cells, generation);
+    found->is_ahead |= old.is_ahead;
     read_newborn(run, part, found);
     for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
         bool is_kept = part->to.config->rules[i].has_ring &&
@@ -253,6 +262,7 @@ static void keep_origin(const struct ration_run *run, const struct ration_op_par
     struct ration_found newborn = {.section = found->section, .place = found->place};
 
     read_newborn(run, part, &newborn);
+    found->is_ahead |= newborn.is_ahead;
     if (newborn.is_behind)
         join(run, part, found, &newborn);
 }
@@ -282,6 +292,7 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
     uint32_t generation;
 
     found->is_converted = false;
+    found->is_ahead = false;
     found->is_reborn = false;
     found->is_behind = false;
     found->has_ring_write = false;

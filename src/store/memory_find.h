@@ -25,6 +25,7 @@ struct ration_found {
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
     struct ration_any anys[RATION_RULES_MAX]; /* under the current config */
     bool is_converted;                        /* from an older generation: publish it anyway */
+    bool is_ahead;       /* written under limits that this op does not know yet, or not any more */
     bool is_reborn;      /* forgotten while its place was still its own: likewise */
     bool has_ring_write; /* that must be published before anything else happens to the ring */
     uint64_t origin_ns;  /* of the place, if the overflow bucket was read */

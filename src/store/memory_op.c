@@ -377,7 +377,8 @@ static bool views_stand(const struct ration_run *run)
 static bool configs_stand(const struct ration_run *run)
 {
     for (uint32_t p = 0; p < run->op->part_count; p++)
-        if (!ration_config_stands(run->op->parts[p].to.config, run->op->parts[p].to.config_number))
+        if (run->found[p].is_ahead ||
+            !ration_config_stands(run->op->parts[p].to.config, run->op->parts[p].to.config_number))
             return false;
     return true;
 }

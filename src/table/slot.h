@@ -30,9 +30,12 @@
 #define RATION_FRAC_MASK (RATION_FRAC_COUNT - 1)
 #define RATION_MARK_MASK ((UINT64_C(1) << RATION_MARK_BITS) - 1)
 
+/* How long a slot may be kept beyond the moment of its state. */
+#define RATION_KEPT_NS_MAX (UINT64_C(365) * 24 * 3600 * 1000000000)
+
 /* The latest moment that a slot can hold, and the latest now that a table knows. */
 #define RATION_MOMENT_NS_MAX    ((UINT64_C(1) << 60) - 1)
-#define RATION_TABLE_NOW_NS_MAX (RATION_MOMENT_NS_MAX - RATION_SPAN_NS)
+#define RATION_TABLE_NOW_NS_MAX (RATION_MOMENT_NS_MAX - RATION_SPAN_NS - RATION_KEPT_NS_MAX)
 
 struct ration_slot {
     uint64_t label;
