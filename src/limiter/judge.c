@@ -5,7 +5,33 @@
 
 static struct ration_any_step step_of(const struct ration_item *item, uint64_t now_ns)
 {
-    return ration_any_take(&item->before, item->cost_tokens, 0, now_ns);
+    return ration_any_take(&item->before, item->sum_tokens, 0, now_ns);
+}
+
+/*
+ * Several keys without a place may be about one bucket. It is charged the sum, all or nothing. A shadow
+ * is charged by its own verdict, so it comes after what the earlier ones have taken.
+ */
+static void follow_shared(const struct ration_case *c, struct ration_item *item)
+{
+    const struct ration_item *other;
+    uint64_t room = UINT64_MAX - item->cost_tokens;
+
+    item->sum_tokens = item->cost_tokens;
+    if (item->shares_with < 0)
+        return;
+    other = &c->items[item->shares_with];
+    if (item->is_shadow)
+        item->before = other->after;
+    else
+        item->sum_tokens += other->sum_tokens < room ? other->sum_tokens : room;
+}
+
+/* More than the bucket ever holds, together with others': until the key has one of its own. */
+static bool is_too_much_together(const struct ration_item *item)
+{
+    return item->shares_with >= 0 && item->cost_tokens <= ration_any_burst(item->before.limit) &&
+           item->place_after_ns > 0;
 }
 
 /* Whether who is denied may wait in line. Windows have none, and a queue that is full has not. */
@@ -40,7 +66,7 @@ static void charge_at(struct ration_case *c, uint64_t delay_ns)
 
         if (item->is_shadow)
             continue;
-        step = is_last ? ration_any_take(&item->before, item->cost_tokens, delay_ns, c->now_ns)
+        step = is_last ? ration_any_take(&item->before, item->sum_tokens, delay_ns, c->now_ns)
                        : step_of(item, c->now_ns + delay_ns);
         item->after = step.next;
         item->part = step.part;
@@ -50,8 +76,13 @@ static void charge_at(struct ration_case *c, uint64_t delay_ns)
 /* Each by itself. */
 static void take_item(const struct ration_case *c, struct ration_item *item)
 {
-    struct ration_any_step step = step_of(item, c->now_ns);
+    struct ration_any_step step;
 
+    follow_shared(c, item);
+    step = step_of(item, c->now_ns);
+    if (step.verdict == RATION_NEVER && is_too_much_together(item))
+        step = (struct ration_any_step){
+            .verdict = RATION_DENY, .wait_ns = item->place_after_ns, .next = item->before};
     if (item->is_turned_away && step.verdict != RATION_NEVER && item->cost_tokens > 0)
         step = (struct ration_any_step){
             .verdict = RATION_DENY, .wait_ns = item->place_after_ns, .next = item->before};
@@ -290,6 +321,8 @@ void ration_judge(struct ration_case *c)
         break;
     default:
         for (uint32_t i = 0; i < c->item_count; i++) {
+            if (c->items[i].shares_with >= 0)
+                c->items[i].before = c->items[c->items[i].shares_with].after;
             c->items[i].verdict = RATION_ALLOW;
             c->items[i].wait_ns = 0;
             c->items[i].after = edit(c, &c->items[i]);

@@ -24,6 +24,7 @@ struct ration_item {
     const struct ration_op_mark *mark; /* SETTLE */
     bool is_shadow;
     bool has_own_cost;       /* the rule's function has set it: it is not the caller's */
+    int shares_with;         /* an earlier item, of another key, about the same bucket; -1: none */
     bool is_turned_away;     /* its key has no place, and is denied until it has one */
     uint64_t place_after_ns; /* until its key, which has none, can have a place, and owes nothing in
                                 a bucket that it shared. 0: nothing to wait for */
@@ -34,6 +35,7 @@ struct ration_item {
 
     struct ration_any before; /* its limit is the item's */
     struct ration_any after;
+    uint64_t sum_tokens; /* with those of the items it shares with */
     enum ration_verdict verdict;
     uint64_t wait_ns;  /* DENY: until it passes */
     uint64_t delay_ns; /* ALLOW: until its turn */

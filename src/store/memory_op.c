@@ -69,6 +69,27 @@ static void tell_places(const struct ration_run *run, const struct ration_found 
         item->place_after_ns = 0; /* it would be new then, and denied */
 }
 
+/* Whether two parts are about the same overflow bucket. */
+static bool shares_bucket(const struct ration_run *run, uint32_t a, uint32_t b)
+{
+    return run->found[a].is_full && run->found[b].is_full &&
+           run->found[a].section == run->found[b].section &&
+           run->op->parts[a].overflow == RATION_OVERFLOW_SHARED;
+}
+
+/* The latest earlier item of the same rule of the same overflow bucket, or -1. */
+static int shared_item(const struct ration_run *run, uint32_t part_index, uint32_t rule_index)
+{
+    for (int i = (int)run->c.item_count - 1; i >= 0; i--) {
+        const struct ration_item *item = &run->c.items[i];
+
+        if (item->part_index != part_index && item->rule_index == rule_index &&
+            shares_bucket(run, item->part_index, part_index))
+            return i;
+    }
+    return -1;
+}
+
 static void build_case(struct ration_run *run)
 {
     struct ration_op *op = run->op;
@@ -92,6 +113,7 @@ static void build_case(struct ration_run *run)
             item->limiter_index = part->to.section_index;
             item->rule_index = i;
             item->before = run->found[p].anys[i];
+            item->shares_with = shared_item(run, p, i);
             item->is_turned_away = false;
             item->place_after_ns = 0;
             item->free_after_ns = 0;
@@ -326,6 +348,17 @@ static bool publish_claimed(struct ration_run *run, uint32_t part_index)
     return true;
 }
 
+/* Of the changed parts that share an overflow bucket with this one the last, which has all that is taken. */
+static uint32_t last_sharing(const struct ration_run *run, const bool *changes, uint32_t part_index)
+{
+    uint32_t last = part_index;
+
+    for (uint32_t p = part_index + 1; p < run->op->part_count; p++)
+        if (changes[p] && shares_bucket(run, part_index, p))
+            last = p;
+    return last;
+}
+
 /* Several parts, there or claimed: all change, or none. */
 static bool publish_together(struct ration_run *run, const bool *changes)
 {
@@ -333,14 +366,19 @@ static bool publish_together(struct ration_run *run, const bool *changes)
     struct ration_commit_part parts[RATION_SEAT_ENTRIES_MAX];
     uint32_t count = 0;
 
+    for (uint32_t p = 0; p < run->op->part_count; p++)
+        if (changes[p])
+            nexts[p] = ration_found_next(run, &run->op->parts[p], &run->found[p]);
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         struct ration_found *found = &run->found[p];
+        uint32_t last = last_sharing(run, changes, p);
 
         if (!changes[p])
             continue;
-        nexts[p] = ration_found_next(run, &run->op->parts[p], found);
-        if (found->is_full && !announce_overflow(found, &nexts[p]))
+        if (found->is_full && !announce_overflow(found, &nexts[last]))
             return false;
+        if (last != p)
+            continue;
         if (found->is_claimed) {
             found->view.head = found->slot.head;
             found->view.value = found->slot.value;
