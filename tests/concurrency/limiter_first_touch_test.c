@@ -1,0 +1,57 @@
+/*
+ * A key that nobody asked for before, and two threads that do at once: each of them looks for a
+ * place, and there must be one bucket in the end. In every round exactly one gets the token, with
+ * one limit or several, with a stack whose keys are asked for in opposite orders, and in batches;
+ * whether places are empty or must be reclaimed, and also where the threads' nows differ, so that
+ * they choose different places. The controls are in limiter_race_controls_test.c.
+ */
+#include <inttypes.h>
+
+#include "support/limiter_scenes.h"
+#include "support/unit.h"
+
+/* Of each scene on each ground: 60000 rounds, and four times as many keys, of each scene. */
+#define ROUND_COUNT (20000 / THREADS_SHARE)
+
+static uint64_t seed;
+
+static void play_on(enum ground ground)
+{
+    for (unsigned i = 0; i < limiter_scene_count; i++) {
+        struct tally tally = scene_run(&limiter_scenes[i], ground, 2, ROUND_COUNT, seed);
+
+        print_message("  %s, %s: %" PRIu64 " of %" PRIu64 " rounds wrong\n", limiter_scenes[i].name,
+                      ground_name(ground), tally.bad_count, tally.round_count);
+        assert_int_equal(tally.bad_count, 0);
+    }
+}
+
+static void r1_r3_one_of_two_threads_gets_a_new_keys_token(void **state)
+{
+    (void)state;
+    play_on(GROUND_ROOMY);
+}
+
+static void r1_r3_so_it_is_where_idle_places_are_reclaimed(void **state)
+{
+    (void)state;
+    play_on(GROUND_IDLE);
+}
+
+static void r1_r3_so_it_is_where_their_nows_differ(void **state)
+{
+    (void)state;
+    play_on(GROUND_SKEWED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r1_r3_one_of_two_threads_gets_a_new_keys_token),
+        cmocka_unit_test(r1_r3_so_it_is_where_idle_places_are_reclaimed),
+        cmocka_unit_test(r1_r3_so_it_is_where_their_nows_differ),
+    };
+
+    seed = threads_seed("limiter_first_touch_test");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
