@@ -1,9 +1,10 @@
 /*
  * The controls of the tests of limiters under threads: a limiter with a bug, played in the same
  * scenes and judged by the same checks, must be caught. Without arguments the bug is in a function
- * here; with a scene's name and a ground it is in the library that this program was linked with.
+ * here; with a scene's name and a ground it is in the library that this program was linked with:
+ * two threads on two cores, or more threads and a library that yields.
  *
- *     limiter_race_controls_test [SCENE GROUND [THREADS]]
+ *     limiter_race_controls_test [SCENE GROUND]
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,15 @@
 
 #include "support/limiter_scenes.h"
 
-#define ROUND_COUNT (20000 / THREADS_SHARE)
+#ifdef RATION_YIELD_POINTS
+#include "support/limiter_yields.h"
+
+#define THREAD_COUNT 8
+#define ROUND_COUNT  (500 / THREADS_SHARE)
+#else
+#define THREAD_COUNT 2
+#define ROUND_COUNT  (20000 / THREADS_SHARE)
+#endif
 
 /* Other work on the machine keeps two threads apart; then the control gets another try. */
 #define TRIES_MAX 5
@@ -32,8 +41,12 @@ static enum ground ground_named(const char *name)
 static bool is_caught(const struct scene *scene, enum ground ground, uint64_t seed)
 {
     for (unsigned i = 0; i < TRIES_MAX; i++) {
-        struct tally tally = scene_run(scene, ground, 2, ROUND_COUNT, seed + i);
+        struct tally tally;
 
+#ifdef RATION_YIELD_POINTS
+        yields_start(seed + i, YIELDS_ONE_IN);
+#endif
+        tally = scene_run(scene, ground, THREAD_COUNT, ROUND_COUNT, seed + i);
         printf("  %s, %s: caught in %" PRIu64 " of %" PRIu64 " rounds\n", scene->name,
                ground_name(ground), tally.bad_count, tally.round_count);
         if (tally.bad_count * CAUGHT_ONE_IN > tally.round_count)
@@ -50,7 +63,7 @@ int main(int argument_count, char **arguments)
                       : is_caught(&limiter_scene_rollback, GROUND_ROOMY, seed) &&
                             is_caught(&limiter_scene_rollback, GROUND_IDLE, seed);
 
-    if (threads_cpu_count() < 2) {
+    if (THREAD_COUNT == 2 && threads_cpu_count() < 2) {
         printf("only one CPU: controls are run but not judged\n");
         return 0;
     }

@@ -139,3 +139,11 @@ uint64_t arena_remaining(const struct arena *arena, unsigned limiter_index, unsi
          "a look failed");
     return details[rule_index].remaining;
 }
+
+bool arena_is_left(const struct arena *arena, unsigned key_index, uint64_t tokens)
+{
+    for (unsigned i = 0; i < arena->limiter_count; i++)
+        if (arena_remaining(arena, i, 0, key_index) != tokens)
+            return false;
+    return true;
+}

@@ -28,7 +28,7 @@
 #define ARENA_PLACES 16
 
 /* Longer than it takes to fill any bucket of an arena. */
-#define ARENA_ROUND_NS (UINT64_C(120) * 1000000000)
+#define ARENA_ROUND_NS (UINT64_C(1000) * 1000000000)
 
 /* How much later than the others a thread may be: less than a token's time, more than a claim's. */
 #define ARENA_SKEW_NS_MAX (UINT64_C(4) * 1000000000)
@@ -41,6 +41,7 @@ struct arena_plan {
     bool is_stack; /* of as many limiters as have rules */
     enum ground ground;
     enum ration_overflow overflow;
+    unsigned thread_count;
     uint64_t seed;
 };
 
@@ -83,5 +84,8 @@ uint64_t arena_last_now(const struct arena *arena);
 /* What is left of a limit of a key, whole tokens, at the latest now. */
 uint64_t arena_remaining(const struct arena *arena, unsigned limiter_index, unsigned rule_index,
                          unsigned key_index);
+
+/* Whether so much is left of the first limit of each limiter. */
+bool arena_is_left(const struct arena *arena, unsigned key_index, uint64_t tokens);
 
 #endif

@@ -131,21 +131,13 @@ static uint64_t take_pairs(struct arena *arena, unsigned thread_index)
     return admitted;
 }
 
-static bool is_left(const struct arena *arena, unsigned key_index, uint64_t tokens)
-{
-    for (unsigned i = 0; i < arena->limiter_count; i++)
-        if (arena_remaining(arena, i, 0, key_index) != tokens)
-            return false;
-    return true;
-}
-
 static bool is_one_each(struct arena *arena, uint64_t admitted)
 {
     uint64_t expected = 0;
 
     for (unsigned k = 0; k < ARENA_KEYS; k++) {
         expected += scene_admitted(k, 1);
-        if (!is_left(arena, k, 0))
+        if (!arena_is_left(arena, k, 0))
             return false;
     }
     return admitted == expected;
@@ -161,148 +153,9 @@ static bool is_one_of_two(struct arena *arena, uint64_t admitted)
            arena_remaining(arena, 0, 0, 2) == is_first;
 }
 
-/* Spending ------------------------------------------------------------------------------- */
-
-#define FIVE      "7/min burst 5"
-#define SEVEN     "9/min burst 7"
-#define SPEND_MAX 5
-
-/* Every thread tries for all that a key has. */
-static uint64_t spend(struct arena *arena, unsigned thread_index)
-{
-    uint64_t now_ns = arena_now(arena, thread_index);
-    uint64_t admitted = 0;
-
-    for (unsigned i = 0; i < SPEND_MAX * ARENA_KEYS; i++) {
-        unsigned k = i % ARENA_KEYS;
-        bool allowed =
-            arena->stack != NULL
-                ? ration_stack_allow_at(arena->stack, &arena->keys[k], 1, now_ns)
-                : ration_limiter_allow_at(arena->limiters[0], &arena->keys[k], 1, now_ns);
-
-        admitted += scene_admitted(k, allowed);
-    }
-    return admitted;
-}
-
-/* Where the second limit is, and what is left of both. */
-static bool is_left_of_both(const struct arena *arena, unsigned key_index, uint64_t first,
-                            uint64_t second)
-{
-    bool is_stack = arena->limiter_count > 1;
-
-    return arena_remaining(arena, 0, 0, key_index) == first &&
-           arena_remaining(arena, is_stack ? 1 : 0, is_stack ? 0 : 1, key_index) == second;
-}
-
-static bool is_spent(struct arena *arena, uint64_t admitted)
-{
-    bool is_alone = arena->limiter_count == 1 && arena->plan.rules[0][1] == NULL;
-    uint64_t expected = 0;
-
-    for (unsigned k = 0; k < ARENA_KEYS; k++) {
-        expected += scene_admitted(k, SPEND_MAX);
-        if (is_alone ? !is_left(arena, k, 0) : !is_left_of_both(arena, k, 0, 2))
-            return false;
-    }
-    return admitted == expected;
-}
-
-/* Denials beside takes ------------------------------------------------------------------- */
-
-/*
- * Of two limits one has 4 tokens left, the other 2. Thread 0 takes 2; the others try for 3, which
- * the first would let pass and the second denies. So thread 0 is within budget whatever they do.
- * One that charged limits in turn, and gave back, would have left the first with 1 for a moment.
- */
-#define WIDE        "7/min burst 4"
-#define NARROW      "9/min burst 2"
-#define NARROW_PLUS "9/min burst 3"
-
-#define DENIED_TRIES 3
-
-typedef bool take_function(struct arena *arena, unsigned key_index, uint64_t tokens,
-                           uint64_t now_ns);
-
-static uint64_t take_beside(struct arena *arena, unsigned thread_index, take_function *take)
-{
-    uint64_t now_ns = arena_now(arena, thread_index);
-    uint64_t admitted = 0;
-
-    for (unsigned k = 0; k < ARENA_KEYS; k++) {
-        if (thread_index == 0) {
-            admitted += scene_admitted(k, take(arena, k, 2, now_ns));
-            continue;
-        }
-        for (unsigned i = 0; i < DENIED_TRIES; i++)
-            admitted += scene_admitted(k, take(arena, k, 3, now_ns));
-    }
-    return admitted;
-}
-
-static bool take_of_limiter(struct arena *arena, unsigned key_index, uint64_t tokens,
-                            uint64_t now_ns)
-{
-    return ration_limiter_allow_at(arena->limiters[0], &arena->keys[key_index], tokens, now_ns);
-}
-
-static uint64_t take_beside_never(struct arena *arena, unsigned thread_index)
-{
-    return take_beside(arena, thread_index, take_of_limiter);
-}
-
-static bool take_of_stack(struct arena *arena, unsigned key_index, uint64_t tokens, uint64_t now_ns)
-{
-    return ration_stack_allow_at(arena->stack, &arena->keys[key_index], tokens, now_ns);
-}
-
-static uint64_t take_beside_denied(struct arena *arena, unsigned thread_index)
-{
-    return take_beside(arena, thread_index, take_of_stack);
-}
-
-static bool take_in_turn(struct arena *arena, unsigned key_index, uint64_t tokens, uint64_t now_ns)
-{
-    const struct ration_key *key = &arena->keys[key_index];
-
-    if (!ration_limiter_allow_at(arena->limiters[0], key, tokens, now_ns))
-        return false;
-    ration_yield_point();
-    if (ration_limiter_allow_at(arena->limiters[1], key, tokens, now_ns))
-        return true;
-    ration_yield_point();
-    ration_limiter_refund(arena->limiters[0], key, tokens, now_ns);
-    return false;
-}
-
-static uint64_t take_beside_given_back(struct arena *arena, unsigned thread_index)
-{
-    return take_beside(arena, thread_index, take_in_turn);
-}
-
-/* One of the narrow limiter's three is out, and not back at the later now. */
-static void charge_narrow(struct arena *arena)
-{
-    for (unsigned k = 0; k < ARENA_KEYS; k++)
-        ration_limiter_force(arena->limiters[1], &arena->keys[k], 1, arena->now_ns);
-}
-
-/* Thread 0 got its two of each key, the others nothing, and both limits know of no more. */
-static bool is_two_each(struct arena *arena, uint64_t admitted)
-{
-    uint64_t expected = 0;
-
-    for (unsigned k = 0; k < ARENA_KEYS; k++) {
-        expected += scene_admitted(k, 1);
-        if (!is_left_of_both(arena, k, 2, 0))
-            return false;
-    }
-    return admitted == expected;
-}
-
 /* Playing -------------------------------------------------------------------------------- */
 
-const struct scene limiter_scenes[] = {
+static const struct scene first_scenes[] = {
     {.name = "allow", .rules = {{ONE}}, .play = allow_each, .holds = is_one_each},
     {.name = "take", .rules = {{ONE}}, .play = take_each, .holds = is_one_each},
     {.name = "batch", .rules = {{ONE}}, .play = take_batch, .holds = is_one_each},
@@ -330,23 +183,6 @@ const struct scene limiter_scenes[] = {
      .is_stack = true,
      .play = take_overlapping,
      .holds = is_one_of_two},
-    {.name = "spend", .rules = {{FIVE}}, .play = spend, .holds = is_spent},
-    {.name = "spend, 2 limits", .rules = {{FIVE, SEVEN}}, .play = spend, .holds = is_spent},
-    {.name = "spend, stack",
-     .rules = {{FIVE}, {SEVEN}},
-     .is_stack = true,
-     .play = spend,
-     .holds = is_spent},
-    {.name = "beside never",
-     .rules = {{WIDE, NARROW}},
-     .play = take_beside_never,
-     .holds = is_two_each},
-    {.name = "beside denied",
-     .rules = {{WIDE}, {NARROW_PLUS}},
-     .is_stack = true,
-     .prepare = charge_narrow,
-     .play = take_beside_denied,
-     .holds = is_two_each},
 };
 
 const struct scene limiter_scene_pairs = {.name = "stack, two keys of one limiter",
@@ -355,20 +191,17 @@ const struct scene limiter_scene_pairs = {.name = "stack, two keys of one limite
                                           .play = take_pairs,
                                           .holds = is_one_each};
 
-const unsigned limiter_scene_count = sizeof(limiter_scenes) / sizeof(limiter_scenes[0]);
-
-const struct scene limiter_scene_rollback = {.name = "control: charge, give back",
-                                             .rules = {{WIDE}, {NARROW_PLUS}},
-                                             .is_stack = true,
-                                             .prepare = charge_narrow,
-                                             .play = take_beside_given_back,
-                                             .holds = is_two_each};
+const struct scene_list limiter_first_scenes = {first_scenes,
+                                                sizeof(first_scenes) / sizeof(first_scenes[0])};
 
 const struct scene *scene_named(const char *name)
 {
-    for (unsigned i = 0; i < limiter_scene_count; i++)
-        if (strcmp(limiter_scenes[i].name, name) == 0)
-            return &limiter_scenes[i];
+    const struct scene_list *const lists[] = {&limiter_first_scenes, &limiter_spend_scenes};
+
+    for (unsigned l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
+        for (unsigned i = 0; i < lists[l]->count; i++)
+            if (strcmp(lists[l]->scenes[i].name, name) == 0)
+                return &lists[l]->scenes[i];
     fprintf(stderr, "no scene is named %s\n", name);
     abort();
 }
@@ -412,7 +245,11 @@ struct tally scene_run(const struct scene *scene, enum ground ground, unsigned t
                        uint64_t round_count, uint64_t seed)
 {
     struct stage stage = {.scene = scene};
-    struct arena_plan plan = {.is_stack = scene->is_stack, .ground = ground, .seed = seed};
+    struct arena_plan plan = {.is_stack = scene->is_stack,
+                              .ground = ground,
+                              .overflow = scene->overflow,
+                              .thread_count = thread_count,
+                              .seed = seed};
     struct tally tally;
 
     memcpy(plan.rules, scene->rules, sizeof(plan.rules));

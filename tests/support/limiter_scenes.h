@@ -21,19 +21,30 @@ struct scene {
     const char *name;
     const char *rules[ARENA_LIMITERS_MAX][ARENA_RULES_MAX];
     bool is_stack;
+    enum ration_overflow overflow;
     void (*prepare)(struct arena *arena); /* after the ground; may be NULL */
     uint64_t (*play)(struct arena *arena, unsigned thread_index); /* admissions, as above */
     bool (*holds)(struct arena *arena, uint64_t admitted);
 };
 
-/* First touches, and denials beside takes that must not notice. */
-extern const struct scene limiter_scenes[];
-extern const unsigned limiter_scene_count;
+struct scene_list {
+    const struct scene *scenes;
+    unsigned count;
+};
+
+extern const struct scene_list limiter_first_scenes; /* one token per key */
+extern const struct scene_list limiter_spend_scenes; /* several, and denials beside takes */
+
+extern const struct scene_list limiter_change_scenes;
+
+/* On GROUND_IDLE, where they leave no place; the second, few at a time. */
+extern const struct scene_list limiter_overflow_scenes;
+extern const struct scene_list limiter_overflow_beside_scenes;
 
 /* Keys of one limiter that are created by one call. */
 extern const struct scene limiter_scene_pairs;
 
-/* The scene of a name. Stops the program if there is none. */
+/* The scene of either list that has the name. Stops the program if there is none. */
 const struct scene *scene_named(const char *name);
 
 /* Charges limiters in turn and gives back what it took when one denies: a control. */

@@ -1,0 +1,112 @@
+/*
+ * More threads than cores on keys of a limiter. The kernel hardly ever stops a thread where it
+ * matters, so the library is built with yield points, before every atomic operation of 16 bytes
+ * too, and threads give up their CPU there by the throw of a seeded die.
+ */
+#include <inttypes.h>
+
+#include "support/limiter_scenes.h"
+#include "support/limiter_yields.h"
+#include "support/unit.h"
+
+/* As many rounds as take about as long with many threads as with few. */
+#define ROUND_COUNT(threads) ((thread_rounds / (threads)) / THREADS_SHARE)
+
+static const uint64_t thread_rounds = 4000;
+
+static uint64_t seed;
+
+static void play_list(const struct scene_list *list, enum ground ground, unsigned thread_count)
+{
+    uint64_t bad_count = 0;
+
+    for (unsigned i = 0; i < list->count; i++) {
+        struct tally tally;
+
+        yields_start(seed + i, YIELDS_ONE_IN);
+        tally = scene_run(&list->scenes[i], ground, thread_count, ROUND_COUNT(thread_count), seed);
+        print_message("  %s, %s, %u threads: %" PRIu64 " of %" PRIu64 " rounds wrong, %" PRIu64
+                      " yields\n",
+                      list->scenes[i].name, ground_name(ground), thread_count, tally.bad_count,
+                      tally.round_count, yields_count());
+        assert_true(yields_count() > 0);
+        bad_count += tally.bad_count;
+    }
+    assert_int_equal(bad_count, 0);
+}
+
+static void play_on(enum ground ground, unsigned thread_count)
+{
+    play_list(&limiter_first_scenes, ground, thread_count);
+    play_list(&limiter_spend_scenes, ground, thread_count);
+}
+
+static void r1_r3_of_eight_threads_one_gets_a_new_keys_token(void **state)
+{
+    (void)state;
+    play_on(GROUND_ROOMY, 8);
+}
+
+static void r1_r3_of_eight_threads_one_gets_it_where_idle_places_are_reclaimed(void **state)
+{
+    (void)state;
+    play_on(GROUND_IDLE, 8);
+}
+
+static void r1_r3_of_eight_threads_one_gets_it_where_their_nows_differ(void **state)
+{
+    (void)state;
+    play_on(GROUND_SKEWED, 8);
+}
+
+static void r1_r3_of_64_threads_one_gets_a_new_keys_token(void **state)
+{
+    (void)state;
+    play_on(GROUND_ROOMY, 64);
+    play_on(GROUND_IDLE, 64);
+}
+
+/* Their claims alone may fill all 16 places of a key for a moment. That is no reason to deny. */
+static void r1_r3_of_64_threads_one_gets_it_where_their_nows_differ(void **state)
+{
+    (void)state;
+    play_on(GROUND_SKEWED, 64);
+}
+
+static void r1_r2_what_is_left_outlives_a_change_of_limits(void **state)
+{
+    (void)state;
+    play_list(&limiter_change_scenes, GROUND_IDLE, 8);
+    play_list(&limiter_change_scenes, GROUND_IDLE, 64);
+}
+
+static void r7_keys_without_a_place_share_one_bucket(void **state)
+{
+    (void)state;
+    play_list(&limiter_overflow_scenes, GROUND_IDLE, 8);
+    play_list(&limiter_overflow_scenes, GROUND_IDLE, 64);
+}
+
+static void r1_a_key_gets_no_more_by_overflow_and_creation_together(void **state)
+{
+    (void)state;
+    play_list(&limiter_overflow_beside_scenes, GROUND_IDLE, 8);
+    play_list(&limiter_overflow_beside_scenes, GROUND_IDLE, 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(r1_r3_of_eight_threads_one_gets_a_new_keys_token),
+        cmocka_unit_test(r1_r3_of_eight_threads_one_gets_it_where_idle_places_are_reclaimed),
+        cmocka_unit_test(r1_r3_of_eight_threads_one_gets_it_where_their_nows_differ),
+        cmocka_unit_test(r1_r3_of_64_threads_one_gets_a_new_keys_token),
+        cmocka_unit_test(r1_r3_of_64_threads_one_gets_it_where_their_nows_differ),
+        cmocka_unit_test(r1_r2_what_is_left_outlives_a_change_of_limits),
+        cmocka_unit_test(r7_keys_without_a_place_share_one_bucket),
+        cmocka_unit_test(r1_a_key_gets_no_more_by_overflow_and_creation_together),
+    };
+
+    seed = threads_seed("limiter_yield_test");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
