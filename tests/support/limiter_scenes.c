@@ -183,13 +183,12 @@ static const struct scene first_scenes[] = {
      .is_stack = true,
      .play = take_overlapping,
      .holds = is_one_of_two},
+    {.name = "stack, two keys of one limiter",
+     .rules = {{ONE}, {ONE_MORE}},
+     .is_stack = true,
+     .play = take_pairs,
+     .holds = is_one_each},
 };
-
-const struct scene limiter_scene_pairs = {.name = "stack, two keys of one limiter",
-                                          .rules = {{ONE}, {ONE_MORE}},
-                                          .is_stack = true,
-                                          .play = take_pairs,
-                                          .holds = is_one_each};
 
 const struct scene_list limiter_first_scenes = {first_scenes,
                                                 sizeof(first_scenes) / sizeof(first_scenes[0])};

@@ -41,9 +41,6 @@ extern const struct scene_list limiter_change_scenes;
 extern const struct scene_list limiter_overflow_scenes;
 extern const struct scene_list limiter_overflow_beside_scenes;
 
-/* Keys of one limiter that are created by one call. */
-extern const struct scene limiter_scene_pairs;
-
 /* The scene of either list that has the name. Stops the program if there is none. */
 const struct scene *scene_named(const char *name);
 

@@ -132,6 +132,30 @@ static bool is_one(struct arena *arena, uint64_t admitted)
     return admitted == scene_admitted(0, 1) && arena_is_left(arena, 0, 0);
 }
 
+/* One place, and two keys that are asked for together: one of them follows the overflow rule. */
+static void leave_one_place(struct arena *arena)
+{
+    arena_block_places(arena, ARENA_PLACES - 1, arena->now_ns + BLOCKED_NS);
+}
+
+static uint64_t try_two(struct arena *arena, unsigned thread_index)
+{
+    unsigned first = thread_index % 2;
+    struct ration_ask asks[] = {{0, &arena->keys[first], 1}, {0, &arena->keys[1 - first], 1}};
+    struct ration_decision decision;
+
+    if (ration_stack_take_all(arena->stack, asks, 2, arena->now_ns, &decision) != RATION_OK ||
+        decision.verdict != RATION_ALLOW)
+        return 0;
+    return scene_admitted(0, 1);
+}
+
+static bool is_once(struct arena *arena, uint64_t admitted)
+{
+    return admitted == scene_admitted(0, 1) && arena_is_left(arena, 0, 0) &&
+           arena_is_left(arena, 1, 0);
+}
+
 static const struct scene beside_scenes[] = {
     {.name = "overflow beside creation",
      .rules = {{ONE}},
@@ -149,6 +173,19 @@ static const struct scene beside_scenes[] = {
      .prepare = leave_room_later,
      .play = try_one,
      .holds = is_one},
+    {.name = "one place for two keys",
+     .rules = {{ONE}},
+     .is_stack = true,
+     .prepare = leave_one_place,
+     .play = try_two,
+     .holds = is_once},
+    {.name = "one place for two keys, denied",
+     .rules = {{ONE}},
+     .is_stack = true,
+     .overflow = RATION_OVERFLOW_DENY,
+     .prepare = leave_one_place,
+     .play = try_two,
+     .holds = is_nobody_admitted},
 };
 
 const struct scene_list limiter_overflow_beside_scenes = {
