@@ -55,6 +55,16 @@ static bool is_caught(const struct scene *scene, enum ground ground, uint64_t se
     return false;
 }
 
+/* Whether the control must be caught, not just be run. */
+static bool is_sure(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return THREAD_COUNT > 2; /* two threads meet as its bookkeeping between the atomics lets them */
+#else
+    return THREAD_COUNT > 2 || threads_cpu_count() > 1;
+#endif
+}
+
 int main(int argument_count, char **arguments)
 {
     uint64_t seed = threads_seed("limiter_race_controls_test");
@@ -63,8 +73,8 @@ int main(int argument_count, char **arguments)
                       : is_caught(&limiter_scene_rollback, GROUND_ROOMY, seed) &&
                             is_caught(&limiter_scene_rollback, GROUND_IDLE, seed);
 
-    if (THREAD_COUNT == 2 && threads_cpu_count() < 2) {
-        printf("only one CPU: controls are run but not judged\n");
+    if (!caught && !is_sure()) {
+        printf("one CPU, or the thread sanitizer: run but not judged\n");
         return 0;
     }
     return caught ? 0 : 1;
