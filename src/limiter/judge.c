@@ -30,8 +30,7 @@ static void follow_shared(const struct ration_case *c, struct ration_item *item)
 /* More than the bucket ever holds, together with others': until the key has one of its own. */
 static bool is_too_much_together(const struct ration_item *item)
 {
-    return item->shares_with >= 0 && item->cost_tokens <= ration_any_burst(item->before.limit) &&
-           item->place_after_ns > 0;
+    return item->shares_with >= 0 && item->cost_tokens <= ration_any_burst(item->before.limit);
 }
 
 /* Whether who is denied may wait in line. Windows have none, and a queue that is full has not. */
@@ -82,10 +81,10 @@ static void take_item(const struct ration_case *c, struct ration_item *item)
     step = step_of(item, c->now_ns);
     if (step.verdict == RATION_NEVER && is_too_much_together(item))
         step = (struct ration_any_step){
-            .verdict = RATION_DENY, .wait_ns = item->place_after_ns, .next = item->before};
+            .verdict = RATION_DENY, .wait_ns = item->free_after_ns, .next = item->before};
     if (item->is_turned_away && step.verdict != RATION_NEVER && item->cost_tokens > 0)
         step = (struct ration_any_step){
-            .verdict = RATION_DENY, .wait_ns = item->place_after_ns, .next = item->before};
+            .verdict = RATION_DENY, .wait_ns = item->free_after_ns, .next = item->before};
 
     bool allowed = step.verdict == RATION_ALLOW;
 
@@ -96,35 +95,40 @@ static void take_item(const struct ration_case *c, struct ration_item *item)
     item->part = step.part;
 }
 
-/*
- * The wait of a denied item, as it is told: a key that shares a bucket passes earlier if it gets a
- * place, and owes nothing by then.
- */
-static uint64_t told_wait_ns(const struct ration_item *item)
+static uint64_t later_of(uint64_t a_ns, uint64_t b_ns)
 {
-    uint64_t wait_ns = item->wait_ns;
-
-    if (item->verdict != RATION_DENY || item->place_after_ns == 0)
-        return wait_ns;
-    return wait_ns < item->place_after_ns ? wait_ns : item->place_after_ns;
+    return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* A log that shares a bucket, and gets a place until then, is empty until all that was shared is back. */
-static void wait_for_shared_logs(struct ration_case *c)
+/*
+ * The earliest wait, not below after_ns, after which an item passes. One whose key shares a bucket goes
+ * by what it has in a place of its own as soon as it can have one.
+ */
+static uint64_t passes_after(const struct ration_case *c, const struct ration_item *item,
+                             uint64_t after_ns)
 {
-    for (uint32_t i = 0; i < c->item_count; i++) {
-        const struct ration_item *item = &c->items[i];
-        uint64_t back_ns;
+    uint64_t wait_ns = later_of(after_ns, item->verdict == RATION_ALLOW ? 0 : item->wait_ns);
+    struct ration_any_step step;
 
-        if (item->is_shadow || item->is_turned_away || item->place_after_ns == 0 ||
-            item->free_after_ns > c->wait_ns || item->cost_tokens == 0 ||
-            item->before.limit->algorithm != RATION_SLIDING_LOG)
-            continue;
-        back_ns = ration_any_full_after_ns(&item->before, c->now_ns);
-        if (back_ns > item->place_after_ns)
-            back_ns = item->place_after_ns;
-        weigh(c, i, RATION_DENY, back_ns);
-    }
+    if (item->newborn.limit == NULL || wait_ns < item->free_after_ns)
+        return wait_ns;
+    step = ration_any_take(&item->newborn, item->cost_tokens, 0, c->now_ns);
+    wait_ns = later_of(after_ns, item->free_after_ns);
+    return step.verdict == RATION_DENY ? later_of(wait_ns, step.wait_ns) : wait_ns;
+}
+
+/* The earliest wait after which all pass at once. */
+static uint64_t all_pass_after(const struct ration_case *c)
+{
+    uint64_t wait_ns = 0, before_ns;
+
+    do { /* each turn moves an item to its own place, or ends it */
+        before_ns = wait_ns;
+        for (uint32_t i = 0; i < c->item_count; i++)
+            if (!c->items[i].is_shadow)
+                wait_ns = passes_after(c, &c->items[i], wait_ns);
+    } while (wait_ns != before_ns);
+    return wait_ns;
 }
 
 static uint64_t remaining_of(const struct ration_case *c, const struct ration_item *item)
@@ -179,7 +183,7 @@ static void tell_when_at_once(struct ration_case *c)
             item->verdict = RATION_DENY;
             item->wait_ns = ration_any_full_after_ns(&item->before, c->now_ns);
         }
-        weigh(c, i, item->verdict, told_wait_ns(item));
+        weigh(c, i, item->verdict, passes_after(c, item, 0));
     }
 }
 
@@ -192,7 +196,7 @@ static void take(struct ration_case *c)
     for (uint32_t i = 0; i < c->item_count; i++) {
         take_item(c, &c->items[i]);
         if (!c->items[i].is_shadow)
-            weigh(c, i, c->items[i].verdict, told_wait_ns(&c->items[i]));
+            weigh(c, i, c->items[i].verdict, passes_after(c, &c->items[i], 0));
         if (c->op->kind == RATION_OP_LOOK)
             c->items[i].after = c->items[i].before;
     }
@@ -205,7 +209,7 @@ static void take(struct ration_case *c)
         tell_when_at_once(c); /* a turn to wait for, and several keys */
     }
     if (c->verdict == RATION_DENY)
-        wait_for_shared_logs(c);
+        c->wait_ns = all_pass_after(c);
     if (c->verdict != RATION_ALLOW) {
         nothing_taken(c);
         return;
@@ -341,8 +345,8 @@ struct ration_decision ration_judge_describe(const struct ration_case *c,
         .limiter_index = item->limiter_index,
         .limit = ration_any_burst(item->before.limit),
         .remaining = remaining_of(c, item),
-        .retry_after_ns = allowed ? 0 : told_wait_ns(item),
-        .reset_after_ns = item->is_turned_away ? item->place_after_ns
+        .retry_after_ns = allowed ? 0 : passes_after(c, item, 0),
+        .reset_after_ns = item->is_turned_away ? item->free_after_ns
                                                : ration_any_full_after_ns(&item->after, c->now_ns),
         .delay_ns = allowed ? item->delay_ns : 0,
     };

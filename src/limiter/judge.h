@@ -23,12 +23,11 @@ struct ration_item {
     uint64_t cost_tokens;
     const struct ration_op_mark *mark; /* SETTLE */
     bool is_shadow;
-    bool has_own_cost;       /* the rule's function has set it: it is not the caller's */
-    int shares_with;         /* an earlier item, of another key, about the same bucket; -1: none */
-    bool is_turned_away;     /* its key has no place, and is denied until it has one */
-    uint64_t place_after_ns; /* until its key, which has none, can have a place, and owes nothing in
-                                a bucket that it shared. 0: nothing to wait for */
-    uint64_t free_after_ns;  /* until it can have a place */
+    bool has_own_cost;      /* the rule's function has set it: it is not the caller's */
+    int shares_with;        /* an earlier item, of another key, about the same bucket; -1: none */
+    bool is_turned_away;    /* its key has no place, and is denied until it has one */
+    uint64_t free_after_ns; /* until its key, which has none, can have a place. 0: it has one */
+    struct ration_any newborn; /* what it would have there; no limit: it does not share a bucket */
     uint32_t part_index;
     uint32_t limiter_index;
     uint32_t rule_index;

@@ -161,22 +161,28 @@ ration_status ration_limiter_reset(ration_limiter *limiter, const void *request,
                 (struct ration_op){.kind = RATION_OP_RESET, .now_ns = now_ns}, 0);
 }
 
+static bool can_block(const struct ration_op_part *part)
+{
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+        if (part->limits[i] != NULL && !part->to.config->rules[i].is_shadow &&
+            ration_any_can_block(part->limits[i]))
+            return true;
+    return false;
+}
+
 ration_status ration_limiter_block_until(ration_limiter *limiter, const void *request,
                                          uint64_t until_ns, uint64_t now_ns)
 {
+    struct ration_op look = {.kind = RATION_OP_LOOK, .now_ns = now_ns};
+    struct ration_op block = {.kind = RATION_OP_BLOCK, .now_ns = now_ns, .until_ns = until_ns};
     struct ration_call call;
-    ration_status status = edit(
-        &call, limiter, request,
-        (struct ration_op){.kind = RATION_OP_BLOCK, .now_ns = now_ns, .until_ns = until_ns}, 0);
-    const struct ration_op_part *part = &call.parts[0];
-    bool can_block = false;
+    ration_status status = edit(&call, limiter, request, look, 0); /* which limits apply */
 
-    if (status != RATION_OK)
-        return status;
-    if (part->has_overflowed)
+    if (status == RATION_OK && !call.parts[0].has_overflowed && !can_block(&call.parts[0]))
+        return RATION_EUNFIT;
+    if (status == RATION_OK)
+        status = edit(&call, limiter, request, block, 0);
+    if (status == RATION_OK && call.parts[0].has_overflowed)
         return RATION_ENOMEM;
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
-        can_block |= part->limits[i] != NULL && !part->to.config->rules[i].is_shadow &&
-                     ration_any_can_block(part->limits[i]);
-    return can_block ? RATION_OK : RATION_EUNFIT;
+    return status;
 }

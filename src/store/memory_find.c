@@ -163,6 +163,26 @@ static bool touch_overflow(const struct ration_found *shared)
     return ration_entry_change(shared->section, &shared->view, &next);
 }
 
+/*
+ * What a key may owe in a shared bucket is paid at the moment that was noted, whatever others have
+ * taken since: not more than being empty until then.
+ */
+static void cut_off(const struct ration_run *run, const struct ration_op_part *part,
+                    struct ration_found *shared, uint64_t noted_ns)
+{
+    uint64_t epoch_ns = run->memory->store.epoch_ns;
+
+    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        struct ration_any *any = &shared->anys[i];
+        struct ration_time cells[2];
+
+        if (ration_any_full_after_ns(any, run->now_ns) <= noted_ns - run->since_ns)
+            continue;
+        ration_any_origin(any->limit, cells, noted_ns, epoch_ns);
+        ration_any_read(any, cells, epoch_ns);
+    }
+}
+
 /* A new key starts with the debt of the overflow bucket, if it may have had a share in it. */
 static void inherit_overflow(const struct ration_run *run, const struct ration_op_part *part,
                              struct ration_found *found)
@@ -172,7 +192,9 @@ static void inherit_overflow(const struct ration_run *run, const struct ration_o
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
     uint32_t generation;
 
-    if (ration_section_overflow_ns(found->section, &found->place) <= run->since_ns)
+    uint64_t noted_ns = ration_section_overflow_ns(found->section, &found->place);
+
+    if (noted_ns <= run->since_ns)
         return;
     do {
         if (!read_there(&shared, true))
@@ -181,6 +203,7 @@ static void inherit_overflow(const struct ration_run *run, const struct ration_o
     } while (found->is_claimed && !touch_overflow(&shared));
     generation = take_cells(&shared, cells);
     read_states(run, part, &shared, cells, generation);
+    cut_off(run, part, &shared, noted_ns);
     join(run, part, found, &shared);
     found->is_ahead |= shared.is_ahead;
 }
@@ -263,6 +286,7 @@ static void keep_origin(const struct ration_run *run, const struct ration_op_par
 
     read_newborn(run, part, &newborn);
     found->is_ahead |= newborn.is_ahead;
+    memcpy(found->newborns, newborn.anys, sizeof(found->newborns));
     if (newborn.is_behind)
         join(run, part, found, &newborn);
 }

@@ -23,8 +23,9 @@ struct ration_found {
     struct ration_entrance slot;   /* plain: what is there. claimed: the claim */
     struct ration_entry_view view; /* entries: what is there */
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
-    struct ration_any anys[RATION_RULES_MAX]; /* under the current config */
-    bool is_converted;                        /* from an older generation: publish it anyway */
+    struct ration_any anys[RATION_RULES_MAX];     /* under the current config */
+    bool is_converted;                            /* from an older generation: publish it anyway */
+    struct ration_any newborns[RATION_RULES_MAX]; /* if it is_full: in a place of its own */
     bool is_ahead;       /* written under limits that this op does not know yet, or not any more */
     bool is_reborn;      /* forgotten while its place was still its own: likewise */
     bool has_ring_write; /* that must be published before anything else happens to the ring */

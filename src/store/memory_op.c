@@ -42,31 +42,18 @@ static uint64_t free_at_ns(const struct ration_found *found)
                                    : ration_entry_free_at(found->section, &found->place));
 }
 
-/*
- * For a key that has no bucket of its own: when it can have one, and owes nothing any more of what it
- * may have shared. It is then as one never seen.
- */
+/* For a key without a place: when it can have one, and what it would have there. */
 static void tell_places(const struct ration_run *run, const struct ration_found *found,
                         const struct ration_op_part *part, struct ration_item *item)
 {
-    const struct ration_limit *limit = item->before.limit;
-
-    if (found->is_there && !found->is_full)
-        return;
-
-    uint64_t owed_ns = ration_section_overflow_ns(found->section, &found->place);
-    uint64_t free_ns = found->is_full ? free_at_ns(found) : 0;
-    uint64_t clear_ns = owed_ns > found->origin_ns ? owed_ns : found->origin_ns;
-
-    if (!found->is_full && owed_ns <= run->since_ns)
-        return;
     item->is_turned_away = found->is_full && part->overflow == RATION_OVERFLOW_DENY;
-    item->free_after_ns = until_ns(run, free_ns);
-    item->place_after_ns = until_ns(run, free_ns > clear_ns ? free_ns : clear_ns);
-    if (item->is_turned_away)
-        item->place_after_ns = item->free_after_ns;
-    else if (limit->start != RATION_START_FULL && item->cost_tokens > limit->start_tokens)
-        item->place_after_ns = 0; /* it would be new then, and denied */
+    item->free_after_ns = found->is_full ? until_ns(run, free_at_ns(found)) : 0;
+    item->newborn.limit = NULL;
+    if (!found->is_full || item->is_turned_away)
+        return;
+    item->newborn = found->newborns[item->rule_index];
+    if (item->before.limit->start != RATION_START_FULL)
+        item->newborn.limit = NULL; /* it would be as new only then */
 }
 
 /* Whether two parts are about the same overflow bucket. */
@@ -114,9 +101,6 @@ static void build_case(struct ration_run *run)
             item->rule_index = i;
             item->before = run->found[p].anys[i];
             item->shares_with = shared_item(run, p, i);
-            item->is_turned_away = false;
-            item->place_after_ns = 0;
-            item->free_after_ns = 0;
             tell_places(run, &run->found[p], part, item);
             run->c.item_count++;
         }
@@ -490,14 +474,26 @@ static void tell(struct ration_run *run)
     }
 }
 
+/* Those with a claim first: they touch the overflow bucket, which would change under the others. */
+static void find_all(struct ration_run *run)
+{
+    bool is_claimed[RATION_SEAT_ENTRIES_MAX];
+
+    for (uint32_t p = 0; p < run->op->part_count; p++) {
+        is_claimed[p] = run->found[p].is_claimed;
+        if (is_claimed[p])
+            ration_found_read(run, p, &run->found[p]);
+    }
+    for (uint32_t p = 0; p < run->op->part_count; p++)
+        if (!is_claimed[p])
+            ration_found_read(run, p, &run->found[p]);
+}
+
 /* Until it is decided. False: the op is outdated. */
 static bool decide(struct ration_run *run)
 {
-    struct ration_op *op = run->op;
-
     do { /* each turn means that another thread got on, or that a place was claimed */
-        for (uint32_t p = 0; p < op->part_count; p++)
-            ration_found_read(run, p, &run->found[p]);
+        find_all(run);
         build_case(run);
         ration_judge(&run->c);
         if (!configs_stand(run))

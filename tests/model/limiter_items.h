@@ -1,0 +1,43 @@
+/*
+ * limiter_items: several models decided together, from the rules as they are written.
+ *
+ *     all that are enforced pass, or nothing is taken from any
+ *     NEVER beats DENY; of several denials the longest wait; of several that pass the least
+ *     remaining; of equals the first
+ *     a shadow is charged by its own verdict
+ *     where one has to wait for its turn, all are charged for the moment of going
+ */
+#ifndef RATION_TESTS_LIMITER_ITEMS_H
+#define RATION_TESTS_LIMITER_ITEMS_H
+
+#include "limiter_step.h"
+#include "model.h"
+
+/* One limit of one key. */
+struct limiter_item {
+    struct model *model;
+    uint64_t tokens;
+    bool is_shadow;
+    unsigned limiter;
+    unsigned key;
+    unsigned rule;
+    struct ration_decision own; /* by itself, before anything is taken */
+};
+
+struct limiter_items {
+    uint64_t now_ns;
+    bool may_wait; /* there is one key only */
+    unsigned count;
+    struct limiter_item items[LIMITER_DETAILS_MAX * 2];
+};
+
+struct ration_decision limiter_items_take(struct limiter_items *c);
+struct ration_decision limiter_items_look(struct limiter_items *c);
+struct ration_decision limiter_items_up_to(struct limiter_items *c, uint64_t tokens_max,
+                                           uint64_t *out_granted);
+struct ration_decision limiter_items_reserve(struct limiter_items *c, uint64_t max_wait_ns);
+
+/* Each one's own decision, after the others. */
+void limiter_items_details(const struct limiter_items *c, struct ration_decision *out_details);
+
+#endif

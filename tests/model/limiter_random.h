@@ -1,0 +1,58 @@
+/*
+ * limiter_random: random limiters and stacks, and random calls of them.
+ *
+ * Limits of one setup are mostly of one scale of time, so that several matter at once, and small,
+ * so that they are used up. Moments that were told, and those one nanosecond beside them, are as
+ * frequent as any.
+ */
+#ifndef RATION_TESTS_LIMITER_RANDOM_H
+#define RATION_TESTS_LIMITER_RANDOM_H
+
+#include "limiter_step.h"
+#include "trace.h"
+
+struct limiter_wishes {
+    unsigned limiters_max;
+    unsigned rules_max;
+    unsigned keys_min;
+    unsigned keys_max;
+    bool is_tight;      /* tables of 16 to 40 places, and any overflow rule */
+    bool starts_full;   /* all limits do */
+    bool is_replayable; /* no hash with a secret */
+    bool only_algorithms_of_buckets;
+};
+
+struct limiter_setup limiter_random_setup(struct trace_random *random,
+                                          const struct limiter_wishes *wishes);
+
+/* A limit of about the scale, that may stand beside others. */
+struct ration_limit limiter_random_limit(struct trace_random *random, uint64_t scale_ns,
+                                         enum trace_kind kind);
+
+/* What steps are made of. */
+struct limiter_walk {
+    struct trace_random random;
+    const struct limiter_setup *setup;
+    uint64_t clock_ns; /* the latest now */
+    uint64_t last_now_ns;
+    struct ration_decision last; /* what was said then */
+    bool is_slow;                /* time seldom goes on: debts pile up */
+    bool may_run_back;
+    bool may_give_back; /* refunds, resets, and reservations settled with less */
+    bool may_wait;      /* reservations for later */
+    struct {
+        bool is_open;
+        enum limiter_scope scope;
+        unsigned limiter;
+        unsigned key;
+        uint64_t tokens;
+    } tickets[LIMITER_TICKETS_MAX];
+};
+
+/* The next step. What it needs to know of answers is told by limiter_walk_note(). */
+struct limiter_step limiter_walk_next(struct limiter_walk *w);
+
+void limiter_walk_note(struct limiter_walk *w, const struct limiter_step *step,
+                       const struct limiter_answer *answer);
+
+#endif
