@@ -51,7 +51,10 @@ struct bench_subject {
     double slice_ns; /* 0: a millisecond; longer for work that is slow to start */
 };
 
-/* Measures a subject, prints its line and keeps it for the report. Returns nanoseconds of a call. */
+/*
+ * Measures a subject, prints its line and keeps it for the report. Returns nanoseconds of a call. With
+ * RATION_BENCH_ROWS in the environment only rows whose name contains that are measured; 0 for others.
+ */
 double bench_row(struct bench *bench, const struct bench_subject *subject);
 
 /* Prints and keeps the line of what was measured elsewhere. Texts are of static storage. */

@@ -159,7 +159,7 @@ struct visit {
     size_t next_index;
     uint64_t now_ns;
     bool is_denied;
-};
+} __attribute__((aligned(THREADS_LINE_BYTES))); /* two threads have one each */
 
 static ration_limiter *limiter_make(const char *limit_text, size_t rule_count, size_t keys_max,
                                     bool is_huge)
@@ -256,7 +256,7 @@ static void visit_by_clock(void *context, uint64_t count)
 
 /* Each thread half of the keys. */
 struct visit_pair {
-    _Alignas(THREADS_LINE_BYTES) struct visit halves[2];
+    struct visit halves[2];
     uint64_t count;
 };
 

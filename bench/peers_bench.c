@@ -85,10 +85,10 @@ static struct visit visit_make(const struct peer_key *keys, size_t key_count)
 static void compare(struct bench *bench, const struct peer_result *peer, double hot_ns,
                     double million_ns, double batch_ns)
 {
-    if (peer->hot_ns > 0)
+    if (peer->hot_ns > 0 && hot_ns > 0)
         bench_row_given(bench, "one hot key, by its clock", hot_ns, peer->name, peer->hot_ns,
                         HOT_MAX);
-    if (peer->million_ns > 0) {
+    if (peer->million_ns > 0 && million_ns > 0) {
         bench_row_given(bench, "1 M keys, by its clock", million_ns, peer->name, peer->million_ns,
                         MILLION_MAX);
         bench_row_given(bench, "1 M keys by 32, by its clock", batch_ns, peer->name,
