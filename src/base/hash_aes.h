@@ -183,19 +183,25 @@ static inline ration_aes_block ration_aes_load_short(const uint8_t *bytes, size_
     return ration_aes_join(value);
 }
 
-RATION_WITH_AES static inline struct ration_hash ration_hash_aes_inline(
-    const struct ration_hash_secret *secret, const void *key, size_t key_size)
+/* Of keys up to RATION_HASH_CHUNK_SIZE. */
+RATION_WITH_AES static inline __attribute__((always_inline)) struct ration_hash
+ration_hash_aes_chunk(const struct ration_hash_secret *secret, const void *key, size_t key_size)
 {
-    ration_aes_block sum;
+    ration_aes_block sum = ration_aes_key_load(&secret->starts[key_size]);
 
-    if (key_size > RATION_HASH_CHUNK_SIZE)
-        return ration_hash_aes_long(secret, key, key_size);
-    sum = ration_aes_key_load(&secret->starts[key_size]);
-    if (key_size >= RATION_HASH_BLOCK_SIZE)
+    if (__builtin_expect(key_size >= RATION_HASH_BLOCK_SIZE, 1))
         sum = ration_aes_add_chunk(sum, secret, key, key_size);
     else
         sum = ration_aes_add(sum, ration_aes_load_short(key, key_size), secret->blocks[0]);
     return ration_aes_split(ration_aes_finish(sum, &secret->finish[1]));
+}
+
+RATION_WITH_AES static inline struct ration_hash ration_hash_aes_inline(
+    const struct ration_hash_secret *secret, const void *key, size_t key_size)
+{
+    if (__builtin_expect(key_size > RATION_HASH_CHUNK_SIZE, 0))
+        return ration_hash_aes_long(secret, key, key_size);
+    return ration_hash_aes_chunk(secret, key, key_size);
 }
 
 #endif

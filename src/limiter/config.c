@@ -74,11 +74,22 @@ static bool is_simple(const struct ration_rule *rule)
            rule->limit.start == RATION_START_FULL;
 }
 
+/* As far as it fits. */
+static struct ration_config_short in_short(const struct ration_rate *rate)
+{
+    return (struct ration_config_short){
+        .token = rate->token.ns << RATION_FRAC_BITS | rate->token.frac,
+        .capacity = rate->capacity.ns << RATION_FRAC_BITS | rate->capacity.frac,
+        .capacity_ns = rate->capacity.ns,
+    };
+}
+
 static void fill(struct ration_config *config, const struct ration_rule *rules, size_t rule_count)
 {
     uint32_t first_cell = 0;
 
     config->rule_count = (uint32_t)rule_count;
+    config->in_short = in_short(&rules[0].limit.rate);
     config->is_simple = 1;
     config->stale_after_ns = 0;
     for (size_t i = 0; i < rule_count; i++) {
@@ -100,6 +111,7 @@ static void fill(struct ration_config *config, const struct ration_rule *rules, 
         if (config->rules[i].stale_after_ns > config->stale_after_ns)
             config->stale_after_ns = config->rules[i].stale_after_ns;
     }
+    config->is_short = config->is_simple && rules[0].limit.rate.capacity.ns <= RATION_SHORT_NS_MAX;
     /* A key is remembered as a whole: else a wait told by one rule would outlast another's memory. */
     for (size_t i = 0; i < rule_count; i++)
         config->rules[i].stale_after_ns = config->stale_after_ns;

@@ -30,6 +30,15 @@ struct ration_config_rule {
     uint32_t has_ring;
 };
 
+/* The first rule's rate in one word each; for quick_line.h. */
+struct ration_config_short {
+    uint64_t token;    /* in 2^-20 ns, as is the next */
+    uint64_t capacity; /* of up to RATION_SHORT_NS_MAX */
+    uint64_t capacity_ns;
+};
+
+#define RATION_SHORT_NS_MAX ((UINT64_C(1) << 43) - 1)
+
 struct ration_config {
     uint64_t number;     /* how many changes came before; UINT64_MAX while it is written */
     uint32_t generation; /* number % RATION_CONFIG_COUNT */
@@ -39,6 +48,8 @@ struct ration_config {
     uint32_t is_reset;       /* buckets of older configs start anew */
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
+    struct ration_config_short in_short;
+    uint64_t is_short; /* is_simple, and the capacity of the first rule fits */
 };
 
 struct ration_configs {

@@ -3,7 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "limiter/quick.h"
+#include "limiter/quick_line.h"
+
+/* The shortest way that fits for good: rules may change, what is asked here does not. */
+static void choose_way(struct ration_limiter *limiter, const struct ration_limiter_options *options)
+{
+    const struct ration_store *store = limiter->store;
+
+    limiter->allow = ration_limiter_allow_any;
+    if (options->keyer != NULL || store->calls->section == NULL)
+        return;
+    limiter->quick_section = store->calls->section(limiter->store, limiter->section_index);
+    if (ration_quick_line_possible(limiter->quick_section) && options->top_keys == 0 &&
+        !options->sample_latency)
+        limiter->allow = ration_quick_line_allow;
+}
 
 ration_status ration_limiter_init(struct ration_limiter *limiter,
                                   const struct ration_limiter_options *options,
@@ -19,9 +33,7 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
         return status;
     limiter->store = store;
     limiter->section_index = section_index;
-    ration_quick_choose(limiter, options->keyer == NULL && store->calls->section != NULL
-                                     ? store->calls->section(store, section_index)
-                                     : NULL);
+    choose_way(limiter, options);
     limiter->keyer = options->keyer;
     limiter->keyer_context = options->keyer_context;
     limiter->overflow = options->overflow;

@@ -13,9 +13,9 @@
 struct ration_limiter {
     struct ration_store *store;
     uint32_t section_index;
-    const struct ration_section *quick_section; /* see quick.h */
-    int (*quick_take)(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
-                      uint64_t now_ns);
+    const struct ration_section *quick_section; /* see quick.h. NULL: no short way */
+    bool (*allow)(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                  uint64_t now_ns); /* the shortest that fits: see quick_line.h */
     ration_keyer *keyer;
     void *keyer_context;
     enum ration_overflow overflow;
@@ -43,6 +43,10 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
                                   struct ration_configs *configs, struct ration_store *store,
                                   uint32_t section_index, struct ration_clock clock);
 void ration_limiter_done(struct ration_limiter *limiter);
+
+/* ration_limiter_allow_at(), by whatever way. */
+bool ration_limiter_allow_any(struct ration_limiter *limiter, const void *request,
+                              uint64_t cost_tokens, uint64_t now_ns);
 
 /* Finds the key of a request. Returns what the keyer does, RATION_EINVAL for one too long. */
 ration_status ration_limiter_key(const struct ration_limiter *limiter, const void *request,

@@ -1,17 +1,11 @@
 #include "limiter/quick.h"
 
-#include "base/hash_aes.h"
 #include "core/gcra.h"
+#include "limiter/quick_line.h"
 #include "table/entry.h"
 #include "table/plain.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-
-#if defined(__x86_64__) && !defined(RATION_UNDER_TSAN)
-#define HAS_LINES 1
-#else
-#define HAS_LINES 0
-#endif
 
 /* What the whole call rests on, loaded once. */
 struct quick {
@@ -236,13 +230,13 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
                  cost_tokens);
 }
 
-static int take_other(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+int ration_quick_take(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                       uint64_t now_ns)
 {
     const struct ration_key *key = quick_key(request);
     struct quick quick;
 
-    if (key == NULL || !quick_begin(limiter, now_ns, &quick))
+    if (key == NULL || limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
         return RATION_QUICK_NOT;
 
     struct ration_place place =
@@ -252,146 +246,58 @@ static int take_other(struct ration_limiter *limiter, const void *request, uint6
     return take_any(&quick, key, &place, cost_tokens);
 }
 
-#if HAS_LINES
-
-/*
- * Which of the four slots that a key looks at first has its tag: a bit each, from the line's start.
- * What is read need not be of one moment: it only says where to look.
- */
-RATION_WITH_AES static ALWAYS_INLINE unsigned tags_in_line(const struct ration_pair *line,
-                                                           uint64_t tag)
+/* Counts items that were all allowed, together. */
+static void count_run(const struct quick *quick, const struct ration_batch_item *items,
+                      size_t item_count)
 {
-    const __m128i *slots = (const __m128i *)(const void *)line;
-    __m128i tags = _mm_set1_epi64x((long long)tag);
-    __m128i low = _mm_unpacklo_epi64(_mm_load_si128(slots), _mm_load_si128(slots + 1));
-    __m128i high = _mm_unpacklo_epi64(_mm_load_si128(slots + 2), _mm_load_si128(slots + 3));
+    struct ration_tally *tally = &quick->limiter->tally;
+    uint64_t tokens = 0;
 
-    low = _mm_cmpeq_epi64(_mm_srli_epi64(low, RATION_FRAC_BITS), tags);
-    high = _mm_cmpeq_epi64(_mm_srli_epi64(high, RATION_FRAC_BITS), tags);
-    return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(_mm_packs_epi32(low, high)));
-}
-
-static ALWAYS_INLINE struct ration_pair *line_of(const struct ration_section *section,
-                                                 const struct ration_place *place)
-{
-    return section->sets + (uint64_t)place->sets[0] * RATION_SET_PLACES + (place->start & 4u);
-}
-
-RATION_WITH_AES static int take_slots_aes(struct ration_limiter *limiter, const void *request,
-                                          uint64_t cost_tokens, uint64_t now_ns)
-{
-    const struct ration_key *key = quick_key(request);
-    struct quick quick;
-
-    if (key == NULL || !quick_begin(limiter, now_ns, &quick))
-        return RATION_QUICK_NOT;
-
-    struct ration_place place = ration_place_of(
-        ration_hash_aes_inline(&quick.section->block->secret, key->bytes, key->size),
-        quick.section->set_count);
-    struct ration_pair *line = line_of(quick.section, &place);
-    unsigned found = tags_in_line(line, place.tag);
-
-    if (__builtin_expect(found == 0, 0)) /* somewhere else, or nowhere */
-        return take_other(limiter, request, cost_tokens, now_ns);
-    line += __builtin_ctz(found);
-    return count(&quick, key,
-                 take_slot(&quick, place.tag, line, ration_atomic16_load_avx(line), cost_tokens),
-                 cost_tokens);
-}
-
-RATION_WITH_AES static int take_entries_aes(struct ration_limiter *limiter, const void *request,
-                                            uint64_t cost_tokens, uint64_t now_ns)
-{
-    const struct ration_key *key = quick_key(request);
-    struct quick quick;
-
-    if (key == NULL || !quick_begin(limiter, now_ns, &quick))
-        return RATION_QUICK_NOT;
-
-    struct ration_place place = ration_place_of(
-        ration_hash_aes_inline(&quick.section->block->secret, key->bytes, key->size),
-        quick.section->set_count);
-
-    return take_any(&quick, key, &place, cost_tokens);
+    for (size_t i = 0; i < item_count; i++)
+        tokens += items[i].cost_tokens;
+    ration_counters_add(tally->counters, 0, RATION_COUNT_ALLOWED, item_count);
+    ration_counters_add(tally->counters, 0, RATION_COUNT_ALLOWED_TOKENS, tokens);
+    for (size_t i = 0; tally->top_cost != NULL && i < item_count; i++)
+        ration_tally_cost_of_key(tally, *(const struct ration_key *)items[i].request,
+                                 items[i].cost_tokens);
 }
 
 /*
- * First all keys are hashed and their lines fetched. Then, for those that are not in the line they look
- * at first, the rest of their sets. Then all are decided, in their order. What is allowed is counted
- * together.
+ * Those in the line that they look at first are decided by the shortest way, and counted together; the
+ * others as they come.
  */
-RATION_WITH_AES static size_t take_chunk_aes(const struct quick *quick,
-                                             const struct ration_batch_item *items,
-                                             size_t item_count, int *out_verdicts)
+static size_t take_chunk_lines(const struct quick *quick, const struct ration_batch_item *items,
+                               size_t item_count, int *out_verdicts)
 {
-    const struct ration_section *section = quick->section;
-    struct ration_counters *counters = quick->limiter->tally.counters;
-    bool counts_keys = quick->limiter->tally.top_cost != NULL;
+    struct ration_line_chunk chunk = {quick->section, quick->config, quick->config_number,
+                                      quick->since_ns};
     struct ration_place places[RATION_QUICK_CHUNK];
     struct ration_pair *slots[RATION_QUICK_CHUNK]; /* NULL: not in its first line */
-    uint64_t allowed_count = 0;
-    uint64_t allowed_tokens = 0;
-    size_t i;
+    size_t done = 0;
 
-    for (i = 0; i < item_count; i++) {
-        const struct ration_key *key = quick_key(items[i].request);
-
-        if (__builtin_expect(key == NULL, 0)) {
+    for (size_t i = 0; i < item_count; i++)
+        if (__builtin_expect(quick_key(items[i].request) == NULL, 0))
             item_count = i; /* up to it */
+    ration_quick_line_find(quick->section, items, item_count, places, slots);
+    while (done < item_count) {
+        size_t allowed_count =
+            ration_quick_line_take(&chunk, items + done, item_count - done, places + done,
+                                   slots + done, out_verdicts + done);
+
+        count_run(quick, items + done, allowed_count);
+        done += allowed_count;
+        if (done == item_count)
             break;
-        }
-        places[i] =
-            ration_place_of(ration_hash_aes_inline(&section->block->secret, key->bytes, key->size),
-                            section->set_count);
-        __builtin_prefetch(line_of(section, &places[i]), 1);
-    }
-    for (i = 0; i < item_count; i++) {
-        struct ration_pair *line = line_of(section, &places[i]);
-        unsigned found = tags_in_line(line, places[i].tag);
-
-        slots[i] = found != 0 ? line + __builtin_ctz(found) : NULL;
-        if (__builtin_expect(found == 0, 0))
-            ration_section_prefetch_rest(section, &places[i]);
-    }
-    for (i = 0; i < item_count; i++) {
-        uint64_t cost_tokens = items[i].cost_tokens;
-        int verdict = RATION_QUICK_NOT;
-
-        if (__builtin_expect(slots[i] != NULL, 1)) {
-            verdict = take_slot(quick, places[i].tag, slots[i], ration_atomic16_load_avx(slots[i]),
-                                cost_tokens);
-            if (__builtin_expect(verdict == RATION_ALLOW && !counts_keys, 1)) {
-                allowed_count++;
-                allowed_tokens += cost_tokens;
-            } else {
-                count(quick, items[i].request, verdict, cost_tokens);
-            }
-        } else {
-            verdict = take_any(quick, items[i].request, &places[i], cost_tokens);
-        }
-        if (__builtin_expect(verdict == RATION_QUICK_NOT, 0))
+        if (out_verdicts[done] == RATION_QUICK_NOT)
+            out_verdicts[done] =
+                take_any(quick, items[done].request, &places[done], items[done].cost_tokens);
+        else
+            count(quick, items[done].request, out_verdicts[done], items[done].cost_tokens);
+        if (out_verdicts[done] == RATION_QUICK_NOT)
             break;
-        out_verdicts[i] = verdict;
+        done++;
     }
-    ration_counters_add(counters, 0, RATION_COUNT_ALLOWED, allowed_count);
-    ration_counters_add(counters, 0, RATION_COUNT_ALLOWED_TOKENS, allowed_tokens);
-    return i;
-}
-
-static bool has_aes(const struct ration_section *section)
-{
-    return section->block->secret.kind == RATION_HASH_AES && __builtin_cpu_supports("avx");
-}
-
-#endif
-
-/* There is no short way. */
-static int take_not(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
-                    uint64_t now_ns)
-{
-    (void)limiter, (void)request, (void)cost_tokens, (void)now_ns;
-    return RATION_QUICK_NOT;
+    return done;
 }
 
 /* Hashed and fetched ahead, then decided in their order. */
@@ -421,16 +327,6 @@ static size_t take_chunk_other(const struct quick *quick, const struct ration_ba
     return i;
 }
 
-void ration_quick_choose(struct ration_limiter *limiter, const struct ration_section *section)
-{
-    limiter->quick_section = section;
-    limiter->quick_take = section != NULL ? take_other : take_not;
-#if HAS_LINES
-    if (section != NULL && has_aes(section))
-        limiter->quick_take = !ration_section_is_plain(section) ? take_entries_aes : take_slots_aes;
-#endif
-}
-
 bool ration_quick_is_possible(const struct ration_limiter *limiter)
 {
     return limiter->quick_section != NULL && ration_configs_current(&limiter->configs)->is_simple;
@@ -444,9 +340,7 @@ size_t ration_quick_take_chunk(struct ration_limiter *limiter,
 
     if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
         return 0;
-#if HAS_LINES
-    if (limiter->quick_take == take_slots_aes)
-        return take_chunk_aes(&quick, items, item_count, out_verdicts);
-#endif
+    if (quick.config->is_short && ration_quick_line_possible(quick.section))
+        return take_chunk_lines(&quick, items, item_count, out_verdicts);
     return take_chunk_other(&quick, items, item_count, out_verdicts);
 }

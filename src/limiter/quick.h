@@ -2,11 +2,7 @@
  * quick: the short way of a decision: token buckets of one key that lies in this process's memory,
  * and nothing wanted but the verdict.
  *
- * The miss in the cache for the key's slot takes far longer than everything else, but a CPU goes
- * on with what follows meanwhile, as far as some hundred instructions ahead: to the next call, and
- * its miss. So the fewer instructions, the more misses at the same time. Hence all is inline here,
- * the hash included, and the four slots of a cache line are compared at once instead of one after
- * the other with a branch that is hard to predict.
+ * Where it can, quick_line.h does the same in still fewer instructions.
  */
 #ifndef RATION_LIMITER_QUICK_H
 #define RATION_LIMITER_QUICK_H
@@ -17,10 +13,11 @@
 #define RATION_QUICK_NOT (-1)
 
 /*
- * Finds the limiter's short way, over a section or NULL if its buckets do not lie in this process:
- * limiter->quick_take() decides and counts. Whatever it cannot do: RATION_QUICK_NOT, nothing done.
+ * Decides and counts: a verdict. Whatever it cannot do, and if the limiter has no quick_section:
+ * RATION_QUICK_NOT, with nothing done.
  */
-void ration_quick_choose(struct ration_limiter *limiter, const struct ration_section *section);
+int ration_quick_take(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                      uint64_t now_ns);
 
 /* The same for some keys, 1 to RATION_QUICK_CHUNK, whose places are fetched ahead. */
 #define RATION_QUICK_CHUNK 32

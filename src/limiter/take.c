@@ -15,24 +15,15 @@ static bool take_long(struct ration_limiter *limiter, const void *request, uint6
            call.op.decision.verdict == RATION_ALLOW;
 }
 
-static bool allow(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
-                  uint64_t now_ns)
-{
-    int verdict = limiter->quick_take(limiter, request, cost_tokens, now_ns);
-
-    if (__builtin_expect(verdict == RATION_QUICK_NOT, 0))
-        return take_long(limiter, request, cost_tokens, now_ns);
-    return verdict == RATION_ALLOW;
-}
-
-/* The same, timed if its turn has come. */
-static __attribute__((noinline)) bool allow_timed(struct ration_limiter *limiter,
-                                                  const void *request, uint64_t cost_tokens,
-                                                  uint64_t now_ns)
+bool ration_limiter_allow_any(struct ration_limiter *limiter, const void *request,
+                              uint64_t cost_tokens, uint64_t now_ns)
 {
     uint64_t began_ns = ration_tally_begin(&limiter->tally);
-    bool allowed = allow(limiter, request, cost_tokens, now_ns);
+    int verdict = ration_quick_take(limiter, request, cost_tokens, now_ns);
+    bool allowed = verdict == RATION_ALLOW;
 
+    if (verdict == RATION_QUICK_NOT)
+        allowed = take_long(limiter, request, cost_tokens, now_ns);
     ration_tally_end(&limiter->tally, began_ns);
     return allowed;
 }
@@ -40,14 +31,12 @@ static __attribute__((noinline)) bool allow_timed(struct ration_limiter *limiter
 bool ration_limiter_allow_at(ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                              uint64_t now_ns)
 {
-    if (__builtin_expect(limiter->tally.latency_sampler != NULL, 0))
-        return allow_timed(limiter, request, cost_tokens, now_ns);
-    return allow(limiter, request, cost_tokens, now_ns);
+    return limiter->allow(limiter, request, cost_tokens, now_ns);
 }
 
 bool ration_limiter_allow(ration_limiter *limiter, const void *request)
 {
-    return ration_limiter_allow_at(limiter, request, 1, ration_clock_now(&limiter->clock));
+    return limiter->allow(limiter, request, 1, ration_clock_now(&limiter->clock));
 }
 
 /* What is told of a rule that does not apply. */

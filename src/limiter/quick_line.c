@@ -1,0 +1,196 @@
+#include "limiter/quick_line.h"
+
+#include "base/fence.h"
+#include "base/hash_aes.h"
+#include "limiter/quick.h"
+#include "table/plain.h"
+
+#if defined(__x86_64__) && !defined(RATION_UNDER_TSAN)
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define LIKELY(x)     __builtin_expect(!!(x), 1)
+
+/*
+ * gcra.h's step for one token: what the bucket owes at now, in 2^-20 ns, and with the token. False:
+ * more than it holds.
+ */
+static ALWAYS_INLINE bool step(const struct ration_config *config, uint64_t since_ns,
+                               struct ration_pair value, struct ration_pair *out_next)
+{
+    const struct ration_config_short *rate = &config->in_short;
+    uint64_t ns = value.words[1] >> RATION_MARK_BITS;
+    uint64_t owed = rate->token;
+
+    if (ns >= since_ns) { /* not full */
+        if (ns - since_ns > rate->capacity_ns)
+            return false;
+        owed += (ns - since_ns) << RATION_FRAC_BITS | (value.words[0] & RATION_FRAC_MASK);
+    }
+    if (owed > rate->capacity)
+        return false;
+    out_next->words[0] = (value.words[0] & ~RATION_FRAC_MASK) | (owed & RATION_FRAC_MASK);
+    out_next->words[1] =
+        (since_ns + (owed >> RATION_FRAC_BITS)) << RATION_MARK_BITS | config->generation;
+    return true;
+}
+
+/*
+ * Which of the four slots that a key looks at first has its tag: a bit each, from the line's start.
+ * What is read need not be of one moment: it only says where to look.
+ */
+RATION_WITH_AES static ALWAYS_INLINE unsigned tags_in_line(const struct ration_pair *line,
+                                                           uint64_t tag)
+{
+    const __m128i *slots = (const __m128i *)(const void *)line;
+    __m128i tags = _mm_set1_epi64x((long long)tag);
+    __m128i low = _mm_unpacklo_epi64(_mm_load_si128(slots), _mm_load_si128(slots + 1));
+    __m128i high = _mm_unpacklo_epi64(_mm_load_si128(slots + 2), _mm_load_si128(slots + 3));
+
+    low = _mm_cmpeq_epi64(_mm_srli_epi64(low, RATION_FRAC_BITS), tags);
+    high = _mm_cmpeq_epi64(_mm_srli_epi64(high, RATION_FRAC_BITS), tags);
+    return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(_mm_packs_epi32(low, high)));
+}
+
+static ALWAYS_INLINE struct ration_pair *line_of(const struct ration_section *section,
+                                                 const struct ration_place *place)
+{
+    return section->sets + (uint64_t)place->sets[0] * RATION_SET_PLACES + (place->start & 4u);
+}
+
+/* Takes one token from the slot of a tag: a verdict, or RATION_QUICK_NOT if it is another's. */
+static ALWAYS_INLINE int take(const struct ration_config *config, uint64_t config_number,
+                              uint64_t since_ns, uint64_t tag, struct ration_pair *slot)
+{
+    struct ration_pair value = ration_atomic16_load_avx(slot);
+    struct ration_pair next;
+
+    do {
+        /* of this generation: then it is a member, and no claim */
+        if (!LIKELY(ration_pair_label(value) == tag &&
+                    ration_pair_mark(value) == config->generation))
+            return RATION_QUICK_NOT;
+
+        bool allowed = step(config, since_ns, value, &next);
+
+        ration_fence_acquire();
+        if (!LIKELY(__atomic_load_n(&config->number, __ATOMIC_RELAXED) == config_number))
+            return RATION_QUICK_NOT;
+        if (!LIKELY(allowed))
+            return RATION_DENY;
+        /* sequentially consistent: pairs with the loads that find slots, and with itself */
+    } while (!LIKELY(ration_atomic16_swap(slot, &value, next)));
+    return RATION_ALLOW;
+}
+
+bool ration_quick_line_possible(const struct ration_section *section)
+{
+    return ration_section_is_plain(section) && section->block->secret.kind == RATION_HASH_AES &&
+           __builtin_cpu_supports("avx");
+}
+
+RATION_WITH_AES bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request,
+                                             uint64_t cost_tokens, uint64_t now_ns)
+{
+    const struct ration_key *key = request;
+    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    uint64_t config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    int verdict = RATION_QUICK_NOT;
+
+    if (LIKELY(cost_tokens == 1 && config->is_short && config_number != UINT64_MAX && key != NULL &&
+               key->size - 1 < RATION_HASH_CHUNK_SIZE && key->bytes != NULL)) {
+        const struct ration_section *section = limiter->quick_section;
+        struct ration_place place =
+            ration_place_of(ration_hash_aes_chunk(&section->block->secret, key->bytes, key->size),
+                            section->set_count);
+        struct ration_pair *line = line_of(section, &place);
+        unsigned found = tags_in_line(line, place.tag);
+
+        if (LIKELY(found != 0))
+            verdict =
+                take(config, config_number, ration_block_now(limiter->store->epoch_ns, now_ns),
+                     place.tag, line + __builtin_ctz(found));
+    }
+    if (LIKELY(verdict == RATION_ALLOW)) {
+        ration_counters_add_allowed(limiter->tally.counters, 0, 1);
+        return true;
+    }
+    if (verdict == RATION_QUICK_NOT)
+        return ration_limiter_allow_any(limiter, request, cost_tokens, now_ns);
+    ration_counters_add(limiter->tally.counters, 0, RATION_COUNT_DENIED, 1);
+    return false;
+}
+
+RATION_WITH_AES void ration_quick_line_find(const struct ration_section *section,
+                                            const struct ration_batch_item *items,
+                                            size_t item_count, struct ration_place *out_places,
+                                            struct ration_pair **out_slots)
+{
+    for (size_t i = 0; i < item_count; i++) {
+        const struct ration_key *key = items[i].request;
+
+        out_places[i] =
+            ration_place_of(ration_hash_aes_inline(&section->block->secret, key->bytes, key->size),
+                            section->set_count);
+        __builtin_prefetch(line_of(section, &out_places[i]), 1);
+    }
+    for (size_t i = 0; i < item_count; i++) {
+        struct ration_pair *line = line_of(section, &out_places[i]);
+        unsigned found = tags_in_line(line, out_places[i].tag);
+
+        out_slots[i] = found != 0 ? line + __builtin_ctz(found) : NULL;
+        if (!LIKELY(found != 0))
+            ration_section_prefetch_rest(section, &out_places[i]);
+    }
+}
+
+size_t ration_quick_line_take(const struct ration_line_chunk *chunk,
+                              const struct ration_batch_item *items, size_t item_count,
+                              const struct ration_place *places, struct ration_pair *const *slots,
+                              int *out_verdicts)
+{
+    const struct ration_config *config = chunk->config;
+    size_t i;
+
+    for (i = 0; i < item_count; i++) {
+        int verdict = RATION_QUICK_NOT;
+
+        if (LIKELY(slots[i] != NULL && items[i].cost_tokens == 1))
+            verdict = take(config, chunk->config_number, chunk->since_ns, places[i].tag, slots[i]);
+        out_verdicts[i] = verdict;
+        if (!LIKELY(verdict == RATION_ALLOW))
+            break;
+    }
+    return i;
+}
+
+#else
+
+bool ration_quick_line_possible(const struct ration_section *section)
+{
+    (void)section;
+    return false;
+}
+
+bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request,
+                             uint64_t cost_tokens, uint64_t now_ns)
+{
+    return ration_limiter_allow_any(limiter, request, cost_tokens, now_ns);
+}
+
+void ration_quick_line_find(const struct ration_section *section,
+                            const struct ration_batch_item *items, size_t item_count,
+                            struct ration_place *out_places, struct ration_pair **out_slots)
+{
+    (void)section, (void)items, (void)item_count, (void)out_places, (void)out_slots;
+}
+
+size_t ration_quick_line_take(const struct ration_line_chunk *chunk,
+                              const struct ration_batch_item *items, size_t item_count,
+                              const struct ration_place *places, struct ration_pair *const *slots,
+                              int *out_verdicts)
+{
+    (void)chunk, (void)items, (void)item_count, (void)places, (void)slots, (void)out_verdicts;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * quick_line: the shortest way: one token bucket per key, found in the cache line in which it is looked
+ * for first, in this process's memory.
+ *
+ * While a slot is fetched from memory a CPU goes on with what follows, for about 200 instructions if
+ * there is a compare-and-swap among them; and a swap waits for all stores before it. So how many
+ * calls are under way at once is a matter of how few instructions and stores a call has. Hence one
+ * function with little on the stack, for takes of one token, and time in one word: what a bucket owes
+ * is at most its capacity, and where that is below 2 hours it is a number of 2^-20 ns in 63 bits.
+ *
+ * Whatever is not so (the key is elsewhere or absent, the cost or the rules are others) goes on in
+ * quick.c.
+ */
+#ifndef RATION_LIMITER_QUICK_LINE_H
+#define RATION_LIMITER_QUICK_LINE_H
+
+#include "limiter/limiter.h"
+
+/* Whether the section's lines can be read so: by AES and AVX instructions. */
+bool ration_quick_line_possible(const struct ration_section *section);
+
+/* Decides, or has ration_limiter_allow_any() decide. Not for limiters that time or name keys. */
+bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request,
+                             uint64_t cost_tokens, uint64_t now_ns);
+
+/* What a chunk of a batch rests on, loaded once. */
+struct ration_line_chunk {
+    const struct ration_section *section;
+    const struct ration_config *config;
+    uint64_t config_number;
+    uint64_t since_ns;
+};
+
+/*
+ * Finds the places of up to RATION_QUICK_CHUNK keys and begins to fetch them: first the lines in which
+ * they are looked for first, then the rest for those that are not there. out_slots: NULL for these.
+ */
+void ration_quick_line_find(const struct ration_section *section,
+                            const struct ration_batch_item *items, size_t item_count,
+                            struct ration_place *out_places, struct ration_pair **out_slots);
+
+/*
+ * Decides them in their order, and returns how many of the first are ALLOW. Stops at one that is not:
+ * out_verdicts then has its verdict if it has a slot and a cost of 1, else RATION_QUICK_NOT.
+ */
+size_t ration_quick_line_take(const struct ration_line_chunk *chunk,
+                              const struct ration_batch_item *items, size_t item_count,
+                              const struct ration_place *places, struct ration_pair *const *slots,
+                              int *out_verdicts);
+
+#endif
