@@ -75,6 +75,7 @@ static struct visit visit_make(const struct peer_key *keys, size_t key_count)
                                              .rules = &rule,
                                              .rule_count = 1,
                                              .keys_max = key_count < 1000 ? 1000 : key_count,
+                                             .uses_huge_pages = 1,
                                              .is_prefaulted = 1},
             &visit.limiter, NULL) == RATION_OK,
         "memory for the keys");

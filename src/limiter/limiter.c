@@ -5,18 +5,28 @@
 
 #include "limiter/quick_line.h"
 
+static bool allow_now(struct ration_limiter *limiter, const void *request)
+{
+    return limiter->allow(limiter, request, 1, ration_clock_now(&limiter->clock));
+}
+
 /* The shortest way that fits for good: rules may change, what is asked here does not. */
 static void choose_way(struct ration_limiter *limiter, const struct ration_limiter_options *options)
 {
     const struct ration_store *store = limiter->store;
 
     limiter->allow = ration_limiter_allow_any;
+    limiter->allow_now = allow_now;
     if (options->keyer != NULL || store->calls->section == NULL)
         return;
     limiter->quick_section = store->calls->section(limiter->store, limiter->section_index);
     if (ration_quick_line_possible(limiter->quick_section) && options->top_keys == 0 &&
         !options->sample_latency)
         limiter->allow = ration_quick_line_allow;
+    if (limiter->allow == ration_quick_line_allow &&
+        limiter->clock.now_ns == ration_clock_tsc().now_ns &&
+        limiter->clock.kind == RATION_CLOCK_TSC)
+        limiter->allow_now = ration_quick_line_allow_by_tsc;
 }
 
 ration_status ration_limiter_init(struct ration_limiter *limiter,
@@ -33,11 +43,11 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
         return status;
     limiter->store = store;
     limiter->section_index = section_index;
-    choose_way(limiter, options);
     limiter->keyer = options->keyer;
     limiter->keyer_context = options->keyer_context;
     limiter->overflow = options->overflow;
     limiter->clock = clock;
+    choose_way(limiter, options);
     if (options->name != NULL)
         snprintf(limiter->name, sizeof(limiter->name), "%s", options->name);
     limiter->configs = *configs;

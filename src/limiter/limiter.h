@@ -16,6 +16,7 @@ struct ration_limiter {
     const struct ration_section *quick_section; /* see quick.h. NULL: no short way */
     bool (*allow)(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                   uint64_t now_ns); /* the shortest that fits: see quick_line.h */
+    bool (*allow_now)(struct ration_limiter *limiter, const void *request);
     ration_keyer *keyer;
     void *keyer_context;
     enum ration_overflow overflow;

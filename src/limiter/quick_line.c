@@ -2,6 +2,7 @@
 
 #include "base/fence.h"
 #include "base/hash_aes.h"
+#include "base/tsc.h"
 #include "limiter/quick.h"
 #include "table/plain.h"
 
@@ -88,8 +89,10 @@ bool ration_quick_line_possible(const struct ration_section *section)
            __builtin_cpu_supports("avx");
 }
 
-RATION_WITH_AES bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request,
-                                             uint64_t cost_tokens, uint64_t now_ns)
+/* Reads the clock, if it is to be read, when the key's line is on its way. */
+RATION_WITH_AES static ALWAYS_INLINE bool allow(struct ration_limiter *limiter, const void *request,
+                                                uint64_t cost_tokens, uint64_t now_ns,
+                                                bool reads_clock)
 {
     const struct ration_key *key = request;
     const struct ration_config *config = ration_configs_current(&limiter->configs);
@@ -103,12 +106,19 @@ RATION_WITH_AES bool ration_quick_line_allow(struct ration_limiter *limiter, con
             ration_place_of(ration_hash_aes_chunk(&section->block->secret, key->bytes, key->size),
                             section->set_count);
         struct ration_pair *line = line_of(section, &place);
-        unsigned found = tags_in_line(line, place.tag);
+        unsigned found;
 
+        if (reads_clock) {
+            __builtin_prefetch(line, 1);
+            now_ns = ration_tsc_now(&ration_tsc_shared);
+        }
+        found = tags_in_line(line, place.tag);
         if (LIKELY(found != 0))
             verdict =
                 take(config, config_number, ration_block_now(limiter->store->epoch_ns, now_ns),
                      place.tag, line + __builtin_ctz(found));
+    } else if (reads_clock) {
+        now_ns = ration_tsc_now(&ration_tsc_shared);
     }
     if (LIKELY(verdict == RATION_ALLOW)) {
         ration_counters_add_allowed(limiter->tally.counters, 0, 1);
@@ -118,6 +128,18 @@ RATION_WITH_AES bool ration_quick_line_allow(struct ration_limiter *limiter, con
         return ration_limiter_allow_any(limiter, request, cost_tokens, now_ns);
     ration_counters_add(limiter->tally.counters, 0, RATION_COUNT_DENIED, 1);
     return false;
+}
+
+RATION_WITH_AES bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request,
+                                             uint64_t cost_tokens, uint64_t now_ns)
+{
+    return allow(limiter, request, cost_tokens, now_ns, false);
+}
+
+RATION_WITH_AES bool ration_quick_line_allow_by_tsc(struct ration_limiter *limiter,
+                                                    const void *request)
+{
+    return allow(limiter, request, 1, 0, true);
 }
 
 RATION_WITH_AES void ration_quick_line_find(const struct ration_section *section,
@@ -175,6 +197,11 @@ bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request
                              uint64_t cost_tokens, uint64_t now_ns)
 {
     return ration_limiter_allow_any(limiter, request, cost_tokens, now_ns);
+}
+
+bool ration_quick_line_allow_by_tsc(struct ration_limiter *limiter, const void *request)
+{
+    return ration_limiter_allow_any(limiter, request, 1, ration_clock_now(&limiter->clock));
 }
 
 void ration_quick_line_find(const struct ration_section *section,

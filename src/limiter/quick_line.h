@@ -23,6 +23,12 @@ bool ration_quick_line_possible(const struct ration_section *section);
 bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request,
                              uint64_t cost_tokens, uint64_t now_ns);
 
+/*
+ * The same for one token now, by the TSC clock. It takes longer to read than all else takes to compute,
+ * and what comes after it waits for it: so the key's line is fetched first.
+ */
+bool ration_quick_line_allow_by_tsc(struct ration_limiter *limiter, const void *request);
+
 /* What a chunk of a batch rests on, loaded once. */
 struct ration_line_chunk {
     const struct ration_section *section;

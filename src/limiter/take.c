@@ -36,7 +36,7 @@ bool ration_limiter_allow_at(ration_limiter *limiter, const void *request, uint6
 
 bool ration_limiter_allow(ration_limiter *limiter, const void *request)
 {
-    return limiter->allow(limiter, request, 1, ration_clock_now(&limiter->clock));
+    return limiter->allow_now(limiter, request);
 }
 
 /* What is told of a rule that does not apply. */
