@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Random campaigns for as many seconds as given, on the release build: traces against the model,
-# reservations, threads with yields. Each round has a new seed, printed first; a failure stops.
+# Random campaigns for as many seconds as given, on the release build: traces of buckets and limiters
+# against the model, reservations, threads with yields. Each round has a new seed, printed first; a failure stops.
 #
 #     tools/soak.sh [SECONDS [SEED]]
 set -euo pipefail
@@ -16,12 +16,17 @@ while [ $SECONDS -lt "$seconds" ]; do
     for kind in token interval reserve queue fixed sliding log; do
         build/tests/model/trace_test $kind "$seed" | tail -1
     done
+    for mode in exact overflow stale reload change; do
+        build/tests/model/limiter_trace_test $mode "$seed" | tail -1
+    done
     for test in units_test limit_text_test; do
         RATION_TEST_SEED=$seed build/tests/$test >/dev/null 2>&1
     done
     build/tests/model/reservation_test "$seed" | tail -1
     RATION_TEST_SEED=$seed build/tests/concurrency/yield_test | tail -1
-    RATION_TEST_SEED=$seed build/tests/concurrency/one_bucket_test | tail -1
+    for test in one_bucket_test limiter_yield_test limiter_first_touch_test limiter_totals_test; do
+        RATION_TEST_SEED=$seed build/tests/concurrency/$test | tail -1
+    done
     seed=$((seed + 1))
     round=$((round + 1))
 done
