@@ -1,25 +1,14 @@
 /*
  * Limiters and stacks made: rules checked, memory planned and taken, the parts joined.
  */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/make.h"
+#include "base/refuse.h"
 #include "store/memory.h"
 
 #define THREADS_DEFAULT 64
-
-static ration_status fail(struct ration_error *error, ration_status status, const char *message)
-{
-    if (error != NULL) {
-        error->status = status;
-        error->offset = 0;
-        snprintf(error->message, sizeof(error->message), "%s", message);
-    }
-    return status;
-}
 
 /* How large the table is: by bytes_max for a limiter alone, by the dump for one that is loaded. */
 enum size_by { SIZE_BY_KEYS, SIZE_BY_BYTES, SIZE_BY_DUMP };
@@ -30,21 +19,22 @@ static ration_status check_options(const struct ration_limiter_options *options,
     bool has_memory = size_by == SIZE_BY_BYTES;
 
     if (options == NULL || options->struct_size != sizeof(*options))
-        return fail(error, RATION_EINVAL,
-                    "struct_size must be sizeof(struct ration_limiter_options): was it set, and is "
-                    "the header that of the library?");
+        return ration_refuse(
+            error, RATION_EINVAL,
+            "struct_size must be sizeof(struct ration_limiter_options): was it set, and is "
+            "the header that of the library?");
     if (size_by != SIZE_BY_DUMP && options->keys_max == 0 &&
         (options->bytes_max == 0 || !has_memory))
-        return fail(error, RATION_EINVAL,
-                    has_memory ? "how much memory? set keys_max or bytes_max (got neither)"
-                               : "a limiter of a stack needs keys_max (got 0)");
+        return ration_refuse(error, RATION_EINVAL,
+                             has_memory ? "how much memory? set keys_max or bytes_max (got neither)"
+                                        : "a limiter of a stack needs keys_max (got 0)");
     if (options->keys_max > RATION_SECTION_KEYS_MAX)
-        return fail(error, RATION_EINVAL, "keys_max is at most 4294967295");
+        return ration_refuse(error, RATION_EINVAL, "keys_max is at most 4294967295");
     if (options->overflow > RATION_OVERFLOW_ALLOW)
-        return fail(error, RATION_EINVAL, "overflow must be one of enum ration_overflow");
+        return ration_refuse(error, RATION_EINVAL, "overflow must be one of enum ration_overflow");
     if (options->name != NULL &&
         strnlen(options->name, RATION_LIMITER_NAME_MAX + 1) > RATION_LIMITER_NAME_MAX)
-        return fail(error, RATION_EINVAL, "name is at most 63 bytes");
+        return ration_refuse(error, RATION_EINVAL, "name is at most 63 bytes");
     return RATION_OK;
 }
 
@@ -53,8 +43,9 @@ static ration_status choose_clock(const struct ration_clock *given, struct ratio
                                   struct ration_error *error)
 {
     if (given != NULL && given->now_ns == NULL)
-        return fail(error, RATION_EINVAL,
-                    "clock has no function; make one with ration_clock_...(), or leave it NULL");
+        return ration_refuse(
+            error, RATION_EINVAL,
+            "clock has no function; make one with ration_clock_...(), or leave it NULL");
     *out_clock = given != NULL ? *given : ration_clock_tsc();
     return RATION_OK;
 }
@@ -109,12 +100,13 @@ static ration_status choose_hash(bool trusts_keys, const struct ration_saved_hea
     if (saved == NULL)
         return ration_random_secret(plan->seed, sizeof(plan->seed))
                    ? RATION_OK
-                   : fail(error, RATION_ENOMEM, "the system has no random bytes to give");
+                   : ration_refuse(error, RATION_ENOMEM, "the system has no random bytes to give");
     if (!ration_hash_kind_usable(saved->hash_kind))
-        return fail(error, RATION_EUNFIT,
-                    "this machine cannot compute the hash of the dump's keys");
+        return ration_refuse(error, RATION_EUNFIT,
+                             "this machine cannot compute the hash of the dump's keys");
     if (trusts_keys != (saved->hash_kind == RATION_HASH_TRUSTED))
-        return fail(error, RATION_EUNFIT, "trusts_keys is not what it was when the dump was made");
+        return ration_refuse(error, RATION_EUNFIT,
+                             "trusts_keys is not what it was when the dump was made");
     plan->hash = (enum ration_hash_kind)saved->hash_kind;
     memcpy(plan->seed, saved->seed, sizeof(plan->seed));
     return RATION_OK;
@@ -145,9 +137,9 @@ static ration_status create_memory(const struct ration_section_shape *shapes, si
         return status;
     status = ration_memory_create(&plan, wishes, out_memory);
     if (status == RATION_EINVAL)
-        return fail(error, status, "no table can be so large; threads_max is at most 512");
+        return ration_refuse(error, status, "no table can be so large; threads_max is at most 512");
     if (status != RATION_OK)
-        return fail(error, status, "the system has not so much memory to give");
+        return ration_refuse(error, status, "the system has not so much memory to give");
     return RATION_OK;
 }
 
@@ -165,12 +157,14 @@ static ration_status fit_bytes(const struct ration_limiter_options *options,
     if (shape->set_count > 0)
         return ration_block_size(&plan) <= bytes_max
                    ? RATION_OK
-                   : fail(error, RATION_EUNFIT, "bytes_max has no room for the dump's table");
+                   : ration_refuse(error, RATION_EUNFIT,
+                                   "bytes_max has no room for the dump's table");
     keys = ration_block_keys_in(*shape, plan.seat_count, bytes_max);
     if (keys == 0 || shape->keys_max > keys)
-        return fail(error, RATION_EINVAL,
-                    keys == 0 ? "bytes_max has no room for a single key"
-                              : "bytes_max has no room for keys_max keys; leave one of them 0");
+        return ration_refuse(error, RATION_EINVAL,
+                             keys == 0
+                                 ? "bytes_max has no room for a single key"
+                                 : "bytes_max has no room for keys_max keys; leave one of them 0");
     if (shape->keys_max == 0)
         shape->keys_max = keys;
     return RATION_OK;
@@ -206,7 +200,7 @@ ration_status ration_make_limiter(const struct ration_limiter_options *options,
 
     shape = shape_of(options, &configs, options->is_stackable != 0, mine);
     if (limiter == NULL)
-        status = fail(error, RATION_ENOMEM, "no memory for the limiter");
+        status = ration_refuse(error, RATION_ENOMEM, "no memory for the limiter");
     if (status == RATION_OK && mine != NULL)
         status = ration_load_check(mine, options, error);
     if (status == RATION_OK)
@@ -216,8 +210,9 @@ ration_status ration_make_limiter(const struct ration_limiter_options *options,
     if (status == RATION_OK) {
         status = ration_limiter_init(limiter, options, &configs, &memory->store, 0, clock);
         if (status != RATION_OK)
-            fail(error, status,
-                 status == RATION_ENOMEM ? "no memory for statistics" : "top_keys is at most 4096");
+            ration_refuse(error, status,
+                          status == RATION_ENOMEM ? "no memory for statistics"
+                                                  : "top_keys is at most 4096");
     }
     if (status != RATION_OK) {
         if (memory != NULL)
@@ -264,7 +259,7 @@ static ration_status plan_limiters(const struct ration_stack_options *options,
 
         rule_count += limiter->rule_count;
         if (status == RATION_OK && rule_count > RATION_STACK_RULES_MAX)
-            status = fail(error, RATION_EINVAL, "a stack has at most 16 rules in all");
+            status = ration_refuse(error, RATION_EINVAL, "a stack has at most 16 rules in all");
         if (status == RATION_OK)
             status = ration_configs_init(&configs[i], limiter->rules, limiter->rule_count, error);
         if (status == RATION_OK) {
@@ -297,18 +292,18 @@ ration_status ration_make_stack(const struct ration_stack_options *options,
     ration_status status;
 
     if (options == NULL || options->struct_size != sizeof(*options))
-        return fail(error, RATION_EINVAL,
-                    "struct_size must be sizeof(struct ration_stack_options)");
+        return ration_refuse(error, RATION_EINVAL,
+                             "struct_size must be sizeof(struct ration_stack_options)");
     if (options->limiters == NULL || options->limiter_count == 0 ||
         options->limiter_count > RATION_STACK_MAX)
-        return fail(error, RATION_EINVAL, "a stack has 1 to 8 limiters");
+        return ration_refuse(error, RATION_EINVAL, "a stack has 1 to 8 limiters");
     status = choose_clock(options->clock, &clock, error);
     if (status != RATION_OK)
         return status;
     stack = calloc(1, sizeof(*stack));
     configs = calloc(RATION_STACK_MAX, sizeof(*configs));
     status = stack == NULL || configs == NULL
-                 ? fail(error, RATION_ENOMEM, "no memory for the stack")
+                 ? ration_refuse(error, RATION_ENOMEM, "no memory for the stack")
                  : plan_limiters(options, saved, configs, shapes, error);
     if (status != RATION_OK) {
         free(configs);
@@ -329,8 +324,9 @@ ration_status ration_make_stack(const struct ration_stack_options *options,
                 stack->limiter_count++;
                 continue;
             }
-            fail(error, status,
-                 status == RATION_ENOMEM ? "no memory for statistics" : "top_keys is at most 4096");
+            ration_refuse(error, status,
+                          status == RATION_ENOMEM ? "no memory for statistics"
+                                                  : "top_keys is at most 4096");
         }
         ration_configs_done(&configs[i]);
     }

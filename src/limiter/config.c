@@ -1,30 +1,12 @@
 #include "limiter/config.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/refuse.h"
 #include "table/block.h"
-
-static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
-{
-    va_list arguments;
-
-    if (error == NULL)
-        return status;
-    error->status = status;
-    error->offset = 0;
-    va_start(arguments, format);
-    vsnprintf(error->message, sizeof(error->message), format, arguments);
-    va_end(arguments);
-    return status;
-}
 
 static ration_status check_rules(const struct ration_rule *rules, size_t rule_count,
                                  struct ration_error *error)
@@ -33,30 +15,32 @@ static ration_status check_rules(const struct ration_rule *rules, size_t rule_co
     uint32_t log_count = 0;
 
     if (rule_count == 0 || rule_count > RATION_RULES_MAX)
-        return fail(error, RATION_EINVAL, "a limiter has 1 to %d rules (got %zu)", RATION_RULES_MAX,
-                    rule_count);
+        return ration_refuse(error, RATION_EINVAL, "a limiter has 1 to %d rules (got %zu)",
+                             RATION_RULES_MAX, rule_count);
     if (rules == NULL)
-        return fail(error, RATION_EINVAL, "rules is NULL, with a rule_count of %zu", rule_count);
+        return ration_refuse(error, RATION_EINVAL, "rules is NULL, with a rule_count of %zu",
+                             rule_count);
     for (size_t i = 0; i < rule_count; i++) {
         if (rules[i].limit.algorithm == RATION_ALGORITHM_DEFAULT)
-            return fail(error, RATION_EINVAL,
-                        "rule %zu has a limit that was never made; use ration_limit_make() or "
-                        "ration_limit_parse()",
-                        i);
+            return ration_refuse(
+                error, RATION_EINVAL,
+                "rule %zu has a limit that was never made; use ration_limit_make() or "
+                "ration_limit_parse()",
+                i);
         if (rules[i].stale_after_ns > RATION_KEPT_NS_MAX)
-            return fail(error, RATION_EINVAL,
-                        "rule %zu: stale_after is at most 365 days (got %" PRIu64 " ns)", i,
-                        rules[i].stale_after_ns);
+            return ration_refuse(error, RATION_EINVAL,
+                                 "rule %zu: stale_after is at most 365 days (got %" PRIu64 " ns)",
+                                 i, rules[i].stale_after_ns);
         cell_count += ration_any_layout(&rules[i].limit).cell_count;
         log_count += rules[i].limit.algorithm == RATION_SLIDING_LOG;
     }
     if (log_count > 1)
-        return fail(error, RATION_EUNFIT, "a limiter has at most one sliding-log (got %" PRIu32 ")",
-                    log_count);
+        return ration_refuse(error, RATION_EUNFIT,
+                             "a limiter has at most one sliding-log (got %" PRIu32 ")", log_count);
     if (cell_count > RATION_SECTION_CELLS_MAX)
-        return fail(error, RATION_EUNFIT,
-                    "these rules need %" PRIu32 " cells per key; there are at most %d", cell_count,
-                    RATION_SECTION_CELLS_MAX);
+        return ration_refuse(error, RATION_EUNFIT,
+                             "these rules need %" PRIu32 " cells per key; there are at most %d",
+                             cell_count, RATION_SECTION_CELLS_MAX);
     return RATION_OK;
 }
 
@@ -130,7 +114,7 @@ ration_status ration_configs_init(struct ration_configs *configs, const struct r
         calloc(RATION_CONFIG_COUNT * rule_count, sizeof(struct ration_config_rule));
 
     if (room == NULL)
-        return fail(error, RATION_ENOMEM, "no memory for the rules");
+        return ration_refuse(error, RATION_ENOMEM, "no memory for the rules");
     for (size_t i = 0; i < RATION_CONFIG_COUNT; i++)
         configs->configs[i].rules = room + i * rule_count;
     fill(&configs->configs[0], rules, rule_count);
@@ -160,22 +144,23 @@ ration_status ration_configs_check(const struct ration_configs *configs,
     if (status != RATION_OK)
         return status;
     if (rule_count != current->rule_count)
-        return fail(error, RATION_EUNFIT,
-                    "the limiter has %" PRIu32 " rules and keeps them (got %zu)",
-                    current->rule_count, rule_count);
+        return ration_refuse(error, RATION_EUNFIT,
+                             "the limiter has %" PRIu32 " rules and keeps them (got %zu)",
+                             current->rule_count, rule_count);
     for (size_t i = 0; i < rule_count; i++) {
         struct ration_any_layout old = ration_any_layout(&current->rules[i].limit);
         struct ration_any_layout new = ration_any_layout(&rules[i].limit);
 
         if (old.cell_count != new.cell_count || old.moment_mask != new.moment_mask ||
             (new.ring_cells > 0) != (old.ring_cells > 0))
-            return fail(error, RATION_EUNFIT,
-                        "rule %zu: the new limit's state does not fit where the old one's is", i);
+            return ration_refuse(
+                error, RATION_EUNFIT,
+                "rule %zu: the new limit's state does not fit where the old one's is", i);
         if (new.ring_cells > configs->ring_cells)
-            return fail(error, RATION_EUNFIT,
-                        "rule %zu: a log has room for %" PRIu32 " tokens, as created (got %" PRIu32
-                        ")",
-                        i, configs->ring_cells, new.ring_cells);
+            return ration_refuse(error, RATION_EUNFIT,
+                                 "rule %zu: a log has room for %" PRIu32
+                                 " tokens, as created (got %" PRIu32 ")",
+                                 i, configs->ring_cells, new.ring_cells);
     }
     return RATION_OK;
 }
@@ -185,7 +170,7 @@ ration_status ration_configs_check_stacked(const struct ration_rule *rules, size
 {
     for (size_t i = 0; i < rule_count; i++)
         if (rules[i].limit.algorithm == RATION_LEAKY_QUEUE)
-            return fail(
+            return ration_refuse(
                 error, RATION_EUNFIT,
                 "rule %zu is a queue, which cannot stand in a stack with other limiters: who "
                 "waits in it would keep the others' buckets closed; use a token bucket",

@@ -1,34 +1,16 @@
 #include "limiter/load.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/refuse.h"
 #include "base/wall.h"
-
-static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static ration_status fail(struct ration_error *error, ration_status status, const char *format, ...)
-{
-    va_list arguments;
-
-    if (error == NULL)
-        return status;
-    error->status = status;
-    error->offset = 0;
-    va_start(arguments, format);
-    vsnprintf(error->message, sizeof(error->message), format, arguments);
-    va_end(arguments);
-    return status;
-}
 
 static ration_status explain(const struct ration_chunk_reader *reader, struct ration_error *error)
 {
     if (reader->status == RATION_OK)
         return RATION_OK;
-    return fail(error, reader->status, "the dump cannot be loaded: %s", reader->fault);
+    return ration_refuse(error, reader->status, "the dump cannot be loaded: %s", reader->fault);
 }
 
 ration_status ration_load_open(struct ration_load *load, ration_reader *read, void *context,
@@ -39,8 +21,8 @@ ration_status ration_load_open(struct ration_load *load, ration_reader *read, vo
     if (load->reader.status != RATION_OK)
         return explain(&load->reader, error);
     if (load->header.limiter_count != limiter_count)
-        return fail(error, RATION_EUNFIT, "the dump is of %" PRIu32 " limiters (got %zu)",
-                    load->header.limiter_count, limiter_count);
+        return ration_refuse(error, RATION_EUNFIT, "the dump is of %" PRIu32 " limiters (got %zu)",
+                             load->header.limiter_count, limiter_count);
     return RATION_OK;
 }
 
@@ -49,21 +31,24 @@ ration_status ration_load_check(const struct ration_saved_limiter *saved,
                                 struct ration_error *error)
 {
     if (options->rule_count != saved->rule_count)
-        return fail(error, RATION_EUNFIT, "the dumped limiter has %" PRIu32 " rules (got %zu)",
-                    saved->rule_count, options->rule_count);
+        return ration_refuse(error, RATION_EUNFIT,
+                             "the dumped limiter has %" PRIu32 " rules (got %zu)",
+                             saved->rule_count, options->rule_count);
     if (options->keys_max != 0 && options->keys_max != saved->keys_max)
-        return fail(error, RATION_EUNFIT,
-                    "the dumped limiter has keys_max %" PRIu64
-                    ", and a key's place follows from it; set it so, or to 0 (got %" PRIu64 ")",
-                    saved->keys_max, options->keys_max);
+        return ration_refuse(error, RATION_EUNFIT,
+                             "the dumped limiter has keys_max %" PRIu64
+                             ", and a key's place follows from it; set it so, or to 0 (got %" PRIu64
+                             ")",
+                             saved->keys_max, options->keys_max);
     for (uint32_t i = 0; i < saved->rule_count; i++) {
         struct ration_any_layout old = ration_any_layout(&saved->rules[i].limit);
         struct ration_any_layout new = ration_any_layout(&options->rules[i].limit);
 
         if (old.cell_count != new.cell_count || old.moment_mask != new.moment_mask ||
             (old.ring_cells > 0) != (new.ring_cells > 0))
-            return fail(error, RATION_EUNFIT,
-                        "rule %" PRIu32 ": the limit is not of the kind that was dumped", i);
+            return ration_refuse(error, RATION_EUNFIT,
+                                 "rule %" PRIu32 ": the limit is not of the kind that was dumped",
+                                 i);
     }
     return RATION_OK;
 }
