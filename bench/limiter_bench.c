@@ -496,7 +496,7 @@ static void bench_mutex_table(struct bench *bench, const struct peer_key *keys)
 
 static void bench_large(struct bench *bench, const struct peer_key *keys, size_t key_count)
 {
-    static char names[3][32]; /* rows borrow them */
+    static char names[3][64]; /* rows borrow them */
 
     snprintf(names[0], sizeof(names[0]), "%zu M keys, one by one", key_count / KEYS_MILLION);
     snprintf(names[1], sizeof(names[1]), "%zu M keys, back to back", key_count / KEYS_MILLION);

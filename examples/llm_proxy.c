@@ -91,6 +91,7 @@ static ration_limiter *create_limiter(const struct ration_clock *clock)
         ration_limit_parse("30k/min burst 10k", &rules[TOKENS].limit, &error) == RATION_OK) {
         rules[REQUESTS].choose = one_request;
         rules[REQUESTS].choose_context = &rules[REQUESTS].limit;
+        rules[REQUESTS].sets_cost = 1;
         if (ration_limiter_create(&options, &limiter, &error) == RATION_OK)
             return limiter;
     }

@@ -23,7 +23,9 @@
  * follows the overflow rule.
  *
  * now_ns is a number of the limiter's clock (ration_limiter_now()), read by the caller once and
- * used for all it decides together. It may be stale, repeated, zero or maximal.
+ * used for all it decides together. It may be stale, repeated, zero or maximal; 17 years after the
+ * limiter was made time stands still for it. (A time of day is no number of the default clock, and lies
+ * beyond that: give the limiter the clock you read.)
  */
 #ifndef RATION_LIMITER_H
 #define RATION_LIMITER_H
@@ -74,9 +76,9 @@ typedef ration_status ration_keyer(void *context, const void *request, char *roo
 /*
  * Chooses the limit for a request: one that lives as long as the limiter, of the same algorithm
  * and refill (for windows and logs also of the same tokens and period) as the rule's own; or NULL
- * if this rule does not apply to the request. May change *cost_tokens, which is the caller's: a
- * cost of one per request, say, whatever the caller takes of other limits. A look, of cost 0, stays
- * one. Called for every call about the request, and again if limits are changed meanwhile.
+ * if this rule does not apply to the request. May change *cost_tokens, which is the caller's: one per
+ * request, say, whatever the caller takes of other limits (then set the rule's sets_cost). A look, of
+ * cost 0, stays one. Called for every call about the request, and again if limits are changed meanwhile.
  * Whatever it chooses from request to request, a key has one bucket: what was taken under one
  * limit is still out under the next, as time.
  */
@@ -92,6 +94,9 @@ struct ration_rule {
                                 limits that do not start full; the longest counts, at most 365 days.
                                 0: one day */
     uint32_t is_shadow;      /* 1: counted and reported, never enforced */
+    uint32_t
+        sets_cost; /* 1: choose() sets the cost, whatever the caller's, say one per request: up_to
+                           does not divide it, and settling keeps it unless nothing was used */
 };
 
 /* What happens to a key that finds no place: all 16 that it might have are in debt. */
@@ -261,7 +266,7 @@ struct ration_ticket {
         uint32_t reserve_part; /* which half of a burst reserve paid */
         uint32_t is_overflow;  /* the shared overflow bucket paid */
         uint32_t has_own_cost; /* set by the rule's function: not what is settled */
-        uint32_t reserved;     /* 0 */
+        uint32_t limit_kind;   /* of the limit that gave it */
     } parts[RATION_STACK_RULES_MAX];
 };
 
@@ -324,7 +329,10 @@ RATION_API ration_status ration_limiter_change(ration_limiter *limiter,
                                                enum ration_change change,
                                                struct ration_error *error);
 
-/* What one limiter did since it was created, readable from any thread at any time. */
+/*
+ * What one limiter did since it was created, readable from any thread at any time. Of processes that
+ * share a limiter by fork() each counts its own.
+ */
 struct ration_limiter_report {
     size_t rule_count;
     struct ration_limit_stats rules[RATION_RULES_MAX];
@@ -427,7 +435,8 @@ struct ration_ask {
 
 /*
  * Takes all that is asked for, of any keys and limiters of the stack, or nothing. The same key of
- * the same limiter asked for twice is charged the sum. At most RATION_STACK_MAX different keys.
+ * the same limiter asked for twice is charged the sum. At most RATION_STACK_MAX different keys, with
+ * RATION_STACK_RULES_MAX rules together (six keys of a limiter of three rules are too many).
  * Same returns, and RATION_EINVAL for more.
  */
 RATION_API ration_status ration_stack_take_all(ration_stack *stack, const struct ration_ask *asks,

@@ -1,7 +1,48 @@
 /*
  * change: other limits for all keys, while others decide.
  */
+#include "base/process.h"
 #include "limiter/limiter.h"
+
+/*
+ * One changer at a time; a dump or a scan keeps limits as they are. A child of fork() may have
+ * inherited the lock from a thread that it does not have: there it is a new one.
+ */
+void ration_limiter_lock(struct ration_limiter *limiter)
+{
+    uint64_t process = ration_process_id();
+    uint64_t seen = __atomic_load_n(&limiter->lock_process, __ATOMIC_ACQUIRE);
+
+    while (seen != process) {
+        if (seen != UINT64_MAX &&
+            __atomic_compare_exchange_n(&limiter->lock_process, &seen, UINT64_MAX, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+            pthread_mutex_init(&limiter->change_lock, NULL);
+            __atomic_store_n(&limiter->lock_process, process, __ATOMIC_RELEASE);
+        }
+        seen = __atomic_load_n(&limiter->lock_process, __ATOMIC_ACQUIRE);
+    }
+    pthread_mutex_lock(&limiter->change_lock);
+}
+
+void ration_limiter_unlock(struct ration_limiter *limiter)
+{
+    pthread_mutex_unlock(&limiter->change_lock);
+}
+
+static void replace(struct ration_limiter *limiter, const struct ration_rule *rules,
+                    size_t rule_count, enum ration_change change)
+{
+    struct ration_store *store = limiter->store;
+    uint64_t now_ns = ration_clock_now(&limiter->clock);
+    uint64_t number = limiter->configs.current->number + 1;
+
+    if (number >= RATION_CONFIG_COUNT)
+        store->calls->retire(store, &limiter->configs, limiter->section_index,
+                             (uint32_t)(number % RATION_CONFIG_COUNT), now_ns);
+    ration_configs_replace(&limiter->configs, rules, rule_count, change);
+    store->calls->renew(store, &limiter->configs, limiter->section_index, now_ns);
+}
 
 ration_status ration_limiter_change(ration_limiter *limiter, const struct ration_rule *rules,
                                     size_t rule_count, enum ration_change change,
@@ -9,19 +50,12 @@ ration_status ration_limiter_change(ration_limiter *limiter, const struct ration
 {
     ration_status status;
 
-    pthread_mutex_lock(&limiter->change_lock);
+    ration_limiter_lock(limiter);
     status = ration_configs_check(&limiter->configs, rules, rule_count, error);
     if (status == RATION_OK && limiter->stack != NULL && limiter->stack->limiter_count > 1)
         status = ration_configs_check_stacked(rules, rule_count, error);
-    if (status == RATION_OK) {
-        uint64_t number = limiter->configs.current->number + 1;
-
-        if (number >= RATION_CONFIG_COUNT)
-            limiter->store->calls->retire(limiter->store, &limiter->configs, limiter->section_index,
-                                          (uint32_t)(number % RATION_CONFIG_COUNT),
-                                          ration_clock_now(&limiter->clock));
-        ration_configs_replace(&limiter->configs, rules, rule_count, change);
-    }
-    pthread_mutex_unlock(&limiter->change_lock);
+    if (status == RATION_OK)
+        replace(limiter, rules, rule_count, change);
+    ration_limiter_unlock(limiter);
     return status;
 }

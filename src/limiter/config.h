@@ -25,6 +25,7 @@ struct ration_config_rule {
     void *choose_context;
     uint64_t stale_after_ns; /* the config's */
     uint32_t is_shadow;
+    uint32_t sets_cost;
     uint32_t first_cell;
     uint32_t cell_count;
     uint32_t has_ring;

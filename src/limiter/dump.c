@@ -157,10 +157,10 @@ static ration_status dump_limiters(struct ration_limiter *limiters, uint32_t lim
         return RATION_ENOMEM;
     dump->now_ns = ration_block_now(store->epoch_ns, now_ns) + store->epoch_ns;
     for (uint32_t i = 0; i < limiter_count; i++)
-        pthread_mutex_lock(&limiters[i].change_lock);
+        ration_limiter_lock(&limiters[i]);
     status = dump_locked(dump, limiters, limiter_count, write, context);
     for (uint32_t i = limiter_count; i-- > 0;)
-        pthread_mutex_unlock(&limiters[i].change_lock);
+        ration_limiter_unlock(&limiters[i]);
     free(dump->moments);
     free(dump);
     return status;

@@ -3,6 +3,11 @@
 #include "base/time.h"
 #include "core/gcra.h"
 
+static uint64_t later_of(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
 static struct ration_any_step step_of(const struct ration_item *item, uint64_t now_ns)
 {
     return ration_any_take(&item->before, item->sum_tokens, 0, now_ns);
@@ -82,9 +87,13 @@ static void take_item(const struct ration_case *c, struct ration_item *item)
     if (step.verdict == RATION_NEVER && is_too_much_together(item))
         step = (struct ration_any_step){
             .verdict = RATION_DENY, .wait_ns = item->free_after_ns, .next = item->before};
-    if (item->is_turned_away && step.verdict != RATION_NEVER && item->cost_tokens > 0)
-        step = (struct ration_any_step){
-            .verdict = RATION_DENY, .wait_ns = item->free_after_ns, .next = item->before};
+    if (item->is_turned_away && step.verdict != RATION_NEVER && item->cost_tokens > 0) {
+        uint64_t new_wait_ns = step.verdict == RATION_DENY ? step.wait_ns : 0;
+
+        step = (struct ration_any_step){.verdict = RATION_DENY,
+                                        .wait_ns = later_of(item->free_after_ns, new_wait_ns),
+                                        .next = item->before};
+    }
 
     bool allowed = step.verdict == RATION_ALLOW;
 
@@ -93,11 +102,6 @@ static void take_item(const struct ration_case *c, struct ration_item *item)
     item->delay_ns = allowed ? step.wait_ns : 0;
     item->after = step.next;
     item->part = step.part;
-}
-
-static uint64_t later_of(uint64_t a_ns, uint64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns : b_ns;
 }
 
 /*
@@ -260,7 +264,8 @@ static struct ration_any settle(const struct ration_case *c, const struct ration
     if (used > item->cost_tokens)
         return ration_any_force(&item->before, used - item->cost_tokens, c->now_ns);
     /* What the shared overflow bucket gave does not come back: others would get it. */
-    if (used < item->cost_tokens && !is_promised && !item->mark->is_overflow && !is_full(c, item))
+    if (used < item->cost_tokens && !is_promised && !item->mark->is_overflow &&
+        !item->mark->is_kept && !is_full(c, item))
         return ration_any_release(&item->before, item->mark->state, item->mark->part,
                                   item->cost_tokens - used, c->now_ns);
     return item->before;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "limiter/quick_line.h"
 
 static bool allow_now(struct ration_limiter *limiter, const void *request)
@@ -53,6 +54,7 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
     limiter->configs = *configs;
     limiter->configs.current = &limiter->configs.configs[0];
     pthread_mutex_init(&limiter->change_lock, NULL);
+    limiter->lock_process = ration_process_id();
     return RATION_OK;
 }
 
@@ -140,7 +142,7 @@ static bool choose_rule(struct ration_op_part *part, uint32_t rule_index, const 
     *limit = choose(context, request, cost);
     if (cost_tokens == 0)
         *cost = 0; /* a look stays one */
-    if (*cost != cost_tokens)
+    if (rule->sets_cost || *cost != cost_tokens)
         part->own_cost_mask |= 1u << rule_index;
     if (*limit != NULL && !ration_any_is_alike(&rule->limit, *limit))
         *out_status = RATION_EUNFIT;

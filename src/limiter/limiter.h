@@ -23,7 +23,8 @@ struct ration_limiter {
     struct ration_clock clock;
     struct ration_tally tally;
     struct ration_configs configs;
-    pthread_mutex_t change_lock; /* one changer at a time; deciders do not take it */
+    pthread_mutex_t change_lock; /* deciders do not take it: see ration_limiter_lock() */
+    uint64_t lock_process;       /* whose it is */
     ration_stack *stack;         /* that it belongs to, or NULL */
     char name[RATION_LIMITER_NAME_MAX + 1];
 };
@@ -48,6 +49,10 @@ void ration_limiter_done(struct ration_limiter *limiter);
 /* ration_limiter_allow_at(), by whatever way. */
 bool ration_limiter_allow_any(struct ration_limiter *limiter, const void *request,
                               uint64_t cost_tokens, uint64_t now_ns);
+
+/* Keeps limits as they are, until it is unlocked. */
+void ration_limiter_lock(struct ration_limiter *limiter);
+void ration_limiter_unlock(struct ration_limiter *limiter);
 
 /* Finds the key of a request. Returns what the keyer does, RATION_EINVAL for one too long. */
 ration_status ration_limiter_key(const struct ration_limiter *limiter, const void *request,

@@ -31,6 +31,7 @@ struct ration_op_mark {
     union ration_any_state state; /* the bucket as a reservation left it */
     enum ration_reserve_part part;
     uint32_t is_overflow;
+    uint32_t is_kept; /* SETTLE: nothing can be given back */
 };
 
 /* Whose bucket it is about. */

@@ -20,13 +20,14 @@ static ALWAYS_INLINE bool quick_begin(struct ration_limiter *limiter, uint64_t n
                                       struct quick *out_quick)
 {
     const struct ration_config *config = ration_configs_current(&limiter->configs);
+    uint64_t config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
 
-    if (__builtin_expect(!config->is_simple, 0))
+    if (__builtin_expect(!config->is_simple || config_number == UINT64_MAX, 0))
         return false;
     out_quick->limiter = limiter;
     out_quick->section = limiter->quick_section;
     out_quick->config = config;
-    out_quick->config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    out_quick->config_number = config_number;
     out_quick->since_ns = ration_block_now(limiter->store->epoch_ns, now_ns);
     return true;
 }
@@ -118,9 +119,8 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
 
     struct ration_time cost = ration_time_scale(rate->token, cost_tokens);
 
-    member.moment = ration_time_from_ns(ration_section_origin_ns(section, place));
-    if (ration_time_less(room, gcra_next(member.moment, cost, quick->since_ns)))
-        return RATION_DENY;
+    if (ration_section_origin_ns(section, place) > quick->since_ns)
+        return RATION_QUICK_NOT; /* a now that runs back */
     if (ration_create_enter(&ration_plain_kind, section, place, quick->since_ns, &entrance) !=
         RATION_ENTER_CLAIMED)
         return RATION_QUICK_NOT;
@@ -224,10 +224,11 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
         return verdict;
     }
     slot = ration_plain_find(quick->section, place, &value);
-    return count(quick, key,
-                 slot != NULL ? take_slot(quick, place->tag, slot, value, cost_tokens)
-                              : take_absent(quick, place, cost_tokens),
-                 cost_tokens);
+    verdict = slot != NULL ? take_slot(quick, place->tag, slot, value, cost_tokens)
+                           : take_absent(quick, place, cost_tokens);
+    if (verdict != RATION_ALLOW && !ration_config_stands(quick->config, quick->config_number))
+        return RATION_QUICK_NOT;
+    return count(quick, key, verdict, cost_tokens);
 }
 
 int ration_quick_take(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,

@@ -15,6 +15,12 @@ static void pack_mark(const struct ration_limit *limit, const struct ration_op_m
         memcpy(out_words, mark->state.one.words, sizeof(mark->state.one.words));
 }
 
+/* What a mark is a state of. */
+static uint32_t kind_of(const struct ration_limit *limit)
+{
+    return (uint32_t)limit->algorithm << 8 | (uint32_t)limit->refill;
+}
+
 static void write_ticket(const struct ration_call *call, struct ration_ticket *out_ticket)
 {
     out_ticket->ready_at_ns = call->op.ready_at_ns;
@@ -37,6 +43,7 @@ static void write_ticket(const struct ration_call *call, struct ration_ticket *o
                 .reserve_part = part->marks[i].part,
                 .is_overflow = part->marks[i].is_overflow,
                 .has_own_cost = part->own_cost_mask >> i & 1,
+                .limit_kind = kind_of(part->limits[i]),
             };
             memcpy(slip->spot, part->to.spot.words, sizeof(slip->spot));
             pack_mark(part->limits[i], &part->marks[i], slip->mark);
@@ -82,7 +89,12 @@ static void read_slips(const struct ration_limiter *limiter, const struct ration
         if (slip->limiter_index != limiter->section_index || i >= config->rule_count ||
             memcmp(slip->spot, ticket->parts[first].spot, sizeof(slip->spot)) != 0)
             continue;
-        part->limits[i] = slip->chosen != NULL ? slip->chosen : &config->rules[i].limit;
+        part->limits[i] = &config->rules[i].limit;
+        if (slip->chosen != NULL && ration_any_is_alike(&config->rules[i].limit, slip->chosen))
+            part->limits[i] = slip->chosen;
+        /* limits of another kind came since: nothing is known of what could be given back */
+        part->marks[i].is_kept = slip->limit_kind != kind_of(part->limits[i]) ||
+                                 (slip->chosen != NULL && part->limits[i] != slip->chosen);
         part->costs[i] = slip->cost_tokens;
         part->own_cost_mask |= (uint32_t)(slip->has_own_cost != 0) << i;
         part->marks[i].part = (enum ration_reserve_part)slip->reserve_part;

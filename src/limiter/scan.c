@@ -56,9 +56,9 @@ size_t ration_limiter_scan(ration_limiter *limiter, uint64_t *cursor,
         return 0;
     }
     scan.now_ns = ration_block_now(store->epoch_ns, now_ns) + store->epoch_ns;
-    pthread_mutex_lock(&limiter->change_lock);
+    ration_limiter_lock(limiter);
     scan.rule_count = ration_configs_current(&limiter->configs)->rule_count;
     *cursor = store->calls->walk(store, &walk, *cursor);
-    pthread_mutex_unlock(&limiter->change_lock);
+    ration_limiter_unlock(limiter);
     return scan.item_count;
 }

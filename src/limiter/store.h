@@ -33,6 +33,10 @@ struct ration_store_calls {
     void (*retire)(struct ration_store *store, const struct ration_configs *configs,
                    uint32_t section_index, uint32_t generation, uint64_t now_ns);
 
+    /* Converts the overflow bucket to the current config, at once: nobody's look at it would. */
+    void (*renew)(struct ration_store *store, const struct ration_configs *configs,
+                  uint32_t section_index, uint64_t now_ns);
+
     /*
      * Goes through a section from a cursor on, 0 being the beginning. Returns the cursor to go on
      * from, 0 at the end. These three may be NULL: buckets cannot be listed or dumped.

@@ -58,6 +58,7 @@ static const struct ration_store_calls memory_calls = {
     .fetch = fetch,
     .section = section,
     .retire = ration_memory_retire,
+    .renew = ration_memory_renew,
     .walk = ration_memory_walk,
     .shape = ration_memory_shape,
     .put = ration_memory_put,

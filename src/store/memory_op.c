@@ -463,8 +463,10 @@ static void tell(struct ration_run *run)
         part->verdicts[item->rule_index] = item->verdict;
         part->costs[item->rule_index] = item->cost_tokens; /* UP_TO: what was granted */
         if (op->kind == RATION_OP_RESERVE)
-            part->marks[item->rule_index] = (struct ration_op_mark){
-                item->after.state, item->part, run->found[item->part_index].is_full};
+            part->marks[item->rule_index] =
+                (struct ration_op_mark){.state = item->after.state,
+                                        .part = item->part,
+                                        .is_overflow = run->found[item->part_index].is_full};
     }
     for (uint32_t p = 0; p < op->part_count; p++) {
         op->parts[p].has_overflowed =

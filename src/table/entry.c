@@ -68,6 +68,29 @@ static void copy_ring(const struct ration_section *section, struct ration_pair *
     }
 }
 
+/*
+ * Cells of a ring keep the label of who wrote them, which may be long ago. Before it looks like one
+ * that is to come, in numbers that wrap around, all get the label of the day.
+ */
+static void refresh_ring(const struct ration_section *section, struct ration_pair *head,
+                         uint64_t version)
+{
+    struct ration_pair *cells = ring_of(section, head);
+
+    for (uint32_t i = 0; i < section->shape.ring_cells; i++) {
+        struct ration_pair seen = ration_atomic16_load(&cells[i]);
+
+        while (is_older(ration_pair_label(seen), version)) {
+            struct ration_slot slot = ration_slot_unpack(seen);
+
+            slot.label = version;
+            ration_yield_point();
+            if (ration_atomic16_swap(&cells[i], &seen, ration_slot_pack(slot)))
+                break;
+        }
+    }
+}
+
 static struct ration_ring_write read_ring(const struct ration_seat_entry *part)
 {
     uint64_t counts = ration_seat_get(&part->ring_counts);
@@ -95,8 +118,12 @@ void ration_entry_copy(const struct ration_section *section, struct ration_pair 
 
         /* acquire: what was read in the seat is meant if a cell is found to be older after it */
         ration_fence_acquire();
-        if (ring.modulus > 0 && has_older_cell(section, head, version))
-            copy_ring(section, head, ring, version);
+        if (has_older_cell(section, head, version)) {
+            if (ring.modulus > 0)
+                copy_ring(section, head, ring, version);
+            if (version % RATION_RING_REFRESH == 0)
+                refresh_ring(section, head, version);
+        }
     }
     for (uint32_t i = 0; i < section->shape.cell_count; i++) {
         const struct ration_pair *source = &seat->cells[first + i];

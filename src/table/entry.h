@@ -56,6 +56,9 @@ struct ration_head {
 /* The generation of a claim, which has none. Held, it tells that a claim is what was there. */
 #define RATION_GENERATION_NONE 15
 
+/* Every so many versions the labels of a log's ring are renewed. */
+#define RATION_RING_REFRESH (UINT64_C(1) << 33)
+
 #define RATION_VERSION_BITS 36
 #define RATION_VERSION_MASK ((UINT64_C(1) << RATION_VERSION_BITS) - 1)
 

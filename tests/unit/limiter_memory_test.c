@@ -230,10 +230,46 @@ static void children_that_decide_together_get_the_burst(void **state)
     kit_end(&kit);
 }
 
+/* Forks while the limits are kept as they are: the child's copy of that is nobody's. */
+static ration_status fork_and_scan(void *context, const void *bytes, size_t size)
+{
+    struct kit *kit = context;
+    struct ration_rule rule = {.limit = kit_limit("20/h")};
+    struct ration_scan_item item;
+    uint64_t cursor = 0;
+    int status;
+    pid_t child = fork();
+
+    (void)bytes, (void)size;
+    if (child == 0) {
+        alarm(10);
+        ration_limiter_scan(kit->limiter, &cursor, &item, 1, kit->manual.ns);
+        _exit(ration_limiter_change(kit->limiter, &rule, 1, RATION_CHANGE_KEEP, NULL) == RATION_OK
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return RATION_OK;
+}
+
+static void a_child_does_not_wait_for_a_thread_it_has_not(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "10/h");
+    kit_take(&kit, "k", 1);
+    assert_int_equal(ration_limiter_dump(kit.limiter, kit.manual.ns, fork_and_scan, &kit),
+                     RATION_OK);
+    kit_end(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r8_no_call_but_creation_takes_memory),
+        cmocka_unit_test(a_child_does_not_wait_for_a_thread_it_has_not),
         cmocka_unit_test(memory_is_touched_when_used_or_at_once),
         cmocka_unit_test(a_key_takes_no_more_than_it_says),
         cmocka_unit_test(a_child_decides_for_itself_or_together),

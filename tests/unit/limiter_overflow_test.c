@@ -357,10 +357,48 @@ static void a_key_without_a_place_is_not_blocked_with_others(void **state)
         }
 }
 
+/*
+ * Debts of the shared bucket are those of the new limit as soon as limits have changed. Converted by
+ * each who looks at them, they would begin anew each time.
+ */
+static void r4_a_shared_debt_is_converted_once(void **state)
+{
+    struct ration_rule next = {.limit = kit_limit("5/s burst 5")};
+    uint64_t numbers[KIT_CROWD_MAX];
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "1 per 1d burst 1");
+    kit.options.keys_max = 1;
+    kit_open(&kit);
+    kit_crowd(&kit, numbers);
+    assert_int_equal(kit_take(&kit, "x", 1).verdict, RATION_DENY); /* the crowd had it */
+    kit_pass(&kit, 24 * 3600 * SECOND);
+    assert_int_equal(kit_take(&kit, "x", 1).verdict, RATION_ALLOW);
+    for (int i = 0; i < 16; i++) { /* places for everyone, under the new limit */
+        struct kit_room room;
+        struct ration_key key = kit_numbered(&room, numbers[i]);
+
+        ration_limiter_reset(kit.limiter, &key, kit.manual.ns);
+    }
+    assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
+                     RATION_OK);
+    for (int i = 0; i < 5; i++) {
+        struct ration_decision got = kit_take(&kit, "x", 1);
+
+        if (got.verdict == RATION_ALLOW)
+            break;
+        kit_pass(&kit, got.retry_after_ns);
+        assert_int_equal(kit_take(&kit, "x", 1).verdict, RATION_ALLOW);
+    }
+    kit_end(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_without_a_place_is_not_blocked_with_others),
+        cmocka_unit_test(r4_a_shared_debt_is_converted_once),
         cmocka_unit_test(shared_keys_have_one_bucket_together),
         cmocka_unit_test(every_decision_of_the_shared_bucket_is_counted),
         cmocka_unit_test(shared_debt_is_taken_along),

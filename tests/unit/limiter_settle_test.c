@@ -235,6 +235,68 @@ static void a_cost_of_its_own_is_kept_unless_nothing_was_used(void **state)
     }
 }
 
+/* What was reserved as much as one request costs: only the rule can say that it is one. */
+static void a_cost_of_its_own_may_be_the_callers(void **state)
+{
+    struct ration_limit requests = kit_limit("10/h");
+    struct ration_decision got, details[2];
+    struct ration_ticket ticket;
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "1000/h", "10/h");
+    kit.rules[1].choose = choose_one_each;
+    kit.rules[1].choose_context = &requests;
+    kit.rules[1].sets_cost = 1;
+    kit_open(&kit);
+    reserve(&kit, 1, 0, &ticket);
+    ration_limiter_settle(kit.limiter, &ticket, 500, kit.manual.ns);
+    ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+    assert_int_equal(details[0].remaining, 500);
+    assert_int_equal(details[1].remaining, 9);
+    kit_end(&kit);
+}
+
+static const struct ration_limit *choose_given(void *context, const void *request,
+                                               uint64_t *cost_tokens)
+{
+    (void)request, (void)cost_tokens;
+    return context;
+}
+
+/* Tickets given by a function's limit, ended when the rule is of another kind: nothing comes back. */
+static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
+{
+    static const char *const after[] = {"60/min fixed-window", "60/min refill interval"};
+    struct ration_limit chosen = kit_limit("60/min burst 60");
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(after); i++) {
+        struct ration_ticket tickets[50];
+        struct ration_rule next = {.limit = kit_limit(after[i])};
+        uint64_t admitted = 0;
+        struct kit kit;
+
+        KIT_PLAN(&kit, "60/min burst 60");
+        kit.rules[0].choose = choose_given;
+        kit.rules[0].choose_context = &chosen;
+        kit_open(&kit);
+        for (size_t k = 0; k < KIT_COUNT_OF(tickets); k++)
+            assert_int_equal(reserve(&kit, 1, 0, &tickets[k]).verdict, RATION_ALLOW);
+        assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
+                         RATION_OK);
+        for (size_t k = 0; k < KIT_COUNT_OF(tickets); k++) {
+            while (kit_take(&kit, "k", 1).verdict == RATION_ALLOW)
+                admitted++;
+            ration_limiter_cancel(kit.limiter, &tickets[k], kit.manual.ns);
+        }
+        while (kit_take(&kit, "k", 1).verdict == RATION_ALLOW)
+            admitted++;
+        assert_in_range(admitted, 0, 60);
+        kit_end(&kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +307,8 @@ int main(void)
         cmocka_unit_test(a_ticket_of_a_key_without_a_place),
         cmocka_unit_test(before_its_turn_only_what_is_cancelled_comes_back),
         cmocka_unit_test(a_cost_of_its_own_is_kept_unless_nothing_was_used),
+        cmocka_unit_test(a_cost_of_its_own_may_be_the_callers),
+        cmocka_unit_test(r1_tickets_of_another_kind_of_limit_mint_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

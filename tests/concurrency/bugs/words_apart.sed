@@ -1,5 +1,7 @@
 # atomic16.h: a slot that another key gets has its words stored one after the other, tag first.
 s|ration_atomic16_swap(|swap_together(|
+s|^#include <stdint.h>$|&\
+#include "base/yield.h"|
 $ i\
 static inline bool ration_atomic16_swap(struct ration_pair *target, struct ration_pair *expected,\
                                         struct ration_pair desired) /* seeded */\
@@ -11,6 +13,7 @@ static inline bool ration_atomic16_swap(struct ration_pair *target, struct ratio
         expected->words[1] = __atomic_load_n(&target->words[1], __ATOMIC_SEQ_CST);\
         return false;\
     }\
+    ration_yield_point();\
     __atomic_store_n(&target->words[1], desired.words[1], __ATOMIC_SEQ_CST);\
     return true;\
 }\
