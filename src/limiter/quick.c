@@ -264,8 +264,7 @@ static void count_run(const struct quick *quick, const struct ration_batch_item 
 }
 
 /*
- * Those in the line that they look at first are decided by the shortest way, and counted together; the
- * others as they come.
+ * Keys that are there are decided by the shortest way, and counted together; the others as they come.
  */
 static size_t take_chunk_lines(const struct quick *quick, const struct ration_batch_item *items,
                                size_t item_count, int *out_verdicts)
@@ -273,7 +272,7 @@ static size_t take_chunk_lines(const struct quick *quick, const struct ration_ba
     struct ration_line_chunk chunk = {quick->section, quick->config, quick->config_number,
                                       quick->since_ns};
     struct ration_place places[RATION_QUICK_CHUNK];
-    struct ration_pair *slots[RATION_QUICK_CHUNK]; /* NULL: not in its first line */
+    struct ration_pair *slots[RATION_QUICK_CHUNK]; /* NULL: absent */
     size_t done = 0;
 
     for (size_t i = 0; i < item_count; i++)

@@ -11,6 +11,8 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define LIKELY(x)     __builtin_expect(!!(x), 1)
 
+#define RATION_OTHER_LINES 3u
+
 /*
  * gcra.h's step for one token: what the bucket owes at now, in 2^-20 ns, and with the token. False:
  * more than it holds.
@@ -58,6 +60,32 @@ static ALWAYS_INLINE struct ration_pair *line_of(const struct ration_section *se
     return section->sets + (uint64_t)place->sets[0] * RATION_SET_PLACES + (place->start & 4u);
 }
 
+/* The other lines of a key's two sets, in the order of looking. */
+static ALWAYS_INLINE struct ration_pair *other_line(const struct ration_section *section,
+                                                    const struct ration_place *place, unsigned i)
+{
+    static const struct {
+        uint8_t set, half;
+    } order[RATION_OTHER_LINES] = {{0, 4}, {1, 0}, {1, 4}};
+
+    return section->sets + (uint64_t)place->sets[order[i].set] * RATION_SET_PLACES +
+           ((place->start & 4u) ^ order[i].half);
+}
+
+/* The key's slot, if it is in one of them. */
+RATION_WITH_AES static __attribute__((noinline)) struct ration_pair *find_elsewhere(
+    const struct ration_section *section, const struct ration_place *place)
+{
+    for (unsigned i = 0; i < RATION_OTHER_LINES; i++) {
+        struct ration_pair *line = other_line(section, place, i);
+        unsigned found = tags_in_line(line, place->tag);
+
+        if (found != 0)
+            return line + __builtin_ctz(found);
+    }
+    return NULL;
+}
+
 /* Takes one token from the slot of a tag: a verdict, or RATION_QUICK_NOT if it is another's. */
 static ALWAYS_INLINE int take(const struct ration_config *config, uint64_t config_number,
                               uint64_t since_ns, uint64_t tag, struct ration_pair *slot)
@@ -89,6 +117,35 @@ bool ration_quick_line_possible(const struct ration_section *section)
            __builtin_cpu_supports("avx");
 }
 
+static ALWAYS_INLINE bool told(struct ration_limiter *limiter, int verdict)
+{
+    if (LIKELY(verdict == RATION_ALLOW))
+        ration_counters_add_allowed(limiter->tally.counters, 0, 1);
+    else
+        ration_counters_add(limiter->tally.counters, 0, RATION_COUNT_DENIED, 1);
+    return verdict == RATION_ALLOW;
+}
+
+/* A key that is not in the line that it is looked for first: in another, or absent. */
+RATION_WITH_AES static __attribute__((noinline)) bool allow_elsewhere(
+    struct ration_limiter *limiter, const struct ration_key *key, uint64_t now_ns)
+{
+    const struct ration_section *section = limiter->quick_section;
+    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    uint64_t config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    struct ration_place place = ration_place_of(
+        ration_hash_aes_inline(&section->block->secret, key->bytes, key->size), section->set_count);
+    struct ration_pair *slot = find_elsewhere(section, &place);
+    int verdict = RATION_QUICK_NOT;
+
+    if (slot != NULL && config->is_short && config_number != UINT64_MAX)
+        verdict = take(config, config_number, ration_block_now(limiter->store->epoch_ns, now_ns),
+                       place.tag, slot);
+    if (verdict == RATION_QUICK_NOT)
+        return ration_limiter_allow_any(limiter, key, 1, now_ns);
+    return told(limiter, verdict);
+}
+
 /* Reads the clock, if it is to be read, when the key's line is on its way. */
 RATION_WITH_AES static ALWAYS_INLINE bool allow(struct ration_limiter *limiter, const void *request,
                                                 uint64_t cost_tokens, uint64_t now_ns,
@@ -113,21 +170,16 @@ RATION_WITH_AES static ALWAYS_INLINE bool allow(struct ration_limiter *limiter, 
             now_ns = ration_tsc_now(&ration_tsc_shared);
         }
         found = tags_in_line(line, place.tag);
-        if (LIKELY(found != 0))
-            verdict =
-                take(config, config_number, ration_block_now(limiter->store->epoch_ns, now_ns),
-                     place.tag, line + __builtin_ctz(found));
+        if (!LIKELY(found != 0))
+            return allow_elsewhere(limiter, key, now_ns);
+        verdict = take(config, config_number, ration_block_now(limiter->store->epoch_ns, now_ns),
+                       place.tag, line + __builtin_ctz(found));
     } else if (reads_clock) {
         now_ns = ration_tsc_now(&ration_tsc_shared);
     }
-    if (LIKELY(verdict == RATION_ALLOW)) {
-        ration_counters_add_allowed(limiter->tally.counters, 0, 1);
-        return true;
-    }
-    if (verdict == RATION_QUICK_NOT)
+    if (!LIKELY(verdict != RATION_QUICK_NOT))
         return ration_limiter_allow_any(limiter, request, cost_tokens, now_ns);
-    ration_counters_add(limiter->tally.counters, 0, RATION_COUNT_DENIED, 1);
-    return false;
+    return told(limiter, verdict);
 }
 
 RATION_WITH_AES bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request,
@@ -163,6 +215,9 @@ RATION_WITH_AES void ration_quick_line_find(const struct ration_section *section
         if (!LIKELY(found != 0))
             ration_section_prefetch_rest(section, &out_places[i]);
     }
+    for (size_t i = 0; i < item_count; i++)
+        if (!LIKELY(out_slots[i] != NULL))
+            out_slots[i] = find_elsewhere(section, &out_places[i]);
 }
 
 size_t ration_quick_line_take(const struct ration_line_chunk *chunk,

@@ -39,7 +39,8 @@ struct ration_line_chunk {
 
 /*
  * Finds the places of up to RATION_QUICK_CHUNK keys and begins to fetch them: first the lines in which
- * they are looked for first, then the rest for those that are not there. out_slots: NULL for these.
+ * they are looked for first, then the rest for those that are not there. out_slots: NULL for keys that
+ * are absent.
  */
 void ration_quick_line_find(const struct ration_section *section,
                             const struct ration_batch_item *items, size_t item_count,
