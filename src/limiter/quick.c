@@ -340,7 +340,7 @@ size_t ration_quick_take_chunk(struct ration_limiter *limiter,
 
     if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
         return 0;
-    if (quick.config->is_short && ration_quick_line_possible(quick.section))
+    if (ration_quick_line_possible(quick.section))
         return take_chunk_lines(&quick, items, item_count, out_verdicts);
     return take_chunk_other(&quick, items, item_count, out_verdicts);
 }

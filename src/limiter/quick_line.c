@@ -13,6 +13,23 @@
 
 #define RATION_OTHER_LINES 3u
 
+/* gcra.h's step for one token, for capacities that do not fit one word. */
+static __attribute__((noinline)) bool step_long(const struct ration_config *config,
+                                                uint64_t since_ns, struct ration_pair value,
+                                                struct ration_pair *out_next)
+{
+    const struct ration_rate *rate = &config->rules[0].limit.rate;
+    struct ration_time now = ration_time_from_ns(since_ns);
+    struct ration_time next =
+        ration_time_add(ration_time_max(ration_pair_moment(value), now), rate->token);
+
+    if (ration_time_less(ration_time_add(now, rate->capacity), next))
+        return false;
+    *out_next =
+        ration_slot_pack((struct ration_slot){ration_pair_label(value), config->generation, next});
+    return true;
+}
+
 /*
  * gcra.h's step for one token: what the bucket owes at now, in 2^-20 ns, and with the token. False:
  * more than it holds.
@@ -24,6 +41,8 @@ static ALWAYS_INLINE bool step(const struct ration_config *config, uint64_t sinc
     uint64_t ns = value.words[1] >> RATION_MARK_BITS;
     uint64_t owed = rate->token;
 
+    if (!LIKELY(config->is_short))
+        return step_long(config, since_ns, value, out_next);
     if (ns >= since_ns) { /* not full */
         if (ns - since_ns > rate->capacity_ns)
             return false;
@@ -138,7 +157,7 @@ RATION_WITH_AES static __attribute__((noinline)) bool allow_elsewhere(
     struct ration_pair *slot = find_elsewhere(section, &place);
     int verdict = RATION_QUICK_NOT;
 
-    if (slot != NULL && config->is_short && config_number != UINT64_MAX)
+    if (slot != NULL && config->is_simple && config_number != UINT64_MAX)
         verdict = take(config, config_number, ration_block_now(limiter->store->epoch_ns, now_ns),
                        place.tag, slot);
     if (verdict == RATION_QUICK_NOT)
@@ -156,8 +175,8 @@ RATION_WITH_AES static ALWAYS_INLINE bool allow(struct ration_limiter *limiter, 
     uint64_t config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
     int verdict = RATION_QUICK_NOT;
 
-    if (LIKELY(cost_tokens == 1 && config->is_short && config_number != UINT64_MAX && key != NULL &&
-               key->size - 1 < RATION_HASH_CHUNK_SIZE && key->bytes != NULL)) {
+    if (LIKELY(cost_tokens == 1 && config->is_simple && config_number != UINT64_MAX &&
+               key != NULL && key->size - 1 < RATION_HASH_CHUNK_SIZE && key->bytes != NULL)) {
         const struct ration_section *section = limiter->quick_section;
         struct ration_place place =
             ration_place_of(ration_hash_aes_chunk(&section->block->secret, key->bytes, key->size),

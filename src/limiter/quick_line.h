@@ -6,7 +6,8 @@
  * there is a compare-and-swap among them; and a swap waits for all stores before it. So how many
  * calls are under way at once is a matter of how few instructions and stores a call has. Hence one
  * function with little on the stack, for takes of one token, and time in one word: what a bucket owes
- * is at most its capacity, and where that is below 2 hours it is a number of 2^-20 ns in 63 bits.
+ * is at most its capacity, and where that is below 2 hours it is a number of 2^-20 ns in 63 bits. (Longer
+ * ones take a few instructions more.)
  *
  * Whatever is not so (the key is elsewhere or absent, the cost or the rules are others) goes on in
  * quick.c.
