@@ -25,6 +25,7 @@
 #define BATCH          32
 #define KEYS_MILLION   1000000
 #define LARGE_SLICE_NS 10e6
+#define PAIR_SLICE_NS  25e6 /* two threads are started in each */
 
 /* Everything passes: a burst that no benchmark drains. Each call moves now by a token and more. */
 #define FULL_TEXT  "1000000/s burst 1000000000"
@@ -411,7 +412,7 @@ static void bench_keys(struct bench *bench, const struct peer_key *keys, size_t 
                                                  .against = "one thread",
                                                  .terms = {{{visit_back_to_back, &visit}, 1.0}},
                                                  .ratio_max = 1 / 1.9,
-                                                 .slice_ns = LARGE_SLICE_NS});
+                                                 .slice_ns = PAIR_SLICE_NS});
     }
     if (names->three != NULL) {
         ration_limiter *three = limiter_make(FULL_TEXT, 3, key_count, true);
@@ -489,7 +490,7 @@ static void bench_mutex_table(struct bench *bench, const struct peer_key *keys)
                                              .against = "mutex + table, 2 threads",
                                              .terms = {{{mutex_visit_pair_at, &mutex_pair}, 1.0}},
                                              .ratio_max = 1 / 3.0,
-                                             .slice_ns = LARGE_SLICE_NS});
+                                             .slice_ns = PAIR_SLICE_NS});
     mutex_table_free(all.table);
     ration_limiter_free(limiter);
 }
