@@ -35,21 +35,13 @@ static void fetch(const struct ration_limiter *limiter, const struct ration_batc
 static size_t take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                          size_t item_count, uint64_t now_ns)
 {
-    int verdicts[RATION_QUICK_CHUNK];
     size_t allowed_count = 0;
 
     if (!ration_quick_is_possible(limiter) && limiter->store->calls->fetch != NULL)
         fetch(limiter, items, item_count);
     for (size_t done = 0; done < item_count; done++) {
-        size_t quick_count =
-            ration_quick_take_chunk(limiter, items + done, item_count - done, now_ns, verdicts);
-
-        for (size_t i = 0; i < quick_count; i++) {
-            items[done].verdict = (enum ration_verdict)verdicts[i];
-            items[done].status = RATION_OK;
-            allowed_count += verdicts[i] == RATION_ALLOW;
-            done++;
-        }
+        done += ration_quick_take_chunk(limiter, items + done, item_count - done, now_ns,
+                                        &allowed_count);
         if (done == item_count)
             break;
         take_long(limiter, &items[done], now_ns);

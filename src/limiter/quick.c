@@ -247,53 +247,41 @@ int ration_quick_take(struct ration_limiter *limiter, const void *request, uint6
     return take_any(&quick, key, &place, cost_tokens);
 }
 
-/* Counts items that were all allowed, together. */
-static void count_run(const struct quick *quick, const struct ration_batch_item *items,
-                      size_t item_count)
+/* One item of a batch. False: it takes a whole op. */
+static bool take_item(const struct quick *quick, struct ration_batch_item *item,
+                      const struct ration_place *place, size_t *allowed)
 {
-    struct ration_tally *tally = &quick->limiter->tally;
-    uint64_t tokens = 0;
+    int verdict = take_any(quick, item->request, place, item->cost_tokens);
 
-    for (size_t i = 0; i < item_count; i++)
-        tokens += items[i].cost_tokens;
-    ration_counters_add(tally->counters, 0, RATION_COUNT_ALLOWED, item_count);
-    ration_counters_add(tally->counters, 0, RATION_COUNT_ALLOWED_TOKENS, tokens);
-    for (size_t i = 0; tally->top_cost != NULL && i < item_count; i++)
-        ration_tally_cost_of_key(tally, *(const struct ration_key *)items[i].request,
-                                 items[i].cost_tokens);
+    if (verdict == RATION_QUICK_NOT)
+        return false;
+    item->verdict = (enum ration_verdict)verdict;
+    item->status = RATION_OK;
+    *allowed += verdict == RATION_ALLOW;
+    return true;
 }
 
-/*
- * Keys that are there are decided by the shortest way, and counted together; the others as they come.
- */
-static size_t take_chunk_lines(const struct quick *quick, const struct ration_batch_item *items,
-                               size_t item_count, int *out_verdicts)
+/* Keys that are there are decided by the shortest way; the others as they come. */
+static size_t take_chunk_lines(const struct quick *quick, struct ration_batch_item *items,
+                               size_t item_count, size_t *allowed)
 {
-    struct ration_line_chunk chunk = {quick->section, quick->config, quick->config_number,
-                                      quick->since_ns};
-    struct ration_place places[RATION_QUICK_CHUNK];
-    struct ration_pair *slots[RATION_QUICK_CHUNK]; /* NULL: absent */
+    struct ration_line_chunk chunk;
     size_t done = 0;
 
-    for (size_t i = 0; i < item_count; i++)
-        if (__builtin_expect(quick_key(items[i].request) == NULL, 0))
-            item_count = i; /* up to it */
-    ration_quick_line_find(quick->section, items, item_count, places, slots);
+    chunk.limiter = quick->limiter;
+    chunk.section = quick->section;
+    chunk.config = quick->config;
+    chunk.config_number = quick->config_number;
+    chunk.since_ns = quick->since_ns;
+    item_count = ration_quick_line_find(&chunk, items, item_count);
     while (done < item_count) {
-        size_t allowed_count =
-            ration_quick_line_take(&chunk, items + done, item_count - done, places + done,
-                                   slots + done, out_verdicts + done);
+        struct ration_place place;
 
-        count_run(quick, items + done, allowed_count);
-        done += allowed_count;
+        done = ration_quick_line_take(&chunk, items, done, item_count, allowed);
         if (done == item_count)
             break;
-        if (out_verdicts[done] == RATION_QUICK_NOT)
-            out_verdicts[done] =
-                take_any(quick, items[done].request, &places[done], items[done].cost_tokens);
-        else
-            count(quick, items[done].request, out_verdicts[done], items[done].cost_tokens);
-        if (out_verdicts[done] == RATION_QUICK_NOT)
+        place = ration_place_of(chunk.hashes[done], quick->section->set_count);
+        if (!take_item(quick, &items[done], &place, allowed))
             break;
         done++;
     }
@@ -301,8 +289,8 @@ static size_t take_chunk_lines(const struct quick *quick, const struct ration_ba
 }
 
 /* Hashed and fetched ahead, then decided in their order. */
-static size_t take_chunk_other(const struct quick *quick, const struct ration_batch_item *items,
-                               size_t item_count, int *out_verdicts)
+static size_t take_chunk_other(const struct quick *quick, struct ration_batch_item *items,
+                               size_t item_count, size_t *allowed)
 {
     const struct ration_section *section = quick->section;
     struct ration_place places[RATION_QUICK_CHUNK];
@@ -319,11 +307,9 @@ static size_t take_chunk_other(const struct quick *quick, const struct ration_ba
                                     section->set_count);
         ration_section_prefetch(section, &places[i]);
     }
-    for (i = 0; i < item_count; i++) {
-        out_verdicts[i] = take_any(quick, items[i].request, &places[i], items[i].cost_tokens);
-        if (out_verdicts[i] == RATION_QUICK_NOT)
+    for (i = 0; i < item_count; i++)
+        if (!take_item(quick, &items[i], &places[i], allowed))
             break;
-    }
     return i;
 }
 
@@ -332,15 +318,14 @@ bool ration_quick_is_possible(const struct ration_limiter *limiter)
     return limiter->quick_section != NULL && ration_configs_current(&limiter->configs)->is_simple;
 }
 
-size_t ration_quick_take_chunk(struct ration_limiter *limiter,
-                               const struct ration_batch_item *items, size_t item_count,
-                               uint64_t now_ns, int *out_verdicts)
+size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
+                               size_t item_count, uint64_t now_ns, size_t *allowed)
 {
     struct quick quick;
 
     if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
         return 0;
-    if (ration_quick_line_possible(quick.section))
-        return take_chunk_lines(&quick, items, item_count, out_verdicts);
-    return take_chunk_other(&quick, items, item_count, out_verdicts);
+    if (limiter->allow == ration_quick_line_allow)
+        return take_chunk_lines(&quick, items, item_count, allowed);
+    return take_chunk_other(&quick, items, item_count, allowed);
 }

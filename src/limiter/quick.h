@@ -23,12 +23,11 @@ int ration_quick_take(struct ration_limiter *limiter, const void *request, uint6
 #define RATION_QUICK_CHUNK 32
 
 /*
- * Decides items in their order up to the first that takes a whole op, writes their verdicts, and
- * returns how many they are.
+ * Decides items in their order up to the first that takes a whole op, writes what was decided, adds
+ * to *allowed, and returns how many they are.
  */
-size_t ration_quick_take_chunk(struct ration_limiter *limiter,
-                               const struct ration_batch_item *items, size_t item_count,
-                               uint64_t now_ns, int *out_verdicts);
+size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
+                               size_t item_count, uint64_t now_ns, size_t *allowed);
 
 /* Whether there is a short way at all, with the rules as they are. */
 bool ration_quick_is_possible(const struct ration_limiter *limiter);

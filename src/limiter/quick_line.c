@@ -213,49 +213,85 @@ RATION_WITH_AES bool ration_quick_line_allow_by_tsc(struct ration_limiter *limit
     return allow(limiter, request, 1, 0, true);
 }
 
-RATION_WITH_AES void ration_quick_line_find(const struct ration_section *section,
-                                            const struct ration_batch_item *items,
-                                            size_t item_count, struct ration_place *out_places,
-                                            struct ration_pair **out_slots)
+static ALWAYS_INLINE struct ration_place place_at(const struct ration_line_chunk *chunk, size_t i)
 {
-    for (size_t i = 0; i < item_count; i++) {
-        const struct ration_key *key = items[i].request;
-
-        out_places[i] =
-            ration_place_of(ration_hash_aes_inline(&section->block->secret, key->bytes, key->size),
-                            section->set_count);
-        __builtin_prefetch(line_of(section, &out_places[i]), 1);
-    }
-    for (size_t i = 0; i < item_count; i++) {
-        struct ration_pair *line = line_of(section, &out_places[i]);
-        unsigned found = tags_in_line(line, out_places[i].tag);
-
-        out_slots[i] = found != 0 ? line + __builtin_ctz(found) : NULL;
-        if (!LIKELY(found != 0))
-            ration_section_prefetch_rest(section, &out_places[i]);
-    }
-    for (size_t i = 0; i < item_count; i++)
-        if (!LIKELY(out_slots[i] != NULL))
-            out_slots[i] = find_elsewhere(section, &out_places[i]);
+    return ration_place_of(chunk->hashes[i], chunk->section->set_count);
 }
 
-size_t ration_quick_line_take(const struct ration_line_chunk *chunk,
-                              const struct ration_batch_item *items, size_t item_count,
-                              const struct ration_place *places, struct ration_pair *const *slots,
-                              int *out_verdicts)
+RATION_WITH_AES size_t ration_quick_line_find(struct ration_line_chunk *chunk,
+                                              const struct ration_batch_item *items,
+                                              size_t item_count)
+{
+    const struct ration_section *section = chunk->section;
+
+    for (size_t i = 0; i < item_count; i++) {
+        const struct ration_key *key = items[i].request;
+        struct ration_place place;
+
+        if (!LIKELY(key != NULL && key->size <= RATION_KEY_SIZE_MAX && key->bytes != NULL)) {
+            item_count = i;
+            break;
+        }
+        chunk->hashes[i] = ration_hash_aes_inline(&section->block->secret, key->bytes, key->size);
+        place = place_at(chunk, i);
+        chunk->slots[i] = line_of(section, &place);
+        __builtin_prefetch(chunk->slots[i], 1);
+    }
+    for (size_t i = 0; i < item_count; i++) {
+        uint64_t tag = chunk->hashes[i].words[0] >> RATION_FRAC_BITS;
+        unsigned found = tags_in_line(chunk->slots[i], tag + (tag == 0));
+
+        chunk->slots[i] = found != 0 ? chunk->slots[i] + __builtin_ctz(found) : NULL;
+        if (!LIKELY(found != 0)) {
+            struct ration_place place = place_at(chunk, i);
+
+            ration_section_prefetch_rest(section, &place);
+        }
+    }
+    return item_count;
+}
+
+static void count(struct ration_line_chunk *chunk, uint64_t allowed_count, uint64_t denied_count)
+{
+    struct ration_counters *counters = chunk->limiter->tally.counters;
+
+    ration_counters_add(counters, 0, RATION_COUNT_ALLOWED, allowed_count);
+    ration_counters_add(counters, 0, RATION_COUNT_ALLOWED_TOKENS, allowed_count);
+    if (denied_count > 0)
+        ration_counters_add(counters, 0, RATION_COUNT_DENIED, denied_count);
+}
+
+RATION_WITH_AES size_t ration_quick_line_take(struct ration_line_chunk *chunk,
+                                              struct ration_batch_item *items, size_t first,
+                                              size_t item_count, size_t *allowed)
 {
     const struct ration_config *config = chunk->config;
+    uint64_t config_number = chunk->config_number;
+    uint64_t since_ns = chunk->since_ns;
+    uint64_t denied_count = 0;
     size_t i;
 
-    for (i = 0; i < item_count; i++) {
-        int verdict = RATION_QUICK_NOT;
+    for (i = first; i < item_count; i++) {
+        uint64_t tag = chunk->hashes[i].words[0] >> RATION_FRAC_BITS;
+        struct ration_pair *slot = chunk->slots[i];
+        int verdict;
 
-        if (LIKELY(slots[i] != NULL && items[i].cost_tokens == 1))
-            verdict = take(config, chunk->config_number, chunk->since_ns, places[i].tag, slots[i]);
-        out_verdicts[i] = verdict;
-        if (!LIKELY(verdict == RATION_ALLOW))
+        if (!LIKELY(slot != NULL)) {
+            struct ration_place place = place_at(chunk, i);
+
+            slot = find_elsewhere(chunk->section, &place);
+        }
+        if (!LIKELY(slot != NULL && items[i].cost_tokens == 1))
             break;
+        verdict = take(config, config_number, since_ns, tag + (tag == 0), slot);
+        if (!LIKELY(verdict != RATION_QUICK_NOT))
+            break;
+        items[i].verdict = (enum ration_verdict)verdict;
+        items[i].status = RATION_OK;
+        denied_count += verdict != RATION_ALLOW;
     }
+    *allowed += i - first - denied_count;
+    count(chunk, i - first - denied_count, denied_count);
     return i;
 }
 
@@ -278,20 +314,18 @@ bool ration_quick_line_allow_by_tsc(struct ration_limiter *limiter, const void *
     return ration_limiter_allow_any(limiter, request, 1, ration_clock_now(&limiter->clock));
 }
 
-void ration_quick_line_find(const struct ration_section *section,
-                            const struct ration_batch_item *items, size_t item_count,
-                            struct ration_place *out_places, struct ration_pair **out_slots)
+size_t ration_quick_line_find(struct ration_line_chunk *chunk,
+                              const struct ration_batch_item *items, size_t item_count)
 {
-    (void)section, (void)items, (void)item_count, (void)out_places, (void)out_slots;
+    (void)chunk, (void)items, (void)item_count;
+    return 0;
 }
 
-size_t ration_quick_line_take(const struct ration_line_chunk *chunk,
-                              const struct ration_batch_item *items, size_t item_count,
-                              const struct ration_place *places, struct ration_pair *const *slots,
-                              int *out_verdicts)
+size_t ration_quick_line_take(struct ration_line_chunk *chunk, struct ration_batch_item *items,
+                              size_t first, size_t item_count, size_t *allowed)
 {
-    (void)chunk, (void)items, (void)item_count, (void)places, (void)slots, (void)out_verdicts;
-    return 0;
+    (void)chunk, (void)items, (void)item_count, (void)allowed;
+    return first;
 }
 
 #endif

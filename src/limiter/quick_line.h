@@ -15,7 +15,8 @@
 #ifndef RATION_LIMITER_QUICK_LINE_H
 #define RATION_LIMITER_QUICK_LINE_H
 
-#include "limiter/limiter.h"
+#include "base/hash.h"
+#include "limiter/quick.h"
 
 /* Whether the section's lines can be read so: by AES and AVX instructions. */
 bool ration_quick_line_possible(const struct ration_section *section);
@@ -30,30 +31,31 @@ bool ration_quick_line_allow(struct ration_limiter *limiter, const void *request
  */
 bool ration_quick_line_allow_by_tsc(struct ration_limiter *limiter, const void *request);
 
-/* What a chunk of a batch rests on, loaded once. */
+/* A chunk of a batch: what its decisions rest on, and what was found ahead. */
 struct ration_line_chunk {
+    struct ration_limiter *limiter;
     const struct ration_section *section;
     const struct ration_config *config;
     uint64_t config_number;
     uint64_t since_ns;
+    struct ration_hash hashes[RATION_QUICK_CHUNK];
+    struct ration_pair
+        *slots[RATION_QUICK_CHUNK]; /* NULL: not in the line it is looked for first */
 };
 
 /*
- * Finds the places of up to RATION_QUICK_CHUNK keys and begins to fetch them: first the lines in which
- * they are looked for first, then the rest for those that are not there. out_slots: NULL for keys that
- * are absent.
+ * Hashes up to RATION_QUICK_CHUNK keys and begins to fetch their places: first the lines in which they
+ * are looked for first, then the rest for those that are not there. Returns how many: up to the first
+ * that is no key.
  */
-void ration_quick_line_find(const struct ration_section *section,
-                            const struct ration_batch_item *items, size_t item_count,
-                            struct ration_place *out_places, struct ration_pair **out_slots);
+size_t ration_quick_line_find(struct ration_line_chunk *chunk,
+                              const struct ration_batch_item *items, size_t item_count);
 
 /*
- * Decides them in their order, and returns how many of the first are ALLOW. Stops at one that is not:
- * out_verdicts then has its verdict if it has a slot and a cost of 1, else RATION_QUICK_NOT.
+ * Decides them in their order from first on, writes and counts what was decided, and adds to *allowed.
+ * Returns the index of the first that it cannot decide, or item_count.
  */
-size_t ration_quick_line_take(const struct ration_line_chunk *chunk,
-                              const struct ration_batch_item *items, size_t item_count,
-                              const struct ration_place *places, struct ration_pair *const *slots,
-                              int *out_verdicts);
+size_t ration_quick_line_take(struct ration_line_chunk *chunk, struct ration_batch_item *items,
+                              size_t first, size_t item_count, size_t *allowed);
 
 #endif
