@@ -195,6 +195,18 @@ static inline size_t kit_crowd(struct kit *kit, uint64_t numbers[KIT_CROWD_MAX])
     return placed_count;
 }
 
+/* A place in the line of the key "k". */
+static inline struct ration_decision kit_reserve(struct kit *kit, uint64_t cost,
+                                                 uint64_t max_wait_ns, struct ration_ticket *ticket)
+{
+    struct ration_decision decision;
+
+    assert_int_equal(ration_limiter_reserve(kit->limiter, &RATION_KEY("k"), cost, max_wait_ns,
+                                            kit->manual.ns, &decision, ticket),
+                     RATION_OK);
+    return decision;
+}
+
 #define assert_answer(decision, verdict, remaining, retry_after_ns) \
     kit_assert_answer(decision, verdict, remaining, retry_after_ns, __FILE__, __LINE__)
 

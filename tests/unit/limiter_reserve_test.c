@@ -9,17 +9,6 @@
 
 static const struct ration_key key = {"k", 1};
 
-static struct ration_decision reserve(struct kit *kit, uint64_t cost, uint64_t max_wait_ns,
-                                      struct ration_ticket *ticket)
-{
-    struct ration_decision decision;
-
-    assert_int_equal(ration_limiter_reserve(kit->limiter, &key, cost, max_wait_ns, kit->manual.ns,
-                                            &decision, ticket),
-                     RATION_OK);
-    return decision;
-}
-
 static void a_turn_comes_within_the_wait_or_is_denied(void **state)
 {
     struct ration_ticket ticket, untouched;
@@ -29,24 +18,24 @@ static void a_turn_comes_within_the_wait_or_is_denied(void **state)
     (void)state;
     KIT_BEGIN(&kit, "1/s burst 2", "1/min burst 10");
     memset(&untouched, 0x5a, sizeof(untouched));
-    got = reserve(&kit, 2, 0, &ticket);
+    got = kit_reserve(&kit, 2, 0, &ticket);
     assert_answer(got, RATION_ALLOW, 0, 0);
     assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS);
     assert_int_equal(ticket.part_count, 2);
 
     ticket = untouched;
-    got = reserve(&kit, 1, SECOND - 1, &ticket);
+    got = kit_reserve(&kit, 1, SECOND - 1, &ticket);
     assert_answer(got, RATION_DENY, 0, SECOND); /* what would have been needed */
-    got = reserve(&kit, 3, RATION_FOREVER, &ticket);
+    got = kit_reserve(&kit, 3, RATION_FOREVER, &ticket);
     assert_answer(got, RATION_NEVER, 0, RATION_FOREVER);
     assert_memory_equal(&ticket, &untouched, sizeof(ticket));
 
-    got = reserve(&kit, 1, SECOND, &ticket);
+    got = kit_reserve(&kit, 1, SECOND, &ticket);
     assert_int_equal(got.verdict, RATION_ALLOW);
     assert_int_equal(got.delay_ns, SECOND);
     assert_int_equal(got.retry_after_ns, 0);
     assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS + SECOND);
-    assert_int_equal(reserve(&kit, 1, 9 * SECOND, &ticket).delay_ns, 2 * SECOND);
+    assert_int_equal(kit_reserve(&kit, 1, 9 * SECOND, &ticket).delay_ns, 2 * SECOND);
     kit_end(&kit);
 }
 
@@ -60,7 +49,7 @@ static void r1_no_limit_is_exceeded_at_the_turn(void **state)
     (void)state;
     KIT_BEGIN(&kit, "10/s burst 10", "1/s burst 10");
     kit_take(&kit, "k", 10);
-    got = reserve(&kit, 5, 10 * SECOND, &ticket);
+    got = kit_reserve(&kit, 5, 10 * SECOND, &ticket);
     assert_int_equal(got.delay_ns, 5 * SECOND);
     kit_pass(&kit, 5 * SECOND);
     ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);

@@ -6,17 +6,6 @@
 
 static const struct ration_key key = {"k", 1};
 
-static struct ration_decision reserve(struct kit *kit, uint64_t cost, uint64_t max_wait_ns,
-                                      struct ration_ticket *ticket)
-{
-    struct ration_decision decision;
-
-    assert_int_equal(ration_limiter_reserve(kit->limiter, &key, cost, max_wait_ns, kit->manual.ns,
-                                            &decision, ticket),
-                     RATION_OK);
-    return decision;
-}
-
 static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
 {
     static const char *const texts[] = {"100/h",
@@ -38,18 +27,18 @@ static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
             kit.options.rule_count = rule_count;
             kit_open(&kit);
             full = kit_look(&kit, "k", 0).limit;
-            reserve(&kit, 60, 0, &ticket);
+            kit_reserve(&kit, 60, 0, &ticket);
             assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 10, KIT_NOW_NS),
                              RATION_OK);
             ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
             for (size_t r = 0; r < rule_count; r++)
                 assert_int_equal(details[r].remaining, details[r].limit - 10);
 
-            reserve(&kit, 20, 0, &ticket);
+            kit_reserve(&kit, 20, 0, &ticket);
             ration_limiter_cancel(kit.limiter, &ticket, KIT_NOW_NS);
             assert_true(kit_left(&kit, "k") == full - 10 || rule_count == 2);
 
-            reserve(&kit, 20, 0, &ticket);
+            kit_reserve(&kit, 20, 0, &ticket);
             ration_limiter_settle(kit.limiter, &ticket, 50, KIT_NOW_NS);
             ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
             for (size_t r = 0; r < rule_count; r++)
@@ -66,7 +55,7 @@ static void a_ticket_is_settled_or_cancelled_once(void **state)
     (void)state;
     KIT_BEGIN(&kit, "100/h", "200/h");
     for (int i = 0; i < 2; i++) {
-        reserve(&kit, 20, 0, &tickets[i]);
+        kit_reserve(&kit, 20, 0, &tickets[i]);
         if (i == 0)
             assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 5, KIT_NOW_NS),
                              RATION_OK);
@@ -100,9 +89,12 @@ static void only_the_last_in_line_gives_back(void **state)
             kit.options.rule_count = rule_count;
             kit_open(&kit);
             kit_take(&kit, "k", 3);
-            assert_int_equal(reserve(&kit, 3, RATION_FOREVER, &tickets[0]).delay_ns, 3 * SECOND);
-            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[1]).delay_ns, 4 * SECOND);
-            assert_int_equal(reserve(&kit, 1, RATION_FOREVER, &tickets[2]).delay_ns, 5 * SECOND);
+            assert_int_equal(kit_reserve(&kit, 3, RATION_FOREVER, &tickets[0]).delay_ns,
+                             3 * SECOND);
+            assert_int_equal(kit_reserve(&kit, 1, RATION_FOREVER, &tickets[1]).delay_ns,
+                             4 * SECOND);
+            assert_int_equal(kit_reserve(&kit, 1, RATION_FOREVER, &tickets[2]).delay_ns,
+                             5 * SECOND);
             kit_pass(&kit, rows[i].after_s * SECOND);
             ration_limiter_cancel(kit.limiter, &tickets[rows[i].cancelled], kit.manual.ns);
             assert_int_equal(
@@ -127,7 +119,7 @@ static void a_ticket_from_before_a_change_mints_nothing(void **state)
 
         KIT_BEGIN(&kit, "10/h burst 10");
         kit_take(&kit, "k", 4);
-        reserve(&kit, 3, 0, &ticket);
+        kit_reserve(&kit, 3, 0, &ticket);
         assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
                          RATION_OK);
         before = kit_left(&kit, "k");
@@ -155,13 +147,13 @@ static void a_ticket_of_a_key_without_a_place(void **state)
         kit.options.keys_max = 1;
         kit_open(&kit);
         assert_int_equal(kit_crowd(&kit, numbers), 16);
-        assert_int_equal(reserve(&kit, 100, 0, &ticket).verdict, RATION_ALLOW);
+        assert_int_equal(kit_reserve(&kit, 100, 0, &ticket).verdict, RATION_ALLOW);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 200); /* they share one bucket */
         assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 40, kit.manual.ns), RATION_OK);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 200);
         assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
                          RATION_ECLOSED);
-        reserve(&kit, 100, 0, &ticket);
+        kit_reserve(&kit, 100, 0, &ticket);
         ration_limiter_settle(kit.limiter, &ticket, 150, kit.manual.ns);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
 
@@ -169,7 +161,7 @@ static void a_ticket_of_a_key_without_a_place(void **state)
         struct kit_room room;
         struct ration_key placed = kit_numbered(&room, numbers[3]);
 
-        reserve(&kit, 50, 0, &ticket);
+        kit_reserve(&kit, 50, 0, &ticket);
         ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
         assert_int_equal(kit_take(&kit, "k", 1).verdict, RATION_DENY);
         kit_pass(&kit, 10 * SECOND);
@@ -192,10 +184,10 @@ static void before_its_turn_only_what_is_cancelled_comes_back(void **state)
         kit.options.rule_count = rule_count;
         kit_open(&kit);
         kit_take(&kit, "k", 3);
-        assert_int_equal(reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 2 * SECOND);
+        assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 2 * SECOND);
         ration_limiter_settle(kit.limiter, &ticket, 1, kit.manual.ns);
         assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
-        assert_int_equal(reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 4 * SECOND);
+        assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 4 * SECOND);
         ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns);
         assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
         kit_end(&kit);
@@ -226,7 +218,7 @@ static void a_cost_of_its_own_is_kept_unless_nothing_was_used(void **state)
         kit.rules[1].choose = choose_one_each;
         kit.rules[1].choose_context = &requests;
         kit_open(&kit);
-        reserve(&kit, 100, 0, &ticket);
+        kit_reserve(&kit, 100, 0, &ticket);
         ration_limiter_settle(kit.limiter, &ticket, used[i], kit.manual.ns);
         ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
         assert_int_equal(details[0].remaining, 1000 - used[i]);
@@ -249,7 +241,7 @@ static void a_cost_of_its_own_may_be_the_callers(void **state)
     kit.rules[1].choose_context = &requests;
     kit.rules[1].sets_cost = 1;
     kit_open(&kit);
-    reserve(&kit, 1, 0, &ticket);
+    kit_reserve(&kit, 1, 0, &ticket);
     ration_limiter_settle(kit.limiter, &ticket, 500, kit.manual.ns);
     ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
     assert_int_equal(details[0].remaining, 500);
@@ -282,7 +274,7 @@ static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
         kit.rules[0].choose_context = &chosen;
         kit_open(&kit);
         for (size_t k = 0; k < KIT_COUNT_OF(tickets); k++)
-            assert_int_equal(reserve(&kit, 1, 0, &tickets[k]).verdict, RATION_ALLOW);
+            assert_int_equal(kit_reserve(&kit, 1, 0, &tickets[k]).verdict, RATION_ALLOW);
         assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
                          RATION_OK);
         for (size_t k = 0; k < KIT_COUNT_OF(tickets); k++) {
