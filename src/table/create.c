@@ -11,7 +11,8 @@ static bool swap(struct ration_pair *head, struct ration_pair expected, struct r
 
 /* The best place of one set to give to a newcomer, and how many are in use. */
 struct offer {
-    bool is_begun; /* somebody else is creating the key, or has: it need not be given a place */
+    bool has_claims; /* of others, some of which may be one too many, and be withdrawn */
+    bool is_begun;   /* somebody else is creating the key, or has: it need not be given a place */
     struct ration_entrance place; /* head NULL: none */
     struct ration_time moment;
     uint32_t set;
@@ -41,6 +42,7 @@ static struct offer look_for_room(const struct ration_head_kind *kind,
         offer.used_count += kind->role(value) != RATION_ROLE_EMPTY;
         if (!kind->is_free(section, head, value, now_ns, &moment)) {
             offer.busy_count++;
+            offer.has_claims |= kind->role(value) == RATION_ROLE_CLAIM;
         } else if (offer.place.head == NULL || ration_time_less(moment, offer.moment)) {
             /* of several the one idle for longest, of empty ones that where looking starts */
             offer.place = (struct ration_entrance){head, value, false};
@@ -68,6 +70,8 @@ static struct offer choose_room(const struct ration_head_kind *kind,
 
     first.is_begun |= second.is_begun;
     second.is_begun = first.is_begun;
+    first.has_claims |= second.has_claims;
+    second.has_claims = first.has_claims;
     if (first.used_count < RATION_SET_PLACES || second.used_count < RATION_SET_PLACES)
         return second.used_count < first.used_count ? second : first;
     return first.busy_count < RATION_SET_CROWDED_PLACES || first.busy_count <= second.busy_count
@@ -94,9 +98,15 @@ static enum room claim_room(const struct ration_head_kind *kind,
                             const struct ration_section *section, const struct ration_place *place,
                             uint64_t now_ns, struct ration_entrance *out_claim)
 {
-    for (;;) { /* each turn means that another thread changed the set */
+    uint32_t looks = 0;
+
+    for (;
+         ;) { /* each turn means that another thread changed the set, or may yet withdraw a claim */
         struct offer offer = choose_room(kind, section, place, now_ns);
 
+        if (offer.place.head == NULL && offer.has_claims && !offer.is_begun &&
+            looks++ < RATION_LOOKS_MAX)
+            continue;
         if (offer.place.head == NULL)
             return offer.is_begun ? ROOM_BEGUN : ROOM_NONE;
         if (offer.moment.ns > 0)

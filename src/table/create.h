@@ -35,6 +35,12 @@
 /* How long a claim keeps its place. */
 #define RATION_CLAIM_NS (UINT64_C(1) << 30)
 
+/*
+ * How often who finds no place looks again where others' claims are among what takes them. Several
+ * threads that create one key make several claims, of which one stays.
+ */
+#define RATION_LOOKS_MAX 100
+
 enum ration_role { RATION_ROLE_EMPTY, RATION_ROLE_CLAIM, RATION_ROLE_MEMBER };
 
 /* A head and what was read there: a claim or a member. */
