@@ -49,9 +49,10 @@ typedef struct ration_stack ration_stack;
 
 #define RATION_LIMITER_NAME_MAX 63
 #define RATION_KEY_SIZE_MAX     65535
-#define RATION_RULES_MAX        8  /* of one limiter */
-#define RATION_STACK_MAX        8  /* limiters of one stack */
-#define RATION_STACK_RULES_MAX  16 /* of all its limiters together */
+#define RATION_RULES_MAX        8     /* of one limiter */
+#define RATION_STACK_MAX        16384 /* limiters of one stack */
+#define RATION_CALL_KEYS_MAX    16    /* different keys that one call decides, ... */
+#define RATION_CALL_RULES_MAX   16    /* ... with so many rules together */
 
 /* Any bytes. */
 struct ration_key {
@@ -267,7 +268,7 @@ struct ration_ticket {
         uint32_t is_overflow;  /* the shared overflow bucket paid */
         uint32_t has_own_cost; /* set by the rule's function: not what is settled */
         uint32_t limit_kind;   /* of the limit that gave it */
-    } parts[RATION_STACK_RULES_MAX];
+    } parts[RATION_CALL_RULES_MAX];
 };
 
 /*
@@ -377,7 +378,10 @@ struct ration_stack_options {
     size_t struct_size;                            /* = sizeof(struct ration_stack_options) */
     const struct ration_limiter_options *limiters; /* their clocks and memory options are ignored */
     size_t limiter_count;                          /* 1 to RATION_STACK_MAX */
-    const struct ration_clock *clock;              /* copied; NULL: the default clock */
+    size_t limiters_max; /* with those that ration_stack_add() may add. 0: none; then all of the
+                            stack's limiters have RATION_CALL_RULES_MAX rules together */
+    size_t spare_bytes;  /* of memory for them, used only when they are added */
+    const struct ration_clock *clock; /* copied; NULL: the default clock */
     uint32_t is_prefaulted;
     uint32_t uses_huge_pages;
     uint32_t is_shared_by_forks;
@@ -390,6 +394,17 @@ RATION_API ration_status ration_stack_create(const struct ration_stack_options *
                                              ration_stack **out_stack, struct ration_error *error);
 RATION_API void ration_stack_free(ration_stack *stack);
 
+/*
+ * Adds a limiter to a stack whose limiters_max is not reached, while others decide; *out_index is
+ * its index. One caller at a time. It stays as long as the stack.
+ * Returns as ration_limiter_create(); RATION_ENOMEM also if spare_bytes are used up.
+ */
+RATION_API ration_status ration_stack_add(ration_stack *stack,
+                                          const struct ration_limiter_options *options,
+                                          size_t *out_index, struct ration_error *error);
+
+RATION_API size_t ration_stack_limiter_count(const ration_stack *stack);
+
 /* One limiter of the stack, for calls of its own. Borrowed: it lives as long as the stack. */
 RATION_API ration_limiter *ration_stack_limiter(ration_stack *stack, size_t limiter_index);
 
@@ -397,7 +412,8 @@ RATION_API size_t ration_stack_bytes(const ration_stack *stack);
 
 /*
  * As for one limiter; the decision's limiter_index says whose limit decided. details has room for
- * the rules of all limiters, one limiter's after the other's.
+ * the rules of all limiters, one limiter's after the other's. RATION_EINVAL for a stack of more than
+ * RATION_CALL_KEYS_MAX limiters: of those ration_stack_take_all() asks some.
  *
  * A reservation of a stack goes at once or is denied, whatever max_wait_ns: a bucket that is charged
  * for a moment to come would be closed to all other callers until then, and those of a shared
@@ -435,8 +451,8 @@ struct ration_ask {
 
 /*
  * Takes all that is asked for, of any keys and limiters of the stack, or nothing. The same key of
- * the same limiter asked for twice is charged the sum. At most RATION_STACK_MAX different keys, with
- * RATION_STACK_RULES_MAX rules together (six keys of a limiter of three rules are too many).
+ * the same limiter asked for twice is charged the sum. At most RATION_CALL_KEYS_MAX different keys, with
+ * RATION_CALL_RULES_MAX rules together (six keys of a limiter of three rules are too many).
  * Same returns, and RATION_EINVAL for more.
  */
 RATION_API ration_status ration_stack_take_all(ration_stack *stack, const struct ration_ask *asks,

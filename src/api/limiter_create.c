@@ -121,6 +121,8 @@ static ration_status create_memory(const struct ration_section_shape *shapes, si
     struct ration_block_plan plan = {
         .shapes = shapes,
         .shape_count = shape_count,
+        .section_max = options->limiters_max,
+        .spare_bytes = options->spare_bytes,
         .seat_count = seats_for(shapes, shape_count, options->threads_max),
         .clock_kind = clock->kind,
         .epoch_ns = epoch_of(clock),
@@ -243,39 +245,132 @@ void ration_limiter_free(ration_limiter *limiter)
     free(limiter);
 }
 
-/* The rules and shapes of all limiters. On failure those made so far are released. */
+/* Rules and shape of one limiter of a stack. configs is released by the caller, on success. */
+static ration_status plan_limiter(const struct ration_limiter_options *options,
+                                  const struct ration_saved_limiter *saved, bool is_alone,
+                                  struct ration_configs *configs,
+                                  struct ration_section_shape *out_shape,
+                                  struct ration_error *error)
+{
+    ration_status status =
+        check_options(options, saved != NULL ? SIZE_BY_DUMP : SIZE_BY_KEYS, error);
+
+    if (status == RATION_OK)
+        status = ration_configs_init(configs, options->rules, options->rule_count, error);
+    if (status != RATION_OK)
+        return status;
+    if (!is_alone)
+        status = ration_configs_check_stacked(options->rules, options->rule_count, error);
+    if (status == RATION_OK && saved != NULL)
+        status = ration_load_check(saved, options, error);
+    if (status != RATION_OK) {
+        ration_configs_done(configs);
+        return status;
+    }
+    *out_shape = shape_of(options, configs, true, saved);
+    return RATION_OK;
+}
+
+/* A stack in the making. */
+struct stack_plan {
+    struct ration_configs *configs;
+    struct ration_section_shape *shapes;
+    size_t planned_count; /* of those above */
+};
+
+static void plan_done(struct stack_plan *plan)
+{
+    for (size_t i = 0; i < plan->planned_count; i++)
+        ration_configs_done(&plan->configs[i]);
+    free(plan->configs);
+    free(plan->shapes);
+}
+
+/* The rules and shapes of all limiters. */
 static ration_status plan_limiters(const struct ration_stack_options *options,
-                                   const struct ration_saved_header *saved,
-                                   struct ration_configs *configs,
-                                   struct ration_section_shape *shapes, struct ration_error *error)
+                                   const struct ration_saved_header *saved, struct stack_plan *plan,
+                                   struct ration_error *error)
 {
     size_t rule_count = 0;
 
     for (size_t i = 0; i < options->limiter_count; i++) {
-        const struct ration_limiter_options *limiter = &options->limiters[i];
         const struct ration_saved_limiter *mine = saved != NULL ? &saved->limiters[i] : NULL;
-        ration_status status =
-            check_options(limiter, mine != NULL ? SIZE_BY_DUMP : SIZE_BY_KEYS, error);
+        bool is_alone = options->limiter_count == 1 && options->limiters_max <= 1;
+        ration_status status = plan_limiter(&options->limiters[i], mine, is_alone,
+                                            &plan->configs[i], &plan->shapes[i], error);
 
-        rule_count += limiter->rule_count;
-        if (status == RATION_OK && rule_count > RATION_STACK_RULES_MAX)
-            status = ration_refuse(error, RATION_EINVAL, "a stack has at most 16 rules in all");
-        if (status == RATION_OK)
-            status = ration_configs_init(&configs[i], limiter->rules, limiter->rule_count, error);
-        if (status == RATION_OK) {
-            if (options->limiter_count > 1)
-                status = ration_configs_check_stacked(limiter->rules, limiter->rule_count, error);
-            if (status == RATION_OK && mine != NULL)
-                status = ration_load_check(mine, limiter, error);
-            if (status != RATION_OK)
-                ration_configs_done(&configs[i]);
-        }
-        if (status != RATION_OK) {
-            while (i-- > 0)
-                ration_configs_done(&configs[i]);
+        if (status != RATION_OK)
             return status;
-        }
-        shapes[i] = shape_of(limiter, &configs[i], true, mine);
+        plan->planned_count++;
+        rule_count += options->limiters[i].rule_count;
+        if (options->limiters_max == 0 && rule_count > RATION_CALL_RULES_MAX)
+            return ration_refuse(error, RATION_EINVAL, "a stack has at most 16 rules in all");
+    }
+    return RATION_OK;
+}
+
+/* A limiter over a section of the stack's store. configs are taken over, on success. */
+static ration_status place_limiter(struct ration_stack *stack,
+                                   const struct ration_limiter_options *options,
+                                   struct ration_configs *configs, uint32_t section_index,
+                                   struct ration_error *error)
+{
+    struct ration_limiter_options stacked = *options;
+    struct ration_limiter *limiter = calloc(1, sizeof(*limiter));
+    ration_status status;
+
+    if (limiter == NULL)
+        return ration_refuse(error, RATION_ENOMEM, "no memory for the limiter");
+    stacked.is_stackable = 1;
+    stacked.is_shared_by_forks = ((const struct ration_memory *)stack->store)->block->is_shared;
+    status =
+        ration_limiter_init(limiter, &stacked, configs, stack->store, section_index, stack->clock);
+    if (status != RATION_OK) {
+        free(limiter);
+        return ration_refuse(error, status,
+                             status == RATION_ENOMEM ? "no memory for statistics"
+                                                     : "top_keys is at most 4096");
+    }
+    limiter->stack = stack;
+    stack->limiters[section_index] = limiter;
+    /* release: pairs with the acquire in ration_stack_count() */
+    __atomic_store_n(&stack->limiter_count, section_index + 1, __ATOMIC_RELEASE);
+    return RATION_OK;
+}
+
+static ration_status check_stack_options(const struct ration_stack_options *options,
+                                         struct ration_error *error)
+{
+    if (options == NULL || options->struct_size != sizeof(*options))
+        return ration_refuse(error, RATION_EINVAL,
+                             "struct_size must be sizeof(struct ration_stack_options)");
+    if (options->limiters == NULL || options->limiter_count == 0)
+        return ration_refuse(error, RATION_EINVAL, "a stack has at least one limiter");
+    if (options->limiter_count > RATION_STACK_MAX || options->limiters_max > RATION_STACK_MAX)
+        return ration_refuse(error, RATION_EINVAL, "a stack has at most 16384 limiters");
+    if (options->limiters_max != 0 && options->limiters_max < options->limiter_count)
+        return ration_refuse(error, RATION_EINVAL, "limiters_max is 0 or at least limiter_count");
+    return RATION_OK;
+}
+
+/* Memory as planned, and all limiters over it. */
+static ration_status fill_stack(struct ration_stack *stack,
+                                const struct ration_stack_options *options,
+                                const struct ration_saved_header *saved, struct stack_plan *plan,
+                                struct ration_error *error)
+{
+    struct ration_memory *memory = NULL;
+    ration_status status = create_memory(plan->shapes, options->limiter_count, options,
+                                         &stack->clock, saved, &memory, error);
+
+    if (status != RATION_OK)
+        return status;
+    stack->store = &memory->store;
+    for (uint32_t i = 0; i < options->limiter_count; i++) {
+        status = place_limiter(stack, &options->limiters[i], &plan->configs[i], i, error);
+        if (status != RATION_OK)
+            return status;
+        plan->configs[i] = (struct ration_configs){0}; /* the limiter's now */
     }
     return RATION_OK;
 }
@@ -284,63 +379,33 @@ ration_status ration_make_stack(const struct ration_stack_options *options,
                                 const struct ration_saved_header *saved, ration_stack **out_stack,
                                 struct ration_error *error)
 {
-    struct ration_configs *configs;
-    struct ration_section_shape shapes[RATION_STACK_MAX];
-    struct ration_memory *memory = NULL;
+    struct stack_plan plan = {0};
     struct ration_stack *stack;
-    struct ration_clock clock;
-    ration_status status;
+    ration_status status = check_stack_options(options, error);
 
-    if (options == NULL || options->struct_size != sizeof(*options))
-        return ration_refuse(error, RATION_EINVAL,
-                             "struct_size must be sizeof(struct ration_stack_options)");
-    if (options->limiters == NULL || options->limiter_count == 0 ||
-        options->limiter_count > RATION_STACK_MAX)
-        return ration_refuse(error, RATION_EINVAL, "a stack has 1 to 8 limiters");
-    status = choose_clock(options->clock, &clock, error);
     if (status != RATION_OK)
         return status;
     stack = calloc(1, sizeof(*stack));
-    configs = calloc(RATION_STACK_MAX, sizeof(*configs));
-    status = stack == NULL || configs == NULL
-                 ? ration_refuse(error, RATION_ENOMEM, "no memory for the stack")
-                 : plan_limiters(options, saved, configs, shapes, error);
+    if (stack == NULL)
+        return ration_refuse(error, RATION_ENOMEM, "no memory for the stack");
+    stack->limiter_max =
+        (uint32_t)(options->limiters_max > 0 ? options->limiters_max : options->limiter_count);
+    stack->limiters = calloc(stack->limiter_max, sizeof(stack->limiters[0]));
+    plan.configs = calloc(options->limiter_count, sizeof(plan.configs[0]));
+    plan.shapes = calloc(options->limiter_count, sizeof(plan.shapes[0]));
+    if (stack->limiters == NULL || plan.configs == NULL || plan.shapes == NULL)
+        status = ration_refuse(error, RATION_ENOMEM, "no memory for the stack");
+    if (status == RATION_OK)
+        status = choose_clock(options->clock, &stack->clock, error);
+    if (status == RATION_OK)
+        status = plan_limiters(options, saved, &plan, error);
+    if (status == RATION_OK)
+        status = fill_stack(stack, options, saved, &plan, error);
+    plan_done(&plan);
     if (status != RATION_OK) {
-        free(configs);
-        free(stack);
+        ration_stack_free(stack);
         return status;
     }
-    status = create_memory(shapes, options->limiter_count, options, &clock, saved, &memory, error);
-    for (size_t i = 0; i < options->limiter_count; i++) {
-        struct ration_limiter_options limiter = options->limiters[i];
-
-        limiter.is_stackable = 1;
-        limiter.is_shared_by_forks = options->is_shared_by_forks;
-        if (status == RATION_OK) {
-            status = ration_limiter_init(&stack->limiters[i], &limiter, &configs[i], &memory->store,
-                                         (uint32_t)i, clock);
-            if (status == RATION_OK) {
-                stack->limiters[i].stack = stack;
-                stack->limiter_count++;
-                continue;
-            }
-            ration_refuse(error, status,
-                          status == RATION_ENOMEM ? "no memory for statistics"
-                                                  : "top_keys is at most 4096");
-        }
-        ration_configs_done(&configs[i]);
-    }
-    free(configs);
-    if (status != RATION_OK) {
-        for (uint32_t i = 0; i < stack->limiter_count; i++)
-            ration_limiter_done(&stack->limiters[i]);
-        if (memory != NULL)
-            memory->store.calls->free(&memory->store);
-        free(stack);
-        return status;
-    }
-    stack->store = &memory->store;
-    stack->clock = clock;
     *out_stack = stack;
     return RATION_OK;
 }
@@ -351,12 +416,46 @@ ration_status ration_stack_create(const struct ration_stack_options *options,
     return ration_make_stack(options, NULL, out_stack, error);
 }
 
+ration_status ration_stack_add(ration_stack *stack, const struct ration_limiter_options *options,
+                               size_t *out_index, struct ration_error *error)
+{
+    struct ration_memory *memory = (struct ration_memory *)stack->store;
+    struct ration_section_shape shape;
+    struct ration_configs configs;
+    uint32_t section_index;
+    ration_status status;
+
+    if (stack->limiter_count == stack->limiter_max)
+        return ration_refuse(error, RATION_ENOMEM, "the stack has its limiters_max already");
+    status = plan_limiter(options, NULL, false, &configs, &shape, error);
+    if (status != RATION_OK)
+        return status;
+    status = ration_memory_add(memory, &shape, &section_index);
+    if (status != RATION_OK)
+        ration_refuse(error, status, "the stack's spare_bytes have no room for so many keys");
+    if (status == RATION_OK) {
+        status = place_limiter(stack, options, &configs, section_index, error);
+        if (status != RATION_OK)
+            ration_block_drop(memory->block);
+    }
+    if (status != RATION_OK) {
+        ration_configs_done(&configs);
+        return status;
+    }
+    *out_index = section_index;
+    return RATION_OK;
+}
+
 void ration_stack_free(ration_stack *stack)
 {
     if (stack == NULL)
         return;
-    for (uint32_t i = 0; i < stack->limiter_count; i++)
-        ration_limiter_done(&stack->limiters[i]);
-    stack->store->calls->free(stack->store);
+    for (uint32_t i = 0; i < stack->limiter_count; i++) {
+        ration_limiter_done(stack->limiters[i]);
+        free(stack->limiters[i]);
+    }
+    if (stack->store != NULL)
+        stack->store->calls->free(stack->store);
+    free(stack->limiters);
     free(stack);
 }

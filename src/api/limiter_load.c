@@ -41,7 +41,8 @@ ration_status ration_limiter_load(const struct ration_limiter_options *options, 
         return status;
     status = ration_make_limiter(options, &load->header, &limiter, error);
     if (status == RATION_OK)
-        status = ration_load_keys(load, limiter, error);
+        status = ration_load_keys(load, &limiter, error);
+    ration_load_done(load);
     free(load);
     if (status != RATION_OK) {
         ration_limiter_free(limiter);
@@ -64,6 +65,7 @@ ration_status ration_stack_load(const struct ration_stack_options *options, rati
     status = ration_make_stack(options, &load->header, &stack, error);
     if (status == RATION_OK)
         status = ration_load_keys(load, stack->limiters, error);
+    ration_load_done(load);
     free(load);
     if (status != RATION_OK) {
         ration_stack_free(stack);

@@ -43,7 +43,7 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
     call->op.part_count = 0;
     for (size_t i = 0; i < ask_count; i++) {
         struct ration_op_part extra;
-        bool is_last_room = call->op.part_count == RATION_STACK_MAX;
+        bool is_last_room = call->op.part_count == RATION_CALL_KEYS_MAX;
         char extra_room[RATION_KEY_ROOM_SIZE];
         struct ration_op_part *part = is_last_room ? &extra : &call->parts[call->op.part_count];
         char *room = is_last_room ? extra_room : call->rooms[call->op.part_count];
@@ -63,7 +63,7 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
             continue;
         }
         rule_count += part->to.config->rule_count;
-        if (is_last_room || rule_count > RATION_STACK_RULES_MAX)
+        if (is_last_room || rule_count > RATION_CALL_RULES_MAX)
             return RATION_EINVAL;
         call->limiters[call->op.part_count++] = asks[i].limiter;
     }

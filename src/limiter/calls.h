@@ -16,9 +16,9 @@ struct ration_call_ask {
 /* A call in the making; large, so it lives on the stack of who makes it. */
 struct ration_call {
     struct ration_op op;
-    struct ration_op_part parts[RATION_STACK_MAX];
-    struct ration_limiter *limiters[RATION_STACK_MAX]; /* by part */
-    char rooms[RATION_STACK_MAX][RATION_KEY_ROOM_SIZE];
+    struct ration_op_part parts[RATION_CALL_KEYS_MAX];
+    struct ration_limiter *limiters[RATION_CALL_KEYS_MAX]; /* by part */
+    char rooms[RATION_CALL_KEYS_MAX][RATION_KEY_ROOM_SIZE];
 };
 
 /*
@@ -40,8 +40,12 @@ ration_status ration_call_reserve(const struct ration_call_ask *asks, size_t ask
                                   struct ration_decision *out_decision,
                                   struct ration_ticket *out_ticket);
 
-/* Ends a reservation of one of these limiters, by their index in the ticket. */
-ration_status ration_call_settle(struct ration_limiter *limiters, struct ration_ticket *ticket,
-                                 uint64_t used_tokens, uint64_t now_ns);
+/*
+ * Ends a reservation of these limiters, by their index in the ticket. Returns RATION_ECLOSED, or
+ * RATION_EINVAL for a ticket of another.
+ */
+ration_status ration_call_settle(struct ration_limiter *const *limiters, uint32_t limiter_count,
+                                 struct ration_ticket *ticket, uint64_t used_tokens,
+                                 uint64_t now_ns);
 
 #endif

@@ -123,7 +123,7 @@ static void walk_limiter(struct dump *dump, const struct ration_limiter *limiter
 }
 
 /* Nobody changes the limits meanwhile. */
-static ration_status dump_locked(struct dump *dump, const struct ration_limiter *limiters,
+static ration_status dump_locked(struct dump *dump, struct ration_limiter *const *limiters,
                                  uint32_t limiter_count, ration_writer *write, void *context)
 {
     struct ration_saved_record end = {.kind = RATION_SAVED_END};
@@ -131,22 +131,22 @@ static ration_status dump_locked(struct dump *dump, const struct ration_limiter 
     dump->header.now_ns = dump->now_ns;
     dump->header.wall_ns = ration_wall_now();
     for (uint32_t i = 0; i < limiter_count; i++)
-        describe(&limiters[i], &dump->header);
+        describe(limiters[i], &dump->header);
     if (!make_room(dump))
         return RATION_ENOMEM;
     ration_chunks_create(&dump->writer, write, context);
     ration_saved_put_header(&dump->writer, &dump->header);
     for (uint32_t i = 0; i < limiter_count && dump->writer.status == RATION_OK; i++)
-        walk_limiter(dump, &limiters[i], i);
+        walk_limiter(dump, limiters[i], i);
     end.word = dump->record_count;
     ration_saved_put_record(&dump->writer, &end);
     return ration_chunks_finish(&dump->writer);
 }
 
-static ration_status dump_limiters(struct ration_limiter *limiters, uint32_t limiter_count,
+static ration_status dump_limiters(struct ration_limiter *const *limiters, uint32_t limiter_count,
                                    uint64_t now_ns, ration_writer *write, void *context)
 {
-    const struct ration_store *store = limiters[0].store;
+    const struct ration_store *store = limiters[0]->store;
     struct dump *dump;
     ration_status status;
 
@@ -155,13 +155,19 @@ static ration_status dump_limiters(struct ration_limiter *limiters, uint32_t lim
     dump = calloc(1, sizeof(*dump));
     if (dump == NULL)
         return RATION_ENOMEM;
+    dump->header.limiters = calloc(limiter_count, sizeof(dump->header.limiters[0]));
+    if (dump->header.limiters == NULL) {
+        free(dump);
+        return RATION_ENOMEM;
+    }
     dump->now_ns = ration_block_now(store->epoch_ns, now_ns) + store->epoch_ns;
     for (uint32_t i = 0; i < limiter_count; i++)
-        ration_limiter_lock(&limiters[i]);
+        ration_limiter_lock(limiters[i]);
     status = dump_locked(dump, limiters, limiter_count, write, context);
     for (uint32_t i = limiter_count; i-- > 0;)
-        ration_limiter_unlock(&limiters[i]);
+        ration_limiter_unlock(limiters[i]);
     free(dump->moments);
+    free(dump->header.limiters);
     free(dump);
     return status;
 }
@@ -169,11 +175,11 @@ static ration_status dump_limiters(struct ration_limiter *limiters, uint32_t lim
 ration_status ration_limiter_dump(ration_limiter *limiter, uint64_t now_ns, ration_writer *write,
                                   void *context)
 {
-    return dump_limiters(limiter, 1, now_ns, write, context);
+    return dump_limiters(&limiter, 1, now_ns, write, context);
 }
 
 ration_status ration_stack_dump(ration_stack *stack, uint64_t now_ns, ration_writer *write,
                                 void *context)
 {
-    return dump_limiters(stack->limiters, stack->limiter_count, now_ns, write, context);
+    return dump_limiters(stack->limiters, ration_stack_count(stack), now_ns, write, context);
 }

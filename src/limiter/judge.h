@@ -16,7 +16,7 @@
 
 #include "limiter/op.h"
 
-#define RATION_ITEMS_MAX RATION_STACK_RULES_MAX
+#define RATION_ITEMS_MAX RATION_CALL_RULES_MAX
 
 /* One limit of one key. */
 struct ration_item {

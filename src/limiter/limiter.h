@@ -32,9 +32,16 @@ struct ration_limiter {
 struct ration_stack {
     struct ration_store *store;
     struct ration_clock clock;
-    uint32_t limiter_count;
-    struct ration_limiter limiters[RATION_STACK_MAX];
+    uint32_t limiter_count; /* grows */
+    uint32_t limiter_max;
+    struct ration_limiter **limiters; /* each stays where it is */
 };
+
+static inline uint32_t ration_stack_count(const struct ration_stack *stack)
+{
+    /* acquire: pairs with the release in ration_stack_add(); so many are whole */
+    return __atomic_load_n(&stack->limiter_count, __ATOMIC_ACQUIRE);
+}
 
 /*
  * Makes a limiter over a section of a store, which is borrowed. configs are taken over.

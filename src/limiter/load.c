@@ -20,9 +20,11 @@ ration_status ration_load_open(struct ration_load *load, ration_reader *read, vo
     ration_saved_get_header(&load->reader, &load->header);
     if (load->reader.status != RATION_OK)
         return explain(&load->reader, error);
-    if (load->header.limiter_count != limiter_count)
+    if (load->header.limiter_count != limiter_count) {
+        ration_load_done(load);
         return ration_refuse(error, RATION_EUNFIT, "the dump is of %" PRIu32 " limiters (got %zu)",
                              load->header.limiter_count, limiter_count);
+    }
     return RATION_OK;
 }
 
@@ -160,15 +162,21 @@ static void get_key(struct ration_chunk_reader *reader, const struct target *tar
         put(reader, target, &item);
 }
 
-ration_status ration_load_keys(struct ration_load *load, struct ration_limiter *limiters,
+void ration_load_done(struct ration_load *load)
+{
+    free(load->header.limiters);
+    load->header.limiters = NULL;
+}
+
+ration_status ration_load_keys(struct ration_load *load, struct ration_limiter *const *limiters,
                                struct ration_error *error)
 {
     struct ration_chunk_reader *reader = &load->reader;
     struct ration_saved_log log = {0};
     struct ration_saved_record record;
-    const struct ration_store *store = limiters[0].store;
+    const struct ration_store *store = limiters[0]->store;
     uint64_t now_ns =
-        ration_block_now(store->epoch_ns, ration_limiter_now(&limiters[0])) + store->epoch_ns;
+        ration_block_now(store->epoch_ns, ration_limiter_now(limiters[0])) + store->epoch_ns;
     struct ration_saved_time time = ration_saved_time(&load->header, now_ns, ration_wall_now());
     uint64_t record_count = 0;
 
@@ -177,7 +185,7 @@ ration_status ration_load_keys(struct ration_load *load, struct ration_limiter *
         if (reader->status != RATION_OK || record.kind == RATION_SAVED_END)
             break;
 
-        struct target target = {&limiters[record.limiter_index],
+        struct target target = {limiters[record.limiter_index],
                                 &load->header.limiters[record.limiter_index], time, &log};
 
         get_key(reader, &target, &record);

@@ -32,7 +32,10 @@ ration_status ration_load_check(const struct ration_saved_limiter *saved,
  * Reads all keys into limiters, as many as the header has and made as it says. Returns as
  * ration_load_open(), RATION_ENOMEM.
  */
-ration_status ration_load_keys(struct ration_load *load, struct ration_limiter *limiters,
+ration_status ration_load_keys(struct ration_load *load, struct ration_limiter *const *limiters,
                                struct ration_error *error);
+
+/* Releases what the load holds. */
+void ration_load_done(struct ration_load *load);
 
 #endif

@@ -115,16 +115,20 @@ static bool is_first(const struct ration_ticket *ticket, uint32_t index)
     return true;
 }
 
-ration_status ration_call_settle(struct ration_limiter *limiters, struct ration_ticket *ticket,
-                                 uint64_t used_tokens, uint64_t now_ns)
+ration_status ration_call_settle(struct ration_limiter *const *limiters, uint32_t limiter_count,
+                                 struct ration_ticket *ticket, uint64_t used_tokens,
+                                 uint64_t now_ns)
 {
     ration_status status = RATION_OK;
 
     if (!ticket->open)
         return RATION_ECLOSED;
+    for (uint32_t k = 0; k < ticket->part_count; k++)
+        if (ticket->parts[k].limiter_index >= limiter_count)
+            return RATION_EINVAL;
     ticket->open = 0;
     for (uint32_t k = 0; k < ticket->part_count && status == RATION_OK; k++) {
-        struct ration_limiter *limiter = &limiters[ticket->parts[k].limiter_index];
+        struct ration_limiter *limiter = limiters[ticket->parts[k].limiter_index];
         struct ration_op_part part;
         struct ration_op op;
 
@@ -153,16 +157,13 @@ ration_status ration_limiter_reserve(ration_limiter *limiter, const void *reques
                                max_wait_ns, now_ns, out_decision, out_ticket);
 }
 
-/* A ticket counts limiters from the first of the stack, and this one is one of them. */
-static struct ration_limiter *first_of(ration_limiter *limiter)
-{
-    return limiter - limiter->section_index;
-}
-
+/* A ticket counts limiters from the first of the stack that this one may belong to. */
 ration_status ration_limiter_settle(ration_limiter *limiter, struct ration_ticket *ticket,
                                     uint64_t used_tokens, uint64_t now_ns)
 {
-    return ration_call_settle(first_of(limiter), ticket, used_tokens, now_ns);
+    if (limiter->stack != NULL)
+        return ration_stack_settle(limiter->stack, ticket, used_tokens, now_ns);
+    return ration_call_settle(&limiter, 1, ticket, used_tokens, now_ns);
 }
 
 ration_status ration_limiter_cancel(ration_limiter *limiter, struct ration_ticket *ticket,

@@ -1,5 +1,7 @@
 #include "limiter/saved.h"
 
+#include <stdlib.h>
+
 #include "table/block.h"
 
 /* More keys per set than it has places, or far fewer than it is made for, are no table's. */
@@ -85,6 +87,33 @@ void ration_saved_put_header(struct ration_chunk_writer *writer,
         put_limiter(writer, &header->limiters[i]);
 }
 
+/* Memory grows with what is read, whatever count is announced. */
+static void get_limiters(struct ration_chunk_reader *reader, struct ration_saved_header *header)
+{
+    uint32_t room = 0;
+
+    header->limiters = NULL;
+    for (uint32_t i = 0; i < header->limiter_count && reader->status == RATION_OK; i++) {
+        if (i == room) {
+            struct ration_saved_limiter *more;
+
+            room = room > 0 ? 2 * room : 8;
+            more = realloc(header->limiters, room * sizeof(*more));
+            if (more == NULL) {
+                reader->status = RATION_ENOMEM;
+                reader->fault = "there is no memory for its limiters";
+                break;
+            }
+            header->limiters = more;
+        }
+        get_limiter(reader, &header->limiters[i]);
+    }
+    if (reader->status != RATION_OK) {
+        free(header->limiters);
+        header->limiters = NULL;
+    }
+}
+
 void ration_saved_get_header(struct ration_chunk_reader *reader,
                              struct ration_saved_header *out_header)
 {
@@ -97,8 +126,7 @@ void ration_saved_get_header(struct ration_chunk_reader *reader,
         ration_chunks_refuse(reader, "it has no limiters, or too many");
         out_header->limiter_count = 0;
     }
-    for (uint32_t i = 0; i < out_header->limiter_count; i++)
-        get_limiter(reader, &out_header->limiters[i]);
+    get_limiters(reader, out_header);
 }
 
 void ration_saved_put_record(struct ration_chunk_writer *writer,

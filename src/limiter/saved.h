@@ -42,13 +42,13 @@ struct ration_saved_header {
     uint32_t hash_kind;
     uint8_t seed[RATION_HASH_SEED_SIZE];
     uint32_t limiter_count;
-    struct ration_saved_limiter limiters[RATION_STACK_MAX];
+    struct ration_saved_limiter *limiters; /* owned by the header's owner; free() */
 };
 
 void ration_saved_put_header(struct ration_chunk_writer *writer,
                              const struct ration_saved_header *header);
 
-/* Checks all that can be known by looking at it. */
+/* Checks all that can be known by looking at it. limiters is NULL on failure. */
 void ration_saved_get_header(struct ration_chunk_reader *reader,
                              struct ration_saved_header *out_header);
 

@@ -3,18 +3,27 @@
  */
 #include "limiter/calls.h"
 
-/* The same request asked of all limiters. */
+/* The same request asked of all limiters; 0 if they are more than a call can ask. */
 static size_t ask_all(ration_stack *stack, const void *request, uint64_t cost_tokens,
                       struct ration_call_ask *out_asks)
 {
-    for (uint32_t i = 0; i < stack->limiter_count; i++)
-        out_asks[i] = (struct ration_call_ask){&stack->limiters[i], request, cost_tokens};
-    return stack->limiter_count;
+    uint32_t count = ration_stack_count(stack);
+
+    if (count > RATION_CALL_KEYS_MAX)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        out_asks[i] = (struct ration_call_ask){stack->limiters[i], request, cost_tokens};
+    return count;
+}
+
+size_t ration_stack_limiter_count(const ration_stack *stack)
+{
+    return ration_stack_count(stack);
 }
 
 ration_limiter *ration_stack_limiter(ration_stack *stack, size_t limiter_index)
 {
-    return limiter_index < stack->limiter_count ? &stack->limiters[limiter_index] : NULL;
+    return limiter_index < ration_stack_count(stack) ? stack->limiters[limiter_index] : NULL;
 }
 
 uint64_t ration_stack_now(const ration_stack *stack)
@@ -26,12 +35,14 @@ static ration_status decide(ration_stack *stack, const void *request, enum ratio
                             uint64_t cost_tokens, uint64_t now_ns,
                             struct ration_decision *out_decision, struct ration_decision *details)
 {
-    struct ration_call_ask asks[RATION_STACK_MAX];
+    struct ration_call_ask asks[RATION_CALL_KEYS_MAX];
+    size_t ask_count = ask_all(stack, request, cost_tokens, asks);
     struct ration_call call;
 
+    if (ask_count == 0)
+        return RATION_EINVAL;
     call.op = (struct ration_op){.kind = kind, .now_ns = now_ns};
-    return ration_call_take(&call, asks, ask_all(stack, request, cost_tokens, asks), out_decision,
-                            details);
+    return ration_call_take(&call, asks, ask_count, out_decision, details);
 }
 
 ration_status ration_stack_take(ration_stack *stack, const void *request, uint64_t cost_tokens,
@@ -51,11 +62,12 @@ ration_status ration_stack_look(ration_stack *stack, const void *request, uint64
 bool ration_stack_allow_at(ration_stack *stack, const void *request, uint64_t cost_tokens,
                            uint64_t now_ns)
 {
-    struct ration_call_ask asks[RATION_STACK_MAX];
+    struct ration_call_ask asks[RATION_CALL_KEYS_MAX];
+    size_t ask_count = ask_all(stack, request, cost_tokens, asks);
     struct ration_call call;
 
     call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
-    return ration_call_run(&call, asks, ask_all(stack, request, cost_tokens, asks)) == RATION_OK &&
+    return ask_count > 0 && ration_call_run(&call, asks, ask_count) == RATION_OK &&
            call.op.decision.verdict == RATION_ALLOW;
 }
 
@@ -74,10 +86,10 @@ ration_status ration_stack_take_all(ration_stack *stack, const struct ration_ask
     if (ask_count == 0 || ask_count > RATION_ASKS_MAX)
         return RATION_EINVAL;
     for (size_t i = 0; i < ask_count; i++) {
-        if (asks[i].limiter_index >= stack->limiter_count)
+        if (asks[i].limiter_index >= ration_stack_count(stack))
             return RATION_EINVAL;
-        inner[i] = (struct ration_call_ask){&stack->limiters[asks[i].limiter_index],
-                                            asks[i].request, asks[i].cost_tokens};
+        inner[i] = (struct ration_call_ask){stack->limiters[asks[i].limiter_index], asks[i].request,
+                                            asks[i].cost_tokens};
     }
     call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
     return ration_call_take(&call, inner, ask_count, out_decision, NULL);
@@ -88,16 +100,19 @@ ration_status ration_stack_reserve(ration_stack *stack, const void *request, uin
                                    struct ration_decision *out_decision,
                                    struct ration_ticket *out_ticket)
 {
-    struct ration_call_ask asks[RATION_STACK_MAX];
+    struct ration_call_ask asks[RATION_CALL_KEYS_MAX];
+    size_t ask_count = ask_all(stack, request, cost_tokens, asks);
 
-    return ration_call_reserve(asks, ask_all(stack, request, cost_tokens, asks), max_wait_ns,
-                               now_ns, out_decision, out_ticket);
+    if (ask_count == 0)
+        return RATION_EINVAL;
+    return ration_call_reserve(asks, ask_count, max_wait_ns, now_ns, out_decision, out_ticket);
 }
 
 ration_status ration_stack_settle(ration_stack *stack, struct ration_ticket *ticket,
                                   uint64_t used_tokens, uint64_t now_ns)
 {
-    return ration_call_settle(stack->limiters, ticket, used_tokens, now_ns);
+    return ration_call_settle(stack->limiters, ration_stack_count(stack), ticket, used_tokens,
+                              now_ns);
 }
 
 ration_status ration_stack_cancel(ration_stack *stack, struct ration_ticket *ticket,

@@ -42,7 +42,8 @@ static size_t size_bytes(const struct ration_store *store)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
 
-    return sizeof(*memory) + memory->mapping.size_bytes;
+    return sizeof(*memory) + memory->block->section_max * sizeof(memory->sections[0]) +
+           memory->mapping.size_bytes;
 }
 
 static void free_memory(struct ration_store *store)
@@ -71,12 +72,14 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
                                    struct ration_memory **out_memory)
 {
     size_t needed = ration_block_size(plan);
+    size_t sections;
     struct ration_memory *memory;
     ration_status status;
 
     if (needed == 0)
         return RATION_EINVAL;
-    memory = calloc(1, sizeof(*memory));
+    sections = plan->section_max > plan->shape_count ? plan->section_max : plan->shape_count;
+    memory = calloc(1, sizeof(*memory) + sections * sizeof(memory->sections[0]));
     if (memory == NULL)
         return RATION_ENOMEM;
     status = ration_mapping_init(needed, wishes, &memory->mapping);
@@ -87,9 +90,21 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
     memory->store = (struct ration_store){&memory_calls, plan->epoch_ns};
     memory->block = memory->mapping.memory;
     ration_block_init(memory->block, plan);
-    memory->section_count = memory->block->section_count;
-    for (uint32_t i = 0; i < memory->section_count; i++)
+    for (uint32_t i = 0; i < plan->shape_count; i++)
         memory->sections[i] = ration_section_open(memory->block, i);
     *out_memory = memory;
+    return RATION_OK;
+}
+
+ration_status ration_memory_add(struct ration_memory *memory,
+                                const struct ration_section_shape *shape,
+                                uint32_t *out_section_index)
+{
+    uint32_t section_index = memory->block->section_count;
+
+    if (!ration_block_add(memory->block, shape))
+        return RATION_ENOMEM;
+    memory->sections[section_index] = ration_section_open(memory->block, section_index);
+    *out_section_index = section_index;
     return RATION_OK;
 }

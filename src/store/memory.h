@@ -13,8 +13,7 @@ struct ration_memory {
     struct ration_store store;
     struct ration_mapping mapping;
     struct ration_block *block;
-    uint32_t section_count;
-    struct ration_section sections[RATION_BLOCK_SECTIONS_MAX];
+    struct ration_section sections[]; /* as many as the block may have */
 };
 
 /*
@@ -24,6 +23,14 @@ struct ration_memory {
 ration_status ration_memory_create(const struct ration_block_plan *plan,
                                    struct ration_mapping_wishes wishes,
                                    struct ration_memory **out_memory);
+
+/*
+ * Adds a section, whose index is *out_section_index. One caller at a time; others may use the store
+ * meanwhile. Returns RATION_ENOMEM if the block has no room.
+ */
+ration_status ration_memory_add(struct ration_memory *memory,
+                                const struct ration_section_shape *shape,
+                                uint32_t *out_section_index);
 
 /* Where a target's key may stand in its section. */
 struct ration_place ration_memory_place(const struct ration_memory *memory,

@@ -57,48 +57,58 @@ static struct ration_section_header lay_out(struct ration_section_shape shape, s
     return header;
 }
 
+static bool is_shape_possible(const struct ration_section_shape *shape, uint32_t seat_count)
+{
+    return shape->keys_max > 0 && shape->keys_max <= RATION_SECTION_KEYS_MAX &&
+           shape->set_count != 1 && /* a key has two */
+           shape->cell_count <= RATION_SECTION_CELLS_MAX &&
+           (shape->cell_count == 0 || seat_count > 0);
+}
+
+static size_t section_max(const struct ration_block_plan *plan)
+{
+    return plan->section_max > plan->shape_count ? plan->section_max : plan->shape_count;
+}
+
 static bool is_possible(const struct ration_block_plan *plan)
 {
-    if (plan->shape_count == 0 || plan->shape_count > RATION_BLOCK_SECTIONS_MAX ||
+    if (plan->shape_count == 0 || section_max(plan) > RATION_BLOCK_SECTIONS_MAX ||
         plan->seat_count > RATION_SEATS_MAX || (plan->seat_count & (plan->seat_count - 1)) != 0)
         return false;
-    for (size_t i = 0; i < plan->shape_count; i++) {
-        const struct ration_section_shape *shape = &plan->shapes[i];
-
-        if (shape->keys_max == 0 || shape->keys_max > RATION_SECTION_KEYS_MAX ||
-            shape->set_count == 1 || /* a key has two */
-            shape->cell_count > RATION_SECTION_CELLS_MAX ||
-            (shape->cell_count > 0 && plan->seat_count == 0))
+    for (size_t i = 0; i < plan->shape_count; i++)
+        if (!is_shape_possible(&plan->shapes[i], plan->seat_count))
             return false;
-    }
     return true;
 }
 
-/* Writes the offsets, if headers are asked for. Returns the block's size or 0. */
-static size_t plan_out(const struct ration_block_plan *plan, uint64_t *out_seats_offset,
-                       struct ration_section_header *out_headers)
+/* Where things are. */
+struct outline {
+    uint64_t sections_offset;
+    uint64_t seats_offset;
+    struct room room; /* up to the first section */
+};
+
+static struct outline outline(size_t sections, uint32_t seat_count)
 {
-    struct room room = {sizeof(struct ration_block), false};
+    struct outline lines = {.room = {sizeof(struct ration_block), false}};
 
-    if (!is_possible(plan))
-        return 0;
-
-    uint64_t seats_offset = take(&room, plan->seat_count, sizeof(struct ration_seat));
-
-    for (size_t i = 0; i < plan->shape_count; i++) {
-        struct ration_section_header header = lay_out(plan->shapes[i], &room);
-
-        if (out_headers != NULL)
-            out_headers[i] = header;
-    }
-    if (out_seats_offset != NULL)
-        *out_seats_offset = seats_offset;
-    return room.is_over ? 0 : (size_t)room.end;
+    lines.sections_offset = take(&lines.room, sections, sizeof(struct ration_section_header));
+    lines.seats_offset = take(&lines.room, seat_count, sizeof(struct ration_seat));
+    return lines;
 }
 
 size_t ration_block_size(const struct ration_block_plan *plan)
 {
-    return plan_out(plan, NULL, NULL);
+    struct room room;
+
+    if (!is_possible(plan))
+        return 0;
+    room = outline(section_max(plan), plan->seat_count).room;
+    for (size_t i = 0; i < plan->shape_count; i++)
+        (void)lay_out(plan->shapes[i], &room);
+    if (plan->spare_bytes > 0)
+        (void)take(&room, plan->spare_bytes, 1);
+    return room.is_over ? 0 : (size_t)room.end;
 }
 
 uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_count,
@@ -133,13 +143,47 @@ static void open_overflow(struct ration_block *block, uint32_t section_index)
             ration_head_pack((struct ration_head){.state = RATION_HEAD_LIVE});
 }
 
+bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape)
+{
+    uint32_t section_count = ration_block_section_count(block);
+    struct room room = {block->end_offset, false};
+    struct ration_section_header header;
+
+    if (section_count == block->section_max || !is_shape_possible(shape, block->seat_count))
+        return false;
+    header = lay_out(*shape, &room);
+    if (room.is_over || room.end > block->size_bytes)
+        return false;
+    ration_block_sections(block)[section_count] = header;
+    block->end_offset = room.end;
+    open_overflow(block, section_count);
+    /* release: pairs with the acquire in ration_block_section_count(); it is whole */
+    __atomic_store_n(&block->section_count, section_count + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+void ration_block_drop(struct ration_block *block)
+{
+    uint32_t last = block->section_count - 1;
+    struct ration_section section = ration_section_open(block, last);
+
+    memset(section.overflow, 0, section.entry_slots * sizeof(*section.overflow));
+    block->end_offset = ration_block_sections(block)[last].sets_offset;
+    __atomic_store_n(&block->section_count, last, __ATOMIC_RELEASE);
+}
+
 void ration_block_init(struct ration_block *block, const struct ration_block_plan *plan)
 {
-    block->size_bytes = plan_out(plan, &block->seats_offset, block->sections);
+    struct outline lines = outline(section_max(plan), plan->seat_count);
+
+    block->size_bytes = ration_block_size(plan);
+    block->end_offset = lines.room.end;
+    block->sections_offset = lines.sections_offset;
+    block->seats_offset = lines.seats_offset;
     block->version = RATION_BLOCK_VERSION;
     block->clock_kind = plan->clock_kind;
     block->epoch_ns = plan->epoch_ns;
-    block->section_count = (uint32_t)plan->shape_count;
+    block->section_max = (uint32_t)section_max(plan);
     block->seat_count = plan->seat_count;
     block->is_shared = plan->is_shared;
     memcpy(block->seed, plan->seed, sizeof(block->seed));
@@ -147,19 +191,37 @@ void ration_block_init(struct ration_block *block, const struct ration_block_pla
         ration_hash_secret_init(&block->secret, plan->seed);
     else
         ration_hash_secret_init_kind(&block->secret, plan->seed, plan->hash);
-    for (uint32_t i = 0; i < block->section_count; i++)
-        open_overflow(block, i);
+    for (size_t i = 0; i < plan->shape_count; i++)
+        (void)ration_block_add(block, &plan->shapes[i]); /* the plan has room for it */
     /* release: pairs with the acquire in ration_block_check(); what has the magic is whole */
     __atomic_store_n(&block->magic, RATION_BLOCK_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* Whether the sections lie where they would be laid. */
+static bool is_laid_out(const struct ration_block *block)
+{
+    struct outline lines = outline(block->section_max, block->seat_count);
+    uint32_t section_count = ration_block_section_count(block);
+
+    if (block->section_max > RATION_BLOCK_SECTIONS_MAX || section_count > block->section_max ||
+        block->sections_offset != lines.sections_offset ||
+        block->seats_offset != lines.seats_offset || lines.room.end > block->size_bytes)
+        return false;
+    for (uint32_t i = 0; i < section_count; i++) {
+        const struct ration_section_header *header = &ration_block_sections(block)[i];
+        struct ration_section_header expected = lay_out(header->shape, &lines.room);
+
+        if (!is_shape_possible(&header->shape, block->seat_count) ||
+            memcmp(&expected, header, sizeof(expected)) != 0)
+            return false;
+    }
+    return !lines.room.is_over && lines.room.end <= block->end_offset &&
+           block->end_offset <= block->size_bytes;
 }
 
 ration_status ration_block_check(const struct ration_block *block, size_t size_bytes,
                                  const char **out_reason)
 {
-    struct ration_section_shape shapes[RATION_BLOCK_SECTIONS_MAX];
-    struct ration_section_header headers[RATION_BLOCK_SECTIONS_MAX] = {0};
-    uint64_t seats_offset = 0;
-
     *out_reason = "it is smaller than a table's header";
     if (size_bytes < sizeof(*block))
         return RATION_EINVAL;
@@ -173,17 +235,7 @@ ration_status ration_block_check(const struct ration_block *block, size_t size_b
     if (block->size_bytes > size_bytes)
         return RATION_EINVAL;
     *out_reason = "its sections are not where they must be";
-    if (block->section_count > RATION_BLOCK_SECTIONS_MAX)
-        return RATION_EINVAL;
-    for (uint32_t i = 0; i < block->section_count; i++)
-        shapes[i] = block->sections[i].shape;
-
-    struct ration_block_plan plan = {
-        .shapes = shapes, .shape_count = block->section_count, .seat_count = block->seat_count};
-
-    if (plan_out(&plan, &seats_offset, headers) != block->size_bytes ||
-        seats_offset != block->seats_offset ||
-        memcmp(headers, block->sections, sizeof(headers[0]) * block->section_count) != 0)
+    if (!is_laid_out(block))
         return RATION_EINVAL;
     *out_reason = "this machine cannot compute its hash";
     return ration_hash_kind_usable(block->secret.kind) ? RATION_OK : RATION_EINVAL;

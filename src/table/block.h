@@ -1,12 +1,13 @@
 /*
  * block: how a table lies in one piece of memory.
  *
- *     +---------+-------+------------------------------------------+---- ...
- *     | header  | seats | section 0: sets, notes, overflow, rings  | section 1 ...
- *     +---------+-------+------------------------------------------+---- ...
+ *     +--------+----------+-------+------------------------------------------+---- ...   +-------+
+ *     | header | sections | seats | section 0: sets, notes, overflow, rings  | section 1 | spare |
+ *     +--------+----------+-------+------------------------------------------+---- ...   +-------+
  *
  * Everything is found by offsets from the start, so the block may be mapped at different
- * addresses by different processes. All of its memory is there from the beginning.
+ * addresses by different processes. All of its memory is there from the beginning; a section that is
+ * added later takes from what was left spare, and none is ever moved or given back.
  *
  * A section holds the keys of one limiter, all of one shape:
  *
@@ -30,7 +31,7 @@
 #define RATION_BLOCK_MAGIC        UINT64_C(0x656c626174746172) /* "rattable" */
 #define RATION_BLOCK_VERSION      1
 #define RATION_BLOCK_ALIGNMENT    128
-#define RATION_BLOCK_SECTIONS_MAX 16
+#define RATION_BLOCK_SECTIONS_MAX 16384
 #define RATION_SECTION_CELLS_MAX  15
 #define RATION_SECTION_KEYS_MAX   UINT32_MAX
 #define RATION_NONCE_STRIPES      16
@@ -77,22 +78,25 @@ struct ration_block {
     uint64_t magic;
     uint32_t version;
     uint32_t clock_kind;
-    uint64_t size_bytes;
+    uint64_t size_bytes; /* with what is spare */
+    uint64_t end_offset; /* of the last section */
     uint64_t epoch_ns;
-    uint32_t section_count;
+    uint32_t section_count; /* grows, one writer at a time */
+    uint32_t section_max;
     uint32_t seat_count;
-    uint64_t seats_offset;
     uint32_t is_shared; /* whether other processes may have it mapped */
-    uint32_t unused;
+    uint64_t sections_offset;
+    uint64_t seats_offset;
     uint8_t seed[RATION_HASH_SEED_SIZE]; /* that the secret was made of: a dump needs it */
     struct ration_hash_secret secret;
-    struct ration_section_header sections[RATION_BLOCK_SECTIONS_MAX];
     struct ration_nonce nonces[RATION_NONCE_STRIPES] __attribute__((aligned(64)));
 };
 
 struct ration_block_plan {
     const struct ration_section_shape *shapes; /* borrowed for the call */
     size_t shape_count;
+    size_t section_max;  /* with those that may be added; 0: none may */
+    size_t spare_bytes;  /* for them */
     uint32_t seat_count; /* for entries: how many may change some at one time; a power of two */
     uint32_t clock_kind;
     uint64_t epoch_ns;
@@ -110,6 +114,27 @@ uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_c
 
 /* Makes a block of zeroed memory, aligned to RATION_BLOCK_ALIGNMENT and as large as the plan needs. */
 void ration_block_init(struct ration_block *block, const struct ration_block_plan *plan);
+
+/*
+ * Adds a section. One caller at a time; others may use the block meanwhile, and may use the section
+ * once they know of it. False if there is no room, or no seats that it would need.
+ */
+bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape);
+
+/* Takes back the section that was added last, and that nobody has heard of. */
+void ration_block_drop(struct ration_block *block);
+
+static inline struct ration_section_header *ration_block_sections(const struct ration_block *block)
+{
+    return (struct ration_section_header *)(void *)((char *)(uintptr_t)block +
+                                                    block->sections_offset);
+}
+
+static inline uint32_t ration_block_section_count(const struct ration_block *block)
+{
+    /* acquire: pairs with the release in ration_block_add() */
+    return __atomic_load_n(&block->section_count, __ATOMIC_ACQUIRE);
+}
 
 /*
  * Whether memory holds a block that this program can use: RATION_OK, or RATION_EINVAL with

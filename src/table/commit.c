@@ -76,8 +76,8 @@ static struct part read_part(const struct ration_section *section, const struct 
     held.seat = ration_seat_number(section, plan->seat);
     held.turn = (uint32_t)plan->turn & ((1u << RATION_TURN_BITS) - 1);
     part.held_word = ration_head_pack(held);
-    part.section = ration_section_open(section->block,
-                                       (uint32_t)section_index % section->block->section_count);
+    part.section = ration_section_open(
+        section->block, (uint32_t)section_index % ration_block_section_count(section->block));
     return part;
 }
 

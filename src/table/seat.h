@@ -19,7 +19,7 @@
 #include "table/section.h"
 
 #define RATION_SEATS_MAX        512 /* a power of two; a head has 10 bits for the seat's number */
-#define RATION_SEAT_ENTRIES_MAX 8
+#define RATION_SEAT_ENTRIES_MAX 16
 #define RATION_SEAT_CELLS_MAX   32
 
 /* Bits of a seat's turn that a head carries. */

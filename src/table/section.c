@@ -4,7 +4,7 @@
 
 struct ration_section ration_section_open(struct ration_block *block, uint32_t section_index)
 {
-    const struct ration_section_header *header = &block->sections[section_index];
+    const struct ration_section_header *header = &ration_block_sections(block)[section_index];
     char *base = (char *)block;
 
     return (struct ration_section){

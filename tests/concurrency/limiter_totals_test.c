@@ -23,8 +23,8 @@ static uint64_t seed;
 struct account {
     _Alignas(THREADS_LINE_BYTES) uint64_t tokens[KEY_COUNT]; /* admitted */
     uint64_t allowed_count;
-    uint64_t denied_counts[RATION_STACK_RULES_MAX];
-    uint64_t never_counts[RATION_STACK_RULES_MAX];
+    uint64_t denied_counts[RATION_CALL_RULES_MAX];
+    uint64_t never_counts[RATION_CALL_RULES_MAX];
 };
 
 struct crowd {
@@ -81,7 +81,7 @@ static void take_often(void *context, unsigned thread_index)
         uint64_t number = ration_random_up_to(&random, KEY_COUNT - 1);
         uint64_t cost = 1 + ration_random_up_to(&random, crowd->cost_max - 1);
         struct ration_decision decision;
-        struct ration_decision details[RATION_STACK_RULES_MAX];
+        struct ration_decision details[RATION_CALL_RULES_MAX];
 
         if (take(crowd, number, cost, &decision, details) != RATION_OK)
             continue; /* shows in the totals */
@@ -97,7 +97,7 @@ static void take_often(void *context, unsigned thread_index)
     /* whatever was denied for its cost, single tokens are taken as long as there are any */
     for (uint64_t number = 0; number < KEY_COUNT; number++) {
         struct ration_decision decision;
-        struct ration_decision details[RATION_STACK_RULES_MAX];
+        struct ration_decision details[RATION_CALL_RULES_MAX];
 
         do {
             assert_int_equal(take(crowd, number, 1, &decision, details), RATION_OK);
@@ -134,7 +134,7 @@ static struct account sum_accounts(const struct crowd *crowd)
         for (unsigned k = 0; k < KEY_COUNT; k++)
             sum.tokens[k] += account->tokens[k];
         sum.allowed_count += account->allowed_count;
-        for (unsigned i = 0; i < RATION_STACK_RULES_MAX; i++) {
+        for (unsigned i = 0; i < RATION_CALL_RULES_MAX; i++) {
             sum.denied_counts[i] += account->denied_counts[i];
             sum.never_counts[i] += account->never_counts[i];
         }

@@ -143,7 +143,7 @@ static enum fault check_room(struct story *story, const char *after_what)
 static void step_into_table(struct stepper *stepper, const struct story *story, char *last)
 {
     const char *block = (const char *)story->world.memory->block;
-    size_t first = story->world.memory->block->sections[0].sets_offset;
+    size_t first = ration_block_sections(story->world.memory->block)[0].sets_offset;
     size_t size = world_size(&story->world) - first;
 
     world_save(&story->world, last);

@@ -51,7 +51,7 @@ struct world {
 struct answer {
     ration_status status;
     struct ration_decision decision;
-    struct ration_decision details[RATION_STACK_RULES_MAX];
+    struct ration_decision details[RATION_CALL_RULES_MAX];
 };
 
 /* What is compared of it. */

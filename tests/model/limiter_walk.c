@@ -175,7 +175,7 @@ static void ask_list(struct limiter_walk *w, struct limiter_step *step)
             ask.key = step->asks[0].key;
         }
         rules += w->setup->plans[ask.limiter].rule_count;
-        if (rules <= RATION_STACK_RULES_MAX)
+        if (rules <= RATION_CALL_RULES_MAX)
             step->asks[step->ask_count++] = ask;
     }
 }

@@ -112,8 +112,9 @@ static void a_stack_without_memory_is_not_made(void **state)
         limiters[i] = kits[i].options;
     }
     options.clock = &kits[0].clock;
-    /* the stack, room, 3 rules, secret, store, table, pages, and of each counts and a secret */
-    assert_int_equal(refuse_each(create_stack, &options, &stack), 15);
+    /* the stack, its list, 2 rooms, 3 rules, secret, store, table, pages, and of each the limiter,
+       counts and a secret */
+    assert_int_equal(refuse_each(create_stack, &options, &stack), 20);
     assert_true(ration_stack_allow(stack, &key));
     ration_stack_free(stack);
     assert_int_equal(allocations.live_count, 0);

@@ -27,8 +27,8 @@ static ration_status keyer(void *context, const void *request, char *room,
 }
 
 struct stack_kit {
-    struct kit kits[RATION_STACK_MAX];
-    struct ration_limiter_options limiters[RATION_STACK_MAX];
+    struct kit kits[RATION_CALL_KEYS_MAX];
+    struct ration_limiter_options limiters[RATION_CALL_KEYS_MAX];
     struct ration_stack_options options;
     ration_stack *stack;
 };
@@ -159,7 +159,7 @@ static void too_many_keys_are_refused(void **state)
         requests[i].keys[ALL] = requests[i].keys[TENANT] = kit_numbered(&rooms[i], i);
         asks[i] = (struct ration_ask){ALL, &requests[i], 1};
     }
-    for (size_t count = RATION_STACK_MAX + 1; count <= RATION_ASKS_MAX + 1; count++)
+    for (size_t count = RATION_CALL_KEYS_MAX + 1; count <= RATION_ASKS_MAX + 1; count++)
         assert_int_equal(ration_stack_take_all(kit.stack, asks, count, KIT_NOW_NS, &got),
                          RATION_EINVAL);
     assert_int_equal(ration_stack_take_all(kit.stack, asks, 0, KIT_NOW_NS, &got), RATION_EINVAL);
@@ -170,10 +170,10 @@ static void too_many_keys_are_refused(void **state)
     assert_same_decision(got, untouched);
     asks[0].limiter_index = ALL;
     assert_int_equal(left(&kit, ALL, requests[0].keys[ALL]), 100); /* nothing was taken */
-    assert_answer(take_all(&kit, asks, RATION_STACK_MAX), RATION_ALLOW, 99, 0);
-    for (size_t i = RATION_STACK_MAX; i < RATION_ASKS_MAX; i++)
-        asks[i].request = &requests[i % RATION_STACK_MAX]; /* 32 asks of 8 keys */
-    assert_answer(take_all(&kit, asks, RATION_ASKS_MAX), RATION_ALLOW, 95, 0);
+    assert_answer(take_all(&kit, asks, RATION_CALL_KEYS_MAX), RATION_ALLOW, 99, 0);
+    for (size_t i = RATION_CALL_KEYS_MAX; i < RATION_ASKS_MAX; i++)
+        asks[i].request = &requests[i % RATION_CALL_KEYS_MAX]; /* 32 asks of 16 keys */
+    assert_answer(take_all(&kit, asks, RATION_ASKS_MAX), RATION_ALLOW, 97, 0);
     ration_stack_free(kit.stack);
 }
 
@@ -262,6 +262,73 @@ static void opposite_orders_get_on_and_get_the_burst(void **state)
     ration_stack_free(pair.kit.stack);
 }
 
+/* One more limiter, whose requests are keys. */
+static size_t add(struct stack_kit *kit, const char *text, ration_status status)
+{
+    struct ration_rule rule = {.limit = kit_limit(text)};
+    struct ration_limiter_options options = {
+        .struct_size = sizeof(options), .rules = &rule, .rule_count = 1, .keys_max = 1000};
+    struct ration_error error;
+    size_t index = SIZE_MAX;
+
+    assert_int_equal(ration_stack_add(kit->stack, &options, &index, &error), status);
+    return index;
+}
+
+static void limiters_are_added_and_decided_with_the_others(void **state)
+{
+    struct ration_ask asks[RATION_CALL_KEYS_MAX + 1];
+    struct request request = {{all, tenant, alice}};
+    struct ration_key key = RATION_KEY("k");
+    struct ration_decision got;
+    struct stack_kit kit;
+
+    (void)state;
+    plan(&kit, KIT_TEXTS("100/h", "20/h"));
+    kit.options.limiters_max = 202;
+    kit.options.spare_bytes = 200 * 96 * 1024;
+    open_stack(&kit);
+    for (size_t i = 2; i < 202; i++)
+        assert_int_equal(add(&kit, i % 2 == 0 ? "10/h" : "5/h", RATION_OK), i);
+    assert_int_equal(ration_stack_limiter_count(kit.stack), 202);
+    assert_int_equal(add(&kit, "1/h", RATION_ENOMEM), SIZE_MAX);
+    assert_int_equal(ration_stack_take(kit.stack, &request, 1, KIT_NOW_NS, &got, NULL),
+                     RATION_EINVAL); /* more than one call can ask */
+
+    asks[0] = (struct ration_ask){ALL, &request, 1};
+    for (size_t i = 1; i <= RATION_CALL_KEYS_MAX; i++)
+        asks[i] = (struct ration_ask){200 - 2 * i, &key, 1};
+    asks[1].limiter_index = 201; /* of 5 */
+    for (uint64_t i = 5; i-- > 0;)
+        assert_answer(take_all(&kit, asks, RATION_CALL_KEYS_MAX), RATION_ALLOW, i, 0);
+    got = take_all(&kit, asks, RATION_CALL_KEYS_MAX);
+    assert_int_equal(got.verdict, RATION_DENY);
+    assert_int_equal(got.limiter_index, 201);
+    assert_int_equal(left(&kit, ALL, all), 95);
+    ration_stack_free(kit.stack);
+}
+
+static void a_limiter_without_room_changes_nothing(void **state)
+{
+    struct ration_key key = RATION_KEY("k");
+    struct ration_ask ask;
+    struct stack_kit kit;
+    size_t index;
+
+    (void)state;
+    plan(&kit, KIT_TEXTS("100/h"));
+    kit.options.limiters_max = 10;
+    kit.options.spare_bytes = 96 * 1024; /* for one of 1000 keys */
+    open_stack(&kit);
+    index = add(&kit, "3/h", RATION_OK);
+    assert_int_equal(add(&kit, "3/h", RATION_ENOMEM), SIZE_MAX);
+    assert_int_equal(add(&kit, "3/h leaky-queue", RATION_EUNFIT), SIZE_MAX);
+    assert_int_equal(ration_stack_limiter_count(kit.stack), 2);
+    ask = (struct ration_ask){index, &key, 3};
+    assert_answer(take_all(&kit, &ask, 1), RATION_ALLOW, 0, 0);
+    ration_stack_free(kit.stack);
+}
+
 static void refuse(struct stack_kit *kit, ration_status status, const char *part)
 {
     ration_stack *untouched = (ration_stack *)(void *)kit;
@@ -288,9 +355,15 @@ static void wrong_stacks_are_refused(void **state)
     refuse(&kit, RATION_EINVAL, "struct_size");
     kit.options.struct_size++;
     kit.options.limiter_count = 0;
-    refuse(&kit, RATION_EINVAL, "1 to 8 limiters");
-    kit.options.limiter_count = 9;
-    refuse(&kit, RATION_EINVAL, "1 to 8 limiters");
+    refuse(&kit, RATION_EINVAL, "at least one limiter");
+    kit.options.limiter_count = RATION_STACK_MAX + 1;
+    refuse(&kit, RATION_EINVAL, "at most 16384 limiters");
+    kit.options.limiter_count = 2;
+    kit.options.limiters_max = RATION_STACK_MAX + 1;
+    refuse(&kit, RATION_EINVAL, "at most 16384 limiters");
+    kit.options.limiters_max = 1;
+    refuse(&kit, RATION_EINVAL, "at least limiter_count");
+    kit.options.limiters_max = 0;
     kit.options.limiter_count = 2;
     kit.limiters[1].keys_max = 0;
     kit.limiters[1].bytes_max = 1 << 20;
@@ -332,6 +405,8 @@ int main(void)
         cmocka_unit_test(too_many_keys_are_refused),
         cmocka_unit_test(a_reservation_goes_at_once_and_is_settled_everywhere),
         cmocka_unit_test(opposite_orders_get_on_and_get_the_burst),
+        cmocka_unit_test(limiters_are_added_and_decided_with_the_others),
+        cmocka_unit_test(a_limiter_without_room_changes_nothing),
         cmocka_unit_test(wrong_stacks_are_refused),
     };
 
