@@ -237,8 +237,12 @@ RATION_API ration_status ration_limiter_block_until(ration_limiter *limiter, con
 struct ration_batch_item {
     const void *request;
     uint64_t cost_tokens;
-    enum ration_verdict verdict; /* written */
-    ration_status status;        /* written */
+    const struct ration_limit *limit; /* NULL: the rule's. Else one that came with the request, in
+                                         place of the only rule's and as one that its choose()
+                                         could return; borrowed for the call */
+    struct ration_decision *decision; /* written, if not NULL and status is RATION_OK */
+    enum ration_verdict verdict;      /* written */
+    ration_status status;             /* written */
 };
 
 /*

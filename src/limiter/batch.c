@@ -11,11 +11,11 @@
 static void take_long(struct ration_limiter *limiter, struct ration_batch_item *item,
                       uint64_t now_ns)
 {
+    struct ration_call_ask ask = {limiter, item->request, item->cost_tokens, item->limit};
     struct ration_call call;
 
     call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
-    item->status = ration_call_run(
-        &call, &(struct ration_call_ask){limiter, item->request, item->cost_tokens}, 1);
+    item->status = ration_call_take(&call, &ask, 1, item->decision, NULL);
     item->verdict = item->status == RATION_OK ? call.op.decision.verdict : RATION_DENY;
 }
 
@@ -32,16 +32,27 @@ static void fetch(const struct ration_limiter *limiter, const struct ration_batc
     }
 }
 
+/* Whether one of them wants to be told more than the verdict, or brings its limit. */
+static bool wants_more(const struct ration_batch_item *items, size_t item_count)
+{
+    for (size_t i = 0; i < item_count; i++)
+        if (items[i].decision != NULL || items[i].limit != NULL)
+            return true;
+    return false;
+}
+
 static size_t take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                          size_t item_count, uint64_t now_ns)
 {
     size_t allowed_count = 0;
 
+    bool is_told = wants_more(items, item_count);
+
     if (!ration_quick_is_possible(limiter) && limiter->store->calls->fetch != NULL)
         fetch(limiter, items, item_count);
     for (size_t done = 0; done < item_count; done++) {
-        done += ration_quick_take_chunk(limiter, items + done, item_count - done, now_ns,
-                                        &allowed_count);
+        done += (is_told ? ration_quick_tell_chunk : ration_quick_take_chunk)(
+            limiter, items + done, item_count - done, now_ns, &allowed_count);
         if (done == item_count)
             break;
         take_long(limiter, &items[done], now_ns);

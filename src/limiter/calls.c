@@ -35,6 +35,17 @@ static void merge(struct ration_op_part *part, const struct ration_op_part *othe
     }
 }
 
+/* A limit that came with the request, in place of the only rule's. */
+static ration_status replace_limit(struct ration_op_part *part, const struct ration_limit *limit)
+{
+    const struct ration_config *config = part->to.config;
+
+    if (config->rule_count != 1 || !ration_any_is_alike(&config->rules[0].limit, limit))
+        return RATION_EUNFIT;
+    part->limits[0] = limit;
+    return RATION_OK;
+}
+
 static ration_status open_parts(struct ration_call *call, const struct ration_call_ask *asks,
                                 size_t ask_count)
 {
@@ -49,6 +60,9 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
         char *room = is_last_room ? extra_room : call->rooms[call->op.part_count];
         ration_status status = ration_limiter_open_part(asks[i].limiter, asks[i].request, room,
                                                         asks[i].cost_tokens, part);
+
+        if (status == RATION_OK && asks[i].limit != NULL)
+            status = replace_limit(part, asks[i].limit);
 
         if (status != RATION_OK) {
             ration_tally_error(&asks[i].limiter->tally,

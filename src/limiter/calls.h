@@ -11,6 +11,7 @@ struct ration_call_ask {
     struct ration_limiter *limiter;
     const void *request;
     uint64_t cost_tokens;
+    const struct ration_limit *limit; /* in place of the only rule's; NULL: none */
 };
 
 /* A call in the making; large, so it lives on the stack of who makes it. */

@@ -1,5 +1,6 @@
 #include "limiter/quick.h"
 
+#include "core/algorithm.h"
 #include "core/gcra.h"
 #include "limiter/quick_line.h"
 #include "table/entry.h"
@@ -102,10 +103,10 @@ static void count_created(const struct quick *quick, const struct ration_entranc
  * charged for this key until the claim stood.
  */
 static int take_absent(const struct quick *quick, const struct ration_place *place,
-                       uint64_t cost_tokens)
+                       const struct ration_rate *rate, uint64_t cost_tokens,
+                       struct ration_time *out_tat)
 {
     const struct ration_section *section = quick->section;
-    const struct ration_rate *rate = &quick->config->rules[0].limit.rate;
     struct ration_time room = ration_time_add(ration_time_from_ns(quick->since_ns), rate->capacity);
     struct ration_slot member = {.label = place->tag, .mark = quick->config->generation};
     struct ration_entrance entrance;
@@ -135,6 +136,7 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     if (!ration_plain_complete(&entrance, member))
         return RATION_QUICK_NOT;
     count_created(quick, &entrance);
+    *out_tat = member.moment;
     return RATION_ALLOW;
 }
 
@@ -213,6 +215,7 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
                     const struct ration_place *place, uint64_t cost_tokens)
 {
     enum ration_verdict verdicts[RATION_RULES_MAX];
+    struct ration_time tat;
     struct ration_pair value;
     struct ration_pair *slot;
     int verdict;
@@ -225,7 +228,8 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
     }
     slot = ration_plain_find(quick->section, place, &value);
     verdict = slot != NULL ? take_slot(quick, place->tag, slot, value, cost_tokens)
-                           : take_absent(quick, place, cost_tokens);
+                           : take_absent(quick, place, &quick->config->rules[0].limit.rate,
+                                         cost_tokens, &tat);
     if (verdict != RATION_ALLOW && !ration_config_stands(quick->config, quick->config_number))
         return RATION_QUICK_NOT;
     return count(quick, key, verdict, cost_tokens);
@@ -288,6 +292,23 @@ static size_t take_chunk_lines(const struct quick *quick, struct ration_batch_it
     return done;
 }
 
+/* Hashes up to the first that is no key, and begins to fetch. Returns how many. */
+static size_t find_places(const struct ration_section *section,
+                          const struct ration_batch_item *items, size_t item_count,
+                          struct ration_place *out_places)
+{
+    for (size_t i = 0; i < item_count; i++) {
+        const struct ration_key *key = quick_key(items[i].request);
+
+        if (key == NULL)
+            return i;
+        out_places[i] = ration_place_of(
+            ration_hash_key(&section->block->secret, key->bytes, key->size), section->set_count);
+        ration_section_prefetch(section, &out_places[i]);
+    }
+    return item_count;
+}
+
 /* Hashed and fetched ahead, then decided in their order. */
 static size_t take_chunk_other(const struct quick *quick, struct ration_batch_item *items,
                                size_t item_count, size_t *allowed)
@@ -296,17 +317,7 @@ static size_t take_chunk_other(const struct quick *quick, struct ration_batch_it
     struct ration_place places[RATION_QUICK_CHUNK];
     size_t i;
 
-    for (i = 0; i < item_count; i++) {
-        const struct ration_key *key = quick_key(items[i].request);
-
-        if (key == NULL) {
-            item_count = i; /* up to it */
-            break;
-        }
-        places[i] = ration_place_of(ration_hash_key(&section->block->secret, key->bytes, key->size),
-                                    section->set_count);
-        ration_section_prefetch(section, &places[i]);
-    }
+    item_count = find_places(section, items, item_count, places);
     for (i = 0; i < item_count; i++)
         if (!take_item(quick, &items[i], &places[i], allowed))
             break;
@@ -328,4 +339,74 @@ size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_bat
     if (limiter->allow == ration_quick_line_allow)
         return take_chunk_lines(&quick, items, item_count, allowed);
     return take_chunk_other(&quick, items, item_count, allowed);
+}
+
+/* One bucket in the slot of a key that is there, which was found with this value. */
+static int tell_slot(const struct quick *quick, uint64_t tag, struct ration_pair *slot,
+                     struct ration_pair value, const struct ration_limit *limit,
+                     uint64_t cost_tokens, struct ration_step *out_step)
+{
+    while (ration_plain_is_member(value, tag) &&
+           ration_pair_mark(value) == quick->config->generation) {
+        struct ration_gcra_step step = ration_gcra_take(ration_pair_moment(value), &limit->rate,
+                                                        cost_tokens, 0, quick->since_ns);
+        struct ration_slot next = {tag, quick->config->generation, step.next};
+
+        *out_step = (struct ration_step){step.verdict, step.wait_ns, {.tat = step.next}};
+        if (!ration_config_stands(quick->config, quick->config_number))
+            break;
+        if (step.verdict != RATION_ALLOW || cost_tokens == 0)
+            return (int)step.verdict;
+        /* sequentially consistent: pairs with the loads that find slots, and with itself */
+        if (ration_atomic16_swap(slot, &value, ration_slot_pack(next)))
+            return RATION_ALLOW;
+    }
+    return RATION_QUICK_NOT;
+}
+
+/* False: it takes a whole op. */
+static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
+                      const struct ration_place *place, size_t *allowed)
+{
+    const struct ration_limit *own = &quick->config->rules[0].limit;
+    const struct ration_limit *limit = item->limit != NULL ? item->limit : own;
+    struct ration_step step = {.verdict = RATION_ALLOW};
+    struct ration_pair value;
+    struct ration_pair *slot;
+    int verdict;
+
+    if (!ration_algorithm_is_gcra(limit) || limit->start != RATION_START_FULL)
+        return false;
+    slot = ration_plain_find(quick->section, place, &value);
+    if (slot != NULL)
+        verdict = tell_slot(quick, place->tag, slot, value, limit, item->cost_tokens, &step);
+    else if (item->cost_tokens == 0 || item->cost_tokens > limit->burst)
+        return false; /* what an absent key has left is told by the long way */
+    else
+        verdict = take_absent(quick, place, &limit->rate, item->cost_tokens, &step.next.tat);
+    if (verdict == RATION_QUICK_NOT)
+        return false;
+    item->verdict = (enum ration_verdict)count(quick, item->request, verdict, item->cost_tokens);
+    item->status = RATION_OK;
+    if (item->decision != NULL)
+        *item->decision = ration_algorithm_describe(limit, &step, quick->since_ns);
+    *allowed += verdict == RATION_ALLOW;
+    return true;
+}
+
+size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
+                               size_t item_count, uint64_t now_ns, size_t *allowed)
+{
+    struct ration_place places[RATION_QUICK_CHUNK];
+    struct quick quick;
+    size_t i;
+
+    if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick) ||
+        !ration_section_is_plain(quick.section))
+        return 0;
+    item_count = find_places(quick.section, items, item_count, places);
+    for (i = 0; i < item_count; i++)
+        if (!tell_item(&quick, &items[i], &places[i], allowed))
+            break;
+    return i;
 }

@@ -1,6 +1,6 @@
 /*
  * quick: the short way of a decision: token buckets of one key that lies in this process's memory,
- * and nothing wanted but the verdict.
+ * and nothing wanted but the verdict; or, of a single limit, its decision.
  *
  * Where it can, quick_line.h does the same in still fewer instructions.
  */
@@ -27,6 +27,13 @@ int ration_quick_take(struct ration_limiter *limiter, const void *request, uint6
  * to *allowed, and returns how many they are.
  */
 size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
+                               size_t item_count, uint64_t now_ns, size_t *allowed);
+
+/*
+ * The same where decisions are to be told, or limits come with the requests: token buckets in slots of
+ * their own.
+ */
+size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                                size_t item_count, uint64_t now_ns, size_t *allowed);
 
 /* Whether there is a short way at all, with the rules as they are. */

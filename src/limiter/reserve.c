@@ -153,7 +153,7 @@ ration_status ration_limiter_reserve(ration_limiter *limiter, const void *reques
                                      struct ration_decision *out_decision,
                                      struct ration_ticket *out_ticket)
 {
-    return ration_call_reserve(&(struct ration_call_ask){limiter, request, cost_tokens}, 1,
+    return ration_call_reserve(&(struct ration_call_ask){limiter, request, cost_tokens, NULL}, 1,
                                max_wait_ns, now_ns, out_decision, out_ticket);
 }
 

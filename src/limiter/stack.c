@@ -12,7 +12,7 @@ static size_t ask_all(ration_stack *stack, const void *request, uint64_t cost_to
     if (count > RATION_CALL_KEYS_MAX)
         return 0;
     for (uint32_t i = 0; i < count; i++)
-        out_asks[i] = (struct ration_call_ask){stack->limiters[i], request, cost_tokens};
+        out_asks[i] = (struct ration_call_ask){stack->limiters[i], request, cost_tokens, NULL};
     return count;
 }
 
@@ -89,7 +89,7 @@ ration_status ration_stack_take_all(ration_stack *stack, const struct ration_ask
         if (asks[i].limiter_index >= ration_stack_count(stack))
             return RATION_EINVAL;
         inner[i] = (struct ration_call_ask){stack->limiters[asks[i].limiter_index], asks[i].request,
-                                            asks[i].cost_tokens};
+                                            asks[i].cost_tokens, NULL};
     }
     call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
     return ration_call_take(&call, inner, ask_count, out_decision, NULL);

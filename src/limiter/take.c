@@ -10,8 +10,8 @@ static bool take_long(struct ration_limiter *limiter, const void *request, uint6
     struct ration_call call;
 
     call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
-    return ration_call_run(&call, &(struct ration_call_ask){limiter, request, cost_tokens}, 1) ==
-               RATION_OK &&
+    return ration_call_run(&call, &(struct ration_call_ask){limiter, request, cost_tokens, NULL},
+                           1) == RATION_OK &&
            call.op.decision.verdict == RATION_ALLOW;
 }
 
@@ -77,8 +77,9 @@ ration_status ration_limiter_take(ration_limiter *limiter, const void *request,
 
     call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
 
-    ration_status status = ration_call_take(
-        &call, &(struct ration_call_ask){limiter, request, cost_tokens}, 1, out_decision, details);
+    ration_status status =
+        ration_call_take(&call, &(struct ration_call_ask){limiter, request, cost_tokens, NULL}, 1,
+                         out_decision, details);
 
     ration_tally_end(&limiter->tally, began_ns);
     return status;
@@ -92,8 +93,8 @@ ration_status ration_limiter_look(ration_limiter *limiter, const void *request,
     struct ration_call call;
 
     call.op = (struct ration_op){.kind = RATION_OP_LOOK, .now_ns = now_ns};
-    return ration_call_take(&call, &(struct ration_call_ask){limiter, request, cost_tokens}, 1,
-                            out_decision, details);
+    return ration_call_take(&call, &(struct ration_call_ask){limiter, request, cost_tokens, NULL},
+                            1, out_decision, details);
 }
 
 ration_status ration_limiter_take_up_to(ration_limiter *limiter, const void *request,
@@ -104,8 +105,9 @@ ration_status ration_limiter_take_up_to(ration_limiter *limiter, const void *req
     ration_status status;
 
     call.op = (struct ration_op){.kind = RATION_OP_UP_TO, .now_ns = now_ns};
-    status = ration_call_take(&call, &(struct ration_call_ask){limiter, request, cost_tokens_max},
-                              1, out_decision, NULL);
+    status =
+        ration_call_take(&call, &(struct ration_call_ask){limiter, request, cost_tokens_max, NULL},
+                         1, out_decision, NULL);
     if (status == RATION_OK)
         *out_granted =
             call.op.granted_tokens < cost_tokens_max ? call.op.granted_tokens : cost_tokens_max;
@@ -116,7 +118,7 @@ static ration_status edit(struct ration_call *call, ration_limiter *limiter, con
                           struct ration_op op, uint64_t tokens)
 {
     call->op = op;
-    return ration_call_run(call, &(struct ration_call_ask){limiter, request, tokens}, 1);
+    return ration_call_run(call, &(struct ration_call_ask){limiter, request, tokens, NULL}, 1);
 }
 
 ration_status ration_limiter_refund(ration_limiter *limiter, const void *request, uint64_t tokens,

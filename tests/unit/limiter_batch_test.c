@@ -12,12 +12,16 @@ static const size_t sizes[] = {0, 1, 2, 31, 32, 33, 63, 64, 65, ITEMS_MAX};
 
 static struct ration_batch_item items[ITEMS_MAX];
 static struct subject_key keys[ITEMS_MAX];
+static struct ration_decision decisions[ITEMS_MAX];
 
 /* Fills a batch with random keys, many of them more than once, and random costs. */
 static void fill(size_t count, uint64_t key_count, uint64_t *random)
 {
+    bool is_told = ration_random_up_to(random, 1) == 0;
+
     for (size_t i = 0; i < count; i++)
         items[i] = (struct ration_batch_item){
+            .decision = is_told ? &decisions[i] : NULL,
             .request = subject_request(&keys[i], ration_random_up_to(random, key_count - 1)),
             .cost_tokens =
                 ration_random_up_to(random, 30) == 0 ? UINT64_MAX : ration_random_up_to(random, 3),
@@ -43,6 +47,8 @@ static void decide_both(ration_limiter *batched, ration_limiter *single, size_t 
             fail_msg("%s: item %zu of %zu is %s, %s; alone %s, %s", name, i, count,
                      ration_status_name(items[i].status), ration_verdict_name(items[i].verdict),
                      ration_status_name(status), ration_verdict_name(decision.verdict));
+        if (items[i].decision != NULL && status == RATION_OK)
+            assert_same_decision(*items[i].decision, decision);
         wanted_count += status == RATION_OK && decision.verdict == RATION_ALLOW;
     }
     assert_int_equal(allowed_count, wanted_count);
@@ -121,6 +127,63 @@ static void a_key_repeated_in_one_batch_gets_no_more_than_its_burst(void **state
                 assert_int_equal(items[i].verdict, i < 10 - first ? RATION_ALLOW : RATION_DENY);
             kit_end(&kit);
         }
+}
+
+/* One bucket per key, whatever limits its requests bring, as one that lies in the open. */
+static void limits_that_come_with_requests(void **state)
+{
+    static const char *const texts[] = {"1/s burst 5", "100/s burst 3", "7/min burst 100", "3/ms"};
+    struct ration_bucket buckets[20] = {{{0}}};
+    struct ration_limit limits[KIT_COUNT_OF(texts)];
+    struct kit kit;
+    uint64_t random = 11;
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
+        limits[i] = kit_limit(texts[i]);
+    KIT_BEGIN(&kit, "1/s");
+    for (int round = 0; round < 300; round++) {
+        uint64_t numbers[100];
+
+        fill(100, 20, &random);
+        for (size_t i = 0; i < 100; i++) {
+            numbers[i] = ration_random_up_to(&random, 19);
+            items[i].request = subject_request(&keys[i], numbers[i]);
+            items[i].limit = &limits[ration_random_up_to(&random, KIT_COUNT_OF(texts) - 1)];
+            items[i].decision = &decisions[i];
+        }
+        ration_limiter_take_batch(kit.limiter, items, 100, kit.manual.ns);
+        for (size_t i = 0; i < 100; i++) {
+            assert_int_equal(items[i].status, RATION_OK);
+            assert_int_equal(items[i].verdict, decisions[i].verdict);
+            assert_same_decision(decisions[i],
+                                 ration_bucket_take(&buckets[numbers[i]], items[i].limit,
+                                                    items[i].cost_tokens, kit.manual.ns));
+        }
+        kit_pass(&kit, ration_random_up_to(&random, 300) * MS);
+    }
+    kit_end(&kit);
+}
+
+static void limits_of_another_kind_are_not_for_this_rule(void **state)
+{
+    struct ration_limit window = kit_limit("5/s fixed-window"),
+                        empty = kit_limit("5/s start empty");
+    struct ration_key key = RATION_KEY("k");
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "1/s", "2/s");
+    items[0] = (struct ration_batch_item){.request = &key, .cost_tokens = 1, .limit = &empty};
+    assert_int_equal(ration_limiter_take_batch(kit.limiter, items, 1, KIT_NOW_NS), 0);
+    assert_int_equal(items[0].status, RATION_EUNFIT); /* in place of which of the two? */
+    kit_end(&kit);
+    KIT_BEGIN(&kit, "1/s");
+    items[0].limit = &window;
+    assert_int_equal(ration_limiter_take_batch(kit.limiter, items, 1, KIT_NOW_NS), 0);
+    assert_int_equal(items[0].status, RATION_EUNFIT);
+    assert_int_equal(kit_left(&kit, "k"), 1);
+    kit_end(&kit);
 }
 
 static void an_error_in_a_batch_is_its_items_own(void **state)
@@ -221,6 +284,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_answers_as_one_call_after_the_other),
         cmocka_unit_test(a_key_repeated_in_one_batch_gets_no_more_than_its_burst),
+        cmocka_unit_test(limits_that_come_with_requests),
+        cmocka_unit_test(limits_of_another_kind_are_not_for_this_rule),
         cmocka_unit_test(an_error_in_a_batch_is_its_items_own),
         cmocka_unit_test(a_batch_after_a_change_of_limits),
         cmocka_unit_test(a_batch_of_keys_without_a_place),
