@@ -1,0 +1,71 @@
+/*
+ * address: addresses of hosts and networks, from text and back.
+ *
+ * One host has one form here: an IPv4 address that comes dressed as IPv6 (::ffff:192.0.2.1) is the
+ * IPv4 address, and zones (fe80::1%eth0) are dropped. So addresses that are equal as bytes are the
+ * same host, and the text printed is the one of RFC 5952.
+ *
+ * Text is read strictly: four decimal numbers without leading zeros, or IPv6 as RFC 4291 writes
+ * it. Forms that other readers disagree about (010.0.0.1, 10.1, 0x7f.1) are refused, so that nobody
+ * passes a check here under a name that means another host elsewhere.
+ *
+ * Nothing here allocates; text need not be terminated, and a zero byte in it is an error.
+ */
+#ifndef RATION_BASE_ADDRESS_H
+#define RATION_BASE_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ration_address {
+    uint8_t bytes[16]; /* in network order; IPv4 in the first four, the rest 0 */
+    uint8_t family;    /* 4 or 6 */
+};
+
+struct ration_network {
+    struct ration_address base; /* its bits beyond the first `bits` are 0 */
+    uint8_t bits;               /* at most 32 or 128 */
+};
+
+/* Room for any address or network that is printed here, with its end. */
+#define RATION_ADDRESS_TEXT_SIZE sizeof("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
+#define RATION_NETWORK_TEXT_SIZE (RATION_ADDRESS_TEXT_SIZE + sizeof("/128") - 1)
+
+/*
+ * Reads a bare address, without a port. All of text must be the address.
+ * False if it is none; *out_address then is untouched.
+ */
+bool ration_address_parse(const char *text, size_t size, struct ration_address *out_address);
+
+/*
+ * Reads an address as forwarding headers give it: bare, 192.0.2.1:443, [2001:db8::1] or
+ * [2001:db8::1]:443. The port is checked (a number, or _name as RFC 7239 has it) and dropped.
+ */
+bool ration_address_parse_node(const char *text, size_t size, struct ration_address *out_address);
+
+/* Writes the address and a terminator. Returns the size without the terminator. */
+size_t ration_address_print(const struct ration_address *address,
+                            char buffer[RATION_ADDRESS_TEXT_SIZE]);
+
+/* Clears all but the first bits. More bits than the address has change nothing. */
+void ration_address_mask(struct ration_address *address, unsigned bits);
+
+/*
+ * Reads 10.0.0.0/8, 2001:db8::/32, or a bare address, which is a network of one host. A network
+ * of mapped addresses (::ffff:10.0.0.0/104) is the IPv4 network.
+ * False if it is none, with *out_network untouched and *out_reason (out_reason may be NULL) a
+ * sentence for the person who wrote it, which lasts until the thread's next call.
+ */
+bool ration_network_parse(const char *text, size_t size, struct ration_network *out_network,
+                          const char **out_reason);
+
+/* Families do not mix: ::/0 contains no IPv4 address. */
+bool ration_network_contains(const struct ration_network *network,
+                             const struct ration_address *address);
+
+/* Writes the network with its bits (192.0.2.1/32) and a terminator. Returns the size without it. */
+size_t ration_network_print(const struct ration_network *network,
+                            char buffer[RATION_NETWORK_TEXT_SIZE]);
+
+#endif
