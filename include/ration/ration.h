@@ -17,8 +17,9 @@
  *     a thread. It stops the program only for a bug in the program: a limit that was never made.
  *
  * Each header says what it holds: limit.h (limits, and their text), decision.h (answers),
- * bucket.h (one bucket in 16 bytes), limiter.h (a bucket per key, several limits at once), dump.h
- * (keys listed, saved and loaded), stats.h, clock.h, retry.h (coming back after a denial), status.h.
+ * bucket.h (one bucket in 16 bytes), limiter.h (a bucket per key, several limits at once), policy.h
+ * (a file that says which limits apply to whom), dump.h (keys listed, saved and loaded), stats.h,
+ * clock.h, retry.h (coming back after a denial), status.h.
  */
 #ifndef RATION_RATION_H
 #define RATION_RATION_H
@@ -30,6 +31,7 @@
 #include "ration/export.h"
 #include "ration/limit.h"
 #include "ration/limiter.h"
+#include "ration/policy.h"
 #include "ration/retry.h"
 #include "ration/stats.h"
 #include "ration/status.h"

@@ -1,0 +1,82 @@
+/*
+ * attribute: names of attributes become small numbers when a policy is read.
+ */
+#include <string.h>
+
+#include "base/words.h"
+#include "policy/schema.h"
+
+static const char header[] = "header.";
+
+/* The first byte that a name cannot have, or its size. */
+static size_t wrong_byte(const char *name, size_t size, bool *out_is_upper)
+{
+    size_t header_size = strlen(header);
+    bool is_header = size > header_size && memcmp(name, header, header_size) == 0;
+
+    *out_is_upper = false;
+    for (size_t i = 0; i < size; i++) {
+        bool is_upper = is_header && name[i] != ration_words_lower(name[i]);
+        if (is_upper || name[i] <= ' ' || name[i] > '~') {
+            *out_is_upper = is_upper;
+            return i;
+        }
+    }
+    return size;
+}
+
+static bool check_name(struct ration_schema *schema, const struct ration_node *node)
+{
+    bool is_upper;
+    size_t wrong;
+
+    if (!ration_schema_text(schema, node, "the name of an attribute"))
+        return false;
+    if (node->size > RATION_ATTRIBUTE_NAME_MAX) {
+        RATION_SCHEMA_FAULT(schema, node, "the name of an attribute has at most %d bytes (got %zu)",
+                            RATION_ATTRIBUTE_NAME_MAX, node->size);
+        return false;
+    }
+    wrong = wrong_byte(node->text, node->size, &is_upper);
+    if (wrong == node->size)
+        return true;
+    ration_schema_error(schema, node, wrong,
+                        is_upper ? "names of header fields are written in lower case here"
+                                 : "the name of an attribute is printable ASCII without blanks");
+    return false;
+}
+
+static bool add_name(struct ration_schema *schema, const struct ration_node *node)
+{
+    struct ration_policy *policy = schema->policy;
+    char *bytes;
+
+    if (policy->name_count == RATION_POLICY_NAMES_MAX) {
+        RATION_SCHEMA_FAULT(schema, node, "a policy names at most %d different attributes",
+                            RATION_POLICY_NAMES_MAX);
+        return false;
+    }
+    bytes = ration_arena_copy(&policy->arena, node->text, node->size);
+    if (!bytes)
+        return false;
+    if (ration_node_is(node, "ip"))
+        policy->ip_name = (uint16_t)policy->name_count;
+    policy->names[policy->name_count++] = (struct ration_policy_name){bytes, node->size};
+    return true;
+}
+
+bool ration_schema_attribute(struct ration_schema *schema, const struct ration_node *node,
+                             uint16_t *out_name_index)
+{
+    struct ration_policy *policy = schema->policy;
+    size_t i = 0;
+
+    if (!check_name(schema, node))
+        return false;
+    while (i < policy->name_count && !ration_node_is(node, policy->names[i].bytes))
+        i++;
+    if (i == policy->name_count && !add_name(schema, node))
+        return false;
+    *out_name_index = (uint16_t)i;
+    return true;
+}

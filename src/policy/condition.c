@@ -1,0 +1,284 @@
+/*
+ * condition: see condition.h.
+ *
+ *     path: /login                     a value
+ *     path: [/login, {prefix: /api/}]  any of them
+ *     path: {prefix: /api/, not: {glob: "*.png"}}   all of them: two terms
+ */
+#include "policy/condition.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/words.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+enum kind { KIND_EXACT, KIND_PREFIX, KIND_GLOB, KIND_CIDR, KIND_NOT, KIND_COUNT };
+
+static const char *const kind_words[] = {"exact", "prefix", "glob", "cidr", "not"};
+
+/* A mapping in a list, or behind not: one kind. */
+static const char one_kind[] = "one of exact, prefix, glob or cidr stands here, alone";
+
+struct condition {
+    struct ration_schema *schema;
+    struct ration_term terms[RATION_POLICY_CONDITIONS_MAX];
+    size_t term_count;
+    uint16_t name_index;
+};
+
+static bool read_network(struct condition *condition, enum kind kind,
+                         const struct ration_node *node, struct ration_pattern *out_pattern)
+{
+    struct ration_schema *schema = condition->schema;
+    const char *reason = "";
+
+    *out_pattern = (struct ration_pattern){.kind = RATION_PATTERN_NETWORK};
+    if (kind == KIND_PREFIX || kind == KIND_GLOB) {
+        RATION_SCHEMA_FAULT(schema, node, "ip is an address: compare it with cidr, not with %s",
+                            kind_words[kind]);
+        return false;
+    }
+    if (!ration_network_parse(node->text, node->size, &out_pattern->network, &reason)) {
+        char quote[RATION_WORDS_QUOTE_SIZE];
+        RATION_SCHEMA_FAULT(schema, node, "'%s' is no address or network: %s",
+                            ration_words_quote(node->text, node->size, quote), reason);
+        return false;
+    }
+    return true;
+}
+
+static bool read_text(struct condition *condition, enum kind kind, const struct ration_node *node,
+                      struct ration_pattern *out_pattern)
+{
+    struct ration_schema *schema = condition->schema;
+    struct ration_arena *arena = &schema->policy->arena;
+
+    if (kind == KIND_CIDR) {
+        RATION_SCHEMA_FAULT(schema, node, "cidr goes with the attribute ip only");
+        return false;
+    }
+    if (kind == KIND_GLOB)
+        return ration_pattern_make_glob(arena, node->text, node->size, out_pattern);
+    return ration_pattern_make_text(
+        arena, kind == KIND_PREFIX ? RATION_PATTERN_PREFIX : RATION_PATTERN_EXACT, node->text,
+        node->size, out_pattern);
+}
+
+/* Adds a value to the term, which has room. */
+static void add_pattern(struct condition *condition, enum kind kind, const struct ration_node *node,
+                        struct ration_term *term)
+{
+    struct ration_schema *schema = condition->schema;
+    struct ration_pattern pattern;
+    bool is_ip = condition->name_index == schema->policy->ip_name;
+
+    if (node->kind != RATION_NODE_SCALAR) {
+        RATION_SCHEMA_FAULT(schema, node, "a value to compare with is text, and this is %s",
+                            ration_node_kind_text(node));
+        return;
+    }
+    if (ration_node_is_blank(node)) {
+        RATION_SCHEMA_FAULT(schema, node,
+                            "the value is missing: write one, or \"\" for the empty text");
+        return;
+    }
+    if (node->size > RATION_POLICY_VALUE_SIZE_MAX) {
+        RATION_SCHEMA_FAULT(schema, node, "a value has at most %d bytes (got %zu)",
+                            RATION_POLICY_VALUE_SIZE_MAX, node->size);
+        return;
+    }
+    if (is_ip ? read_network(condition, kind, node, &pattern)
+              : read_text(condition, kind, node, &pattern))
+        term->patterns[term->pattern_count++] = pattern;
+}
+
+/* How many values there are below a node: room for them is made at once. */
+static size_t count_values(const struct ration_node *node)
+{
+    size_t count = 0;
+
+    if (node->kind == RATION_NODE_SCALAR)
+        return 1;
+    for (const struct ration_node *member = node->first; member; member = member->next)
+        count += count_values(member);
+    return count;
+}
+
+static struct ration_term *open_term(struct condition *condition, const struct ration_node *node,
+                                     bool is_negated)
+{
+    struct ration_schema *schema = condition->schema;
+    size_t count = count_values(node);
+    struct ration_term *term = &condition->terms[condition->term_count];
+
+    if (condition->term_count == RATION_POLICY_CONDITIONS_MAX) {
+        RATION_SCHEMA_FAULT(schema, node, "a match has at most %d conditions",
+                            RATION_POLICY_CONDITIONS_MAX);
+        return NULL;
+    }
+    if (count == 0) {
+        RATION_SCHEMA_FAULT(schema, node, "an empty list matches nothing: write a value");
+        return NULL;
+    }
+    if (count > RATION_POLICY_VALUES_MAX) {
+        RATION_SCHEMA_FAULT(schema, node, "a condition has at most %d values (got %zu)",
+                            RATION_POLICY_VALUES_MAX, count);
+        return NULL;
+    }
+    *term = (struct ration_term){.name_index = condition->name_index, .is_negated = is_negated};
+    term->patterns = ration_arena_take(&schema->policy->arena, count, sizeof(term->patterns[0]));
+    if (!term->patterns)
+        return NULL;
+    condition->term_count++;
+    return term;
+}
+
+/* The kind that a member of a mapping names. */
+static bool read_kind(struct condition *condition, const struct ration_node *member,
+                      enum kind *out_kind)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    const struct ration_node *name = member->name;
+
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        if (ration_node_is(name, kind_words[kind])) {
+            *out_kind = (enum kind)kind;
+            return true;
+        }
+    }
+    const char *near =
+        ration_words_nearest(name->text, name->size, kind_words, COUNT_OF(kind_words));
+    RATION_SCHEMA_FAULT(condition->schema, name, "a condition cannot be '%s': %s%s%s",
+                        ration_words_quote(name->text, name->size, quote),
+                        near ? "did you mean " : "write exact, prefix, glob, cidr or not",
+                        near ? near : "", near ? "?" : "");
+    return false;
+}
+
+/* A value, or a list of values, of one kind. */
+static void add_values(struct condition *condition, enum kind kind, const struct ration_node *node,
+                       struct ration_term *term)
+{
+    if (node->kind != RATION_NODE_LIST) {
+        add_pattern(condition, kind, node, term);
+        return;
+    }
+    for (const struct ration_node *member = node->first; member; member = member->next)
+        add_pattern(condition, kind, member, term);
+}
+
+/* A mapping with one kind: {prefix: /api/}. */
+static void add_kind(struct condition *condition, const struct ration_node *mapping,
+                     struct ration_term *term)
+{
+    enum kind kind;
+
+    if (mapping->count == 1 && !read_kind(condition, mapping->first, &kind))
+        return;
+    if (mapping->count != 1 || kind == KIND_NOT) {
+        RATION_SCHEMA_FAULT(condition->schema, mapping, "%s", one_kind);
+        return;
+    }
+    add_values(condition, kind, mapping->first, term);
+}
+
+/* A value, a list of values and mappings with one kind, or such a mapping: one term. */
+static void read_term(struct condition *condition, const struct ration_node *node, bool is_negated)
+{
+    struct ration_term *term = open_term(condition, node, is_negated);
+
+    if (!term)
+        return;
+    if (node->kind == RATION_NODE_SCALAR)
+        add_pattern(condition, KIND_EXACT, node, term);
+    if (node->kind == RATION_NODE_MAPPING)
+        add_kind(condition, node, term);
+    if (node->kind != RATION_NODE_LIST)
+        return;
+    for (const struct ration_node *member = node->first; member; member = member->next) {
+        if (member->kind == RATION_NODE_MAPPING)
+            add_kind(condition, member, term);
+        else
+            add_pattern(condition, KIND_EXACT, member, term);
+    }
+}
+
+static bool is_repeated(struct condition *condition, const struct ration_node *mapping,
+                        const struct ration_node *member)
+{
+    for (const struct ration_node *before = mapping->first; before != member;
+         before = before->next) {
+        if (before->name->size == member->name->size &&
+            memcmp(before->name->text, member->name->text, member->name->size) == 0) {
+            char quote[RATION_WORDS_QUOTE_SIZE];
+            RATION_SCHEMA_FAULT(condition->schema, member->name,
+                                "%s is given twice, first in line %" PRIu32
+                                ": write all its values in one list",
+                                ration_words_quote(member->name->text, member->name->size, quote),
+                                before->name->line);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* {prefix: ..., not: ...}: a term for each. */
+static void read_kinds(struct condition *condition, const struct ration_node *mapping)
+{
+    struct ration_term *term;
+    enum kind kind;
+
+    if (mapping->count == 0)
+        RATION_SCHEMA_FAULT(condition->schema, mapping,
+                            "the condition is empty: write exact, prefix, glob, cidr or not");
+    if (mapping->count > KIND_COUNT) {
+        RATION_SCHEMA_FAULT(condition->schema, mapping, "a condition has at most %d kinds",
+                            KIND_COUNT);
+        return;
+    }
+    for (const struct ration_node *member = mapping->first; member; member = member->next) {
+        if (!read_kind(condition, member, &kind) || is_repeated(condition, mapping, member))
+            continue;
+        if (kind == KIND_NOT)
+            read_term(condition, member, true);
+        else if ((term = open_term(condition, member, false)))
+            add_values(condition, kind, member, term);
+    }
+}
+
+void ration_condition_read(struct ration_schema *schema, const struct ration_node *match,
+                           struct ration_policy_rule *rule)
+{
+    struct condition condition = {.schema = schema};
+    size_t bytes;
+
+    if (match->kind != RATION_NODE_MAPPING) {
+        RATION_SCHEMA_FAULT(schema, match,
+                            "a match is a mapping of attributes (path: /login), and this is %s",
+                            ration_node_kind_text(match));
+        return;
+    }
+    if (match->count > RATION_POLICY_CONDITIONS_MAX) {
+        RATION_SCHEMA_FAULT(schema, match, "a match has at most %d conditions",
+                            RATION_POLICY_CONDITIONS_MAX);
+        return;
+    }
+    for (const struct ration_node *member = match->first; member; member = member->next) {
+        if (is_repeated(&condition, match, member) ||
+            !ration_schema_attribute(schema, member->name, &condition.name_index))
+            continue;
+        if (member->kind == RATION_NODE_MAPPING)
+            read_kinds(&condition, member);
+        else
+            read_term(&condition, member, false);
+    }
+    bytes = condition.term_count * sizeof(condition.terms[0]);
+    rule->terms = ration_arena_take(&schema->policy->arena, 1, bytes);
+    if (!rule->terms)
+        return;
+    if (bytes)
+        memcpy(rule->terms, condition.terms, bytes);
+    rule->term_count = (uint16_t)condition.term_count;
+}

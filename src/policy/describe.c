@@ -1,0 +1,156 @@
+/*
+ * describe: conditions as words for a person.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "policy/policy.h"
+#include "policy/request.h"
+
+/* Values of a condition that are named; of more it is said how many there are. */
+#define VALUES_SHOWN_MAX 4
+
+struct line {
+    char *buffer;
+    size_t size;
+    size_t used; /* may exceed size: the rest was cut */
+};
+
+__attribute__((format(printf, 2, 3))) static void append(struct line *line, const char *format, ...)
+{
+    va_list arguments;
+    size_t room = line->used < line->size ? line->size - line->used : 0;
+
+    va_start(arguments, format);
+    line->used +=
+        (size_t)vsnprintf(room ? line->buffer + line->used : NULL, room, format, arguments);
+    va_end(arguments);
+}
+
+static void close_line(struct line *line)
+{
+    static const char cut[] = "...";
+
+    if (line->used >= line->size && line->size >= sizeof(cut))
+        memcpy(line->buffer + line->size - sizeof(cut), cut, sizeof(cut));
+}
+
+/* How a value is compared. */
+static const char *verb(const struct ration_pattern *pattern, bool is_negated)
+{
+    switch (pattern->kind) {
+    case RATION_PATTERN_PREFIX:
+        return is_negated ? "does not start with" : "starts with";
+    case RATION_PATTERN_GLOB:
+        return is_negated ? "is not like" : "is like";
+    case RATION_PATTERN_NETWORK:
+        return is_negated ? "is not in" : "is in";
+    default:
+        return is_negated ? "is not" : "is";
+    }
+}
+
+static void append_value(struct line *line, const struct ration_pattern *pattern)
+{
+    char network[RATION_NETWORK_TEXT_SIZE], quote[RATION_WORDS_QUOTE_SIZE];
+
+    if (pattern->kind == RATION_PATTERN_NETWORK)
+        (void)ration_network_print(&pattern->network, network);
+    append(line, " %s",
+           pattern->kind == RATION_PATTERN_NETWORK ? network
+           : pattern->size == 0                    ? "\"\""
+                                : ration_words_quote(pattern->bytes, pattern->size, quote));
+}
+
+/* {glob: "*"}: whatever it is. */
+static bool wants_any(const struct ration_pattern *pattern)
+{
+    return pattern->kind == RATION_PATTERN_PREFIX && pattern->size == 0;
+}
+
+/* "path is /login or /signin or starts with /api/". */
+static void append_term(struct line *line, const struct ration_policy *policy,
+                        const struct ration_term *term)
+{
+    append(line, "%s", policy->names[term->name_index].bytes);
+    if (term->pattern_count == 1 && wants_any(&term->patterns[0])) {
+        append(line, term->is_negated ? " is absent" : " is given");
+        return;
+    }
+    for (uint32_t i = 0; i < term->pattern_count && i < VALUES_SHOWN_MAX; i++) {
+        const struct ration_pattern *pattern = &term->patterns[i];
+        if (i > 0)
+            append(line, term->is_negated ? " and" : " or");
+        if (i == 0 || pattern->kind != pattern[-1].kind)
+            append(line, " %s", verb(pattern, term->is_negated));
+        append_value(line, pattern);
+    }
+    if (term->pattern_count > VALUES_SHOWN_MAX)
+        append(line, " and %u more", (unsigned)(term->pattern_count - VALUES_SHOWN_MAX));
+}
+
+const char *ration_policy_describe(const ration_policy *policy, size_t limit_index, char *buffer,
+                                   size_t buffer_size)
+{
+    struct line line = {buffer, buffer_size, 0};
+    const struct ration_policy_rule *rule;
+
+    buffer[0] = '\0';
+    if (limit_index >= policy->limit_count)
+        return buffer;
+    rule = ration_policy_limit_rule(policy, limit_index);
+    for (size_t i = 0; i < rule->term_count; i++) {
+        append(&line, "%s", i > 0 ? ", " : "");
+        append_term(&line, policy, &rule->terms[i]);
+    }
+    for (size_t i = 0; i < rule->needed_count; i++)
+        append(&line, "%s%s is given", i + rule->term_count > 0 ? ", " : "",
+               policy->names[rule->needed[i]].bytes);
+    if (rule->term_count + rule->needed_count == 0)
+        append(&line, "every request");
+    close_line(&line);
+    return buffer;
+}
+
+static void append_failure(struct line *line, const struct ration_policy *policy,
+                           const struct ration_request *request, const struct ration_term *term)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    const char *name = policy->names[term->name_index].bytes;
+    const struct ration_key *value = request->values[term->name_index];
+
+    append(line, "it wants that ");
+    append_term(line, policy, term);
+    if (value)
+        append(line, ", and %s is %s", name,
+               value->size ? ration_words_quote(value->bytes, value->size, quote) : "\"\"");
+    else
+        append(line, ", and there is no %s", name);
+}
+
+ration_status ration_policy_explain(const ration_policy *policy, size_t limit_index,
+                                    const struct ration_attribute *attributes,
+                                    size_t attribute_count, char *buffer, size_t buffer_size)
+{
+    struct line line = {buffer, buffer_size, 0};
+    struct ration_request request;
+    ration_status status;
+
+    if (limit_index >= policy->limit_count)
+        return RATION_EINVAL;
+    status = ration_request_read(policy, attributes, attribute_count, &request);
+    if (status != RATION_OK)
+        return status;
+    const struct ration_policy_rule *rule = ration_policy_limit_rule(policy, limit_index);
+    size_t failed = ration_request_fails(&request, rule);
+    buffer[0] = '\0';
+    if (failed < rule->term_count)
+        append_failure(&line, policy, &request, &rule->terms[failed]);
+    else if (failed < (size_t)rule->term_count + rule->needed_count)
+        append(&line, "there is no %s, which its key needs",
+               policy->names[rule->needed[failed - rule->term_count]].bytes);
+    close_line(&line);
+    return RATION_OK;
+}

@@ -1,0 +1,280 @@
+#include "policy/document.h"
+
+#include <string.h>
+#include <yaml.h>
+
+#include "base/words.h"
+#include "policy/utf8.h"
+
+/* A list or mapping has an end too. */
+#define EVENTS_MAX (2 * RATION_POLICY_NODES_MAX)
+
+/* The list or mapping being read, and those around it. */
+struct level {
+    struct ration_node *node;
+    struct ration_node *name; /* of a mapping: read, its value is next */
+    struct ration_node *last;
+};
+
+struct builder {
+    yaml_parser_t parser;
+    const char *text;
+    size_t text_size;
+    struct ration_arena *arena;
+    struct ration_faults *faults;
+    struct level levels[RATION_POLICY_DEPTH_MAX];
+    size_t depth;
+    struct ration_node *root;
+};
+
+static ration_status refuse(struct builder *builder, yaml_mark_t mark, const char *message)
+{
+    ration_faults_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1, "%s",
+                      message);
+    return RATION_EINVAL;
+}
+
+/* Whether the line is indented by a tab, of which YAML says something less helpful. */
+static bool begins_with_tab(const struct builder *builder, size_t line)
+{
+    const char *at = builder->text, *end = at + builder->text_size;
+
+    while (line-- > 0 && at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline ? newline + 1 : end;
+    }
+    while (at < end && *at == ' ')
+        at++;
+    return at < end && *at == '\t';
+}
+
+static ration_status refuse_syntax(struct builder *builder)
+{
+    const yaml_parser_t *parser = &builder->parser;
+    const char *problem = parser->problem ? parser->problem : "it cannot be read";
+    yaml_mark_t mark = parser->problem_mark;
+    uint32_t line, column;
+
+    if (parser->error == YAML_MEMORY_ERROR)
+        return RATION_ENOMEM;
+    if (parser->error == YAML_READER_ERROR) {
+        ration_utf8_place(builder->text, builder->text_size, parser->problem_offset, &line,
+                          &column);
+        ration_faults_add(builder->faults, line, column, "not YAML: %s", problem);
+        return RATION_EINVAL;
+    }
+    if (begins_with_tab(builder, mark.line))
+        return refuse(builder, mark, "not YAML: the line begins with a tab; indent with spaces");
+    if (parser->context && parser->context_mark.line != mark.line)
+        ration_faults_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
+                          "not YAML: %s (%s that begins in line %zu)", problem, parser->context,
+                          parser->context_mark.line + 1);
+    else
+        ration_faults_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
+                          "not YAML: %s%s%s", problem, parser->context ? ", " : "",
+                          parser->context ? parser->context : "");
+    return RATION_EINVAL;
+}
+
+static struct ration_node *new_node(struct builder *builder, const yaml_event_t *event,
+                                    enum ration_node_kind kind)
+{
+    struct ration_node *node = ration_arena_take(builder->arena, 1, sizeof(*node));
+
+    if (!node)
+        return NULL;
+    node->kind = kind;
+    node->line = (uint32_t)event->start_mark.line + 1;
+    node->column = (uint32_t)event->start_mark.column + 1;
+    return node;
+}
+
+/* Where the text of a scalar begins, if it is written on one line without escapes. */
+static uint32_t text_column(const yaml_event_t *event, size_t character_count)
+{
+    size_t width = event->end_mark.column - event->start_mark.column;
+    bool is_plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+
+    if (event->start_mark.line != event->end_mark.line)
+        return 0;
+    if (width != character_count + (is_plain ? 0 : 2))
+        return 0;
+    return (uint32_t)event->start_mark.column + (is_plain ? 1 : 2);
+}
+
+static struct ration_node *new_scalar(struct builder *builder, const yaml_event_t *event)
+{
+    const char *value = (const char *)event->data.scalar.value;
+    size_t size = event->data.scalar.length;
+    struct ration_node *node = new_node(builder, event, RATION_NODE_SCALAR);
+
+    if (!node || !(node->text = ration_arena_copy(builder->arena, value, size)))
+        return NULL;
+    node->size = size;
+    node->is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    node->text_column = text_column(event, ration_utf8_count(value, size));
+    return node;
+}
+
+/* Puts a node where it belongs: the root, a member of the innermost list or mapping, or its name. */
+static ration_status put(struct builder *builder, struct ration_node *node)
+{
+    if (builder->depth == 0) {
+        builder->root = node;
+        return RATION_OK;
+    }
+    struct level *level = &builder->levels[builder->depth - 1];
+    if (level->node->kind == RATION_NODE_MAPPING && !level->name) {
+        if (node->kind != RATION_NODE_SCALAR) {
+            ration_faults_add(builder->faults, node->line, node->column,
+                              "%s cannot be a name: write NAME: VALUE",
+                              ration_node_kind_text(node));
+            return RATION_EINVAL;
+        }
+        if (!node->is_quoted && ration_node_is(node, "<<")) {
+            ration_faults_add(builder->faults, node->line, node->column,
+                              "merge keys (<<) are not understood: write the fields out");
+            return RATION_EINVAL;
+        }
+        level->name = node;
+        return RATION_OK;
+    }
+    node->name = level->name;
+    level->name = NULL;
+    if (level->last)
+        level->last->next = node;
+    else
+        level->node->first = node;
+    level->last = node;
+    level->node->count++;
+    return RATION_OK;
+}
+
+static ration_status open_level(struct builder *builder, const yaml_event_t *event,
+                                enum ration_node_kind kind)
+{
+    struct ration_node *node = new_node(builder, event, kind);
+    ration_status status;
+
+    if (!node)
+        return RATION_ENOMEM;
+    if (builder->depth == RATION_POLICY_DEPTH_MAX) {
+        ration_faults_add(builder->faults, node->line, node->column,
+                          "lists and mappings are nested deeper than %d", RATION_POLICY_DEPTH_MAX);
+        return RATION_EINVAL;
+    }
+    status = put(builder, node);
+    if (status == RATION_OK)
+        builder->levels[builder->depth++] = (struct level){node, NULL, NULL};
+    return status;
+}
+
+static const yaml_char_t *tag_of(const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.tag;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.tag;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.tag;
+    default:
+        return NULL;
+    }
+}
+
+static ration_status take_event(struct builder *builder, const yaml_event_t *event)
+{
+    struct ration_node *node;
+
+    if (tag_of(event))
+        return refuse(builder, event->start_mark,
+                      "tags (such as !!str) are not understood: leave it out");
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        return builder->root ? refuse(builder, event->start_mark,
+                                      "a policy is one document: put all into the first")
+                             : RATION_OK;
+    case YAML_ALIAS_EVENT:
+        return refuse(builder, event->start_mark,
+                      "aliases (such as *name) are not understood: write the value again");
+    case YAML_SCALAR_EVENT:
+        node = new_scalar(builder, event);
+        return node ? put(builder, node) : RATION_ENOMEM;
+    case YAML_SEQUENCE_START_EVENT:
+        return open_level(builder, event, RATION_NODE_LIST);
+    case YAML_MAPPING_START_EVENT:
+        return open_level(builder, event, RATION_NODE_MAPPING);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        builder->depth--;
+        return RATION_OK;
+    default:
+        return RATION_OK;
+    }
+}
+
+static ration_status take_events(struct builder *builder)
+{
+    for (size_t count = 0; count < EVENTS_MAX; count++) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&builder->parser, &event))
+            return refuse_syntax(builder);
+        ration_status status = take_event(builder, &event);
+        bool is_end = event.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+        if (status != RATION_OK || is_end)
+            return status;
+    }
+    return refuse(builder, builder->parser.mark, "the policy has too many values up to here");
+}
+
+ration_status ration_document_read(const char *text, size_t text_size, struct ration_arena *arena,
+                                   struct ration_faults *faults,
+                                   const struct ration_node **out_root)
+{
+    struct builder builder = {
+        .text = text, .text_size = text_size, .arena = arena, .faults = faults};
+    ration_status status;
+
+    if (!ration_utf8_check(text, text_size, faults))
+        return RATION_EINVAL;
+    if (!yaml_parser_initialize(&builder.parser))
+        return RATION_ENOMEM;
+    yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&builder.parser, (const unsigned char *)text, text_size);
+    status = take_events(&builder);
+    yaml_parser_delete(&builder.parser);
+    if (status != RATION_OK)
+        return status;
+    if (!builder.root) {
+        ration_faults_add(faults, 1, 1, "the policy is empty: it begins with limits:");
+        return RATION_EINVAL;
+    }
+    *out_root = builder.root;
+    return RATION_OK;
+}
+
+bool ration_node_is(const struct ration_node *node, const char *word)
+{
+    return node->kind == RATION_NODE_SCALAR && node->size == strlen(word) &&
+           memcmp(node->text, word, node->size) == 0;
+}
+
+uint32_t ration_node_column(const struct ration_node *node, size_t offset)
+{
+    if (node->text_column == 0)
+        return node->column;
+    if (offset > node->size)
+        offset = node->size;
+    return node->text_column + (uint32_t)ration_utf8_count(node->text, offset);
+}
+
+const char *ration_node_kind_text(const struct ration_node *node)
+{
+    if (node->kind == RATION_NODE_LIST)
+        return "a list";
+    if (node->kind == RATION_NODE_MAPPING)
+        return "a mapping";
+    return ration_node_is_blank(node) ? "nothing" : "text";
+}

@@ -1,0 +1,148 @@
+/*
+ * key: the bytes by which a limit knows who is asking.
+ *
+ *     key: user           alice                   the value itself, nothing is copied
+ *     key: ip             2001:db8:1:2::/64       one way to write each address
+ *     key: [user, ip]     al\|ice|192.0.2.1       joined so that no two lists of values give one key
+ */
+#include <string.h>
+
+#include "policy/policy.h"
+
+struct composer {
+    const struct ration_limit_entry *limit;
+    const struct ration_policy *policy;
+    const struct ration_attribute *attributes;
+    size_t attribute_count;
+    char *buffer;
+    size_t buffer_size;
+    size_t used; /* may exceed the buffer: what is beyond it was not written */
+};
+
+static const struct ration_key *find_value(const struct composer *composer, uint16_t name_index)
+{
+    const struct ration_policy_name *name = &composer->policy->names[name_index];
+
+    for (size_t i = 0; i < composer->attribute_count; i++) {
+        const struct ration_attribute *attribute = &composer->attributes[i];
+        if (attribute->name.size == name->size &&
+            memcmp(attribute->name.bytes, name->bytes, name->size) == 0)
+            return &attribute->value;
+    }
+    return NULL;
+}
+
+/* The network of an address that a limit counts as one, without the bits of a single host. */
+static bool print_address(const struct composer *composer, const struct ration_key *value,
+                          char text[RATION_NETWORK_TEXT_SIZE], size_t *out_size)
+{
+    struct ration_network network = {.bits = (uint8_t)composer->limit->view.ipv6_prefix};
+
+    if (!ration_address_parse(value->bytes, value->size, &network.base))
+        return false;
+    if (network.base.family == 6 && network.bits < 128) {
+        ration_address_mask(&network.base, network.bits);
+        *out_size = ration_network_print(&network, text);
+    } else {
+        *out_size = ration_address_print(&network.base, text);
+    }
+    return true;
+}
+
+/* The value of an attribute; of ip as it is printed, in room. Empty if it is absent. */
+static bool read_part(const struct composer *composer, uint16_t name_index,
+                      char room[RATION_NETWORK_TEXT_SIZE], struct ration_key *out_part)
+{
+    const struct ration_key *value = find_value(composer, name_index);
+
+    *out_part = value ? *value : (struct ration_key){"", 0};
+    if (!value || name_index != composer->policy->ip_name)
+        return true;
+    out_part->bytes = room;
+    return print_address(composer, value, room, &out_part->size);
+}
+
+static void put(struct composer *composer, char byte)
+{
+    if (composer->used < composer->buffer_size)
+        composer->buffer[composer->used] = byte;
+    composer->used++;
+}
+
+/* A value too long for any key stops the key, not the machine. */
+static void put_part(struct composer *composer, const struct ration_key *part)
+{
+    const char *bytes = part->bytes;
+
+    for (size_t i = 0; i < part->size && composer->used <= RATION_KEY_SIZE_MAX; i++) {
+        if (bytes[i] == '|' || bytes[i] == '\\')
+            put(composer, '\\');
+        put(composer, bytes[i]);
+    }
+}
+
+static ration_status check_size(const struct composer *composer, size_t size)
+{
+    if (size > RATION_KEY_SIZE_MAX)
+        return RATION_EINVAL;
+    return size > composer->buffer_size ? RATION_ENOSPC : RATION_OK;
+}
+
+static ration_status compose_one(struct composer *composer, struct ration_key *out_key)
+{
+    char room[RATION_NETWORK_TEXT_SIZE];
+    struct ration_key part;
+    ration_status status;
+
+    if (!read_part(composer, composer->limit->key_names[0], room, &part))
+        return RATION_EINVAL;
+    if (part.bytes == room) {
+        status = check_size(composer, part.size);
+        if (status != RATION_OK)
+            return status;
+        memcpy(composer->buffer, room, part.size);
+        part.bytes = composer->buffer;
+    }
+    if (part.size > RATION_KEY_SIZE_MAX)
+        return RATION_EINVAL;
+    *out_key = part;
+    return RATION_OK;
+}
+
+static ration_status compose_several(struct composer *composer, struct ration_key *out_key)
+{
+    for (size_t i = 0; i < composer->limit->view.key_count; i++) {
+        char room[RATION_NETWORK_TEXT_SIZE];
+        struct ration_key part;
+        if (!read_part(composer, composer->limit->key_names[i], room, &part))
+            return RATION_EINVAL;
+        if (i > 0)
+            put(composer, '|');
+        put_part(composer, &part);
+    }
+    ration_status status = check_size(composer, composer->used);
+    if (status == RATION_OK)
+        *out_key = (struct ration_key){composer->buffer, composer->used};
+    return status;
+}
+
+ration_status ration_policy_key(const ration_policy *policy, size_t limit_index,
+                                const struct ration_attribute *attributes, size_t attribute_count,
+                                char *buffer, size_t buffer_size, struct ration_key *out_key)
+{
+    struct composer composer = {.policy = policy,
+                                .attributes = attributes,
+                                .attribute_count = attribute_count,
+                                .buffer = buffer,
+                                .buffer_size = buffer_size};
+
+    if (limit_index >= policy->limit_count || attribute_count > RATION_ATTRIBUTES_MAX)
+        return RATION_EINVAL;
+    composer.limit = &policy->limits[limit_index];
+    if (composer.limit->view.key_count == 0) {
+        *out_key = (struct ration_key){"", 0};
+        return RATION_OK;
+    }
+    return composer.limit->view.key_count == 1 ? compose_one(&composer, out_key)
+                                               : compose_several(&composer, out_key);
+}

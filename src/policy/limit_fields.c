@@ -1,0 +1,126 @@
+/*
+ * limit_fields: the fields of an entry to a limit.
+ *
+ * The fields are put together to the text of a limit,
+ *
+ *     rate: 10/s    burst: 20    name: login      "10/s name login burst 20"
+ *
+ * which ration_limit_parse_bytes() reads: no rule about limits is written twice, and a field that
+ * repeats a word of the rate's text is found like a word that repeats another. The byte at which it
+ * finds a fault says which field is meant, and where in it.
+ *
+ * The name follows the rate, so that the burst is never taken for that of a reserve in the rate; the
+ * reserve comes last, for the same reason.
+ */
+#include <string.h>
+
+#include "core/algorithm_words.h"
+#include "policy/limit_entry.h"
+
+#define PART_SIZE_MAX 256 /* of a field; the longest that makes sense is a name of 63 */
+#define PARTS_MAX     7
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+struct part {
+    const struct ration_node *node;
+    size_t begin; /* of the field's text */
+    size_t end;
+};
+
+struct composed {
+    struct ration_schema *schema;
+    char text[PARTS_MAX * (PART_SIZE_MAX + 16)];
+    size_t size;
+    struct part parts[PARTS_MAX];
+    size_t part_count;
+    bool has_fault;
+};
+
+static void append(struct composed *composed, const char *text, size_t size)
+{
+    memcpy(composed->text + composed->size, text, size);
+    composed->size += size;
+}
+
+/* Adds a field behind its word, if it is given and right as far as one can tell by itself. */
+static void add_part(struct composed *composed, const struct ration_node *node, const char *what,
+                     const char *word, bool is_one_word)
+{
+    struct part part = {.node = node};
+
+    if (!node)
+        return;
+    if (!(is_one_word ? ration_schema_word : ration_schema_text)(composed->schema, node, what)) {
+        composed->has_fault = true;
+        return;
+    }
+    if (node->size > PART_SIZE_MAX) {
+        RATION_SCHEMA_FAULT(composed->schema, node, "%s has at most %d bytes", what, PART_SIZE_MAX);
+        composed->has_fault = true;
+        return;
+    }
+    append(composed, word, strlen(word));
+    part.begin = composed->size;
+    append(composed, node->text, node->size);
+    part.end = composed->size;
+    composed->parts[composed->part_count++] = part;
+}
+
+/* The word of an algorithm stands alone in the text of a limit, so others would be read as well. */
+static void check_algorithm(struct composed *composed, const struct ration_node *node)
+{
+    static const char *const words[] = {
+#define ALGORITHM_WORD(word, algorithm) word,
+        RATION_ALGORITHM_WORDS(ALGORITHM_WORD)
+#undef ALGORITHM_WORD
+    };
+    size_t unused;
+
+    if (node &&
+        !ration_schema_choice(composed->schema, node, "algorithm", words, COUNT_OF(words), &unused))
+        composed->has_fault = true;
+}
+
+/* Notes what ration_limit_parse_bytes() says, in the field that the byte at fault belongs to. */
+static void explain(struct composed *composed, const struct ration_error *error)
+{
+    const struct part *part = &composed->parts[0];
+    size_t offset = error->offset;
+
+    for (size_t i = 1; i < composed->part_count; i++) {
+        if (offset >= composed->parts[i - 1].end)
+            part = &composed->parts[i];
+    }
+    offset = offset < part->begin ? 0 : offset - part->begin;
+    ration_schema_error(composed->schema, part->node, offset, error->message);
+}
+
+bool ration_limit_fields_make(struct ration_schema *schema, const struct ration_node *entry,
+                              const struct ration_limit_fields *fields,
+                              struct ration_limit *out_limit)
+{
+    struct composed composed = {.schema = schema};
+    struct ration_error error;
+
+    if (!fields->rate) {
+        RATION_SCHEMA_FAULT(schema, entry, "the limit has no rate: write for example rate: 10/s");
+        composed.has_fault = true;
+    }
+    check_algorithm(&composed, fields->algorithm);
+    add_part(&composed, fields->rate, "rate", "", false);
+    add_part(&composed, fields->name, "name", " name ", true);
+    if (!composed.has_fault)
+        add_part(&composed, fields->algorithm, "algorithm", " ", true);
+    add_part(&composed, fields->refill, "refill", " refill ", true);
+    add_part(&composed, fields->start, "start", " start ", true);
+    add_part(&composed, fields->burst, "burst", " burst ", true);
+    add_part(&composed, fields->reserve, "reserve", " reserve ", false);
+    if (composed.has_fault)
+        return false;
+    if (ration_limit_parse_bytes(composed.text, composed.size, out_limit, &error) != RATION_OK) {
+        explain(&composed, &error);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,127 @@
+/*
+ * match: what a policy says of a request. The index names candidates; each is compared in full.
+ */
+#include <string.h>
+
+#include "policy/policy.h"
+#include "policy/request.h"
+
+struct matcher {
+    const struct ration_policy *policy;
+    struct ration_request request;
+    uint32_t rules[RATION_POLICY_MATCHES_MAX]; /* that apply, the lowest numbers, rising */
+    uint32_t rule_count;
+    uint32_t compared_count;
+    bool has_more; /* than fit */
+};
+
+/* A rule may be found more than once, by several values; it counts once. */
+static void add_rule(struct matcher *matcher, uint32_t rule_index)
+{
+    uint32_t at = matcher->rule_count;
+
+    while (at > 0 && matcher->rules[at - 1] > rule_index)
+        at--;
+    if (at > 0 && matcher->rules[at - 1] == rule_index)
+        return;
+    if (matcher->rule_count == RATION_POLICY_MATCHES_MAX) {
+        matcher->has_more = true;
+        if (at == RATION_POLICY_MATCHES_MAX)
+            return;
+        matcher->rule_count--;
+    }
+    memmove(&matcher->rules[at + 1], &matcher->rules[at],
+            (matcher->rule_count - at) * sizeof(matcher->rules[0]));
+    matcher->rules[at] = rule_index;
+    matcher->rule_count++;
+}
+
+/* Whether the rule applies; known_term has been looked at already. */
+static bool applies(const struct matcher *matcher, const struct ration_policy_rule *rule,
+                    size_t known_term)
+{
+    for (size_t i = 0; i < rule->term_count; i++) {
+        if (i != known_term && !ration_request_meets(&matcher->request, &rule->terms[i]))
+            return false;
+    }
+    for (size_t i = 0; i < rule->needed_count; i++) {
+        if (!matcher->request.values[rule->needed[i]])
+            return false;
+    }
+    return true;
+}
+
+/* The value that the index found is compared too: hashes of others may agree with it. */
+static void compare_posting(void *context, const struct ration_index_posting *posting)
+{
+    struct matcher *matcher = context;
+    const struct ration_policy_rule *rule = &matcher->policy->rules[posting->rule_index];
+    const struct ration_term *term = &rule->terms[rule->indexed_term];
+    const struct ration_key *value = matcher->request.values[term->name_index];
+
+    matcher->compared_count++;
+    if (value &&
+        ration_pattern_matches(&term->patterns[posting->pattern_index], value,
+                               &matcher->request.address) &&
+        applies(matcher, rule, rule->indexed_term))
+        add_rule(matcher, posting->rule_index);
+}
+
+static void compare_always(struct matcher *matcher)
+{
+    const struct ration_index *index = &matcher->policy->index;
+
+    for (uint32_t i = 0; i < index->always_count; i++) {
+        matcher->compared_count++;
+        if (applies(matcher, &matcher->policy->rules[index->always[i]], RATION_INDEX_NONE))
+            add_rule(matcher, index->always[i]);
+    }
+}
+
+/* The lowest number decides: an item of banned, of exempt, or else all are limits. */
+static ration_status judge(const struct matcher *matcher, struct ration_policy_match *out_match)
+{
+    const struct ration_policy *policy = matcher->policy;
+    uint32_t banned_end = (uint32_t)policy->banned_count;
+    uint32_t exempt_end = banned_end + (uint32_t)policy->exempt_count;
+    uint32_t first = matcher->rule_count ? matcher->rules[0] : exempt_end;
+    struct ration_policy_match match = {.compared_count = matcher->compared_count};
+
+    if (first < exempt_end) {
+        bool is_banned = first < banned_end;
+        match.verdict = is_banned ? RATION_POLICY_BANNED : RATION_POLICY_EXEMPT;
+        match.item_index = is_banned ? first : first - banned_end;
+        match.item_line = policy->rules[first].line;
+    } else {
+        if (matcher->has_more)
+            return RATION_EINVAL;
+        for (uint32_t i = 0; i < matcher->rule_count; i++)
+            match.limits[i] = matcher->rules[i] - exempt_end;
+        match.limit_count = matcher->rule_count;
+    }
+    *out_match = match;
+    return RATION_OK;
+}
+
+ration_status ration_policy_match(const ration_policy *policy,
+                                  const struct ration_attribute *attributes, size_t attribute_count,
+                                  struct ration_policy_match *out_match)
+{
+    struct matcher matcher;
+    ration_status status;
+
+    matcher.policy = policy;
+    matcher.rule_count = matcher.compared_count = 0;
+    matcher.has_more = false;
+    status = ration_request_read(policy, attributes, attribute_count, &matcher.request);
+    if (status != RATION_OK)
+        return status;
+    for (uint16_t name = 0; name < policy->name_count; name++) {
+        const struct ration_key *value = matcher.request.values[name];
+        if (value)
+            ration_index_probe(policy, name, value, &matcher.request.address, compare_posting,
+                               &matcher);
+    }
+    compare_always(&matcher);
+    return judge(&matcher, out_match);
+}

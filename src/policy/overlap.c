@@ -1,0 +1,114 @@
+/*
+ * overlap: see overlap.h.
+ *
+ * Two limits are apart if they want of one attribute what no value has: other exact values, other
+ * beginnings, other networks, or one wants what the other wants not to be. Where that is not certain
+ * they are taken to overlap.
+ */
+#include "policy/overlap.h"
+
+#include <inttypes.h>
+
+/* Comparisons of values; a policy that would need more is refused instead of read for minutes. */
+#define COMPARISONS_MAX 20000000
+
+struct search {
+    const struct ration_policy *policy;
+    uint64_t comparison_count;
+};
+
+static bool all_exclude(struct search *search, const struct ration_term *a,
+                        const struct ration_term *b)
+{
+    for (uint32_t i = 0; i < a->pattern_count; i++)
+        for (uint32_t j = 0; j < b->pattern_count; j++) {
+            search->comparison_count++;
+            if (!ration_patterns_exclude(&a->patterns[i], &b->patterns[j]))
+                return false;
+        }
+    return true;
+}
+
+/* Whether all that `wanted` wants is something that `refused` does not. */
+static bool all_refused(struct search *search, const struct ration_term *wanted,
+                        const struct ration_term *refused)
+{
+    for (uint32_t i = 0; i < wanted->pattern_count; i++) {
+        uint32_t j = 0;
+        while (j < refused->pattern_count &&
+               !ration_pattern_covers(&refused->patterns[j], &wanted->patterns[i]))
+            j++;
+        search->comparison_count += j + 1;
+        if (j == refused->pattern_count)
+            return false;
+    }
+    return true;
+}
+
+static bool terms_exclude(struct search *search, const struct ration_term *a,
+                          const struct ration_term *b)
+{
+    if (a->name_index != b->name_index || (a->is_negated && b->is_negated))
+        return false;
+    if (a->is_negated)
+        return all_refused(search, b, a);
+    if (b->is_negated)
+        return all_refused(search, a, b);
+    return all_exclude(search, a, b);
+}
+
+static bool rules_exclude(struct search *search, const struct ration_policy_rule *a,
+                          const struct ration_policy_rule *b)
+{
+    for (size_t i = 0; i < a->term_count; i++)
+        for (size_t j = 0; j < b->term_count; j++) {
+            if (terms_exclude(search, &a->terms[i], &b->terms[j]))
+                return true;
+        }
+    return false;
+}
+
+/* The first limit that may apply together with the queue, or limit_count. */
+static size_t find_overlap(struct search *search, size_t queue)
+{
+    const struct ration_policy *policy = search->policy;
+    size_t other = 0;
+
+    while (other < policy->limit_count && search->comparison_count < COMPARISONS_MAX &&
+           (other == queue || policy->limits[other].has_fault ||
+            rules_exclude(search, ration_policy_limit_rule(policy, queue),
+                          ration_policy_limit_rule(policy, other)))) {
+        search->comparison_count++;
+        other++;
+    }
+    return other;
+}
+
+void ration_overlap_check(struct ration_schema *schema)
+{
+    const struct ration_policy *policy = schema->policy;
+    struct search search = {.policy = policy};
+
+    for (size_t i = 0; i < policy->limit_count; i++) {
+        const struct ration_policy_limit *view = &policy->limits[i].view;
+        if (view->limit.algorithm != RATION_LEAKY_QUEUE || policy->limits[i].has_fault)
+            continue;
+        size_t other = find_overlap(&search, i);
+        if (search.comparison_count >= COMPARISONS_MAX) {
+            ration_faults_add(
+                schema->faults, view->line, policy->limits[i].column,
+                "too many limits and values to tell whether a leaky-queue is the only "
+                "limit of its requests");
+            return;
+        }
+        if (other < policy->limit_count)
+            ration_faults_add(
+                schema->faults, view->line, policy->limits[i].column,
+                "%s is a leaky-queue, which must be the only limit of its requests, but %s in line "
+                "%" PRIu32
+                " may apply to them too: give the two a match on the same attribute with "
+                "different values, or exclude one with not",
+                view->limit.name, policy->limits[other].view.limit.name,
+                policy->limits[other].view.line);
+    }
+}

@@ -1,0 +1,249 @@
+/*
+ * policy: a text to a policy, in one pass that finds every fault.
+ */
+#include "policy/policy.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "policy/condition.h"
+#include "policy/document.h"
+#include "policy/faults.h"
+#include "policy/limit_entry.h"
+#include "policy/overlap.h"
+#include "policy/schema.h"
+#include "policy/settings.h"
+
+enum section { SECTION_LIMITS, SECTION_EXEMPT, SECTION_BANNED, SECTION_SERVER, SECTION_VERSION };
+
+static const char *const section_names[] = {"limits", "exempt", "banned", "server", "version"};
+
+#define SECTION_COUNT (sizeof(section_names) / sizeof(section_names[0]))
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct ration_node *a = *(const struct ration_node *const *)left;
+    const struct ration_node *b = *(const struct ration_node *const *)right;
+    int order = strcmp(a->text, b->text);
+
+    if (order != 0)
+        return order;
+    return a->line != b->line ? (a->line < b->line ? -1 : 1) : (a->column < b->column ? -1 : 1);
+}
+
+/* Names sorted: those that are alike stand side by side, the first of them first. */
+static void check_names(struct ration_schema *schema, const struct ration_node **names,
+                        size_t count)
+{
+    size_t first = 0;
+
+    if (count > 1)
+        qsort(names, count, sizeof(names[0]), compare_names);
+    for (size_t i = 1; i < count; i++) {
+        char quote[RATION_WORDS_QUOTE_SIZE];
+        const struct ration_node *name = names[i];
+        if (strcmp(names[first]->text, name->text) != 0) {
+            first = i;
+            continue;
+        }
+        RATION_SCHEMA_FAULT(schema, name,
+                            "the name %s is already that of the limit in line %" PRIu32
+                            ": names are unique",
+                            ration_words_quote(name->text, name->size, quote), names[first]->line);
+    }
+}
+
+/* A request may be held to so many limits only; those without conditions apply to all. */
+static void check_unconditional(struct ration_schema *schema)
+{
+    const struct ration_policy *policy = schema->policy;
+    size_t count = 0;
+
+    for (size_t i = 0; i < policy->limit_count; i++) {
+        const struct ration_policy_rule *rule = ration_policy_limit_rule(policy, i);
+        count += rule->term_count == 0 && rule->needed_count == 0;
+        if (count > RATION_POLICY_MATCHES_MAX) {
+            ration_faults_add(schema->faults, rule->line, policy->limits[i].column,
+                              "more than %d limits have no match and apply to every request: a "
+                              "request has at most %d limits",
+                              RATION_POLICY_MATCHES_MAX, RATION_POLICY_MATCHES_MAX);
+            return;
+        }
+    }
+}
+
+static void read_limits(struct ration_schema *schema, const struct ration_node *list)
+{
+    struct ration_policy *policy = schema->policy;
+    struct ration_policy_rule *rules = policy->rules + policy->banned_count + policy->exempt_count;
+    const struct ration_node **names =
+        ration_arena_take(schema->scratch, policy->limit_count, sizeof(*names));
+    size_t i = 0, name_count = 0;
+
+    policy->limits =
+        ration_arena_take(&policy->arena, policy->limit_count, sizeof(policy->limits[0]));
+    if (!policy->limits || !names)
+        return;
+    for (const struct ration_node *node = list->first; node; node = node->next, i++) {
+        const struct ration_node *name = NULL;
+        size_t fault_count = schema->faults->count;
+        ration_limit_entry_read(schema, node, &policy->limits[i], &rules[i], &name);
+        policy->limits[i].has_fault = schema->faults->count > fault_count;
+        if (name && name->kind == RATION_NODE_SCALAR && name->size > 0)
+            names[name_count++] = name;
+    }
+    check_names(schema, names, name_count);
+    check_unconditional(schema);
+    ration_overlap_check(schema);
+}
+
+/* Items of exempt or banned. An empty match would mean everybody. */
+static void read_items(struct ration_schema *schema, const struct ration_node *list,
+                       struct ration_policy_rule *rules)
+{
+    for (const struct ration_node *node = list->first; node; node = node->next, rules++) {
+        rules->line = node->line;
+        if (ration_node_is_blank(node) || (node->kind == RATION_NODE_MAPPING && node->count == 0))
+            RATION_SCHEMA_FAULT(schema, node,
+                                "the match is empty, and would mean every request: write for "
+                                "example user: root");
+        else
+            ration_condition_read(schema, node, rules);
+    }
+}
+
+/* The number of items of a list; 0, perhaps with a fault, if it is none. */
+static size_t count_items(struct ration_schema *schema, const struct ration_node **section,
+                          const char *what, const char *example, size_t count_max)
+{
+    bool is_right = *section && !ration_node_is_blank(*section) &&
+                    ration_schema_list(schema, *section, what, example, count_max);
+
+    if (!is_right)
+        *section = NULL;
+    return is_right ? (*section)->count : 0;
+}
+
+static void read_version(struct ration_schema *schema, const struct ration_node *node)
+{
+    if (node && !ration_node_is(node, "1"))
+        RATION_SCHEMA_FAULT(schema, node, "the version of this language is 1: write version: 1");
+}
+
+static void check_any_limits(struct ration_schema *schema, const struct ration_node *root,
+                             const struct ration_node *limits)
+{
+    if (!limits)
+        RATION_SCHEMA_FAULT(schema, root, "the policy has no limits: write limits: and a list");
+    else if (ration_node_is_blank(limits) ||
+             (limits->kind == RATION_NODE_LIST && limits->count == 0))
+        RATION_SCHEMA_FAULT(schema, limits,
+                            "limits is empty: write for example - {name: all, rate: 100/s}");
+}
+
+static void read_root(struct ration_schema *schema, const struct ration_node *root)
+{
+    static const struct ration_schema_fields fields = {"a policy", section_names, SECTION_COUNT};
+    const struct ration_node *sections[SECTION_COUNT];
+    struct ration_policy *policy = schema->policy;
+
+    if (!ration_schema_mapping(schema, root, &fields, sections))
+        return;
+    read_version(schema, sections[SECTION_VERSION]);
+    check_any_limits(schema, root, sections[SECTION_LIMITS]);
+    policy->banned_count = count_items(schema, &sections[SECTION_BANNED], "banned",
+                                       "- user: mallory", RATION_POLICY_ITEMS_MAX);
+    policy->exempt_count = count_items(schema, &sections[SECTION_EXEMPT], "exempt", "- user: root",
+                                       RATION_POLICY_ITEMS_MAX);
+    policy->limit_count = count_items(schema, &sections[SECTION_LIMITS], "limits",
+                                      "- {name: all, rate: 100/s}", RATION_POLICY_LIMITS_MAX);
+    policy->rules = ration_arena_take(&policy->arena, ration_policy_rule_count(policy),
+                                      sizeof(policy->rules[0]));
+    if (!policy->rules)
+        return;
+    if (sections[SECTION_BANNED])
+        read_items(schema, sections[SECTION_BANNED], policy->rules);
+    if (sections[SECTION_EXEMPT])
+        read_items(schema, sections[SECTION_EXEMPT], policy->rules + policy->banned_count);
+    if (sections[SECTION_LIMITS])
+        read_limits(schema, sections[SECTION_LIMITS]);
+    if (sections[SECTION_SERVER])
+        ration_settings_read(schema, sections[SECTION_SERVER]);
+}
+
+/* Fills the policy, or notes faults. Whoever calls asks the arenas whether they were exhausted. */
+static ration_status read_policy(struct ration_schema *schema, const char *text, size_t text_size)
+{
+    const struct ration_node *root;
+    ration_status status;
+
+    if (text_size > RATION_POLICY_BYTES_MAX) {
+        ration_faults_add(schema->faults, 1, 1, "a policy has at most %d bytes (got %zu)",
+                          RATION_POLICY_BYTES_MAX, text_size);
+        return RATION_EINVAL;
+    }
+    status = ration_document_read(text, text_size, schema->scratch, schema->faults, &root);
+    if (status != RATION_OK)
+        return status;
+    read_root(schema, root);
+    if (schema->faults->count > 0)
+        return RATION_EINVAL;
+    return ration_index_build(schema->policy, schema->scratch) ? RATION_OK : RATION_ENOMEM;
+}
+
+ration_status ration_policy_parse(const char *text, size_t text_size, ration_policy_fault_fn *fault,
+                                  void *context, ration_policy **out_policy)
+{
+    struct ration_arena scratch = {0};
+    struct ration_faults *faults = ration_arena_take(&scratch, 1, sizeof(*faults));
+    struct ration_policy *policy = calloc(1, sizeof(*policy));
+    ration_status status = RATION_ENOMEM;
+
+    if (faults && policy) {
+        struct ration_schema schema = {policy, &scratch, faults};
+        faults->arena = &scratch;
+        policy->ip_name = RATION_INDEX_NONE;
+        status = read_policy(&schema, text, text ? text_size : 0);
+        if (scratch.is_exhausted || policy->arena.is_exhausted)
+            status = RATION_ENOMEM;
+    }
+    if (status == RATION_EINVAL)
+        ration_faults_tell(faults, fault, context);
+    ration_arena_done(&scratch);
+    if (status == RATION_OK)
+        *out_policy = policy;
+    else
+        ration_policy_free(policy);
+    return status;
+}
+
+void ration_policy_free(ration_policy *policy)
+{
+    if (policy)
+        ration_arena_done(&policy->arena);
+    free(policy);
+}
+
+size_t ration_policy_limit_count(const ration_policy *policy)
+{
+    return policy->limit_count;
+}
+
+const struct ration_policy_limit *ration_policy_limit(const ration_policy *policy,
+                                                      size_t limit_index)
+{
+    return &policy->limits[limit_index].view;
+}
+
+size_t ration_policy_setting_count(const ration_policy *policy)
+{
+    return policy->setting_count;
+}
+
+const struct ration_policy_setting *ration_policy_setting(const ration_policy *policy,
+                                                          size_t setting_index)
+{
+    return &policy->settings[setting_index];
+}
