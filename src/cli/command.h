@@ -11,4 +11,7 @@ int command_limit(int argument_count, char **arguments);
 /* ration clock: which clocks there are, and whether the CPU's counter can be trusted. */
 int command_clock(int argument_count, char **arguments);
 
+/* ration policy check|explain FILE ...: a policy file, and what it says of a request. */
+int command_policy(int argument_count, char **arguments);
+
 #endif

@@ -15,6 +15,9 @@ static const struct command commands[] = {
      "limit TEXT...   explain a limit, e.g. ration limit 20 per 100ms burst 100"},
     {"clock", command_clock,
      "clock           show the clocks, what a read costs and which is the default"},
+    {"policy", command_policy,
+     "policy check FILE | explain FILE NAME=VALUE...   faults of a policy, or what it says of a "
+     "request"},
 };
 
 static void print_help(FILE *stream)

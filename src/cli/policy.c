@@ -1,0 +1,279 @@
+/*
+ * ration policy: what is wrong with a policy file, and what it says of a request.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "ration/ration.h"
+
+#define SHOWN_BYTES_MAX  80
+#define SHOWN_SIZE       (4 * SHOWN_BYTES_MAX + sizeof("..."))
+#define DESCRIPTION_SIZE 512
+#define KEY_NAMES_SIZE   1200
+#define COST_TEXT        "cost"
+
+static int usage(void)
+{
+    fprintf(stderr,
+            "usage: ration policy check FILE\n"
+            "       ration policy explain FILE NAME=VALUE... [cost=N]\n"
+            "e.g.   ration policy explain policy.yaml method=GET path=/x ip=192.0.2.7\n\n"
+            "check tells every fault of a policy as FILE:LINE:COLUMN: or lists its limits.\n"
+            "explain tells which limits apply to a request, by which key and for which cost, and\n"
+            "why the others do not. It exits with 1 for a request that is banned.\n");
+    return EXIT_USAGE;
+}
+
+static void print_fault(void *context, const struct ration_policy_fault *fault)
+{
+    const char *path = context;
+
+    if (fault->line == 0)
+        fprintf(stderr, "%s: %s\n", path, fault->message);
+    else
+        fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", path, fault->line, fault->column,
+                fault->message);
+}
+
+static ration_policy *load(char *path)
+{
+    ration_policy *policy = NULL;
+    ration_status status = ration_policy_load(path, print_fault, path, &policy);
+
+    if (status != RATION_OK && status != RATION_EINVAL) /* else the faults have said it */
+        fprintf(stderr, "%s: %s\n", path, ration_status_text(status));
+    return policy;
+}
+
+/* Bytes of strangers as a terminal may show them. Returns buffer. */
+static const char *show(const struct ration_key *key, char buffer[SHOWN_SIZE])
+{
+    const unsigned char *bytes = key->bytes;
+    size_t shown = key->size < SHOWN_BYTES_MAX ? key->size : SHOWN_BYTES_MAX;
+    size_t used = 0;
+
+    for (size_t i = 0; i < shown; i++) {
+        if (bytes[i] >= 0x20 && bytes[i] < 0x7f)
+            buffer[used++] = (char)bytes[i];
+        else
+            used += (size_t)sprintf(buffer + used, "\\x%02X", (unsigned)bytes[i]);
+    }
+    strcpy(buffer + used, shown < key->size ? "..." : "");
+    return buffer;
+}
+
+/* "user, ip", or "-" for one bucket for all. */
+static const char *key_names(const struct ration_policy_limit *limit, char buffer[KEY_NAMES_SIZE])
+{
+    size_t used = 0;
+
+    strcpy(buffer, "-");
+    for (size_t i = 0; i < limit->key_count; i++)
+        used += (size_t)snprintf(buffer + used, KEY_NAMES_SIZE - used, "%s%s", i > 0 ? ", " : "",
+                                 limit->key_names[i]);
+    return buffer;
+}
+
+/* The limit without its name, and what sets it apart from others. */
+static const char *limit_text(const struct ration_policy_limit *limit,
+                              char buffer[RATION_LIMIT_TEXT_SIZE])
+{
+    struct ration_limit unnamed = limit->limit;
+
+    unnamed.name[0] = '\0';
+    ration_limit_print(&unnamed, buffer, RATION_LIMIT_TEXT_SIZE);
+    return buffer;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+struct widths {
+    size_t name;
+    size_t key;
+    size_t limit;
+};
+
+static struct widths measure(const ration_policy *policy)
+{
+    struct widths widths = {strlen("NAME"), strlen("KEY"), strlen("LIMIT")};
+
+    for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        char key[KEY_NAMES_SIZE], text[RATION_LIMIT_TEXT_SIZE];
+        widths.name = larger(widths.name, strlen(limit->limit.name));
+        widths.key = larger(widths.key, strlen(key_names(limit, key)));
+        widths.limit = larger(widths.limit, strlen(limit_text(limit, text)));
+    }
+    return widths;
+}
+
+static void print_row(const struct widths *widths, const char *name, const char *key,
+                      const char *limit, const char *match, const char *note)
+{
+    printf("%-*s  %-*s  %-*s  %s%s\n", (int)widths->name, name, (int)widths->key, key,
+           (int)widths->limit, limit, match, note);
+}
+
+static int check(char *path)
+{
+    ration_policy *policy = load(path);
+    struct widths widths;
+
+    if (policy == NULL)
+        return EXIT_USAGE;
+    widths = measure(policy);
+    print_row(&widths, "NAME", "KEY", "LIMIT", "MATCH", "");
+    for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        char key[KEY_NAMES_SIZE], text[RATION_LIMIT_TEXT_SIZE], match[DESCRIPTION_SIZE];
+        print_row(&widths, limit->limit.name, key_names(limit, key), limit_text(limit, text),
+                  ration_policy_describe(policy, i, match, sizeof(match)),
+                  limit->is_shadow ? " (shadow)" : "");
+    }
+    ration_policy_free(policy);
+    return EXIT_DONE;
+}
+
+/* The request of the command line. */
+struct request {
+    struct ration_attribute attributes[RATION_ATTRIBUTES_MAX];
+    size_t count;
+    uint64_t cost_tokens;
+};
+
+static int read_cost(const char *text, uint64_t *out_cost_tokens)
+{
+    uint64_t cost = 0;
+
+    for (const char *at = text; *at; at++) {
+        if (*at < '0' || *at > '9' || __builtin_mul_overflow(cost, 10, &cost) ||
+            __builtin_add_overflow(cost, (uint64_t)(*at - '0'), &cost))
+            return -1;
+    }
+    if (*text == '\0')
+        return -1;
+    *out_cost_tokens = cost;
+    return 0;
+}
+
+static int read_request(int word_count, char **words, struct request *request)
+{
+    request->count = 0;
+    request->cost_tokens = 1;
+    for (int i = 0; i < word_count; i++) {
+        char *equals = strchr(words[i], '=');
+
+        if (equals == NULL || equals == words[i]) {
+            fprintf(stderr, "ration policy: '%s' is no attribute: write NAME=VALUE\n", words[i]);
+            return -1;
+        }
+        if (strncmp(words[i], COST_TEXT "=", strlen(COST_TEXT "=")) == 0) {
+            if (read_cost(equals + 1, &request->cost_tokens) != 0) {
+                fprintf(stderr, "ration policy: a cost is decimal digits (got '%s')\n", equals + 1);
+                return -1;
+            }
+            continue;
+        }
+        if (request->count == RATION_ATTRIBUTES_MAX) {
+            fprintf(stderr, "ration policy: a request has at most %d attributes\n",
+                    RATION_ATTRIBUTES_MAX);
+            return -1;
+        }
+        request->attributes[request->count++] = (struct ration_attribute){
+            {words[i], (size_t)(equals - words[i])}, {equals + 1, strlen(equals + 1)}};
+    }
+    return 0;
+}
+
+static void print_applied(const ration_policy *policy, size_t index, const struct request *request)
+{
+    static char room[RATION_KEY_SIZE_MAX];
+    const struct ration_policy_limit *limit = ration_policy_limit(policy, index);
+    char text[RATION_LIMIT_TEXT_SIZE], shown[SHOWN_SIZE];
+    struct ration_key key;
+    uint64_t cost;
+
+    printf("%s: applies%s, %s\n", limit->limit.name, limit->is_shadow ? " as a shadow" : "",
+           limit_text(limit, text));
+    if (ration_policy_key(policy, index, request->attributes, request->count, room, sizeof(room),
+                          &key) != RATION_OK)
+        printf("    key   none can be made: longer than %d bytes\n", RATION_KEY_SIZE_MAX);
+    else if (limit->key_count == 0)
+        printf("    key   none: one bucket for all\n");
+    else
+        printf("    key   '%s'\n", show(&key, shown));
+    if (ration_policy_cost(policy, index, request->attributes, request->count, request->cost_tokens,
+                           &cost) != RATION_OK)
+        printf("    cost  none: %s is not decimal digits\n", limit->cost_name);
+    else
+        printf("    cost  %" PRIu64 "\n", cost);
+}
+
+static void print_limits(const ration_policy *policy, const struct ration_policy_match *match,
+                         const struct request *request)
+{
+    size_t next = 0;
+
+    for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
+        char why[DESCRIPTION_SIZE];
+
+        if (next < match->limit_count && match->limits[next] == i) {
+            print_applied(policy, i, request);
+            next++;
+            continue;
+        }
+        ration_policy_explain(policy, i, request->attributes, request->count, why, sizeof(why));
+        printf("%s: does not apply: %s\n", ration_policy_limit(policy, i)->limit.name, why);
+    }
+}
+
+static int explain_request(const ration_policy *policy, const struct request *request)
+{
+    struct ration_policy_match match;
+
+    if (ration_policy_match(policy, request->attributes, request->count, &match) != RATION_OK) {
+        fprintf(stderr,
+                "ration policy: no answer: an attribute is given twice, ip is no address, or "
+                "more than %d limits apply\n",
+                RATION_POLICY_MATCHES_MAX);
+        return EXIT_USAGE;
+    }
+    if (match.verdict == RATION_POLICY_LIMITS) {
+        print_limits(policy, &match, request);
+        return EXIT_DONE;
+    }
+    printf("%s by the item in line %" PRIu32 "\n",
+           match.verdict == RATION_POLICY_BANNED ? "banned" : "exempt", match.item_line);
+    return match.verdict == RATION_POLICY_BANNED ? EXIT_NO : EXIT_DONE;
+}
+
+static int explain(char *path, int word_count, char **words)
+{
+    struct request request;
+    ration_policy *policy;
+    int status;
+
+    if (read_request(word_count, words, &request) != 0)
+        return EXIT_USAGE;
+    policy = load(path);
+    if (policy == NULL)
+        return EXIT_USAGE;
+    status = explain_request(policy, &request);
+    ration_policy_free(policy);
+    return status;
+}
+
+int command_policy(int argument_count, char **arguments)
+{
+    if (argument_count == 2 && strcmp(arguments[0], "check") == 0)
+        return check(arguments[1]);
+    if (argument_count >= 2 && strcmp(arguments[0], "explain") == 0)
+        return explain(arguments[1], argument_count - 2, arguments + 2);
+    return usage();
+}
