@@ -383,7 +383,8 @@ struct ration_stack_options {
     const struct ration_limiter_options *limiters; /* their clocks and memory options are ignored */
     size_t limiter_count;                          /* 1 to RATION_STACK_MAX */
     size_t limiters_max; /* with those that ration_stack_add() may add. 0: none; then all of the
-                            stack's limiters have RATION_CALL_RULES_MAX rules together */
+                            stack's limiters have RATION_CALL_RULES_MAX rules together, and none of
+                            them is a queue. Else a queue may be asked, by itself */
     size_t spare_bytes;  /* of memory for them, used only when they are added */
     const struct ration_clock *clock; /* copied; NULL: the default clock */
     uint32_t is_prefaulted;
@@ -412,6 +413,7 @@ RATION_API size_t ration_stack_limiter_count(const ration_stack *stack);
 /* One limiter of the stack, for calls of its own. Borrowed: it lives as long as the stack. */
 RATION_API ration_limiter *ration_stack_limiter(ration_stack *stack, size_t limiter_index);
 
+/* Bytes of memory that the stack has, all counted but what is spare. */
 RATION_API size_t ration_stack_bytes(const ration_stack *stack);
 
 /*

@@ -29,6 +29,7 @@
 #include "ration/decision.h"
 #include "ration/dump.h"
 #include "ration/export.h"
+#include "ration/gate.h"
 #include "ration/limit.h"
 #include "ration/limiter.h"
 #include "ration/policy.h"

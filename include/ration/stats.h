@@ -27,6 +27,8 @@ struct ration_limit_stats {
     uint64_t errors;         /* could not decide */
     uint64_t allowed_tokens; /* the costs of those allowed */
     uint64_t shadow_denied;  /* would have been denied, were the limit enforced */
+    uint64_t near;           /* allowed with less than a fifth of the burst left; counted where each
+                                limit's decision is told */
 };
 
 /* What became of a limiter's keys. */
@@ -96,6 +98,7 @@ static inline struct ration_limit_stats ration_limit_stats_since(
     growth.errors = ration_stats_growth(later->errors, earlier->errors);
     growth.allowed_tokens = ration_stats_growth(later->allowed_tokens, earlier->allowed_tokens);
     growth.shadow_denied = ration_stats_growth(later->shadow_denied, earlier->shadow_denied);
+    growth.near = ration_stats_growth(later->near, earlier->near);
     return growth;
 }
 

@@ -295,7 +295,7 @@ static ration_status plan_limiters(const struct ration_stack_options *options,
 
     for (size_t i = 0; i < options->limiter_count; i++) {
         const struct ration_saved_limiter *mine = saved != NULL ? &saved->limiters[i] : NULL;
-        bool is_alone = options->limiter_count == 1 && options->limiters_max <= 1;
+        bool is_alone = options->limiter_count == 1 || options->limiters_max > 0;
         ration_status status = plan_limiter(&options->limiters[i], mine, is_alone,
                                             &plan->configs[i], &plan->shapes[i], error);
 
@@ -427,7 +427,7 @@ ration_status ration_stack_add(ration_stack *stack, const struct ration_limiter_
 
     if (stack->limiter_count == stack->limiter_max)
         return ration_refuse(error, RATION_ENOMEM, "the stack has its limiters_max already");
-    status = plan_limiter(options, NULL, false, &configs, &shape, error);
+    status = plan_limiter(options, NULL, true, &configs, &shape, error);
     if (status != RATION_OK)
         return status;
     status = ration_memory_add(memory, &shape, &section_index);

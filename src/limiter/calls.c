@@ -46,6 +46,17 @@ static ration_status replace_limit(struct ration_op_part *part, const struct rat
     return RATION_OK;
 }
 
+/* Whether a turn would have to be waited for; see judge.h on why that is not for several keys. */
+static bool has_queue(const struct ration_call *call)
+{
+    for (uint32_t p = 0; p < call->op.part_count; p++)
+        for (uint32_t i = 0; i < call->parts[p].to.config->rule_count; i++)
+            if (call->parts[p].limits[i] != NULL &&
+                call->parts[p].limits[i]->algorithm == RATION_LEAKY_QUEUE)
+                return true;
+    return false;
+}
+
 static ration_status open_parts(struct ration_call *call, const struct ration_call_ask *asks,
                                 size_t ask_count)
 {
@@ -81,7 +92,7 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
             return RATION_EINVAL;
         call->limiters[call->op.part_count++] = asks[i].limiter;
     }
-    return RATION_OK;
+    return call->op.part_count > 1 && has_queue(call) ? RATION_EUNFIT : RATION_OK;
 }
 
 static bool is_counted(enum ration_op_kind kind)
@@ -105,8 +116,7 @@ ration_status ration_call_run(struct ration_call *call, const struct ration_call
     for (uint32_t p = 0; status == RATION_OK && p < call->op.part_count; p++) {
         ration_tally_places(&call->limiters[p]->tally, &call->parts[p]);
         if (is_counted(call->op.kind))
-            ration_tally_part(&call->limiters[p]->tally, &call->parts[p],
-                              call->op.decision.verdict);
+            ration_tally_part(&call->limiters[p]->tally, &call->op, &call->parts[p]);
     }
     return status;
 }

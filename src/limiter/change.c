@@ -52,7 +52,8 @@ ration_status ration_limiter_change(ration_limiter *limiter, const struct ration
 
     ration_limiter_lock(limiter);
     status = ration_configs_check(&limiter->configs, rules, rule_count, error);
-    if (status == RATION_OK && limiter->stack != NULL && limiter->stack->limiter_max > 1)
+    if (status == RATION_OK && limiter->stack != NULL && limiter->stack->limiter_max > 1 &&
+        !limiter->stack->asks_some)
         status = ration_configs_check_stacked(rules, rule_count, error);
     if (status == RATION_OK)
         replace(limiter, rules, rule_count, change);

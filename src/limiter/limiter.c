@@ -186,7 +186,7 @@ ration_status ration_limiter_open_part(const struct ration_limiter *limiter, con
         return status;
     out_part->to.section_index = limiter->section_index;
     out_part->to.is_located = 0;
-    out_part->overflow = limiter->overflow;
+    out_part->overflow = __atomic_load_n(&limiter->overflow, __ATOMIC_RELAXED);
     out_part->has_overflowed = 0;
     out_part->has_created = 0;
     out_part->has_reclaimed = 0;

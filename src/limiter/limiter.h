@@ -34,6 +34,7 @@ struct ration_stack {
     struct ration_clock clock;
     uint32_t limiter_count; /* grows */
     uint32_t limiter_max;
+    bool asks_some;                   /* calls name the limiters; not all at once */
     struct ration_limiter **limiters; /* each stays where it is */
 };
 

@@ -41,7 +41,7 @@ static void count(struct pending *pending, ration_status status)
 
     if (status == RATION_OK) {
         ration_tally_places(tally, &pending->part);
-        ration_tally_part(tally, &pending->part, pending->op.decision.verdict);
+        ration_tally_part(tally, &pending->op, &pending->part);
     } else {
         ration_tally_error(tally, (uint32_t)ration_limiter_rule_count(pending->limiter));
     }

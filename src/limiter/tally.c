@@ -5,6 +5,7 @@
 #include "base/mapping.h"
 
 #define COST_ONE_IN 64u
+#define NEAR_ONE_IN 5u
 
 /* Parts of one block, laid out one after the other: sizes first, then addresses. */
 struct layout {
@@ -146,9 +147,16 @@ void ration_tally_places(struct ration_tally *tally, const struct ration_op_part
         ration_counters_add_limiter(tally->counters, RATION_COUNT_RECLAIMED, 1);
 }
 
-void ration_tally_part(struct ration_tally *tally, const struct ration_op_part *part,
-                       enum ration_verdict verdict)
+/* Whether less than a fifth of the burst is left. */
+static bool is_near(const struct ration_decision *decision)
 {
+    return decision->remaining < decision->limit / NEAR_ONE_IN;
+}
+
+void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
+                       const struct ration_op_part *part)
+{
+    enum ration_verdict verdict = op->decision.verdict;
     bool is_denied_here = false;
     uint64_t cost = 0;
 
@@ -156,6 +164,9 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op_part *
         if (part->limits[i] == NULL)
             continue;
         count_rule(tally, part, i, verdict);
+        if (op->has_details && verdict == RATION_ALLOW && part->verdicts[i] == RATION_ALLOW &&
+            is_near(&part->decisions[i]))
+            ration_counters_add(tally->counters, i, RATION_COUNT_NEAR, 1);
         is_denied_here |= part->verdicts[i] != RATION_ALLOW && !part->to.config->rules[i].is_shadow;
         cost = part->costs[i] > cost ? part->costs[i] : cost;
     }

@@ -39,9 +39,9 @@ void ration_tally_cost_of_key(struct ration_tally *tally, struct ration_key key,
 /* Whether an op, of any kind, has made or taken a place. */
 void ration_tally_places(struct ration_tally *tally, const struct ration_op_part *part);
 
-/* One limiter's part of an op that was decided: takes only. verdict is that of the whole op. */
-void ration_tally_part(struct ration_tally *tally, const struct ration_op_part *part,
-                       enum ration_verdict verdict);
+/* One limiter's part of an op that was decided: takes only. */
+void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
+                       const struct ration_op_part *part);
 
 /* An op that could not be decided. */
 void ration_tally_error(struct ration_tally *tally, uint32_t rule_count);

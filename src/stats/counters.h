@@ -30,7 +30,8 @@
     X(NEVER, never)                   \
     X(ERRORS, errors)                 \
     X(ALLOWED_TOKENS, allowed_tokens) \
-    X(SHADOW_DENIED, shadow_denied)
+    X(SHADOW_DENIED, shadow_denied)   \
+    X(NEAR, near)
 
 /* Per limiter. Each is a field of struct ration_limiter_stats. */
 #define RATION_LIMITER_COUNT_MAP(X)     \

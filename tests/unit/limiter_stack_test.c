@@ -322,10 +322,32 @@ static void a_limiter_without_room_changes_nothing(void **state)
     open_stack(&kit);
     index = add(&kit, "3/h", RATION_OK);
     assert_int_equal(add(&kit, "3/h", RATION_ENOMEM), SIZE_MAX);
-    assert_int_equal(add(&kit, "3/h leaky-queue", RATION_EUNFIT), SIZE_MAX);
     assert_int_equal(ration_stack_limiter_count(kit.stack), 2);
     ask = (struct ration_ask){index, &key, 3};
     assert_answer(take_all(&kit, &ask, 1), RATION_ALLOW, 0, 0);
+    ration_stack_free(kit.stack);
+}
+
+static void a_queue_is_asked_by_itself(void **state)
+{
+    struct ration_key key = RATION_KEY("k");
+    struct request request = {{all, tenant, alice}};
+    struct ration_decision got;
+    struct stack_kit kit;
+
+    (void)state;
+    plan(&kit, KIT_TEXTS("100/h"));
+    kit.options.limiters_max = 2;
+    kit.options.spare_bytes = 96 * 1024;
+    open_stack(&kit);
+
+    struct ration_ask asks[] = {{add(&kit, "1/s leaky-queue burst 3", RATION_OK), &key, 1},
+                                {ALL, &request, 1}};
+
+    assert_int_equal(ration_stack_take_all(kit.stack, asks, 2, KIT_NOW_NS, &got), RATION_EUNFIT);
+    assert_int_equal(left(&kit, ALL, all), 100);
+    assert_int_equal(take_all(&kit, asks, 1).delay_ns, 0);
+    assert_int_equal(take_all(&kit, asks, 1).delay_ns, SECOND);
     ration_stack_free(kit.stack);
 }
 
@@ -407,6 +429,7 @@ int main(void)
         cmocka_unit_test(opposite_orders_get_on_and_get_the_burst),
         cmocka_unit_test(limiters_are_added_and_decided_with_the_others),
         cmocka_unit_test(a_limiter_without_room_changes_nothing),
+        cmocka_unit_test(a_queue_is_asked_by_itself),
         cmocka_unit_test(wrong_stacks_are_refused),
     };
 

@@ -212,10 +212,10 @@ static void a_rate_is_in_parts_per_million(void **state)
 
 static void an_interval_is_the_difference_of_two_reads(void **state)
 {
-    const struct ration_limit_stats before = {10, 20, 30, 40, 50, 60};
-    const struct ration_limit_stats after = {13, 21, 35, 47, 61, 73};
+    const struct ration_limit_stats before = {10, 20, 30, 40, 50, 60, 70};
+    const struct ration_limit_stats after = {13, 21, 35, 47, 61, 73, 87};
     struct ration_limit_stats lately = ration_limit_stats_since(&after, &before);
-    const struct ration_limit_stats expected = {3, 1, 5, 7, 11, 13};
+    const struct ration_limit_stats expected = {3, 1, 5, 7, 11, 13, 17};
     const struct ration_limiter_stats limiter_before = {1, 2, 3, 4, 5, 6};
     const struct ration_limiter_stats limiter_after = {2, 4, 6, 8, 10, 12};
     struct ration_limiter_stats limiter =

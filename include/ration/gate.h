@@ -1,0 +1,209 @@
+/*
+ * gate: a policy put to work.
+ *
+ *     ration_policy *policy;
+ *     ration_policy_load("policy.yaml", tell_fault, NULL, &policy);
+ *
+ *     ration_gate *gate;
+ *     ration_gate_create(&(struct ration_gate_options){.struct_size = sizeof(struct ration_gate_options)},
+ *                        policy, &gate, NULL);
+ *
+ *     struct ration_check check = {.attributes = request, .attribute_count = 3, .cost_tokens = 1};
+ *     ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+ *     if (check.status == RATION_OK && check.decision.verdict != RATION_ALLOW)
+ *         answer_429();
+ *
+ * A request is held to every limit of the policy that matches it, each by its own key: all of them
+ * pass, or nothing is taken from any. Any number of threads may check at once; a check takes no lock
+ * and allocates nothing. The policy may be replaced meanwhile (ration_gate_reload()), and buckets are
+ * kept.
+ *
+ * Beside the policy's limits a gate has a limiter for limits that come with requests: one bucket per
+ * key, whatever limit a request brings (ration_gate_throttle()).
+ */
+#ifndef RATION_GATE_H
+#define RATION_GATE_H
+
+#include "ration/dump.h"
+#include "ration/limiter.h"
+#include "ration/policy.h"
+
+RATION_C_BEGIN
+
+typedef struct ration_gate ration_gate;
+
+struct ration_gate_options {
+    size_t struct_size;               /* = sizeof(struct ration_gate_options) */
+    const struct ration_clock *clock; /* copied; NULL: the default clock */
+    uint64_t throttle_keys_max;       /* keys of limits that come with requests. 0: 1000000 */
+    size_t spare_bytes;   /* for limits that reloads add. 0: 16 GiB, or what the system allows: of
+                             addresses, since memory is used when keys are, not before */
+    uint32_t threads_max; /* as in struct ration_limiter_options */
+    uint32_t top_keys;    /* the same, for every limit with a key, and for the throttle */
+    uint32_t is_prefaulted;
+    uint32_t uses_huge_pages;
+};
+
+/*
+ * Creates a gate. *out_gate is owned by the caller: release it with ration_gate_free(). policy is
+ * taken over, on success. options are borrowed for the call.
+ * Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM, with error (may be NULL) telling why. On
+ * failure *out_gate is untouched, and policy still the caller's.
+ */
+RATION_API ration_status ration_gate_create(const struct ration_gate_options *options,
+                                            ration_policy *policy, ration_gate **out_gate,
+                                            struct ration_error *error);
+
+/* Releases a gate that no thread uses any more, and its policy; NULL is fine. */
+RATION_API void ration_gate_free(ration_gate *gate);
+
+/* Now by the gate's clock. */
+RATION_API uint64_t ration_gate_now(const ration_gate *gate);
+
+/*
+ * While a thread visits, what it was told of the policy stays: pointers to limits and names. A reload
+ * takes effect at once, and waits for those who visit before it releases the old policy; so leave
+ * soon. Visits may lie in each other.
+ */
+struct ration_visit {
+    ration_gate *gate;
+    uint32_t phase;
+};
+
+RATION_API void ration_gate_enter(ration_gate *gate, struct ration_visit *out_visit);
+RATION_API void ration_gate_leave(struct ration_visit *visit);
+
+/* What one limit said of a check. */
+struct ration_check_part {
+    const struct ration_policy_limit *limit; /* for a thread that visits */
+    uint64_t cost_tokens;
+    struct ration_decision decision;
+};
+
+/* One request, and its answer. */
+struct ration_check {
+    const struct ration_attribute *attributes;
+    size_t attribute_count;
+    uint64_t cost_tokens; /* what limits without a cost of their own charge; 0 only looks */
+    uint32_t is_peek;     /* 1: what would be answered, taking nothing */
+
+    /* Answered. */
+    ration_status status; /* RATION_OK, or RATION_EINVAL with reason telling why */
+    const char *reason;   /* static storage */
+    enum ration_policy_verdict policy_verdict; /* exempt is ALLOW, and banned NEVER */
+    struct ration_decision decision; /* of all limits together, as of a stack; its limit_index is
+                                        the policy's. limit is 0 if no limit applies */
+    const struct ration_policy_limit *limit; /* that decided, for a thread that visits; or NULL */
+
+    struct ration_check_part *parts; /* written, if not NULL: of every limit that applies, shadow
+                                        ones too; room for RATION_POLICY_MATCHES_MAX */
+    uint32_t part_count;             /* written */
+};
+
+/* Room for the keys of one request that have to be composed: several attributes, or an address. */
+#define RATION_CHECK_KEYS_ROOM 16384
+
+/* Decides checks one after the other, at one now; hashing and fetching run ahead. */
+RATION_API void ration_gate_check(ration_gate *gate, struct ration_check *checks,
+                                  size_t check_count, uint64_t now_ns);
+
+/*
+ * Of the keys of a request. limit_name: only of the limit of this name; NULL: of all that apply, but
+ * reset and block leave limits without a key alone, since those are everybody's.
+ */
+struct ration_edit {
+    const struct ration_attribute *attributes;
+    size_t attribute_count;
+    const char *limit_name;
+};
+
+/*
+ * Gives back what a check with these attributes and this cost took. *out_count (may be NULL) is how
+ * many limits it concerned. Returns RATION_EINVAL.
+ */
+RATION_API ration_status ration_gate_refund(ration_gate *gate, const struct ration_edit *edit,
+                                            uint64_t cost_tokens, uint64_t now_ns,
+                                            size_t *out_count);
+
+/* Makes the buckets as those of keys never seen. Same returns. */
+RATION_API ration_status ration_gate_reset(ration_gate *gate, const struct ration_edit *edit,
+                                           uint64_t now_ns, size_t *out_count);
+
+/*
+ * Denies everything before until_ns. Returns also RATION_EUNFIT if no limit concerned can say it,
+ * RATION_ENOMEM if one of the keys finds no place, and so is not blocked.
+ */
+RATION_API ration_status ration_gate_block_until(ration_gate *gate, const struct ration_edit *edit,
+                                                 uint64_t until_ns, uint64_t now_ns,
+                                                 size_t *out_count);
+
+/*
+ * The limiter for limits that come with requests, each in a struct ration_batch_item: any continuous
+ * token bucket. Its requests are struct ration_key. Borrowed: it lives as long as the gate.
+ */
+RATION_API ration_limiter *ration_gate_throttle(ration_gate *gate);
+
+/* The policy as it is, for a thread that visits. */
+RATION_API const ration_policy *ration_gate_policy(const struct ration_visit *visit);
+
+/*
+ * The limiter behind a limit of the policy, for reports, top keys and scans: its only rule is the
+ * limit, its requests are struct ration_key as ration_policy_key() makes them. For a thread that
+ * visits. NULL if there is no such limit.
+ */
+RATION_API ration_limiter *ration_gate_limiter(const struct ration_visit *visit,
+                                               size_t limit_index);
+
+/* What a gate counts beside its limiters. */
+struct ration_gate_stats {
+    uint64_t exempt;
+    uint64_t banned;
+    uint64_t unlimited; /* no limit applied */
+    uint64_t errors;    /* requests that could not be decided */
+    uint64_t reloads;
+};
+
+RATION_API void ration_gate_stats(const ration_gate *gate, struct ration_gate_stats *out_stats);
+
+/* Bytes of memory that the gate may use in time, all counted but what is spare. */
+RATION_API size_t ration_gate_bytes(const ration_gate *gate);
+
+enum ration_gate_change {
+    RATION_GATE_ADDED = 0,
+    RATION_GATE_REMOVED,
+    RATION_GATE_CHANGED, /* keys keep their tokens */
+    RATION_GATE_RESET    /* its key or its kind is another: keys start anew */
+};
+
+/* Told of each limit that is not as it was. name is borrowed for the call. */
+typedef void ration_gate_change_fn(void *context, enum ration_gate_change change, const char *name);
+
+/* "added", "removed", "changed", "reset". Static storage. */
+RATION_API const char *ration_gate_change_name(enum ration_gate_change change);
+
+/*
+ * Replaces the policy, while others check: all of it, or nothing. policy is taken over, on success.
+ * Limits of the same name go on with their buckets. One caller at a time; others wait.
+ * Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM (the gate's spare_bytes have no room for what is
+ * added), with error (may be NULL) telling why.
+ */
+RATION_API ration_status ration_gate_reload(ration_gate *gate, ration_policy *policy,
+                                            ration_gate_change_fn *change, void *context,
+                                            struct ration_error *error);
+
+/* Writes all debts, as ration_limiter_dump() does. Reloads wait. Same returns. */
+RATION_API ration_status ration_gate_save(ration_gate *gate, uint64_t now_ns, ration_writer *write,
+                                          void *context);
+
+/*
+ * Creates a gate that goes on where another was saved, under a policy that may be another: as if it had
+ * been reloaded. Tables are as large as those that were saved. As ration_gate_create() and
+ * ration_limiter_load().
+ */
+RATION_API ration_status ration_gate_load(const struct ration_gate_options *options,
+                                          ration_policy *policy, ration_reader *read, void *context,
+                                          ration_gate **out_gate, struct ration_error *error);
+
+RATION_C_END
+
+#endif

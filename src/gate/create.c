@@ -1,0 +1,239 @@
+/*
+ * create: the tables of a gate, as its policy asks for them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/refuse.h"
+#include "gate/gate.h"
+#include "limiter/limiter.h"
+
+#define SPARE_BYTES_DEFAULT   ((size_t)16 << 30)
+#define SPARE_BYTES_MIN       ((size_t)1 << 20)
+#define SPARE_LIMITERS        1024
+#define THROTTLE_KEYS_DEFAULT 1000000
+
+struct ration_limiter_options ration_gate_limiter_options(const struct ration_gate *gate,
+                                                          const struct ration_policy_limit *limit,
+                                                          struct ration_rule *rule)
+{
+    *rule = (struct ration_rule){
+        .limit = limit->limit,
+        .stale_after_ns = limit->stale_after_ns,
+        .is_shadow = limit->is_shadow,
+    };
+    return (struct ration_limiter_options){
+        .struct_size = sizeof(struct ration_limiter_options),
+        .rules = rule,
+        .rule_count = 1,
+        .keys_max = limit->keys_max,
+        .overflow = limit->overflow,
+        .name = limit->limit.name,
+        .top_keys = limit->key_count > 0 ? gate->top_keys : 0,
+    };
+}
+
+void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_text)
+{
+    size_t used = 0;
+
+    out_text[0] = '\0';
+    for (size_t i = 0; i < limit->key_count; i++) {
+        bool is_address = strcmp(limit->key_names[i], "ip") == 0;
+        char prefix[16] = "";
+
+        if (is_address)
+            snprintf(prefix, sizeof(prefix), "/%u", (unsigned)limit->ipv6_prefix);
+        used += (size_t)snprintf(out_text + used, RATION_GATE_KEY_TEXT_SIZE - used, "%s%s%s",
+                                 i > 0 ? "|" : "", limit->key_names[i], prefix);
+    }
+}
+
+struct ration_gate_plan *ration_gate_plan_create(ration_policy *policy)
+{
+    size_t limit_count = ration_policy_limit_count(policy);
+    struct ration_gate_plan *plan =
+        calloc(1, sizeof(*plan) + limit_count * sizeof(plan->limiter_indexes[0]));
+
+    if (plan != NULL)
+        plan->policy = policy;
+    return plan;
+}
+
+ration_status ration_gate_begin(const struct ration_gate_options *options,
+                                struct ration_gate **out_gate, struct ration_error *error)
+{
+    struct ration_gate *gate;
+
+    if (options == NULL || options->struct_size != sizeof(*options))
+        return ration_refuse(error, RATION_EINVAL,
+                             "struct_size must be sizeof(struct ration_gate_options)");
+    if (options->clock != NULL && options->clock->now_ns == NULL)
+        return ration_refuse(error, RATION_EINVAL, "clock has no function");
+    gate = calloc(1, sizeof(*gate));
+    if (gate == NULL || ration_grace_init(&gate->grace) != RATION_OK) {
+        free(gate);
+        return ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
+    }
+    gate->clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
+    gate->top_keys = options->top_keys;
+    pthread_mutex_init(&gate->reload_lock, NULL);
+    *out_gate = gate;
+    return RATION_OK;
+}
+
+/* With as much to spare as can be had: a system may allow a process fewer addresses. */
+static ration_status open_stack(struct ration_gate *gate, struct ration_stack_options *options,
+                                const struct ration_gate_stack *stack, struct ration_error *error)
+{
+    ration_status status;
+
+    if (stack->read != NULL) /* a dump can be read once */
+        return ration_stack_load(options, stack->read, stack->context, &gate->stack, error);
+    do {
+        status = ration_stack_create(options, &gate->stack, error);
+        if (options->spare_bytes < SPARE_BYTES_MIN)
+            break;
+        options->spare_bytes /= 2;
+    } while (status == RATION_ENOMEM);
+    return status;
+}
+
+ration_status ration_gate_make_stack(struct ration_gate *gate,
+                                     const struct ration_gate_options *options,
+                                     const struct ration_gate_stack *stack,
+                                     struct ration_error *error)
+{
+    size_t count = stack->seed_count;
+    struct ration_limiter_options *limiters = calloc(count, sizeof(*limiters));
+    struct ration_rule *rules = calloc(count, sizeof(*rules));
+    size_t limiters_max =
+        count + SPARE_LIMITERS < RATION_STACK_MAX ? count + SPARE_LIMITERS : RATION_STACK_MAX;
+    struct ration_stack_options asked = {
+        .struct_size = sizeof(asked),
+        .limiters = limiters,
+        .limiter_count = count,
+        .limiters_max = limiters_max,
+        .spare_bytes = options->spare_bytes > 0 ? options->spare_bytes : SPARE_BYTES_DEFAULT,
+        .clock = &gate->clock,
+        .threads_max = options->threads_max,
+        .is_prefaulted = options->is_prefaulted,
+        .uses_huge_pages = options->uses_huge_pages,
+    };
+    ration_status status = RATION_OK;
+
+    gate->tables = calloc(limiters_max, sizeof(gate->tables[0]));
+    gate->table_max = limiters_max;
+    if (limiters == NULL || rules == NULL || gate->tables == NULL)
+        status = ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
+    for (size_t i = 0; i < count && status == RATION_OK; i++) {
+        limiters[i] = ration_gate_limiter_options(gate, &stack->seeds[i].limit, &rules[i]);
+        gate->tables[i].key_text = strdup(stack->seeds[i].key_text);
+        if (gate->tables[i].key_text == NULL)
+            status = ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
+    }
+    if (status == RATION_OK)
+        status = open_stack(gate, &asked, stack, error);
+    free(limiters);
+    free(rules);
+    return status;
+}
+
+ration_status ration_gate_make_throttle(struct ration_gate *gate,
+                                        const struct ration_gate_options *options,
+                                        ration_reader *read, void *context,
+                                        struct ration_error *error)
+{
+    struct ration_rule rule = {0};
+    struct ration_limiter_options asked = {
+        .struct_size = sizeof(asked),
+        .rules = &rule,
+        .rule_count = 1,
+        .keys_max =
+            options->throttle_keys_max > 0 ? options->throttle_keys_max : THROTTLE_KEYS_DEFAULT,
+        .clock = &gate->clock,
+        .name = "throttle",
+        .threads_max = options->threads_max,
+        .is_prefaulted = options->is_prefaulted,
+        .uses_huge_pages = options->uses_huge_pages,
+        .top_keys = options->top_keys,
+    };
+
+    (void)ration_limit_per_second(1, &rule.limit); /* an example of its kind */
+    if (read == NULL)
+        return ration_limiter_create(&asked, &gate->throttle, error);
+    asked.keys_max = 0; /* as it was saved */
+    return ration_limiter_load(&asked, read, context, &gate->throttle, error);
+}
+
+/* All limits of the policy, as they are: each a limiter of its own, in their order. */
+static ration_status make_first_plan(struct ration_gate *gate,
+                                     const struct ration_gate_options *options,
+                                     ration_policy *policy, struct ration_error *error)
+{
+    size_t count = ration_policy_limit_count(policy);
+    struct ration_gate_seed *seeds = calloc(count, sizeof(*seeds));
+    char *key_texts = malloc(count * RATION_GATE_KEY_TEXT_SIZE);
+    struct ration_gate_plan *plan = ration_gate_plan_create(policy);
+    struct ration_gate_stack stack = {.seeds = seeds, .seed_count = count};
+    ration_status status = RATION_OK;
+
+    if (seeds == NULL || key_texts == NULL || plan == NULL)
+        status = ration_refuse(error, RATION_ENOMEM, "no memory for the policy");
+    for (size_t i = 0; i < count && status == RATION_OK; i++) {
+        seeds[i].limit = *ration_policy_limit(policy, i);
+        seeds[i].key_text = key_texts + i * RATION_GATE_KEY_TEXT_SIZE;
+        ration_gate_key_text(&seeds[i].limit, seeds[i].key_text);
+        plan->limiter_indexes[i] = (uint32_t)i;
+    }
+    if (status == RATION_OK)
+        status = ration_gate_make_stack(gate, options, &stack, error);
+    if (status == RATION_OK)
+        status = ration_gate_make_throttle(gate, options, NULL, NULL, error);
+    free(seeds);
+    free(key_texts);
+    if (status != RATION_OK) {
+        free(plan);
+        return status;
+    }
+    for (size_t i = 0; i < count; i++)
+        gate->tables[i].is_used = true;
+    gate->plan = plan;
+    return RATION_OK;
+}
+
+ration_status ration_gate_create(const struct ration_gate_options *options, ration_policy *policy,
+                                 ration_gate **out_gate, struct ration_error *error)
+{
+    struct ration_gate *gate;
+    ration_status status = ration_gate_begin(options, &gate, error);
+
+    if (status != RATION_OK)
+        return status;
+    status = make_first_plan(gate, options, policy, error);
+    if (status != RATION_OK) {
+        ration_gate_free(gate);
+        return status;
+    }
+    *out_gate = gate;
+    return RATION_OK;
+}
+
+void ration_gate_free(ration_gate *gate)
+{
+    if (gate == NULL)
+        return;
+    for (size_t i = 0; gate->tables != NULL && i < gate->table_max; i++)
+        free(gate->tables[i].key_text);
+    if (gate->plan != NULL) {
+        ration_policy_free(gate->plan->policy);
+        free((void *)(uintptr_t)gate->plan);
+    }
+    free(gate->tables);
+    ration_stack_free(gate->stack);
+    ration_limiter_free(gate->throttle);
+    pthread_mutex_destroy(&gate->reload_lock);
+    ration_grace_done(&gate->grace);
+    free(gate);
+}

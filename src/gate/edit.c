@@ -1,0 +1,119 @@
+/*
+ * edit: what is done to the keys of a request, limit by limit.
+ */
+#include <string.h>
+
+#include "gate/gate.h"
+#include "limiter/limiter.h"
+
+enum edit_kind { EDIT_REFUND, EDIT_RESET, EDIT_BLOCK };
+
+struct task {
+    enum edit_kind kind;
+    uint64_t cost_tokens;
+    uint64_t until_ns;
+    uint64_t now_ns;
+};
+
+/* Whether a limit that applies is meant: not everybody's bucket, unless it was named. */
+static bool is_meant(const struct ration_policy_limit *limit, const struct ration_edit *edit,
+                     enum edit_kind kind)
+{
+    if (edit->limit_name != NULL)
+        return strcmp(limit->limit.name, edit->limit_name) == 0;
+    return kind == EDIT_REFUND || limit->key_count > 0;
+}
+
+static ration_status edit_limit(const struct ration_gate_plan *plan, ration_limiter *limiter,
+                                uint32_t limit_index, const struct ration_edit *edit,
+                                const struct task *task)
+{
+    char room[RATION_CHECK_KEYS_ROOM];
+    struct ration_key key;
+    uint64_t cost_tokens = 0;
+    ration_status status = ration_policy_key(plan->policy, limit_index, edit->attributes,
+                                             edit->attribute_count, room, sizeof(room), &key);
+
+    if (status == RATION_OK)
+        status = ration_policy_cost(plan->policy, limit_index, edit->attributes,
+                                    edit->attribute_count, task->cost_tokens, &cost_tokens);
+    if (status != RATION_OK)
+        return RATION_EINVAL;
+    switch (task->kind) {
+    case EDIT_REFUND:
+        return ration_limiter_refund(limiter, &key, cost_tokens, task->now_ns);
+    case EDIT_RESET:
+        return ration_limiter_reset(limiter, &key, task->now_ns);
+    default:
+        return ration_limiter_block_until(limiter, &key, task->until_ns, task->now_ns);
+    }
+}
+
+/* A limit that cannot be blocked is no fault if another one can. The first other fault is told. */
+static ration_status edit_plan(const struct ration_gate *gate, const struct ration_gate_plan *plan,
+                               const struct ration_edit *edit, const struct task *task,
+                               size_t *out_count)
+{
+    struct ration_policy_match match;
+    ration_status result = RATION_OK;
+    size_t unfit_count = 0;
+    size_t count = 0;
+
+    if (ration_policy_match(plan->policy, edit->attributes, edit->attribute_count, &match) !=
+        RATION_OK)
+        return RATION_EINVAL;
+    for (uint32_t i = 0; i < match.limit_count; i++) {
+        uint32_t limit_index = match.limits[i];
+        ration_status status;
+
+        if (!is_meant(ration_policy_limit(plan->policy, limit_index), edit, task->kind))
+            continue;
+        status = edit_limit(plan, gate->stack->limiters[plan->limiter_indexes[limit_index]],
+                            limit_index, edit, task);
+        if (status == RATION_OK)
+            count++;
+        else if (status == RATION_EUNFIT)
+            unfit_count++;
+        else if (result == RATION_OK)
+            result = status;
+    }
+    if (result == RATION_OK && count == 0 && unfit_count > 0)
+        result = RATION_EUNFIT;
+    if (result == RATION_OK && out_count != NULL)
+        *out_count = count;
+    return result;
+}
+
+static ration_status run(ration_gate *gate, const struct ration_edit *edit, const struct task *task,
+                         size_t *out_count)
+{
+    uint32_t phase = ration_grace_enter(&gate->grace);
+    ration_status status = edit_plan(gate, ration_gate_plan(gate), edit, task, out_count);
+
+    ration_grace_leave(&gate->grace, phase);
+    return status;
+}
+
+ration_status ration_gate_refund(ration_gate *gate, const struct ration_edit *edit,
+                                 uint64_t cost_tokens, uint64_t now_ns, size_t *out_count)
+{
+    struct task task = {.kind = EDIT_REFUND, .cost_tokens = cost_tokens, .now_ns = now_ns};
+
+    return run(gate, edit, &task, out_count);
+}
+
+ration_status ration_gate_reset(ration_gate *gate, const struct ration_edit *edit, uint64_t now_ns,
+                                size_t *out_count)
+{
+    struct task task = {.kind = EDIT_RESET, .now_ns = now_ns};
+
+    return run(gate, edit, &task, out_count);
+}
+
+ration_status ration_gate_block_until(ration_gate *gate, const struct ration_edit *edit,
+                                      uint64_t until_ns, uint64_t now_ns, size_t *out_count)
+{
+    struct task task = {.kind = EDIT_BLOCK, .until_ns = until_ns, .now_ns = now_ns};
+
+    return run(gate, edit, &task, out_count);
+}

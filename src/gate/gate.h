@@ -1,0 +1,97 @@
+/*
+ * gate: the object behind ration/gate.h.
+ *
+ * A limit of the policy is a limiter of one rule in a stack, made when the limit first appears. A
+ * reload makes a new plan, which says for each limit of the new policy which limiter it is, and swaps
+ * it in. Limiters stay where they are: one whose limit is gone is only not asked any more, and is
+ * taken up again if a limit of its name and kind comes back.
+ */
+#ifndef RATION_GATE_GATE_H
+#define RATION_GATE_GATE_H
+
+#include <pthread.h>
+
+#include "gate/grace.h"
+#include "ration/gate.h"
+
+/* The keys that one request is known by, in the order of a text: "ip/64|user". */
+#define RATION_GATE_KEY_TEXT_SIZE 1280
+
+/* A policy, and where its limits' buckets are. Never changed once it is published. */
+struct ration_gate_plan {
+    ration_policy *policy;      /* owned */
+    uint32_t limiter_indexes[]; /* in the stack; by the policy's limit */
+};
+
+/* What is known of a limiter of the stack beside what it knows itself. */
+struct ration_gate_table {
+    char *key_text; /* owned: by which attributes, see ration_gate_key_text() */
+    bool is_used;   /* by the current plan */
+};
+
+struct ration_gate {
+    const struct ration_gate_plan *plan; /* replaced by reloads */
+    struct ration_grace grace;
+    ration_stack *stack;
+    ration_limiter *throttle;
+    struct ration_clock clock;
+    uint32_t top_keys;
+    pthread_mutex_t reload_lock;      /* those who check do not take it */
+    struct ration_gate_table *tables; /* by limiter; under the lock */
+    size_t table_max;
+    uint64_t reload_count;
+    uint32_t stop_freeing; /* somebody may still be inside an old plan: keep them all */
+};
+
+static inline const struct ration_gate_plan *ration_gate_plan(const struct ration_gate *gate)
+{
+    /* acquire: pairs with the release in ration_gate_reload() */
+    return __atomic_load_n(&gate->plan, __ATOMIC_ACQUIRE);
+}
+
+/* How limiters are made from a limit of a policy. rule is room that options point to. */
+struct ration_limiter_options ration_gate_limiter_options(const struct ration_gate *gate,
+                                                          const struct ration_policy_limit *limit,
+                                                          struct ration_rule *rule);
+
+/* By which attributes a limit keeps its keys: two limits with the same text have the same keys. */
+void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_text);
+
+/* A plan for so many limits, owned by the caller; free(). NULL without memory. */
+struct ration_gate_plan *ration_gate_plan_create(ration_policy *policy);
+
+/* A gate without limiters and plan. Returns RATION_EINVAL, RATION_ENOMEM. */
+ration_status ration_gate_begin(const struct ration_gate_options *options,
+                                struct ration_gate **out_gate, struct ration_error *error);
+
+/* A limiter that a stack is made with. */
+struct ration_gate_seed {
+    struct ration_policy_limit limit; /* of its key only key_count is looked at */
+    char *key_text;                   /* copied */
+};
+
+/* Creates the stack, with room for more, or reads it from a dump of one with these limiters. */
+struct ration_gate_stack {
+    const struct ration_gate_seed *seeds;
+    size_t seed_count;
+    ration_reader *read; /* NULL: a new one */
+    void *context;
+};
+
+ration_status ration_gate_make_stack(struct ration_gate *gate,
+                                     const struct ration_gate_options *options,
+                                     const struct ration_gate_stack *stack,
+                                     struct ration_error *error);
+
+/* The limiter for limits that come with requests: new, or read from a dump. */
+ration_status ration_gate_make_throttle(struct ration_gate *gate,
+                                        const struct ration_gate_options *options,
+                                        ration_reader *read, void *context,
+                                        struct ration_error *error);
+
+/* What ration_gate_reload() does, with the lock held. */
+ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
+                                ration_gate_change_fn *change, void *context,
+                                struct ration_error *error);
+
+#endif

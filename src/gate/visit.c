@@ -1,0 +1,56 @@
+/*
+ * visit: looking at a gate while its policy may be replaced.
+ */
+#include "gate/gate.h"
+
+void ration_gate_enter(ration_gate *gate, struct ration_visit *out_visit)
+{
+    out_visit->gate = gate;
+    out_visit->phase = ration_grace_enter(&gate->grace);
+}
+
+void ration_gate_leave(struct ration_visit *visit)
+{
+    ration_grace_leave(&visit->gate->grace, visit->phase);
+    visit->gate = NULL;
+}
+
+uint64_t ration_gate_now(const ration_gate *gate)
+{
+    return ration_clock_now(&gate->clock);
+}
+
+ration_limiter *ration_gate_throttle(ration_gate *gate)
+{
+    return gate->throttle;
+}
+
+const ration_policy *ration_gate_policy(const struct ration_visit *visit)
+{
+    return ration_gate_plan(visit->gate)->policy;
+}
+
+ration_limiter *ration_gate_limiter(const struct ration_visit *visit, size_t limit_index)
+{
+    const struct ration_gate_plan *plan = ration_gate_plan(visit->gate);
+
+    return limit_index < ration_policy_limit_count(plan->policy)
+               ? ration_stack_limiter(visit->gate->stack, plan->limiter_indexes[limit_index])
+               : NULL;
+}
+
+void ration_gate_stats(const ration_gate *gate, struct ration_gate_stats *out_stats)
+{
+    *out_stats = (struct ration_gate_stats){
+        .exempt = ration_grace_read(&gate->grace, RATION_GRACE_EXEMPT),
+        .banned = ration_grace_read(&gate->grace, RATION_GRACE_BANNED),
+        .unlimited = ration_grace_read(&gate->grace, RATION_GRACE_UNLIMITED),
+        .errors = ration_grace_read(&gate->grace, RATION_GRACE_ERRORS),
+        .reloads = __atomic_load_n(&gate->reload_count, __ATOMIC_RELAXED),
+    };
+}
+
+size_t ration_gate_bytes(const ration_gate *gate)
+{
+    return sizeof(*gate) + ration_stack_bytes(gate->stack) + ration_limiter_bytes(gate->throttle);
+}

@@ -1,0 +1,347 @@
+/*
+ * A policy put to work: which limits decide, by which keys, and what may be done to them.
+ */
+#include "unit/gate_kit.h"
+
+static const char policy_text[] =
+    "limits:\n"
+    "  - {name: all, rate: 100/h}\n"
+    "  - {name: client, key: ip, rate: 10/h}\n"
+    "  - {name: login, match: {path: /login}, key: [user, ip], rate: 3/h}\n"
+    "  - {name: tokens, match: {path: /llm}, key: user, rate: 1000/h, cost: tokens}\n"
+    "  - {name: trial, match: {path: /login}, key: ip, rate: 1/h, shadow: true}\n"
+    "exempt:\n"
+    "  - ip: 10.0.0.0/8\n"
+    "banned:\n"
+    "  - user: mallory\n";
+
+static void a_request_is_held_to_all_limits_that_match_or_to_none(void **state)
+{
+    struct gate_kit kit;
+    struct ration_check check;
+    size_t allowed_count = 0;
+
+    (void)state;
+    gate_kit_open(&kit, policy_text);
+    for (int i = 0; i < 1000; i++)
+        allowed_count += gate_kit_check(&kit, "ip=192.0.2.1").decision.verdict == RATION_ALLOW;
+    assert_int_equal(allowed_count, 10);
+    /* one abuser drains nobody else's budget */
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.2"), 10);
+    for (int i = 0; i < 9; i++)
+        for (int k = 0; k < 10; k++) {
+            char text[32];
+
+            snprintf(text, sizeof(text), "ip=198.51.100.%d", i);
+            assert_int_equal(gate_kit_check(&kit, text).decision.verdict, RATION_ALLOW);
+        }
+    check = gate_kit_check(&kit, "ip=192.0.2.2"); /* 10 + 90 of 100 */
+    assert_int_equal(check.decision.verdict, RATION_DENY);
+    assert_int_equal(check.decision.limit_index, 0);
+    assert_int_equal(check.decision.limit, 100);
+    assert_int_equal(check.decision.retry_after_ns, 36 * SECOND);
+    gate_kit_close(&kit);
+}
+
+static void what_is_told_names_the_limit_that_decided(void **state)
+{
+    struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
+    struct gate_kit_request request;
+    struct ration_visit visit;
+    struct ration_check check = {.cost_tokens = 1, .parts = parts};
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, policy_text);
+    gate_kit_request(&request, "path=/login user=alice ip=2001:db8::7");
+    check.attributes = request.attributes;
+    check.attribute_count = request.count;
+    ration_gate_enter(kit.gate, &visit);
+    for (int i = 0; i < 2; i++)
+        ration_gate_check(kit.gate, &check, 1, kit.manual.ns);
+    assert_int_equal(check.status, RATION_OK);
+    assert_int_equal(check.decision.verdict, RATION_ALLOW);
+    assert_string_equal(check.limit->limit.name, "login");
+    assert_int_equal(check.decision.remaining, 1);
+    assert_int_equal(check.part_count, 4);
+    assert_string_equal(parts[0].limit->limit.name, "all");
+    assert_int_equal(parts[0].decision.remaining, 98);
+    assert_int_equal(parts[1].decision.remaining, 8);
+    assert_int_equal(parts[2].decision.limit_index, 2);
+    assert_string_equal(parts[3].limit->limit.name, "trial");
+    assert_int_equal(parts[3].decision.verdict, RATION_DENY); /* in the shadow */
+    check.cost_tokens = 2;
+    ration_gate_check(kit.gate, &check, 1, kit.manual.ns);
+    assert_int_equal(check.decision.verdict, RATION_DENY);
+    assert_string_equal(check.limit->limit.name, "login");
+    check.cost_tokens = 11;
+    ration_gate_check(kit.gate, &check, 1, kit.manual.ns);
+    assert_int_equal(check.decision.verdict, RATION_NEVER);
+    assert_string_equal(ration_policy_limit(ration_gate_policy(&visit), 3)->limit.name, "tokens");
+    assert_null(ration_gate_limiter(&visit, 5));
+    ration_gate_leave(&visit);
+    /* IPv6 by its network */
+    assert_int_equal(gate_kit_left(&kit, "ip=2001:db8::ffff:1"), 8);
+    assert_int_equal(gate_kit_left(&kit, "ip=2001:db8:0:1::1"), 10);
+    gate_kit_close(&kit);
+}
+
+static void lists_come_first(void **state)
+{
+    struct ration_gate_stats stats;
+    struct ration_check check;
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, policy_text);
+    check = gate_kit_check(&kit, "ip=10.1.2.3");
+    assert_int_equal(check.decision.verdict, RATION_ALLOW);
+    assert_int_equal(check.policy_verdict, RATION_POLICY_EXEMPT);
+    assert_int_equal(check.decision.limit, 0);
+    assert_null(check.limit);
+    check = gate_kit_check(&kit, "ip=10.1.2.3 user=mallory");
+    assert_int_equal(check.decision.verdict, RATION_NEVER);
+    assert_int_equal(check.policy_verdict, RATION_POLICY_BANNED);
+    check = gate_kit_check(&kit, "ip=nonsense");
+    assert_int_equal(check.status, RATION_EINVAL);
+    assert_non_null(strstr(check.reason, "an ip that is an address"));
+    check = gate_kit_check(&kit, "path=/llm ip=192.0.2.1 user=u tokens=-1");
+    assert_int_equal(check.status, RATION_EINVAL);
+    assert_non_null(strstr(check.reason, "cost"));
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 10); /* nothing was taken */
+    ration_gate_stats(kit.gate, &stats);
+    assert_int_equal(stats.exempt, 1);
+    assert_int_equal(stats.banned, 1);
+    assert_int_equal(stats.errors, 2);
+    gate_kit_close(&kit);
+
+    gate_kit_open(&kit, "limits: [{name: a, match: {plan: free}, rate: 1/h}]");
+    check = gate_kit_check(&kit, "plan=paid");
+    assert_int_equal(check.decision.verdict, RATION_ALLOW);
+    assert_int_equal(check.decision.remaining, UINT64_MAX);
+    ration_gate_stats(kit.gate, &stats);
+    assert_int_equal(stats.unlimited, 1);
+    gate_kit_close(&kit);
+}
+
+static void a_limit_may_charge_an_attribute(void **state)
+{
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, policy_text);
+    assert_int_equal(
+        gate_kit_check(&kit, "path=/llm ip=192.0.2.1 user=u tokens=400").decision.verdict,
+        RATION_ALLOW);
+    assert_int_equal(
+        gate_kit_check(&kit, "path=/llm ip=192.0.2.2 user=u tokens=601").decision.verdict,
+        RATION_DENY);
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 9); /* the request's own cost */
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.2"), 10);
+    gate_kit_close(&kit);
+}
+
+/* Many in one call, more than a chunk, with keys that have to be composed. */
+static void a_batch_answers_as_one_call_after_the_other(void **state)
+{
+    enum { COUNT = 100 };
+    static struct gate_kit_request requests[COUNT];
+    static struct ration_check checks[COUNT];
+    struct gate_kit one, many;
+
+    (void)state;
+    gate_kit_open(&one, policy_text);
+    gate_kit_open(&many, policy_text);
+    for (int i = 0; i < COUNT; i++) {
+        char text[200];
+
+        snprintf(text, sizeof(text), "ip=192.0.2.%d user=u%d path=%s%s", i % 7, i % 5,
+                 i % 3 == 0 ? "/login" : "/x", i % 11 == 0 ? " ip=twice" : "");
+        gate_kit_request(&requests[i], text);
+        checks[i] = (struct ration_check){.attributes = requests[i].attributes,
+                                          .attribute_count = requests[i].count,
+                                          .cost_tokens = (uint64_t)(i % 4),
+                                          .is_peek = i % 13 == 0};
+    }
+    ration_gate_check(many.gate, checks, COUNT, KIT_NOW_NS);
+    for (int i = 0; i < COUNT; i++) {
+        struct ration_check alone = checks[i];
+
+        ration_gate_check(one.gate, &alone, 1, KIT_NOW_NS);
+        assert_int_equal(alone.status, checks[i].status);
+        assert_int_equal(alone.part_count, checks[i].part_count);
+        if (alone.status == RATION_OK)
+            assert_same_decision(alone.decision, checks[i].decision);
+    }
+    gate_kit_close(&one);
+    gate_kit_close(&many);
+}
+
+static void long_keys_end_a_chunk_or_are_refused(void **state)
+{
+    enum { COUNT = 20, SIZE = 9000 };
+    static char values[COUNT][SIZE + 1];
+    struct ration_attribute attributes[COUNT][2];
+    struct ration_check checks[COUNT];
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, "limits: [{name: a, key: [user, path], rate: 5/h}]");
+    for (int i = 0; i < COUNT; i++) {
+        memset(values[i], 'a' + i % 4, SIZE);
+        attributes[i][0] = (struct ration_attribute){RATION_KEY("user"), {values[i], SIZE}};
+        attributes[i][1] = (struct ration_attribute){RATION_KEY("path"), RATION_KEY("/")};
+        checks[i] = (struct ration_check){
+            .attributes = attributes[i], .attribute_count = 2, .cost_tokens = 1};
+    }
+    ration_gate_check(kit.gate, checks, COUNT, KIT_NOW_NS);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(checks[i].status, RATION_OK);
+        assert_int_equal(checks[i].decision.remaining, 4 - i / 4);
+    }
+    attributes[0][1].value = (struct ration_key){values[1], SIZE}; /* 18001 together */
+    ration_gate_check(kit.gate, checks, 1, KIT_NOW_NS);
+    assert_int_equal(checks[0].status, RATION_EINVAL);
+    assert_non_null(strstr(checks[0].reason, "too long"));
+    gate_kit_close(&kit);
+}
+
+static void edits_reach_the_callers_own_buckets(void **state)
+{
+    struct gate_kit_request request;
+    struct ration_edit edit;
+    struct gate_kit kit;
+    size_t count = 0;
+
+    (void)state;
+    gate_kit_open(&kit, policy_text);
+    for (int i = 0; i < 10; i++)
+        gate_kit_check(&kit, "ip=192.0.2.1");
+    gate_kit_request(&request, "ip=192.0.2.1");
+    edit = (struct ration_edit){.attributes = request.attributes, .attribute_count = request.count};
+    assert_int_equal(ration_gate_refund(kit.gate, &edit, 4, KIT_NOW_NS, &count), RATION_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 4);
+    assert_int_equal(ration_gate_reset(kit.gate, &edit, KIT_NOW_NS, &count), RATION_OK);
+    assert_int_equal(count, 1); /* not everybody's */
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 10);
+
+    assert_int_equal(
+        ration_gate_block_until(kit.gate, &edit, KIT_NOW_NS + 60 * SECOND, KIT_NOW_NS, &count),
+        RATION_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(gate_kit_check(&kit, "ip=192.0.2.1").decision.retry_after_ns, 60 * SECOND);
+    assert_int_equal(gate_kit_check(&kit, "ip=192.0.2.2").decision.verdict, RATION_ALLOW);
+
+    edit.limit_name = "all";
+    assert_int_equal(ration_gate_reset(kit.gate, &edit, KIT_NOW_NS, &count), RATION_OK);
+    assert_int_equal(count, 1); /* it was named */
+    edit.limit_name = "none";
+    assert_int_equal(ration_gate_reset(kit.gate, &edit, KIT_NOW_NS, &count), RATION_OK);
+    assert_int_equal(count, 0);
+    gate_kit_request(&request, "ip=wrong");
+    assert_int_equal(ration_gate_reset(kit.gate, &edit, KIT_NOW_NS, &count), RATION_EINVAL);
+    gate_kit_close(&kit);
+
+    gate_kit_open(&kit, "limits: [{name: w, key: ip, rate: 5/h, algorithm: fixed-window}]");
+    edit.limit_name = NULL;
+    gate_kit_request(&request, "ip=192.0.2.1");
+    assert_int_equal(
+        ration_gate_block_until(kit.gate, &edit, KIT_NOW_NS + 60 * SECOND, KIT_NOW_NS, &count),
+        RATION_EUNFIT);
+    gate_kit_close(&kit);
+}
+
+static void a_queue_tells_when_to_go(void **state)
+{
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, "limits:\n"
+                        "  - {name: q, match: {path: /q}, key: ip, rate: 1/s, burst: 3, algorithm: "
+                        "leaky-queue}\n"
+                        "  - {name: b, match: {path: /b}, key: ip, rate: 1/s}\n");
+    assert_int_equal(gate_kit_check(&kit, "path=/q ip=192.0.2.1").decision.delay_ns, 0);
+    assert_int_equal(gate_kit_check(&kit, "path=/q ip=192.0.2.1").decision.delay_ns, SECOND);
+    assert_int_equal(gate_kit_check(&kit, "path=/b ip=192.0.2.1").decision.verdict, RATION_ALLOW);
+    gate_kit_close(&kit);
+}
+
+static void limits_may_come_with_requests(void **state)
+{
+    struct ration_decision decision;
+    struct ration_key key = RATION_KEY("user123");
+    struct ration_limit limit;
+    struct ration_batch_item item = {
+        .request = &key, .cost_tokens = 1, .limit = &limit, .decision = &decision};
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, policy_text);
+    ration_limit_parse("30 per 60s burst 16", &limit, NULL);
+    ration_limiter_take_batch(ration_gate_throttle(kit.gate), &item, 1, KIT_NOW_NS);
+    assert_int_equal(item.status, RATION_OK);
+    assert_int_equal(decision.remaining, 15);
+    assert_int_equal(decision.reset_after_ns, 2 * SECOND);
+    gate_kit_close(&kit);
+}
+
+static void near_is_less_than_a_fifth(void **state)
+{
+    struct ration_limiter_report report;
+    struct ration_visit visit;
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, "limits: [{name: a, key: ip, rate: 10/h}]");
+    for (int i = 0; i < 12; i++)
+        gate_kit_check(&kit, "ip=192.0.2.1");
+    ration_gate_enter(kit.gate, &visit);
+    ration_limiter_report(ration_gate_limiter(&visit, 0), &report);
+    ration_gate_leave(&visit);
+    assert_int_equal(report.rules[0].allowed, 10);
+    assert_int_equal(report.rules[0].denied, 2);
+    assert_int_equal(report.rules[0].near, 2); /* 1 and 0 left */
+    gate_kit_close(&kit);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    struct ration_clock none = {0};
+    struct ration_error error;
+    ration_policy *policy = gate_kit_policy(policy_text);
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_plan(&kit);
+    kit.options.struct_size--;
+    assert_int_equal(ration_gate_create(&kit.options, policy, &kit.gate, &error), RATION_EINVAL);
+    kit.options.struct_size++;
+    kit.options.clock = &none;
+    assert_int_equal(ration_gate_create(&kit.options, policy, &kit.gate, &error), RATION_EINVAL);
+    kit.options.clock = NULL;
+    kit.options.threads_max = 100000;
+    assert_int_equal(ration_gate_create(&kit.options, policy, &kit.gate, &error), RATION_EINVAL);
+    assert_null(kit.gate);
+    ration_policy_free(policy);
+    ration_gate_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_is_held_to_all_limits_that_match_or_to_none),
+        cmocka_unit_test(what_is_told_names_the_limit_that_decided),
+        cmocka_unit_test(lists_come_first),
+        cmocka_unit_test(a_limit_may_charge_an_attribute),
+        cmocka_unit_test(a_batch_answers_as_one_call_after_the_other),
+        cmocka_unit_test(long_keys_end_a_chunk_or_are_refused),
+        cmocka_unit_test(edits_reach_the_callers_own_buckets),
+        cmocka_unit_test(a_queue_tells_when_to_go),
+        cmocka_unit_test(limits_may_come_with_requests),
+        cmocka_unit_test(near_is_less_than_a_fifth),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
