@@ -1,0 +1,110 @@
+/*
+ * resp_answer: values of the Redis protocol, in both of its versions.
+ *
+ * Where the versions differ the writer takes the connection's: a map is a flat array in RESP2, a
+ * boolean is 0 or 1, a double is a bulk string of the same digits. Arrays and maps are announced
+ * with their count, and the caller writes that many values (twice as many for a map) behind it.
+ *
+ * Nothing here fails: see output.h.
+ */
+#ifndef RATION_PROTO_RESP_ANSWER_H
+#define RATION_PROTO_RESP_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/output.h"
+
+enum ration_resp_version { RATION_RESP2 = 2, RATION_RESP3 = 3 };
+
+/* The most bytes of an error that are sent; more are cut off. */
+#define RATION_RESP_ERROR_BYTES_MAX 1024
+
+/* Room for ":-9223372036854775808\r\n". */
+#define RATION_RESP_NUMBER_SIZE (1 + RATION_OUTPUT_NUMBER_SIZE + 2)
+
+/* Writes ":number\r\n", or another type byte, at out, which has room for it. Returns its end. */
+static inline char *ration_resp_put_number(char type, int64_t number, char *out)
+{
+    *out++ = type;
+    if ((uint64_t)number < 10)
+        *out++ = (char)('0' + number);
+    else
+        out = ration_output_put_i64(number, out);
+    out[0] = '\r';
+    out[1] = '\n';
+    return out + 2;
+}
+
+/* A type byte, a number and the end of the line: what integers are, and what lengths are. */
+static inline void ration_resp_write_number(struct ration_output *output, char type, int64_t number)
+{
+    if (!ration_output_reserve(output, RATION_RESP_NUMBER_SIZE))
+        return;
+    char *end = ration_resp_put_number(type, number, output->bytes + output->size);
+    output->size = (size_t)(end - output->bytes);
+}
+
+static inline void ration_resp_write_integer(struct ration_output *output, int64_t number)
+{
+    ration_resp_write_number(output, ':', number);
+}
+
+/* An integer as far as the protocol can say it: at most INT64_MAX. */
+static inline void ration_resp_write_count(struct ration_output *output, uint64_t count)
+{
+    ration_resp_write_number(output, ':', count > INT64_MAX ? INT64_MAX : (int64_t)count);
+}
+
+static inline void ration_resp_write_array(struct ration_output *output, size_t count)
+{
+    ration_resp_write_number(output, '*', (int64_t)count);
+}
+
+static inline void ration_resp_write_map(struct ration_output *output,
+                                         enum ration_resp_version version, size_t pair_count)
+{
+    if (version == RATION_RESP3)
+        ration_resp_write_number(output, '%', (int64_t)pair_count);
+    else
+        ration_resp_write_number(output, '*', 2 * (int64_t)pair_count);
+}
+
+/* "+text": text has no CR or LF. */
+void ration_resp_write_simple(struct ration_output *output, const char *text);
+
+/*
+ * "-text", its first word the kind of error. What cannot stand in a line (CR, LF and other
+ * controls) becomes a space, and only the first RATION_RESP_ERROR_BYTES_MAX bytes are sent.
+ */
+void ration_resp_write_error(struct ration_output *output, const char *text);
+void ration_resp_write_error_bytes(struct ration_output *output, const char *text, size_t size);
+
+void ration_resp_write_bulk(struct ration_output *output, const void *bytes, size_t size);
+void ration_resp_write_bulk_text(struct ration_output *output, const char *text);
+
+void ration_resp_write_null(struct ration_output *output, enum ration_resp_version version);
+
+/* In RESP2 an array that is missing looks other than a missing value. */
+void ration_resp_write_null_array(struct ration_output *output, enum ration_resp_version version);
+
+void ration_resp_write_boolean(struct ration_output *output, enum ration_resp_version version,
+                               bool is_true);
+
+/* A double from its text: digits, perhaps with a sign and a point. */
+void ration_resp_write_double(struct ration_output *output, enum ration_resp_version version,
+                              const char *text, size_t size);
+
+/*
+ * The double number / 10^decimals, without trailing zeros: (1500, 3) is 1.5. Exact; decimals is at
+ * most 18.
+ */
+void ration_resp_write_decimal(struct ration_output *output, enum ration_resp_version version,
+                               int64_t number, unsigned decimals);
+
+/* Text for people, which clients show as it is; a bulk string in RESP2. */
+void ration_resp_write_verbatim(struct ration_output *output, enum ration_resp_version version,
+                                const char *text, size_t size);
+
+#endif
