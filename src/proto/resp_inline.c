@@ -8,10 +8,16 @@ struct reader {
     char *put; /* where the next byte of the word goes: never behind at */
 };
 
-/* As isspace() has them, whatever the locale. */
+/* What stands between words: as isspace() has it, whatever the locale. */
 static bool is_blank(char byte)
 {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+/* What ends a word without quotes. */
+static bool is_word_end(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
 /* -1 if it is none. */
@@ -80,7 +86,7 @@ static bool read_word(struct reader *reader, struct ration_key *out_word)
 {
     char *begin = reader->at;
     reader->put = begin;
-    while (reader->at < reader->end && !is_blank(*reader->at)) {
+    while (reader->at < reader->end && !is_word_end(*reader->at)) {
         if (*reader->at != '"' && *reader->at != '\'')
             *reader->put++ = *reader->at++;
         else if (!read_quoted(reader))

@@ -10,6 +10,10 @@
 
 #define REQUEST_BYTES_MAX (1024 * 1024)
 
+/* What Redis takes from those who are authenticated. */
+#define REDIS_COUNT_MAX INT_MAX
+#define REDIS_BULK_MAX  (512 * 1024 * 1024)
+
 const struct ration_resp_limits ration_resp_limits_default = {
     .arguments_max = RATION_RESP_ARGUMENTS_MAX,
     .argument_bytes_max = RATION_KEY_SIZE_MAX + 1, /* so that a key too long is the command's to
@@ -87,7 +91,7 @@ static int64_t read_length(const char **at, const char *end)
 static enum ration_resp_result wrong_count(const struct ration_resp_limits *limits, int64_t count,
                                            struct ration_resp_request *out_request)
 {
-    bool would_do = limits->is_stranger && count > 0 && count <= INT_MAX;
+    bool would_do = limits->is_stranger && count > 0 && count <= REDIS_COUNT_MAX;
     return wrong(out_request,
                  would_do ? "unauthenticated multibulk length" : "invalid multibulk length");
 }
@@ -95,8 +99,8 @@ static enum ration_resp_result wrong_count(const struct ration_resp_limits *limi
 static enum ration_resp_result wrong_size(const struct ration_resp_limits *limits, int64_t size,
                                           struct ration_resp_request *out_request)
 {
-    return wrong(out_request, limits->is_stranger && size > 0 ? "unauthenticated bulk length"
-                                                              : "invalid bulk length");
+    bool would_do = limits->is_stranger && size > 0 && size <= REDIS_BULK_MAX;
+    return wrong(out_request, would_do ? "unauthenticated bulk length" : "invalid bulk length");
 }
 
 /* One bulk string of an array. Returns RATION_RESP_REQUEST if it is whole, with *at behind it. */
