@@ -23,6 +23,9 @@ must "core base" core/algorithm.h
 must "policy base core" core/algorithm_words.h
 must_not "policy base core" bucket/yield.h
 must_not base core/gcra.h
+must "proto base" proto/output.h
+must_not "proto base" core/gcra.h
+must_not "policy base core" proto/output.h
 must_not base bucket/yield.h
 must_not "core base" bucket/yield.h
 
