@@ -1,0 +1,142 @@
+/*
+ * acceptor: one loop's listening sockets.
+ *
+ * When the process has no files left, a connection cannot even be refused: it stays in the
+ * system's queue, and the loop would be woken for it for ever. So each loop keeps a spare file,
+ * gives it up to accept the newcomer, closes that, and takes the spare back. Should another thread
+ * be faster to the place, accepting rests for a while.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/refuse.h"
+#include "server/loop_parts.h"
+
+static int open_spare(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void watch_all(struct ration_loop *loop);
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    watch_all(timer->data);
+}
+
+static void rest(struct ration_loop *loop)
+{
+    ration_count(&loop->counters.accept_pauses, 1);
+    for (unsigned i = 0; i < loop->acceptor_count; i++)
+        uv_poll_stop(&loop->acceptors[i].poll);
+    uv_timer_start(&loop->accept_pause, on_pause_over, RATION_ACCEPT_PAUSE_MS, 0);
+}
+
+/* Closes the connection that there is no file for. false if that did not work either. */
+static bool shed_one(struct ration_acceptor *acceptor)
+{
+    struct ration_loop *loop = acceptor->loop;
+    int fd;
+
+    if (loop->spare_fd >= 0)
+        close(loop->spare_fd);
+    fd = accept4(acceptor->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) {
+        close(fd);
+        ration_count(&loop->counters.ended[RATION_ENDING_FILES], 1);
+    }
+    loop->spare_fd = open_spare();
+    return fd >= 0 && loop->spare_fd >= 0;
+}
+
+/* Accepts one connection; false if there is none, or none can be. */
+static bool accept_one(struct ration_acceptor *acceptor)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof(peer);
+    int fd = accept4(acceptor->fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd >= 0) {
+        ration_connection_accept(acceptor->loop, acceptor->listener, fd, &peer);
+        return true;
+    }
+    switch (errno) {
+    case EAGAIN:
+        return false;
+    case EMFILE:
+    case ENFILE:
+        if (shed_one(acceptor))
+            return true;
+        break;
+    case ENOMEM:
+    case ENOBUFS:
+        break;
+    default: /* the newcomer is gone already (ECONNABORTED and the network's errors), or a signal */
+        return true;
+    }
+    rest(acceptor->loop);
+    return false;
+}
+
+static void accept_some(struct ration_acceptor *acceptor)
+{
+    for (unsigned i = 0; i < RATION_ACCEPTS_PER_TURN && accept_one(acceptor); i++)
+        ;
+}
+
+static void on_newcomer(uv_poll_t *poll, int status, int events)
+{
+    struct ration_acceptor *acceptor = poll->data;
+
+    (void)events;
+    if (status < 0)
+        rest(acceptor->loop);
+    else
+        accept_some(acceptor);
+}
+
+static void watch_all(struct ration_loop *loop)
+{
+    if (loop->spare_fd < 0)
+        loop->spare_fd = open_spare();
+    for (unsigned i = 0; i < loop->acceptor_count; i++)
+        uv_poll_start(&loop->acceptors[i].poll, UV_READABLE, on_newcomer);
+}
+
+ration_status ration_acceptor_add(struct ration_loop *loop, const struct ration_listener *listener,
+                                  int fd, struct ration_error *error)
+{
+    struct ration_acceptor *acceptor = &loop->acceptors[loop->acceptor_count];
+    int result = uv_poll_init(&loop->uv, &acceptor->poll, fd);
+
+    if (result != 0)
+        return ration_refuse(error, RATION_ENOMEM, "cannot watch %s: %s", listener->address,
+                             uv_strerror(result));
+    acceptor->poll.data = acceptor;
+    acceptor->loop = loop;
+    acceptor->listener = listener;
+    acceptor->fd = fd;
+    loop->acceptor_count++;
+    return RATION_OK;
+}
+
+void ration_acceptors_start(struct ration_loop *loop)
+{
+    watch_all(loop);
+}
+
+/* Those who wait in the queue are let in first: closing would reset them. */
+void ration_acceptors_stop(struct ration_loop *loop)
+{
+    for (unsigned i = 0; i < loop->acceptor_count; i++) {
+        accept_some(&loop->acceptors[i]);
+        uv_close((uv_handle_t *)&loop->acceptors[i].poll, NULL);
+        close(loop->acceptors[i].fd);
+    }
+    loop->acceptor_count = 0;
+    uv_timer_stop(&loop->accept_pause);
+    if (loop->spare_fd >= 0)
+        close(loop->spare_fd);
+    loop->spare_fd = -1;
+}

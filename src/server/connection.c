@@ -1,0 +1,356 @@
+/*
+ * connection: from accept to close, and what protocols call.
+ */
+#include "server/connection.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/loop_parts.h"
+
+static const uint8_t mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+/* What protocols call ------------------------------------------------------------------------ */
+
+void *ration_connection_state(struct ration_connection *connection)
+{
+    return connection->state;
+}
+
+void *ration_connection_context(const struct ration_connection *connection)
+{
+    return connection->listener->context;
+}
+
+struct ration_loop *ration_connection_loop(const struct ration_connection *connection)
+{
+    return connection->loop;
+}
+
+const struct ration_address *ration_connection_peer(const struct ration_connection *connection)
+{
+    return &connection->peer;
+}
+
+struct ration_output *ration_connection_output(struct ration_connection *connection)
+{
+    struct ration_loop *loop = connection->loop;
+
+    assert(loop->output_borrower == NULL || loop->output_borrower == connection);
+    loop->output_borrower = connection;
+    return &loop->output;
+}
+
+bool ration_connection_is_full(const struct ration_connection *connection)
+{
+    const struct ration_loop *loop = connection->loop;
+    size_t lent = loop->output_borrower == connection ? loop->output.size : 0;
+
+    return lent + ration_kept_size(&connection->output) >= RATION_OUTPUT_FULL_SIZE;
+}
+
+bool ration_connection_is_draining(const struct ration_connection *connection)
+{
+    return connection->loop->draining;
+}
+
+void ration_connection_need(struct ration_connection *connection, size_t size)
+{
+    size_t most = connection->loop->loops->limits.input_bytes_max;
+
+    connection->need_bytes = (uint32_t)(size < most ? size : most);
+}
+
+void ration_connection_phase(struct ration_connection *connection, enum ration_phase phase)
+{
+    if (phase == RATION_PHASE_IDLE || phase != connection->phase)
+        connection->phase_begins = true;
+    connection->phase = (uint8_t)phase;
+}
+
+void ration_connection_hold(struct ration_connection *connection)
+{
+    connection->held = true;
+}
+
+/* Inside a callback the one who called it will send and settle. */
+void ration_connection_flush(struct ration_connection *connection)
+{
+    if (connection->inside)
+        return;
+    ration_connection_send(connection);
+    ration_connection_settle(connection);
+}
+
+static void serve_more(struct ration_connection *connection)
+{
+    if (connection->stopped_early && connection->ending == RATION_ENDING_NONE)
+        ration_connection_serve_kept(connection);
+}
+
+void ration_connection_resume(struct ration_connection *connection)
+{
+    connection->phase_begins |= connection->held;
+    connection->held = false;
+    if (connection->inside)
+        return;
+    ration_connection_send(connection);
+    serve_more(connection);
+    ration_connection_settle(connection);
+}
+
+void ration_connection_close(struct ration_connection *connection)
+{
+    if (connection->ending_after == RATION_ENDING_NONE)
+        connection->ending_after = RATION_ENDING_PROTOCOL;
+    connection->held = false;
+    ration_connection_flush(connection);
+}
+
+void ration_connection_abort(struct ration_connection *connection)
+{
+    if (connection->ending == RATION_ENDING_NONE)
+        connection->ending = RATION_ENDING_PROTOCOL;
+    if (!connection->inside)
+        ration_connection_settle(connection);
+}
+
+/* Coming ------------------------------------------------------------------------------------- */
+
+static struct ration_address address_of(const struct sockaddr_storage *peer)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
+    struct ration_address address = {0};
+
+    if (peer->ss_family == AF_INET) {
+        address.family = 4;
+        memcpy(address.bytes, &in->sin_addr, 4);
+    } else if (peer->ss_family == AF_INET6) {
+        bool mapped = memcmp(&in6->sin6_addr, mapped_prefix, sizeof(mapped_prefix)) == 0;
+
+        address.family = mapped ? 4 : 6;
+        memcpy(address.bytes, in6->sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
+    }
+    return address;
+}
+
+/* Checks the limits, then counts: RATION_ENDING_NONE if there is room for one more. */
+static enum ration_ending enter(struct ration_connection *connection)
+{
+    struct ration_loops *loops = connection->loop->loops;
+    /* relaxed: nothing but the count itself depends on it */
+    uint32_t open_count = __atomic_add_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
+
+    if (open_count > loops->limits.connections_max) {
+        __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
+        return RATION_ENDING_CONNECTIONS_MAX;
+    }
+    if (loops->peers == NULL || connection->peer.family == 0)
+        return RATION_ENDING_NONE;
+    if (!ration_peers_enter(loops->peers, &connection->peer)) {
+        __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
+        return RATION_ENDING_PEER_MAX;
+    }
+    connection->is_counted = true;
+    return RATION_ENDING_NONE;
+}
+
+static void leave(struct ration_connection *connection)
+{
+    struct ration_loops *loops = connection->loop->loops;
+
+    if (connection->is_counted)
+        ration_peers_leave(loops->peers, &connection->peer);
+    __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
+}
+
+/* Has the protocol say a last word, after which the connection ends. */
+void ration_connection_refuse(struct ration_connection *connection, enum ration_ending ending)
+{
+    const struct ration_protocol *protocol = connection->listener->protocol;
+
+    if (protocol->refuse == NULL) {
+        connection->ending = (uint8_t)ending;
+        return;
+    }
+    connection->ending_after = (uint8_t)ending;
+    connection->held = false;
+    connection->inside = true;
+    protocol->refuse(connection, ending);
+    connection->inside = false;
+    ration_connection_send(connection);
+}
+
+/*
+ * One that is not let in: told so if the system takes the answer at once, and gone. Bytes that it
+ * already sent are received, since closing with bytes unread may take the answer back.
+ */
+static void turn_away(struct ration_connection *connection, enum ration_ending ending)
+{
+    struct ration_loop *loop = connection->loop;
+
+    ration_connection_refuse(connection, ending);
+    recv(connection->fd, loop->input, RATION_LOOP_INPUT_SIZE, MSG_DONTWAIT);
+    close(connection->fd);
+    ration_kept_done(&connection->output);
+    ration_count(&loop->counters.ended[ending], 1);
+    free(connection);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct ration_connection *connection = poll->data;
+
+    if (status < 0) {
+        connection->events = 0; /* libuv has stopped watching */
+        connection->ending = RATION_ENDING_RESET;
+    }
+    if (events & UV_WRITABLE) {
+        ration_connection_send_kept(connection);
+        serve_more(connection);
+    }
+    if ((events & UV_READABLE) && connection->ending == RATION_ENDING_NONE &&
+        !connection->stopped_early)
+        ration_connection_read(connection);
+    ration_connection_settle(connection);
+}
+
+void ration_connection_watch(struct ration_connection *connection, int events)
+{
+    if (events == connection->events)
+        return;
+    connection->events = (uint8_t)events;
+    if (events == 0)
+        uv_poll_stop(&connection->poll);
+    else
+        uv_poll_start(&connection->poll, events, on_event);
+}
+
+static void join_ring(struct ration_loop *loop, struct ration_connection *connection)
+{
+    connection->before = loop->connections.before;
+    connection->behind = &loop->connections;
+    connection->before->behind = connection;
+    loop->connections.before = connection;
+}
+
+static void leave_ring(struct ration_connection *connection)
+{
+    connection->before->behind = connection->behind;
+    connection->behind->before = connection->before;
+}
+
+static void open_connection(struct ration_connection *connection)
+{
+    const struct ration_protocol *protocol = connection->listener->protocol;
+    struct ration_loop *loop = connection->loop;
+
+    connection->poll.data = connection;
+    join_ring(loop, connection);
+    ration_count(&loop->counters.accepted, 1);
+    ration_count(&loop->counters.open, 1);
+    connection->phase_begins = true;
+    if (protocol->open != NULL) {
+        connection->inside = true;
+        protocol->open(connection);
+        connection->inside = false;
+        ration_connection_send(connection);
+    }
+    ration_connection_settle(connection);
+}
+
+void ration_connection_accept(struct ration_loop *loop, const struct ration_listener *listener,
+                              int fd, const struct sockaddr_storage *peer)
+{
+    struct ration_connection *connection =
+        calloc(1, sizeof(*connection) + listener->protocol->state_size);
+    enum ration_ending ending;
+
+    if (connection == NULL) {
+        close(fd);
+        ration_count(&loop->counters.ended[RATION_ENDING_MEMORY], 1);
+        return;
+    }
+    connection->loop = loop;
+    connection->listener = listener;
+    connection->fd = fd;
+    connection->peer = address_of(peer);
+    ending = enter(connection);
+    if (ending != RATION_ENDING_NONE) {
+        turn_away(connection, ending);
+        return;
+    }
+    if (uv_poll_init(&loop->uv, &connection->poll, fd) != 0) {
+        leave(connection);
+        turn_away(connection, RATION_ENDING_MEMORY);
+        return;
+    }
+    open_connection(connection);
+}
+
+/* Going -------------------------------------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *poll)
+{
+    free(poll->data);
+}
+
+void ration_connection_end(struct ration_connection *connection, enum ration_ending ending)
+{
+    struct ration_loop *loop = connection->loop;
+    const struct ration_protocol *protocol = connection->listener->protocol;
+
+    assert(!connection->inside);
+    connection->inside = true; /* for good: what the protocol may still call has no effect */
+    connection->ending = (uint8_t)ending;
+    if (protocol->close != NULL)
+        protocol->close(connection, ending);
+    if (loop->output_borrower == connection) {
+        loop->output_borrower = NULL;
+        ration_output_reset(&loop->output);
+    }
+    ration_deadlines_stop(&connection->deadline);
+    leave_ring(connection);
+    uv_close((uv_handle_t *)&connection->poll, on_closed);
+    close(connection->fd);
+    ration_kept_done(&connection->input);
+    ration_kept_done(&connection->output);
+    leave(connection);
+    ration_count(&loop->counters.ended[ending], 1);
+    ration_count(&loop->counters.open, UINT64_MAX); /* one less */
+    ration_loop_end_if_empty(loop);
+}
+
+void ration_connection_deadline_passed(struct ration_connection *connection)
+{
+    switch (connection->deadline.class_index) {
+    case RATION_DEADLINE_HEAD:
+        ration_connection_refuse(connection, RATION_ENDING_HEAD_DEADLINE);
+        break;
+    case RATION_DEADLINE_BODY:
+        ration_connection_refuse(connection, RATION_ENDING_BODY_DEADLINE);
+        break;
+    case RATION_DEADLINE_WRITE:
+        connection->ending = RATION_ENDING_WRITE_DEADLINE;
+        break;
+    case RATION_DEADLINE_LINGER:
+        connection->ending = connection->ending_after;
+        break;
+    default:
+        connection->ending = RATION_ENDING_IDLE_DEADLINE;
+    }
+    ration_connection_settle(connection);
+}
+
+/* A request that has arrived but was not received yet is still answered. */
+void ration_connection_drain(struct ration_connection *connection)
+{
+    if (connection->events & UV_READABLE)
+        ration_connection_read(connection);
+    ration_connection_settle(connection);
+}

@@ -1,0 +1,85 @@
+/*
+ * connection: what a protocol may ask of a connection.
+ *
+ * All calls belong to the thread of the connection's loop. A connection is valid from open() until
+ * close() returns (protocol.h), or during refuse().
+ *
+ * Cost. A connection at rest owns no buffer: bytes are received into one that its loop owns, and
+ * answers are written from another. Only the part of a request that is not yet complete, and what
+ * the client's system does not take, is kept by the connection itself.
+ */
+#ifndef RATION_SERVER_CONNECTION_H
+#define RATION_SERVER_CONNECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/address.h"
+#include "proto/output.h"
+#include "server/protocol.h"
+
+struct ration_loop;
+
+/* Which deadline runs. */
+enum ration_phase {
+    RATION_PHASE_IDLE, /* between requests */
+    RATION_PHASE_HEAD, /* a request has begun */
+    RATION_PHASE_BODY, /* its head is there, its body is not */
+};
+
+/* The protocol's own bytes: state_size of them, zeroed at the start, aligned for any type. */
+void *ration_connection_state(struct ration_connection *connection);
+
+/* The pointer given to ration_loops_listen() together with the protocol. */
+void *ration_connection_context(const struct ration_connection *connection);
+
+struct ration_loop *ration_connection_loop(const struct ration_connection *connection);
+
+/* The client's address, IPv4-mapped ones folded; family 0 if it came by a Unix socket. */
+const struct ration_address *ration_connection_peer(const struct ration_connection *connection);
+
+/*
+ * What to append answers to. It is lent by the loop: inside open(), receive() and refuse() it is
+ * sent when they return; elsewhere (an answer that comes later) ration_connection_flush() or
+ * ration_connection_resume() must follow before any other connection is touched.
+ */
+struct ration_output *ration_connection_output(struct ration_connection *connection);
+
+/* Sends what was appended outside of the protocol's callbacks. The connection may be gone after. */
+void ration_connection_flush(struct ration_connection *connection);
+
+/* Whether so much is waiting to be sent that receive() should stop between two requests. */
+bool ration_connection_is_full(const struct ration_connection *connection);
+
+/* Closes when all that was answered is sent. Nothing is received any more. */
+void ration_connection_close(struct ration_connection *connection);
+
+/* Closes now (inside a callback: when it returns). Nothing more is sent. */
+void ration_connection_abort(struct ration_connection *connection);
+
+/*
+ * receive() has no use for less than size bytes: it is not called before they are there. Holds
+ * once, and for no more than input_bytes_max.
+ */
+void ration_connection_need(struct ration_connection *connection, size_t size);
+
+/*
+ * Says where in a request the connection is, for a protocol that tells_phases. A deadline starts
+ * when its phase begins, and each IDLE begins it anew: a request that ends and another that begins
+ * in one receive() are IDLE, then HEAD.
+ */
+void ration_connection_phase(struct ration_connection *connection, enum ration_phase phase);
+
+/*
+ * hold() stops receiving, and any deadline but the one for writing, until resume(): an answer will
+ * come later. Requests that have arrived are then received. resume() also sends what was appended.
+ * It may be called inside the connection's own callbacks; after a call from elsewhere the
+ * connection may be gone. close() is called for held connections too, which ends the wait.
+ */
+void ration_connection_hold(struct ration_connection *connection);
+void ration_connection_resume(struct ration_connection *connection);
+
+/* Whether the server is about to stop: this answer may say that it is the last. */
+bool ration_connection_is_draining(const struct ration_connection *connection);
+
+#endif

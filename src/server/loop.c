@@ -1,0 +1,276 @@
+/*
+ * loop: one thread's turns: wait, receive and answer, keep deadlines, take messages.
+ */
+#include "server/loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/refuse.h"
+#include "server/loop_parts.h"
+
+unsigned ration_loop_index(const struct ration_loop *loop)
+{
+    return loop->index;
+}
+
+void *ration_loop_user(const struct ration_loop *loop)
+{
+    return loop->user;
+}
+
+void ration_loop_set_user(struct ration_loop *loop, void *user)
+{
+    loop->user = user;
+}
+
+void ration_loop_counters(const struct ration_loop *loop, struct ration_loop_counters *out_counters)
+{
+    const uint64_t *from = (const uint64_t *)&loop->counters;
+    uint64_t *to = (uint64_t *)out_counters;
+
+    for (size_t i = 0; i < sizeof(*out_counters) / sizeof(*to); i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+/* Time --------------------------------------------------------------------------------------- */
+
+uint64_t ration_loop_now(struct ration_loop *loop)
+{
+    if (!loop->now_known) {
+        loop->now_ns = ration_clock_now(&loop->loops->clock);
+        loop->now_known = true;
+        loop->reads_since_now = 0;
+    }
+    return loop->now_ns;
+}
+
+static void on_turn(uv_prepare_t *turn)
+{
+    struct ration_loop *loop = turn->data;
+
+    loop->now_known = false;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct ration_loop *loop = timer->data;
+
+    loop->timer_ms = RATION_DEADLINE_NEVER_MS;
+    ration_loop_tick(loop);
+}
+
+void ration_loop_deadline_started(struct ration_loop *loop, uint64_t end_ms)
+{
+    uint64_t now_ms = uv_now(&loop->uv);
+
+    if (end_ms >= loop->timer_ms || loop->loops->coarse_ms != NULL)
+        return;
+    loop->timer_ms = end_ms;
+    uv_timer_start(&loop->timer, on_timer, end_ms > now_ms ? end_ms - now_ms : 0, 0);
+}
+
+static void end_all(struct ration_loop *loop, enum ration_ending ending)
+{
+    while (loop->connections.behind != &loop->connections)
+        ration_connection_end(loop->connections.behind, ending);
+}
+
+static struct ration_connection *connection_of(struct ration_deadline *deadline)
+{
+    return (struct ration_connection *)((char *)deadline -
+                                        offsetof(struct ration_connection, deadline));
+}
+
+void ration_loop_tick(struct ration_loop *loop)
+{
+    uint64_t now_ms = ration_loop_coarse_ms(loop), next_ms;
+    struct ration_deadline *passed;
+
+    while ((passed = ration_deadlines_passed(&loop->deadlines, now_ms)) != NULL)
+        ration_connection_deadline_passed(connection_of(passed));
+    if (loop->draining && now_ms >= loop->drain_end_ms)
+        end_all(loop, RATION_ENDING_DRAIN_DEADLINE);
+    if (loop->ended)
+        return;
+    next_ms = ration_deadlines_next_ms(&loop->deadlines);
+    if (loop->draining && loop->drain_end_ms < next_ms)
+        next_ms = loop->drain_end_ms;
+    if (next_ms != RATION_DEADLINE_NEVER_MS)
+        ration_loop_deadline_started(loop, next_ms);
+}
+
+/* Messages ----------------------------------------------------------------------------------- */
+
+bool ration_loop_post(struct ration_loop *loop, ration_loop_function *function, void *argument)
+{
+    struct ration_message *message = malloc(sizeof(*message));
+    bool posted;
+
+    if (message == NULL)
+        return false;
+    *message = (struct ration_message){NULL, function, argument};
+    pthread_mutex_lock(&loop->messages_lock);
+    posted = !loop->messages_closed;
+    if (posted) {
+        *loop->messages_last = message;
+        loop->messages_last = &message->next;
+        uv_async_send(&loop->wake);
+    }
+    pthread_mutex_unlock(&loop->messages_lock);
+    if (!posted)
+        free(message);
+    return posted;
+}
+
+static struct ration_message *take_messages(struct ration_loop *loop, bool close)
+{
+    struct ration_message *first;
+
+    pthread_mutex_lock(&loop->messages_lock);
+    first = loop->messages_first;
+    loop->messages_first = NULL;
+    loop->messages_last = &loop->messages_first;
+    loop->messages_closed |= close;
+    pthread_mutex_unlock(&loop->messages_lock);
+    return first;
+}
+
+static void run_messages(struct ration_loop *loop, bool close)
+{
+    struct ration_message *message = take_messages(loop, close);
+
+    while (message != NULL) {
+        struct ration_message *next = message->next;
+
+        message->function(loop, message->argument);
+        free(message);
+        message = next;
+    }
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    run_messages(wake->data, false);
+}
+
+/* Beginning and end -------------------------------------------------------------------------- */
+
+static void init_deadlines(struct ration_loop *loop)
+{
+    const struct ration_server_limits *limits = &loop->loops->limits;
+    const struct {
+        unsigned class_index;
+        uint32_t length_ms;
+    } classes[] = {{RATION_DEADLINE_HEAD, limits->head_deadline_ms},
+                   {RATION_DEADLINE_BODY, limits->body_deadline_ms},
+                   {RATION_DEADLINE_WRITE, limits->write_deadline_ms},
+                   {RATION_DEADLINE_LINGER, limits->linger_deadline_ms}};
+
+    ration_deadlines_init(&loop->deadlines);
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        if (classes[i].length_ms != RATION_LIMIT_NONE)
+            ration_deadlines_set_length(&loop->deadlines, classes[i].class_index,
+                                        classes[i].length_ms);
+    }
+    loop->timer_ms = RATION_DEADLINE_NEVER_MS;
+}
+
+static int init_handles(struct ration_loop *loop)
+{
+    int result = uv_loop_init(&loop->uv);
+
+    if (result != 0)
+        return result;
+    result = uv_async_init(&loop->uv, &loop->wake, on_wake);
+    if (result != 0) {
+        uv_loop_close(&loop->uv);
+        return result;
+    }
+    uv_prepare_init(&loop->uv, &loop->turn);
+    uv_timer_init(&loop->uv, &loop->timer);
+    uv_timer_init(&loop->uv, &loop->accept_pause);
+    loop->wake.data = loop->turn.data = loop->timer.data = loop->accept_pause.data = loop;
+    uv_prepare_start(&loop->turn, on_turn);
+    return 0;
+}
+
+ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
+                                 struct ration_loop **out_loop, struct ration_error *error)
+{
+    struct ration_loop *loop = calloc(1, sizeof(*loop));
+    int result;
+
+    if (loop == NULL || (loop->input = malloc(RATION_LOOP_INPUT_SIZE)) == NULL) {
+        free(loop);
+        return ration_refuse(error, RATION_ENOMEM, "no memory for an event loop");
+    }
+    result = init_handles(loop);
+    if (result != 0) {
+        free(loop->input);
+        free(loop);
+        return ration_refuse(error, RATION_ENOMEM, "no event loop: %s", uv_strerror(result));
+    }
+    loop->loops = loops;
+    loop->index = index;
+    loop->spare_fd = -1;
+    loop->connections.before = loop->connections.behind = &loop->connections;
+    loop->messages_last = &loop->messages_first;
+    pthread_mutex_init(&loop->messages_lock, NULL);
+    ration_output_init(&loop->output, loops->limits.output_bytes_max);
+    init_deadlines(loop);
+    *out_loop = loop;
+    return RATION_OK;
+}
+
+static void close_handles(struct ration_loop *loop)
+{
+    uv_close((uv_handle_t *)&loop->wake, NULL);
+    uv_close((uv_handle_t *)&loop->turn, NULL);
+    uv_close((uv_handle_t *)&loop->timer, NULL);
+    uv_close((uv_handle_t *)&loop->accept_pause, NULL);
+    if (loop->index == 0)
+        ration_loops_close_signals(loop->loops);
+}
+
+/* Messages that came until now still run; later ones are not taken. */
+void ration_loop_end_if_empty(struct ration_loop *loop)
+{
+    if (!loop->draining || loop->ended || loop->connections.behind != &loop->connections)
+        return;
+    loop->ended = true;
+    run_messages(loop, true);
+    close_handles(loop);
+    ration_loops_one_ended(loop);
+}
+
+void ration_loop_drain(struct ration_loop *loop, void *deadline_ms)
+{
+    uint64_t end_ms = ration_loop_coarse_ms(loop) + (uintptr_t)deadline_ms;
+    struct ration_connection *connection = loop->connections.behind, *behind;
+
+    if (!loop->draining || end_ms < loop->drain_end_ms)
+        loop->drain_end_ms = end_ms;
+    if (!loop->draining) {
+        ration_acceptors_stop(loop);
+        loop->draining = true;
+        for (connection = loop->connections.behind; connection != &loop->connections;
+             connection = behind) {
+            behind = connection->behind;
+            ration_connection_drain(connection);
+        }
+    }
+    ration_loop_tick(loop);
+    ration_loop_end_if_empty(loop);
+}
+
+void ration_loop_free(struct ration_loop *loop)
+{
+    ration_loop_drain(loop, 0);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&loop->uv);
+    pthread_mutex_destroy(&loop->messages_lock);
+    ration_output_done(&loop->output);
+    free(loop->input);
+    free(loop);
+}

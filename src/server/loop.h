@@ -1,0 +1,58 @@
+/*
+ * loop: one thread's event loop, as seen by what runs on it.
+ */
+#ifndef RATION_SERVER_LOOP_H
+#define RATION_SERVER_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/ending.h"
+
+struct ration_loop;
+
+/*
+ * What a loop counts. Written by its thread alone; any thread may read a copy, whose words are
+ * each right but not of one moment.
+ */
+struct ration_loop_counters {
+    uint64_t accepted;                   /* connections let in */
+    uint64_t open;                       /* of these, still there */
+    uint64_t ended[RATION_ENDING_COUNT]; /* closed or not let in, by reason */
+    uint64_t received_bytes;
+    uint64_t sent_bytes;
+    uint64_t reads;         /* system calls that received something */
+    uint64_t accept_pauses; /* times that accepting had to rest, for want of files or memory */
+};
+
+unsigned ration_loop_index(const struct ration_loop *loop);
+
+/* A pointer of the user's own for each loop. Set before the loops run, or on the loop's thread. */
+void *ration_loop_user(const struct ration_loop *loop);
+void ration_loop_set_user(struct ration_loop *loop, void *user);
+
+/*
+ * Now, by the clock given at creation. It is read at most once per turn of the loop, and again
+ * after RATION_LOOP_READS_PER_NOW reads within a turn: libuv may handle 48 x 1024 in one.
+ * On the loop's thread.
+ */
+#define RATION_LOOP_READS_PER_NOW 256
+uint64_t ration_loop_now(struct ration_loop *loop);
+
+/*
+ * Has the loop call function(loop, argument) on its thread, soon and in the order of the posts of
+ * one thread. Any thread. false, and nothing is called, if the loop has ended or memory is short.
+ */
+typedef void ration_loop_function(struct ration_loop *loop, void *argument);
+bool ration_loop_post(struct ration_loop *loop, ration_loop_function *function, void *argument);
+
+/*
+ * Ends the connections whose deadline has passed. The loop's timer does it; with an injected
+ * coarse clock (loops.h) there is no timer, and tests post it. On the loop's thread.
+ */
+void ration_loop_tick(struct ration_loop *loop);
+
+void ration_loop_counters(const struct ration_loop *loop,
+                          struct ration_loop_counters *out_counters);
+
+#endif

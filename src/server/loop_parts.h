@@ -1,0 +1,237 @@
+/*
+ * loop_parts: the insides of loops and connections, for the files that implement them. The one
+ * header here that knows libuv.
+ *
+ * Sockets are watched with uv_poll_t and read and written by ourselves: TCP and Unix sockets are
+ * the same, what could not be sent stays in a buffer of ours whose bound is kept, and a request
+ * costs one read, one write and its share of an epoll_wait.
+ */
+#ifndef RATION_SERVER_LOOP_PARTS_H
+#define RATION_SERVER_LOOP_PARTS_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <uv.h>
+
+#include "server/connection.h"
+#include "server/deadlines.h"
+#include "server/endpoint.h"
+#include "server/loops.h"
+#include "server/peers.h"
+
+#define RATION_SIGNALS_MAX 8
+
+/* How much a loop receives at once, and the answers after which it writes before it goes on. */
+#define RATION_LOOP_INPUT_SIZE  65536
+#define RATION_OUTPUT_FULL_SIZE 49152 /* with an answer more, what an output keeps at rest */
+
+/* While more than this waits to be sent nothing is received. */
+#define RATION_OUTPUT_LOW_SIZE 16384
+
+/* What a client may still send, to no use, after its connection's last answer. */
+#define RATION_LINGER_BYTES_MAX (1 << 20)
+
+#define RATION_ACCEPTS_PER_TURN 64
+#define RATION_ACCEPT_PAUSE_MS  100
+
+/* Classes of deadlines; each listener has one for idle connections behind these. */
+enum ration_deadline_class {
+    RATION_DEADLINE_HEAD,
+    RATION_DEADLINE_BODY,
+    RATION_DEADLINE_WRITE,
+    RATION_DEADLINE_LINGER,
+    RATION_DEADLINE_IDLE,
+    RATION_DEADLINE_NONE = RATION_DEADLINE_IDLE + RATION_LISTENERS_MAX
+};
+_Static_assert(RATION_DEADLINE_NONE <= RATION_DEADLINE_CLASSES_MAX, "one queue for each class");
+
+/* Bytes kept by a connection; none while it is at rest. Those before begin are done with. */
+struct ration_kept {
+    char *bytes;
+    uint32_t begin;
+    uint32_t end;
+    uint32_t capacity;
+};
+
+struct ration_connection {
+    uv_poll_t poll;
+    struct ration_loop *loop;
+    const struct ration_listener *listener;
+    struct ration_connection *before; /* in the loop's ring of connections */
+    struct ration_connection *behind;
+    struct ration_deadline deadline;
+    struct ration_kept input;  /* received, not consumed */
+    struct ration_kept output; /* answered, not sent */
+    uint32_t need_bytes;
+    uint32_t lingered_bytes;
+    int fd;
+    struct ration_address peer;
+    uint8_t phase;        /* enum ration_phase */
+    uint8_t events;       /* of uv_poll_start() */
+    uint8_t ending;       /* enum ration_ending, once it is certain */
+    uint8_t ending_after; /* the same, once it only waits for the last answer to be sent */
+    bool phase_begins : 1;
+    bool held : 1;
+    bool stopped_early : 1; /* receive() may have requests left for want of room or by hold() */
+    bool client_ended : 1;  /* nothing more will come */
+    bool lingers : 1;       /* our side is shut down */
+    bool is_counted : 1;    /* among the peers */
+    bool inside : 1;        /* a callback of the protocol runs */
+    alignas(max_align_t) char state[];
+};
+
+/* What all loops listen on together. */
+struct ration_listener {
+    struct ration_endpoint endpoint;
+    char address[RATION_ENDPOINT_TEXT_SIZE];
+    const struct ration_protocol *protocol;
+    void *context;
+    unsigned index;
+    uint32_t idle_deadline_ms;
+};
+
+/* One loop's socket of a listener. */
+struct ration_acceptor {
+    uv_poll_t poll;
+    struct ration_loop *loop;
+    const struct ration_listener *listener;
+    int fd;
+};
+
+struct ration_message {
+    struct ration_message *next;
+    ration_loop_function *function;
+    void *argument;
+};
+
+struct ration_loop {
+    uv_loop_t uv;
+    struct ration_loops *loops;
+    unsigned index;
+    void *user;
+
+    uv_prepare_t turn; /* forgets now before each wait */
+    bool now_known;
+    uint32_t reads_since_now;
+    uint64_t now_ns;
+
+    uv_timer_t timer; /* for the deadline that ends next, at timer_ms */
+    uint64_t timer_ms;
+    struct ration_deadlines deadlines;
+
+    struct ration_connection connections; /* the ring's anchor, itself no connection */
+    struct ration_output output;
+    struct ration_connection *output_borrower;
+    char *input; /* RATION_LOOP_INPUT_SIZE bytes */
+
+    struct ration_acceptor acceptors[RATION_LISTENERS_MAX];
+    unsigned acceptor_count;
+    int spare_fd; /* given up for a moment when there are no files left */
+    uv_timer_t accept_pause;
+
+    uv_async_t wake;
+    pthread_mutex_t messages_lock;
+    struct ration_message *messages_first;
+    struct ration_message **messages_last;
+    bool messages_closed;
+
+    bool draining;
+    uint64_t drain_end_ms;
+    bool ended; /* its handles are closed or closing */
+    pthread_t thread;
+
+    struct ration_loop_counters counters;
+};
+
+struct ration_signal {
+    uv_signal_t uv;
+    struct ration_loop *loop;
+    ration_loop_function *function;
+    void *argument;
+};
+
+struct ration_loops {
+    struct ration_server_limits limits;
+    struct ration_clock clock;
+    uint64_t (*coarse_ms)(void *context);
+    void *coarse_context;
+
+    struct ration_listener listeners[RATION_LISTENERS_MAX];
+    unsigned listener_count;
+    struct ration_signal signals[RATION_SIGNALS_MAX];
+    unsigned signal_count;
+
+    uint32_t open_count;        /* atomic: connections on all loops */
+    struct ration_peers *peers; /* NULL if addresses have no bound */
+
+    pthread_mutex_t drain_lock;
+    bool drains;
+    ration_loop_function *drained; /* with its argument, written before any loop drains */
+    void *drained_argument;
+    unsigned ended_count; /* atomic: loops that have ended */
+
+    unsigned loop_count;
+    struct ration_loop *loops[RATION_LOOPS_MAX];
+};
+
+/* One writer, which need not add atomically; readers see whole words. */
+static inline void ration_count(uint64_t *counter, uint64_t more)
+{
+    __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t ration_loop_coarse_ms(const struct ration_loop *loop)
+{
+    const struct ration_loops *loops = loop->loops;
+
+    return loops->coarse_ms != NULL ? loops->coarse_ms(loops->coarse_context) : uv_now(&loop->uv);
+}
+
+/* loop.c */
+ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
+                                 struct ration_loop **out_loop, struct ration_error *error);
+void ration_loop_free(struct ration_loop *loop);
+void ration_loop_deadline_started(struct ration_loop *loop, uint64_t end_ms);
+void ration_loop_drain(struct ration_loop *loop, void *deadline_ms);
+void ration_loop_end_if_empty(struct ration_loop *loop);
+
+/* loops.c */
+void ration_loops_close_signals(struct ration_loops *loops);
+void ration_loops_one_ended(struct ration_loop *loop);
+
+/* acceptor.c */
+ration_status ration_acceptor_add(struct ration_loop *loop, const struct ration_listener *listener,
+                                  int fd, struct ration_error *error);
+void ration_acceptors_start(struct ration_loop *loop);
+void ration_acceptors_stop(struct ration_loop *loop);
+
+/* connection.c; the first makes a connection of an accepted socket, or refuses it; owns fd from here on. */
+void ration_connection_accept(struct ration_loop *loop, const struct ration_listener *listener,
+                              int fd, const struct sockaddr_storage *peer);
+/* Ends it now; the memory goes when libuv is done with it. */
+void ration_connection_end(struct ration_connection *connection, enum ration_ending ending);
+void ration_connection_deadline_passed(struct ration_connection *connection);
+void ration_connection_watch(struct ration_connection *connection, int events);
+void ration_connection_refuse(struct ration_connection *connection, enum ration_ending ending);
+void ration_connection_drain(struct ration_connection *connection);
+
+/* settle.c: after anything happened to a connection, what it waits for next. It may be gone after. */
+void ration_connection_settle(struct ration_connection *connection);
+
+/* transfer.c: bytes in, bytes out. To be followed by settle(). */
+void ration_connection_read(struct ration_connection *connection);
+void ration_connection_send(struct ration_connection *connection);
+void ration_connection_send_kept(struct ration_connection *connection);
+void ration_connection_serve_kept(struct ration_connection *connection);
+
+/* kept.c */
+bool ration_kept_append(struct ration_kept *kept, const char *bytes, size_t size);
+void ration_kept_drop(struct ration_kept *kept, size_t size);
+void ration_kept_done(struct ration_kept *kept);
+
+static inline uint32_t ration_kept_size(const struct ration_kept *kept)
+{
+    return kept->end - kept->begin;
+}
+
+#endif

@@ -1,0 +1,183 @@
+/*
+ * transfer: bytes in, through the protocol, and out.
+ *
+ * What arrives is received into the loop's buffer and given to the protocol there; its answers are
+ * collected in the loop's output and written at once: one read, one write. Only what is left over
+ * on either side is copied to the connection.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "server/loop_parts.h"
+
+/* Out ---------------------------------------------------------------------------------------- */
+
+/* How much of bytes the system took; what went wrong becomes the connection's ending. */
+static size_t write_some(struct ration_connection *connection, const char *bytes, size_t size)
+{
+    ssize_t sent = send(connection->fd, bytes, size, MSG_NOSIGNAL);
+
+    if (sent >= 0) {
+        ration_count(&connection->loop->counters.sent_bytes, (uint64_t)sent);
+        return (size_t)sent;
+    }
+    if (errno != EAGAIN && errno != EINTR)
+        connection->ending = RATION_ENDING_RESET;
+    return 0;
+}
+
+static void keep_output(struct ration_connection *connection, const char *bytes, size_t size)
+{
+    const struct ration_server_limits *limits = &connection->loop->loops->limits;
+
+    if (ration_kept_size(&connection->output) + size > limits->output_bytes_max)
+        connection->ending = RATION_ENDING_OUTPUT_MAX;
+    else if (!ration_kept_append(&connection->output, bytes, size))
+        connection->ending = RATION_ENDING_MEMORY;
+}
+
+/* Writes what the protocol appended, and gives the output back to the loop. */
+void ration_connection_send(struct ration_connection *connection)
+{
+    struct ration_output *output = &connection->loop->output;
+    size_t sent = 0;
+
+    if (connection->loop->output_borrower != connection)
+        return;
+    connection->loop->output_borrower = NULL;
+    if (output->is_failed)
+        connection->ending = RATION_ENDING_OUTPUT_MAX;
+    else if (output->size > 0 && ration_kept_size(&connection->output) == 0)
+        sent = write_some(connection, output->bytes, output->size);
+    if (connection->ending == RATION_ENDING_NONE && sent < output->size)
+        keep_output(connection, output->bytes + sent, output->size - sent);
+    ration_output_reset(output);
+}
+
+void ration_connection_send_kept(struct ration_connection *connection)
+{
+    struct ration_kept *kept = &connection->output;
+    size_t size = ration_kept_size(kept);
+
+    if (size > 0)
+        ration_kept_drop(kept, write_some(connection, kept->bytes + kept->begin, size));
+}
+
+/* In ----------------------------------------------------------------------------------------- */
+
+/* Whether receive() must not be called for now, whatever is there. */
+static bool is_blocked(const struct ration_connection *connection)
+{
+    return connection->held || connection->ending != RATION_ENDING_NONE ||
+           connection->ending_after != RATION_ENDING_NONE ||
+           ration_kept_size(&connection->output) > RATION_OUTPUT_LOW_SIZE;
+}
+
+static size_t receive_once(struct ration_connection *connection, char *bytes, size_t size)
+{
+    size_t used;
+
+    connection->need_bytes = 0;
+    connection->inside = true;
+    used = connection->listener->protocol->receive(connection, bytes, size);
+    connection->inside = false;
+    assert(used <= size);
+    return used;
+}
+
+/* For a protocol that does not tell: a request is what is left over, and ends when consumed. */
+static void guess_phase(struct ration_connection *connection, size_t used, size_t rest)
+{
+    enum ration_phase phase = rest > 0 ? RATION_PHASE_HEAD : RATION_PHASE_IDLE;
+
+    if (used > 0 || phase != connection->phase)
+        connection->phase_begins = true;
+    connection->phase = (uint8_t)phase;
+}
+
+/*
+ * Has the protocol receive until it wants more bytes than are there, or is blocked. It is called
+ * again only when it stopped because its answers were many; they are then sent first.
+ * Returns how many bytes it consumed.
+ */
+static size_t serve(struct ration_connection *connection, char *bytes, size_t size)
+{
+    size_t used = 0, used_now = 1;
+    bool again = true;
+
+    while (again && used_now > 0 && used < size && size - used >= connection->need_bytes &&
+           !is_blocked(connection)) {
+        used_now = receive_once(connection, bytes + used, size - used);
+        used += used_now;
+        again = ration_connection_is_full(connection);
+        ration_connection_send(connection);
+    }
+    connection->stopped_early = used < size && is_blocked(connection);
+    if (!connection->listener->protocol->tells_phases)
+        guess_phase(connection, used, size - used);
+    return used;
+}
+
+/* What is left over waits for more; too much of it ends the connection. */
+static void check_rest(struct ration_connection *connection, size_t rest)
+{
+    const struct ration_server_limits *limits = &connection->loop->loops->limits;
+
+    if (rest > limits->input_bytes_max && !connection->stopped_early)
+        ration_connection_refuse(connection, RATION_ENDING_INPUT_MAX);
+}
+
+void ration_connection_serve_kept(struct ration_connection *connection)
+{
+    struct ration_kept *kept = &connection->input;
+    size_t size = ration_kept_size(kept);
+    size_t used = serve(connection, kept->bytes + kept->begin, size);
+
+    check_rest(connection, size - used);
+    ration_kept_drop(kept, used);
+}
+
+static void serve_new(struct ration_connection *connection, char *bytes, size_t size)
+{
+    size_t used = serve(connection, bytes, size);
+
+    check_rest(connection, size - used);
+    if (used < size && connection->ending_after == RATION_ENDING_NONE &&
+        !ration_kept_append(&connection->input, bytes + used, size - used))
+        connection->ending = RATION_ENDING_MEMORY;
+}
+
+static void take_received(struct ration_connection *connection, char *bytes, size_t size)
+{
+    struct ration_loop *loop = connection->loop;
+
+    ration_count(&loop->counters.reads, 1);
+    ration_count(&loop->counters.received_bytes, size);
+    if (++loop->reads_since_now >= RATION_LOOP_READS_PER_NOW)
+        loop->now_known = false;
+    if (connection->lingers) {
+        connection->lingered_bytes += (uint32_t)size;
+        if (connection->lingered_bytes > RATION_LINGER_BYTES_MAX)
+            connection->ending = connection->ending_after;
+    } else if (connection->input.bytes == NULL) {
+        serve_new(connection, bytes, size);
+    } else if (ration_kept_append(&connection->input, bytes, size)) {
+        ration_connection_serve_kept(connection);
+    } else {
+        connection->ending = RATION_ENDING_MEMORY;
+    }
+}
+
+void ration_connection_read(struct ration_connection *connection)
+{
+    char *bytes = connection->loop->input;
+    ssize_t size = recv(connection->fd, bytes, RATION_LOOP_INPUT_SIZE, 0);
+
+    if (size > 0)
+        take_received(connection, bytes, (size_t)size);
+    else if (size == 0)
+        connection->client_ended = true;
+    else if (errno != EAGAIN && errno != EINTR)
+        connection->ending = RATION_ENDING_RESET;
+}
