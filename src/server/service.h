@@ -1,0 +1,102 @@
+/*
+ * service: what the protocols' services share.
+ *
+ * Made before the loops run and then only read, but for what is counted. A loop's part is written by
+ * its thread alone.
+ */
+#ifndef RATION_SERVER_SERVICE_H
+#define RATION_SERVER_SERVICE_H
+
+#include "ration/ration.h"
+#include "server/connection.h"
+#include "server/loop.h"
+#include "server/loops.h"
+#include "server/settings.h"
+
+struct ration_resp_desk;
+struct ration_http_desk;
+
+/* Bounds of the buckets of the time that decisions take, in nanoseconds; the last has no bound. */
+#define RATION_DURATION_BOUNDS_MAP(X) \
+    X(100) X(250) X(500) X(1000) X(2500) X(5000) X(10000) X(100000) X(1000000) X(10000000)
+#define RATION_DURATION_COUNT 11
+
+/* How long decisions took: sampled, by the loop that decided. */
+struct ration_durations {
+    uint64_t counts[RATION_DURATION_COUNT];
+    uint64_t sum_ns;
+    uint32_t turn; /* one batch in RATION_DURATION_ONE_IN is timed */
+};
+
+#define RATION_DURATION_ONE_IN 16
+
+enum ration_service_count {
+    RATION_SERVICE_RESP_COMMANDS = 0,
+    RATION_SERVICE_RESP_ERRORS, /* answered with an error, or closed for one */
+    RATION_SERVICE_HTTP_REQUESTS,
+    RATION_SERVICE_HTTP_ERRORS, /* 400 and above, but 429 */
+    RATION_SERVICE_AUTH_FAILURES,
+    RATION_SERVICE_COUNTS
+};
+
+/* One loop's part. Words are written by its thread and may be read by others. */
+struct ration_loop_part {
+    struct ration_resp_desk *resp; /* what a RESP connection uses while it is served */
+    struct ration_http_desk *http;
+    struct ration_durations durations;
+    uint64_t counts[RATION_SERVICE_COUNTS];
+    uint64_t random; /* for spreading Retry-After */
+};
+
+struct ration_service {
+    ration_gate *gate;
+    struct ration_loops *loops;
+    const struct ration_settings *settings;
+    struct ration_manual_clock *manual; /* NULL: the real time */
+    uint64_t started_wall_s;
+    uint32_t failed_reloads;
+
+    /*
+     * Reads the policy anew, from whatever thread; slow. Writes what changed, or what is wrong, as lines
+     * into text. False: nothing was changed.
+     */
+    bool (*reload)(struct ration_service *service, char *text, size_t text_size);
+    void *reload_context;
+
+    bool is_ready;    /* the loops run, and do not drain */
+    unsigned next_id; /* of connections, for CLIENT ID; atomic */
+};
+
+/* A number that grows, of this loop. */
+static inline void ration_service_add(struct ration_loop_part *part,
+                                      enum ration_service_count which, uint64_t amount)
+{
+    __atomic_store_n(&part->counts[which],
+                     __atomic_load_n(&part->counts[which], __ATOMIC_RELAXED) + amount,
+                     __ATOMIC_RELAXED);
+}
+
+/* 0, or when a batch that is to be timed began. */
+uint64_t ration_durations_begin(struct ration_durations *durations);
+/* Counts a batch of so many decisions that began then. */
+void ration_durations_end(struct ration_durations *durations, uint64_t began_ns,
+                          size_t decision_count);
+
+/* Whether two secrets are the same, in a time that does not tell how much of them is. */
+bool ration_secret_is(const char *secret, const void *given, size_t given_size);
+
+/* Puts a loop's part in place; on its thread or before it runs. Returns RATION_ENOMEM. */
+ration_status ration_service_open_loop(struct ration_service *service, struct ration_loop *loop);
+void ration_service_close_loop(struct ration_loop *loop);
+
+/* The protocols; the context of their listeners is the service. */
+extern const struct ration_protocol ration_resp_protocol;
+extern const struct ration_protocol ration_http_protocol;
+
+/* What connections use while they are served; one per loop. */
+struct ration_resp_desk *ration_resp_desk_create(struct ration_service *service);
+void ration_resp_desk_free(struct ration_resp_desk *desk);
+struct ration_http_desk *ration_http_desk_create(struct ration_service *service);
+void ration_http_desk_free(struct ration_http_desk *desk);
+
+#endif

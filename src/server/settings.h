@@ -1,0 +1,67 @@
+/*
+ * settings: what a server is told about itself, by its command line and by its policy's server: section.
+ *
+ * Every setting has one name, written with dashes, for both: --retry-after-max 60 and
+ * retry-after-max: 60. The command line wins. (settings.c has the table.)
+ */
+#ifndef RATION_SERVER_SETTINGS_H
+#define RATION_SERVER_SETTINGS_H
+
+#include <stdbool.h>
+
+#include "base/address.h"
+#include "proto/fields.h"
+#include "proto/forwarded.h"
+#include "proto/http_request.h"
+#include "proto/resp_request.h"
+#include "server/limits.h"
+
+#define RATION_SETTINGS_ADDRESSES_MAX 8
+#define RATION_SETTINGS_PROXIES_MAX   256
+#define RATION_SETTINGS_SECRET_MAX    512
+
+enum ration_x_ratelimit { RATION_X_NONE = 0, RATION_X_DELTA, RATION_X_EPOCH };
+
+struct ration_settings {
+    /* Where to listen. Texts are owned by the settings. */
+    char *http[RATION_SETTINGS_ADDRESSES_MAX];
+    size_t http_count;
+    char *resp[RATION_SETTINGS_ADDRESSES_MAX];
+    size_t resp_count;
+    uint32_t unix_mode;
+
+    char *policy_path; /* NULL: the built-in policy */
+    char *state_path;  /* NULL: debts are not kept */
+    uint32_t threads;
+    uint64_t throttle_keys;
+    uint32_t top_keys;
+    bool is_prefaulted;
+    bool uses_huge_pages;
+    bool has_manual_clock;
+
+    /* Who may do what. */
+    char password[RATION_SETTINGS_SECRET_MAX + 1]; /* RESP's AUTH; "": none */
+    char token[RATION_SETTINGS_SECRET_MAX + 1];    /* HTTP's bearer token for admin calls; "": none */
+    bool is_open_to_strangers; /* may listen beyond loopback without them */
+
+    /* Behind proxies. */
+    struct ration_network proxies[RATION_SETTINGS_PROXIES_MAX];
+    struct ration_forwarded_trust trust; /* its proxies are those above */
+
+    /* Answers. */
+    uint32_t deny_status; /* of GET /v1/check */
+    struct ration_fields_retry retry;
+    enum ration_x_ratelimit x_ratelimit;
+
+    /* Bounds. */
+    struct ration_server_limits limits;
+    struct ration_resp_limits resp_limits;
+    struct ration_http_limits http_limits;
+    uint32_t pipeline_max; /* requests of one read that are decided together */
+    uint32_t idle_deadline_http_ms;
+    uint32_t drain_deadline_ms;
+
+    bool logs_json;
+};
+
+#endif
