@@ -7,6 +7,7 @@
 #define V6_BYTES     16
 #define V6_GROUPS    8
 #define GROUP_DIGITS 4
+#define OCTET_DIGITS 3
 #define PORT_MAX     65535
 #define ZONE_MAX     64
 #define NO_GAP       V6_GROUPS
@@ -45,20 +46,28 @@ static bool parse_number(const char *text, size_t size, unsigned max, unsigned *
     return true;
 }
 
+/* One of the four numbers, without leading zeros. Returns its end, NULL if wrong. */
+static inline const char *read_octet(const char *text, const char *end, uint8_t *out_byte)
+{
+    const char *at = text;
+    unsigned value = 0;
+    for (; at < end && at - text < OCTET_DIGITS && is_digit(*at); at++)
+        value = value * 10 + (unsigned)(*at - '0');
+    if (at == text || value > 255 || (*text == '0' && at - text > 1))
+        return NULL;
+    *out_byte = (uint8_t)value;
+    return at;
+}
+
 static bool parse_v4(const char *text, size_t size, uint8_t out_bytes[V4_BYTES])
 {
     const char *end = text + size;
     for (int i = 0; i < V4_BYTES; i++) {
-        const char *stop = text;
-        unsigned number;
-        while (stop < end && is_digit(*stop))
-            stop++;
-        if (!parse_number(text, (size_t)(stop - text), 255, &number))
+        if (i > 0 && (text == end || *text++ != '.'))
             return false;
-        out_bytes[i] = (uint8_t)number;
-        if (i < V4_BYTES - 1 && (stop == end || *stop != '.'))
+        text = read_octet(text, end, &out_bytes[i]);
+        if (!text)
             return false;
-        text = stop + (i < V4_BYTES - 1);
     }
     return text == end;
 }
@@ -135,10 +144,7 @@ static bool parse_v6(const char *text, size_t size, uint8_t out_bytes[V6_BYTES])
 static bool parse_plain(const char *text, size_t size, struct ration_address *out_address)
 {
     struct ration_address address = {.family = 4};
-    if (!memchr(text, ':', size)) {
-        if (!parse_v4(text, size, address.bytes))
-            return false;
-    } else {
+    if (!parse_v4(text, size, address.bytes)) {
         address.family = 6;
         if (!parse_v6(text, size, address.bytes))
             return false;
@@ -176,18 +182,24 @@ static bool is_word(const char *text, size_t size)
 /* The size of text without its zone; 0 if what stands there is no zone. */
 static size_t size_without_zone(const char *text, size_t size)
 {
-    const char *zone = size ? memchr(text, '%', size) : NULL;
+    const char *zone = memchr(text, '%', size);
     if (!zone)
         return size;
     size_t begin = (size_t)(zone - text);
-    return memchr(text, ':', begin) && is_word(zone + 1, size - begin - 1) ? begin : 0;
+    return is_word(zone + 1, size - begin - 1) ? begin : 0;
 }
 
 bool ration_address_parse(const char *text, size_t size, struct ration_address *out_address)
 {
-    struct ration_address address;
-    size = size_without_zone(text, size);
-    if (size == 0 || !parse_plain(text, size, &address))
+    struct ration_address address = {.family = 4};
+    if (size == 0)
+        return false;
+    if (parse_v4(text, size, address.bytes)) {
+        *out_address = address;
+        return true;
+    }
+    address.family = 6;
+    if (!parse_v6(text, size_without_zone(text, size), address.bytes))
         return false;
     if (is_mapped(&address))
         fold(&address);

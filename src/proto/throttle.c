@@ -15,6 +15,9 @@
 /* In seconds: more do not fit 64 bits of nanoseconds. */
 #define PERIOD_MAX (UINT64_MAX / RATION_NS_PER_SECOND)
 
+/* So many digits cannot wrap. */
+#define SAFE_DIGITS 19
+
 #define FRACTION_DIGITS 9
 #define VALUES_COUNT    5
 
@@ -50,10 +53,14 @@ static bool read_digits(const char *text, size_t size, uint64_t max, uint64_t *o
         return false;
     for (size_t i = 0; i < size; i++) {
         unsigned digit = (unsigned char)(text[i] - '0');
-        if (digit > 9 || number > (max - digit) / 10)
+        if (digit > 9)
+            return false;
+        if (i >= SAFE_DIGITS && number > (max - digit) / 10)
             return false;
         number = 10 * number + digit;
     }
+    if (number > max)
+        return false;
     *out_number = number;
     return true;
 }
