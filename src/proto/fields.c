@@ -1,0 +1,147 @@
+#include "proto/fields.h"
+
+#include <string.h>
+
+/* The draft may rename them yet: they stand here and nowhere else. */
+#define FIELD_POLICY     "RateLimit-Policy"
+#define FIELD_STATE      "RateLimit"
+#define PARAMETER_QUOTA  ";q="
+#define PARAMETER_WINDOW ";w="
+#define PARAMETER_LEFT   ";r="
+#define PARAMETER_TIME   ";t="
+
+static uint64_t seconds_up(uint64_t ns)
+{
+    return ns / RATION_NS_PER_SECOND + (ns % RATION_NS_PER_SECOND != 0);
+}
+
+static uint64_t at_most(uint64_t number, uint64_t max)
+{
+    return number < max ? number : max;
+}
+
+uint64_t ration_fields_window_seconds(const struct ration_limit *limit)
+{
+    unsigned __int128 tokens = limit->burst;
+    if (limit->refill == RATION_REFILL_INTERVAL) /* whole periods only */
+        tokens = (tokens + limit->tokens - 1) / limit->tokens * limit->tokens;
+    unsigned __int128 second = (unsigned __int128)limit->tokens * RATION_NS_PER_SECOND;
+    unsigned __int128 seconds = (tokens * limit->period_ns + second - 1) / second;
+    return seconds < 1 ? 1 : (uint64_t)(seconds < UINT64_MAX ? seconds : UINT64_MAX);
+}
+
+static char *put_text(char *out, const char *text)
+{
+    size_t size = strlen(text);
+    memcpy(out, text, size);
+    return out + size;
+}
+
+static char *put_number(char *out, uint64_t number)
+{
+    return ration_output_put_u64(at_most(number, RATION_FIELDS_NUMBER_MAX), out);
+}
+
+/* A structured field's string. Bytes it cannot hold do not occur in names; they would be a ?. */
+static char *put_string(char *out, const char *text)
+{
+    *out++ = '"';
+    for (size_t i = 0; i < RATION_LIMIT_NAME_MAX && text[i]; i++) {
+        if (text[i] == '"' || text[i] == '\\')
+            *out++ = '\\';
+        *out++ = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    }
+    *out++ = '"';
+    return out;
+}
+
+void ration_fields_limit_init(struct ration_fields_limit *fields, const char *name,
+                              const struct ration_limit *limit)
+{
+    char *out = put_string(fields->policy, name && name[0] ? name : "default");
+    fields->name_size = (uint16_t)(out - fields->policy);
+    out = put_number(put_text(out, PARAMETER_QUOTA), limit->burst);
+    out = put_number(put_text(out, PARAMETER_WINDOW), ration_fields_window_seconds(limit));
+    fields->policy_size = (uint16_t)(out - fields->policy);
+}
+
+uint64_t ration_fields_retry_seconds(const struct ration_decision *decision,
+                                     const struct ration_fields_retry *retry, uint64_t random)
+{
+    uint64_t seconds = seconds_up(decision->retry_after_ns);
+    if (decision->verdict != RATION_DENY || decision->retry_after_ns == RATION_FOREVER)
+        return 0;
+    if (retry->seconds_max > 0)
+        seconds = at_most(seconds, retry->seconds_max);
+    if (seconds == 0)
+        seconds = 1;
+    return seconds + random % (at_most(retry->spread_seconds, UINT32_MAX) + 1);
+}
+
+static void append_number(struct ration_output *output, uint64_t number)
+{
+    ration_output_append_u64(output, at_most(number, RATION_FIELDS_NUMBER_MAX));
+}
+
+void ration_fields_write_policy(struct ration_output *output,
+                                const struct ration_fields_item *items, size_t item_count)
+{
+    for (size_t i = 0; i < item_count; i++) {
+        ration_output_append_text(output, i == 0 ? FIELD_POLICY ": " : ", ");
+        ration_output_append(output, items[i].limit->policy, items[i].limit->policy_size);
+    }
+    if (item_count > 0)
+        ration_output_append_text(output, "\r\n");
+}
+
+/* Of one limit in an answer that is denied if retry_seconds is not 0. */
+static void write_time(struct ration_output *output, const struct ration_decision *decision,
+                       uint64_t retry_seconds)
+{
+    uint64_t seconds = seconds_up(decision->reset_after_ns);
+    if (decision->verdict == RATION_NEVER)
+        return; /* no time brings what was asked for */
+    if (retry_seconds > 0)
+        seconds =
+            decision->verdict == RATION_DENY ? retry_seconds : at_most(seconds, retry_seconds);
+    ration_output_append_text(output, PARAMETER_TIME);
+    append_number(output, seconds);
+}
+
+void ration_fields_write_state(struct ration_output *output, const struct ration_fields_item *items,
+                               size_t item_count, uint64_t retry_seconds)
+{
+    for (size_t i = 0; i < item_count; i++) {
+        ration_output_append_text(output, i == 0 ? FIELD_STATE ": " : ", ");
+        ration_output_append(output, items[i].limit->policy, items[i].limit->name_size);
+        ration_output_append_text(output, PARAMETER_LEFT);
+        append_number(output, items[i].decision.remaining);
+        write_time(output, &items[i].decision, retry_seconds);
+    }
+    if (item_count > 0)
+        ration_output_append_text(output, "\r\n");
+}
+
+static void write_line(struct ration_output *output, const char *name, uint64_t number)
+{
+    ration_output_append_text(output, name);
+    ration_output_append_u64(output, number);
+    ration_output_append_text(output, "\r\n");
+}
+
+void ration_fields_write_retry_after(struct ration_output *output, uint64_t retry_seconds)
+{
+    if (retry_seconds > 0)
+        write_line(output, "Retry-After: ", retry_seconds);
+}
+
+void ration_fields_write_x(struct ration_output *output, const struct ration_decision *decision,
+                           enum ration_fields_reset reset, uint64_t epoch_seconds)
+{
+    uint64_t seconds = seconds_up(decision->reset_after_ns);
+    if (reset == RATION_FIELDS_RESET_EPOCH)
+        seconds += epoch_seconds;
+    write_line(output, "X-RateLimit-Limit: ", decision->limit);
+    write_line(output, "X-RateLimit-Remaining: ", decision->remaining);
+    write_line(output, "X-RateLimit-Reset: ", seconds);
+}
