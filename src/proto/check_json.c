@@ -1,0 +1,479 @@
+#include "proto/check_json.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "base/words.h"
+#include "proto/output.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+struct ration_checks {
+    json_t *root;
+    json_t *list; /* the array of a batch, or NULL */
+    enum ration_check_kind kind;
+};
+
+/* Where the reader is, and where it says what is wrong. */
+struct place {
+    struct ration_check_error *error;
+    char pointer[sizeof(((struct ration_check_error *)0)->pointer)];
+    size_t size;
+};
+
+/* Adds a step to the pointer. What does not fit, or would not print, is left off. */
+static void enter(struct place *place, const char *name, size_t name_size)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    size_t left = sizeof(place->pointer) - place->size;
+    ration_words_quote(name, name_size, quote);
+    int written = snprintf(place->pointer + place->size, left, "/%s", quote);
+    place->size += (size_t)written < left ? (size_t)written : left - 1;
+}
+
+static void enter_index(struct place *place, size_t index)
+{
+    char digits[RATION_OUTPUT_NUMBER_SIZE];
+    char *end = ration_output_put_u64(index, digits);
+    enter(place, digits, (size_t)(end - digits));
+}
+
+static void leave(struct place *place, size_t size)
+{
+    place->size = size;
+    place->pointer[size] = '\0';
+}
+
+/* Says what is wrong with the member of that name. */
+#define FAIL_AT(place, name, ...)      \
+    (enter(place, name, strlen(name)), \
+     ration_check_fail((place)->error, (place)->pointer, __VA_ARGS__))
+
+#define FAIL(place, ...) ration_check_fail((place)->error, (place)->pointer, __VA_ARGS__)
+
+static const char *type_name(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+        return "a number";
+    case JSON_REAL:
+        return "a number with a fraction or an exponent";
+    case JSON_NULL:
+        return "null";
+    default:
+        return "true or false";
+    }
+}
+
+/* A whole number of at least min. Absent: *out_number keeps what it is. */
+static bool read_number(struct place *place, const json_t *object, const char *name, uint64_t min,
+                        uint64_t *out_number)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!value)
+        return true;
+    if (!json_is_integer(value))
+        return FAIL_AT(place, name, "%s must be a whole number, such as %" PRIu64 " (got %s)", name,
+                       min ? min : 1, type_name(value));
+    json_int_t number = json_integer_value(value);
+    if (number < 0 || (uint64_t)number < min)
+        return FAIL_AT(place, name,
+                       "%s must be at least %" PRIu64 " (got %" JSON_INTEGER_FORMAT ")", name, min,
+                       number);
+    *out_number = (uint64_t)number;
+    return true;
+}
+
+static bool read_bool(struct place *place, const json_t *object, const char *name, bool *out_value)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!value)
+        return true;
+    if (!json_is_boolean(value))
+        return FAIL_AT(place, name, "%s must be true or false (got %s)", name, type_name(value));
+    *out_value = json_is_true(value);
+    return true;
+}
+
+/* Refuses members that are not in a list of known names. */
+static bool check_names(struct place *place, json_t *object, const char *const *known,
+                        size_t known_count, const char *fix)
+{
+    for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
+        const char *name = json_object_iter_key(at);
+        size_t size = json_object_iter_key_len(at), i = 0;
+        char quote[RATION_WORDS_QUOTE_SIZE];
+        while (i < known_count && strcmp(known[i], name) != 0)
+            i++;
+        if (i < known_count)
+            continue;
+        const char *near = ration_words_nearest(name, size, known, known_count);
+        ration_words_quote(name, size, quote);
+        enter(place, name, size);
+        return near ? FAIL(place, "unknown member '%s': did you mean %s?", quote, near)
+                    : FAIL(place, "unknown member '%s': %s", quote, fix);
+    }
+    return true;
+}
+
+static bool read_period(struct place *place, const json_t *object, uint64_t *out_ns)
+{
+    const json_t *value = json_object_get(object, "period");
+    struct ration_error reason;
+    size_t used;
+    if (!value)
+        return FAIL_AT(place, "period", "a limit needs a period: write \"period\": \"1s\"");
+    if (!json_is_string(value))
+        return read_number(place, object, "period", 1, out_ns); /* nanoseconds */
+    if (ration_units_parse_duration(json_string_value(value), json_string_length(value), out_ns,
+                                    &used, &reason) != RATION_OK)
+        return FAIL_AT(place, "period", "%s", reason.message);
+    if (used != json_string_length(value))
+        return FAIL_AT(place, "period", "a period is one duration, such as 250ms or 1h");
+    return true;
+}
+
+static bool read_limit_object(struct place *place, json_t *object, struct ration_limit *out_limit)
+{
+    static const char *const known[] = {"tokens", "period", "burst"};
+    struct ration_limit_spec spec = {0};
+    struct ration_error reason;
+    if (!check_names(place, object, known, COUNT_OF(known), "a limit has tokens, period and burst"))
+        return false;
+    if (!json_object_get(object, "tokens"))
+        return FAIL_AT(place, "tokens", "a limit needs tokens: write \"tokens\": 10");
+    if (!read_number(place, object, "tokens", 1, &spec.tokens) ||
+        !read_number(place, object, "burst", 1, &spec.burst) ||
+        !read_period(place, object, &spec.period_ns))
+        return false;
+    if (ration_limit_make(&spec, out_limit, &reason) != RATION_OK)
+        return FAIL(place, "%s", reason.message);
+    return true;
+}
+
+static bool read_limit(struct place *place, json_t *value, struct ration_limit *out_limit)
+{
+    struct ration_error reason;
+    enter(place, "limit", 5);
+    if (json_is_object(value))
+        return read_limit_object(place, value, out_limit);
+    if (!json_is_string(value))
+        return FAIL(place, "limit must be a text such as \"10/s burst 20\" (got %s)",
+                    type_name(value));
+    if (ration_limit_parse_bytes(json_string_value(value), json_string_length(value), out_limit,
+                                 &reason) != RATION_OK)
+        return FAIL(place, "%s", reason.message);
+    return true;
+}
+
+/* The value of one attribute as text: a string's own, a number's in room. false: it has none. */
+static bool attribute_value(const json_t *value, char *room, struct ration_key *out_value)
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        *out_value = (struct ration_key){json_string_value(value), json_string_length(value)};
+        return true;
+    case JSON_INTEGER: {
+        char *end = ration_output_put_i64(json_integer_value(value), room);
+        *out_value = (struct ration_key){room, (size_t)(end - room)};
+        return true;
+    }
+    case JSON_TRUE:
+        *out_value = RATION_KEY("true");
+        return true;
+    case JSON_FALSE:
+        *out_value = RATION_KEY("false");
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool read_attributes(struct place *place, json_t *object, struct ration_check_room *room,
+                            struct ration_check *check)
+{
+    size_t count = 0;
+    enter(place, "attributes", 10);
+    if (!json_is_object(object))
+        return FAIL(place, "attributes must be an object, such as {\"ip\": \"192.0.2.7\"} (got %s)",
+                    type_name(object));
+    if (json_object_size(object) > RATION_ATTRIBUTES_MAX)
+        return FAIL(place, "at most %d attributes are taken (got %zu)", RATION_ATTRIBUTES_MAX,
+                    json_object_size(object));
+    for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at), count++) {
+        struct ration_attribute *attribute = &room->attributes[count];
+        const json_t *value = json_object_iter_value(at);
+        attribute->name =
+            (struct ration_key){json_object_iter_key(at), json_object_iter_key_len(at)};
+        if (attribute->name.size == 0)
+            return FAIL(place, "an attribute has no name");
+        if (!attribute_value(value, room->numbers[count], &attribute->value)) {
+            enter(place, attribute->name.bytes, attribute->name.size);
+            return FAIL(place,
+                        "an attribute must be a string, a whole number, true or false (got %s)",
+                        type_name(value));
+        }
+    }
+    check->attributes = room->attributes;
+    check->attribute_count = count;
+    return true;
+}
+
+static bool read_key(struct place *place, const json_t *value, struct ration_check *check)
+{
+    if (!json_is_string(value))
+        return FAIL_AT(place, "key", "key must be a string (got %s)", type_name(value));
+    check->has_key = true;
+    check->key = (struct ration_key){json_string_value(value), json_string_length(value)};
+    if (check->key.size > RATION_KEY_SIZE_MAX)
+        return FAIL_AT(place, "key", "a key has at most %d bytes (got %zu)", RATION_KEY_SIZE_MAX,
+                       check->key.size);
+    return true;
+}
+
+/* Who asks: attributes, or a key with its limit. */
+static bool read_subject(struct place *place, const json_t *object, struct ration_check_room *room,
+                         struct ration_check *check)
+{
+    json_t *attributes = json_object_get(object, "attributes");
+    json_t *key = json_object_get(object, "key");
+    json_t *limit = json_object_get(object, "limit");
+    size_t size = place->size;
+    if (!attributes && !key)
+        return FAIL(place, "who asks is missing: write \"attributes\": {\"ip\": \"192.0.2.7\"}, or "
+                           "\"key\": \"user:7\" and \"limit\": \"10/s\"");
+    if (attributes && (key || limit))
+        return FAIL_AT(place, key ? "key" : "limit",
+                       "attributes ask the policy; key and limit ask without it: keep one");
+    if (attributes) {
+        bool is_read = read_attributes(place, attributes, room, check);
+        if (is_read)
+            leave(place, size);
+        return is_read;
+    }
+    if (!read_key(place, key, check))
+        return false;
+    if (!limit)
+        return check->kind == RATION_CHECK_RESET
+                   ? true
+                   : FAIL_AT(place, "limit",
+                             "key needs a limit: write \"limit\": \"10/s burst 20\"");
+    check->has_limit = true;
+    if (!read_limit(place, limit, &check->limit))
+        return false;
+    leave(place, size);
+    return true;
+}
+
+static bool read_block_time(struct place *place, const json_t *object, struct ration_check *check)
+{
+    uint64_t seconds = 0;
+    bool has_seconds = json_object_get(object, "seconds") != NULL;
+    bool has_ns = json_object_get(object, "ns") != NULL;
+    if (has_seconds == has_ns)
+        return FAIL_AT(place, "seconds", "say for how long, in seconds or in ns: \"seconds\": 60");
+    if (!read_number(place, object, "seconds", 1, &seconds) ||
+        !read_number(place, object, "ns", 1, &check->block_ns))
+        return false;
+    if (seconds > RATION_FILL_NS_MAX / RATION_NS_PER_SECOND)
+        return FAIL_AT(place, "seconds", "a block lasts at most 16 years");
+    if (has_seconds)
+        check->block_ns = seconds * RATION_NS_PER_SECOND;
+    if (check->block_ns > RATION_FILL_NS_MAX)
+        return FAIL_AT(place, "ns", "a block lasts at most 16 years");
+    return true;
+}
+
+/* What each kind knows beside attributes, key and limit. */
+static const struct kind {
+    const char *names[6];
+    size_t name_count;
+    const char *fix;
+} kinds[] = {
+    [RATION_CHECK_TAKE] = {{"attributes", "key", "limit", "cost", "peek"},
+                           5,
+                           "known are attributes, key, limit, cost and peek"},
+    [RATION_CHECK_PEEK] = {{"attributes", "key", "limit", "cost"},
+                           4,
+                           "known are attributes, key, limit and cost"},
+    [RATION_CHECK_REFUND] = {{"attributes", "key", "limit", "tokens"},
+                             4,
+                             "known are attributes, key, limit and tokens"},
+    [RATION_CHECK_RESET] = {{"attributes", "key", "limit"},
+                            3,
+                            "known are attributes, key and limit"},
+    [RATION_CHECK_BLOCK] = {{"attributes", "key", "limit", "seconds", "ns"},
+                            5,
+                            "known are attributes, key, limit, seconds and ns"},
+};
+
+static bool read_rest(struct place *place, const json_t *object, struct ration_check *check)
+{
+    bool is_peek = check->kind == RATION_CHECK_PEEK;
+    switch (check->kind) {
+    case RATION_CHECK_REFUND:
+        if (!json_object_get(object, "tokens"))
+            return FAIL_AT(place, "tokens", "say how many: \"tokens\": 1");
+        return read_number(place, object, "tokens", 1, &check->tokens);
+    case RATION_CHECK_RESET:
+        return true;
+    case RATION_CHECK_BLOCK:
+        return read_block_time(place, object, check);
+    default:
+        if (!read_number(place, object, "cost", 0, &check->tokens) ||
+            !read_bool(place, object, "peek", &is_peek))
+            return false;
+        check->kind = is_peek ? RATION_CHECK_PEEK : RATION_CHECK_TAKE;
+        return true;
+    }
+}
+
+static bool read_check(struct place *place, enum ration_check_kind kind, json_t *object,
+                       struct ration_check_room *room, struct ration_check *out_check)
+{
+    struct ration_check check = {.kind = kind, .tokens = 1};
+    if (!json_is_object(object))
+        return FAIL(place, "a check must be an object (got %s)", type_name(object));
+    if (!check_names(place, object, kinds[kind].names, kinds[kind].name_count, kinds[kind].fix) ||
+        !read_subject(place, object, room, &check) || !read_rest(place, object, &check))
+        return false;
+    *out_check = check;
+    return true;
+}
+
+/*
+ * Whether objects and arrays are nested no deeper than allowed. jansson would recurse into 2048 of
+ * them, on the stack of an event loop.
+ */
+static bool is_shallow(const char *body, size_t size)
+{
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        if (in_string) {
+            if (body[i] == '\\')
+                i++; /* and what it escapes */
+            else if (body[i] == '"')
+                in_string = false;
+            continue;
+        }
+        in_string = body[i] == '"';
+        depth += (body[i] == '{' || body[i] == '[') - (body[i] == '}' || body[i] == ']');
+        if (depth > RATION_CHECK_JSON_DEPTH_MAX)
+            return false;
+    }
+    return true;
+}
+
+static json_t *load(struct place *place, const char *body, size_t size)
+{
+    json_error_t reason;
+    if (size == 0)
+        return FAIL(place, "the body is empty: send a JSON object"), NULL;
+    if (!is_shallow(body, size))
+        return FAIL(place, "objects and arrays are nested more than %d deep",
+                    RATION_CHECK_JSON_DEPTH_MAX),
+               NULL;
+    json_t *root = json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
+    if (!root)
+        FAIL(place, "line %d, column %d: %s", reason.line, reason.column, reason.text);
+    return root;
+}
+
+static bool find_list(struct place *place, struct ration_checks *checks)
+{
+    static const char *const known[] = {"checks"};
+    checks->list = json_object_get(checks->root, "checks");
+    if (!checks->list)
+        return true;
+    if (checks->kind != RATION_CHECK_TAKE && checks->kind != RATION_CHECK_PEEK)
+        return FAIL_AT(place, "checks", "only checks and peeks may be sent together");
+    if (!check_names(place, checks->root, known, 1, "beside checks there is nothing"))
+        return false;
+    if (!json_is_array(checks->list))
+        return FAIL_AT(place, "checks", "checks must be an array (got %s)",
+                       type_name(checks->list));
+    size_t count = json_array_size(checks->list);
+    if (count == 0 || count > RATION_CHECKS_MAX)
+        return FAIL_AT(place, "checks", "checks must be 1 to %d (got %zu)", RATION_CHECKS_MAX,
+                       count);
+    return true;
+}
+
+static bool read_all(struct place *place, const struct ration_checks *checks)
+{
+    struct ration_check_room room;
+    struct ration_check check;
+    if (!checks->list)
+        return read_check(place, checks->kind, checks->root, &room, &check);
+    enter(place, "checks", 6);
+    size_t size = place->size;
+    for (size_t i = 0; i < json_array_size(checks->list); i++) {
+        enter_index(place, i);
+        if (!read_check(place, checks->kind, json_array_get(checks->list, i), &room, &check))
+            return false;
+        leave(place, size);
+    }
+    return true;
+}
+
+bool ration_checks_read(enum ration_check_kind kind, const char *body, size_t size,
+                        ration_checks **out_checks, struct ration_check_error *error)
+{
+    struct place place = {.error = error};
+    json_t *root = load(&place, body, size);
+    if (!root)
+        return false;
+    struct ration_checks *checks = malloc(sizeof(*checks));
+    if (!checks) {
+        json_decref(root);
+        return FAIL(&place, "out of memory");
+    }
+    *checks = (struct ration_checks){.root = root, .kind = kind};
+    if (!json_is_object(root))
+        FAIL(&place, "the body must be an object (got %s)", type_name(root));
+    else if (find_list(&place, checks) && read_all(&place, checks)) {
+        *out_checks = checks;
+        return true;
+    }
+    ration_checks_free(checks);
+    return false;
+}
+
+void ration_checks_free(ration_checks *checks)
+{
+    if (!checks)
+        return;
+    json_decref(checks->root);
+    free(checks);
+}
+
+size_t ration_checks_count(const ration_checks *checks)
+{
+    return checks->list ? json_array_size(checks->list) : 1;
+}
+
+bool ration_checks_is_batch(const ration_checks *checks)
+{
+    return checks->list != NULL;
+}
+
+void ration_checks_get(const ration_checks *checks, size_t index, struct ration_check_room *room,
+                       struct ration_check *out_check)
+{
+    struct place nowhere = {0};
+    json_t *object = checks->list ? json_array_get(checks->list, index) : checks->root;
+    bool is_read = read_check(&nowhere, checks->kind, object, room, out_check);
+    if (!is_read) /* it was read once already */
+        abort();
+}

@@ -1,0 +1,50 @@
+/*
+ * problem: what went wrong, as application/problem+json (RFC 9457).
+ *
+ *     {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",
+ *      "title":"Quota Exceeded","status":429,
+ *      "detail":"login allows 5 at once, and fills in 60 seconds; retry in 12 seconds.",
+ *      "violated-policies":["login"]}
+ *
+ * For a request that could not be understood, "pointer" says which part of its body (RFC 6901).
+ */
+#ifndef RATION_PROTO_PROBLEM_H
+#define RATION_PROTO_PROBLEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/json_write.h"
+#include "ration/policy.h"
+
+#define RATION_PROBLEM_CONTENT_TYPE "application/problem+json"
+
+struct ration_problem {
+    unsigned status;
+    const char *detail;  /* a sentence for a person; NULL: none */
+    const char *pointer; /* NULL: none */
+};
+
+/* A problem whose type is about:blank: its title is the text of its status. */
+void ration_problem_write(struct ration_json *json, const struct ration_problem *problem);
+
+/* A limit that denied. */
+struct ration_problem_quota {
+    const char *name;
+    uint64_t burst;
+    uint64_t window_seconds;
+    uint64_t retry_seconds; /* 0: no wait helps */
+};
+
+/* 429: the first of those that denied decided. At least one. */
+void ration_problem_write_quota(struct ration_json *json, const struct ration_problem_quota *quotas,
+                                size_t quota_count);
+
+/* 503: the service itself has less to give (the store is away, and the fallback is to deny). */
+void ration_problem_write_reduced(struct ration_json *json, const char *detail);
+
+/* 422: a policy that has faults, with all of them. */
+void ration_problem_write_faults(struct ration_json *json, const char *detail,
+                                 const struct ration_policy_fault *faults, size_t fault_count);
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * The JSON of answers, byte for byte: decisions, problems, lists.
+ */
+#include <string.h>
+
+#include "proto/admin_answer.h"
+#include "proto/check_answer.h"
+#include "proto/problem.h"
+#include "support/unit.h"
+#include "support/written.h"
+
+static const struct ration_decision denied = {
+    .verdict = RATION_DENY, .limit = 5, .retry_after_ns = 12, .reset_after_ns = 60};
+static const struct ration_decision allowed = {
+    .verdict = RATION_ALLOW, .limit = 9, .remaining = 8, .reset_after_ns = 7, .delay_ns = 6};
+static const struct ration_decision never = {
+    .verdict = RATION_NEVER, .limit = 9, .remaining = 9, .retry_after_ns = RATION_FOREVER};
+
+static void decisions(void **state)
+{
+    (void)state;
+    const struct ration_check_limit limits[] = {{"login", denied, false}, {"all", allowed, true}};
+    ration_check_answer_write(
+        &written_json, &(struct ration_check_answer){denied, "login", false, false, limits, 2});
+    assert_written(
+        "{\"allowed\":false,\"verdict\":\"deny\",\"limit\":\"login\",\"burst\":5,\"remaining\":0,"
+        "\"retry_after_ns\":12,\"reset_after_ns\":60,\"delay_ns\":0,\"limits\":["
+        "{\"limit\":\"login\",\"verdict\":\"deny\",\"burst\":5,\"remaining\":0,"
+        "\"retry_after_ns\":12,\"reset_after_ns\":60,\"delay_ns\":0},"
+        "{\"limit\":\"all\",\"verdict\":\"allow\",\"burst\":9,\"remaining\":8,"
+        "\"retry_after_ns\":0,\"reset_after_ns\":7,\"delay_ns\":6,\"shadow\":true}]}");
+
+    ration_check_answer_write(&written_json,
+                              &(struct ration_check_answer){never, "x", .limits = NULL});
+    assert_written("{\"allowed\":false,\"verdict\":\"never\",\"limit\":\"x\",\"burst\":9,"
+                   "\"remaining\":9,\"retry_after_ns\":null,\"reset_after_ns\":0,\"delay_ns\":0,"
+                   "\"limits\":[]}");
+}
+
+static void decisions_without_a_limit(void **state)
+{
+    (void)state;
+    struct ration_check_answer exempt = {.decision = {.verdict = RATION_ALLOW}};
+    struct ration_check_answer banned = {.decision = {.verdict = RATION_DENY}, .is_banned = true};
+    ration_check_answer_begin_batch(&written_json);
+    ration_check_answer_write(&written_json, &exempt);
+    ration_check_answer_write(&written_json, &banned);
+    ration_check_answer_end_batch(&written_json);
+    assert_written("{\"results\":[{\"allowed\":true,\"verdict\":\"allow\",\"limit\":null,"
+                   "\"burst\":null,\"remaining\":null,\"retry_after_ns\":0,\"reset_after_ns\":null,"
+                   "\"delay_ns\":0,\"limits\":[]},"
+                   "{\"allowed\":false,\"verdict\":\"deny\",\"limit\":null,\"burst\":null,"
+                   "\"remaining\":null,\"retry_after_ns\":null,\"reset_after_ns\":null,"
+                   "\"delay_ns\":0,\"banned\":true,\"limits\":[]}]}");
+}
+
+static void problems(void **state)
+{
+    (void)state;
+    ration_problem_write(&written_json, &(struct ration_problem){404, "no such page", NULL});
+    assert_written("{\"type\":\"about:blank\",\"title\":\"Not Found\",\"status\":404,"
+                   "\"detail\":\"no such page\"}");
+    ration_problem_write(&written_json,
+                         &(struct ration_problem){400, "cost \"x\"", "/checks/3/cost"});
+    assert_written("{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,"
+                   "\"detail\":\"cost \\\"x\\\"\",\"pointer\":\"/checks/3/cost\"}");
+    ration_problem_write_reduced(&written_json, NULL);
+    assert_written("{\"type\":\"https://iana.org/assignments/"
+                   "http-problem-types#temporary-reduced-capacity\","
+                   "\"title\":\"Temporary Reduced Capacity\",\"status\":503,"
+                   "\"violated-policies\":[]}");
+    const struct ration_policy_fault fault = {35, 12, "burst must be at least 1 (got 0)"};
+    ration_problem_write_faults(&written_json, "the policy has a fault", &fault, 1);
+    assert_written("{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\",\"status\":422,"
+                   "\"detail\":\"the policy has a fault\",\"faults\":[{\"line\":35,\"column\":12,"
+                   "\"message\":\"burst must be at least 1 (got 0)\"}]}");
+}
+
+#define QUOTA                                                                       \
+    "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\"," \
+    "\"title\":\"Quota Exceeded\",\"status\":429,\"detail\":"
+
+static void quotas(void **state)
+{
+    (void)state;
+    const struct ration_problem_quota two[] = {{"burst", 16, 32, 2}, {"day", 5000, 86400, 1}};
+    ration_problem_write_quota(&written_json, two, 2);
+    assert_written(QUOTA
+                   "\"burst allows 16 at once, and fills in 32 seconds; retry in 2 seconds.\","
+                   "\"violated-policies\":[\"burst\",\"day\"]}");
+    ration_problem_write_quota(&written_json, &(struct ration_problem_quota){"", 9, 1, 0}, 1);
+    assert_written(QUOTA "\"The limit allows 9 at once, and fills in 1 second; this request costs "
+                         "more, and no wait helps.\",\"violated-policies\":[\"default\"]}");
+}
+
+static void lists(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"user", "ip"};
+    struct ration_policy_limit limit = {
+        .key_names = names, .key_count = 2, .is_shadow = 1, .keys_max = 1000};
+    const struct ration_policy_limit *const limits[] = {&limit};
+    assert_int_equal(ration_limit_parse("5/s burst 10 name api", &limit.limit, NULL), RATION_OK);
+    ration_admin_write_limits(&written_json, limits, 1);
+    assert_written(
+        "{\"limits\":[{\"name\":\"api\",\"limit\":\"5/s burst 10 name api\",\"tokens\":5,"
+        "\"period_ns\":1000000000,\"burst\":10,\"key\":[\"user\",\"ip\"],\"shadow\":true,"
+        "\"keys_max\":1000}]}");
+
+    struct ration_top_key keys[2] = {{12, 3, {1, 0xABC}, 4, "a\"\xFFz"}, {2, 0, {0, 0}, 65, ""}};
+    memset(keys[1].name, 'k', sizeof(keys[1].name));
+    ration_admin_write_top(
+        &written_json, &(struct ration_admin_top){"api", RATION_TOP_DENIED, keys, 2, {20, 1, 2}});
+    assert_written(
+        "{\"limit\":\"api\",\"by\":\"denied\",\"keys\":[{\"key\":\"a\\\"\xEF\xBF\xBDz\","
+        "\"cut\":false,\"hash\":\"00000000000000010000000000000abc\",\"count\":12,"
+        "\"error\":3},{\"key\":\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+        "kkkkkkkk\",\"cut\":true,\"hash\":\"00000000000000000000000000000000\","
+        "\"count\":2,\"error\":0}],\"total\":20,\"lost\":1,\"unlisted_max\":2}");
+    ration_admin_write_changed(&written_json, 2);
+    assert_written("{\"changed\":2}");
+    ration_admin_write_reloaded(&written_json, 3, 12);
+    assert_written("{\"generation\":3,\"limits\":12}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decisions), cmocka_unit_test(decisions_without_a_limit),
+        cmocka_unit_test(problems),  cmocka_unit_test(quotas),
+        cmocka_unit_test(lists),
+    };
+    return cmocka_run_group_tests_name("answers", tests, written_init, written_done);
+}
