@@ -1,0 +1,84 @@
+/*
+ * Any bytes as the body of a check. What is read can be got, each check of it, within its bounds;
+ * what is refused says why, in text that can be sent.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/check_json.h"
+#include "proto/problem.h"
+
+/* Aborts in every build, so that a release build finds what a debug build does. */
+#define CHECK(condition)  \
+    do {                  \
+        if (!(condition)) \
+            abort();      \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Reads every byte, so that a sanitizer sees one that is not there. */
+static volatile unsigned char seen;
+
+static void touch(const struct ration_key *slice)
+{
+    for (size_t i = 0; i < slice->size; i++)
+        seen = ((const unsigned char *)slice->bytes)[i];
+}
+
+static void check_read(const ration_checks *checks, enum ration_check_kind kind)
+{
+    size_t count = ration_checks_count(checks);
+    CHECK(count >= 1 && count <= RATION_CHECKS_MAX);
+    CHECK(ration_checks_is_batch(checks) || count == 1);
+    for (size_t i = 0; i < count; i++) {
+        struct ration_check_room room;
+        struct ration_check check;
+        ration_checks_get(checks, i, &room, &check);
+        CHECK(check.kind == kind || (kind == RATION_CHECK_TAKE && check.kind == RATION_CHECK_PEEK));
+        CHECK(check.attribute_count <= RATION_ATTRIBUTES_MAX);
+        CHECK(check.tokens <= INT64_MAX && check.block_ns <= RATION_FILL_NS_MAX);
+        CHECK((kind == RATION_CHECK_BLOCK) == (check.block_ns > 0));
+        CHECK(check.has_limit == check.has_key || kind == RATION_CHECK_RESET);
+        CHECK(!check.has_key || check.attribute_count == 0);
+        for (size_t j = 0; j < check.attribute_count; j++) {
+            touch(&check.attributes[j].name);
+            touch(&check.attributes[j].value);
+        }
+        if (check.has_key)
+            touch(&check.key);
+    }
+}
+
+static void check_refusal(const struct ration_check_error *error)
+{
+    struct ration_output output;
+    struct ration_json json;
+    CHECK(memchr(error->pointer, '\0', sizeof(error->pointer)));
+    CHECK(memchr(error->message, '\0', sizeof(error->message)) && error->message[0]);
+    ration_output_init(&output, 8192);
+    ration_json_init(&json, &output);
+    ration_problem_write(&json, &(struct ration_problem){400, error->message, error->pointer});
+    CHECK(ration_json_is_complete(&json) && !output.is_failed);
+    ration_output_done(&output);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ration_checks *checks = NULL;
+    struct ration_check_error error;
+    if (size == 0)
+        return 0;
+    enum ration_check_kind kind = (enum ration_check_kind)(data[0] % 5);
+    memset(&error, 0xA5, sizeof(error));
+    if (ration_checks_read(kind, (const char *)data + 1, size - 1, &checks, &error)) {
+        check_read(checks, kind);
+        ration_checks_free(checks);
+    } else {
+        CHECK(!checks);
+        check_refusal(&error);
+    }
+    return 0;
+}
