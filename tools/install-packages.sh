@@ -8,8 +8,6 @@ set -eu
 
 build="gcc libc6-dev make cmake ninja-build libxxhash-dev libyaml-dev libuv1-dev libhttp-parser-dev
       libjansson-dev"
-build="gcc libc6-dev make cmake ninja-build libxxhash-dev libyaml-dev libhttp-parser-dev
-       libjansson-dev"
 test="$build clang clang-format libclang-rt-14-dev libcmocka-dev gcovr binutils pkg-config g++
       frama-c-base why3 z3 cvc4 spin curl python3-yaml python3-jsonschema"
 

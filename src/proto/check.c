@@ -43,7 +43,7 @@ static bool read_peek(const struct ration_key *value, enum ration_check_kind *ou
     return true;
 }
 
-static bool read_limit(const struct ration_key *value, struct ration_check *check,
+static bool read_limit(const struct ration_key *value, struct ration_asked *check,
                        struct ration_check_error *error)
 {
     struct ration_error reason;
@@ -54,7 +54,7 @@ static bool read_limit(const struct ration_key *value, struct ration_check *chec
 }
 
 /* Takes what is no attribute out of the room's. */
-static bool take_known(struct ration_check_room *room, struct ration_check *check,
+static bool take_known(struct ration_check_room *room, struct ration_asked *check,
                        struct ration_check_error *error)
 {
     struct ration_key value;
@@ -80,9 +80,9 @@ static bool take_known(struct ration_check_room *room, struct ration_check *chec
 }
 
 bool ration_check_read_query(char *query, size_t size, struct ration_check_room *room,
-                             struct ration_check *out_check, struct ration_check_error *error)
+                             struct ration_asked *out_check, struct ration_check_error *error)
 {
-    struct ration_check check = {.kind = RATION_CHECK_TAKE, .tokens = 1};
+    struct ration_asked check = {.kind = RATION_CHECK_TAKE, .tokens = 1};
     struct ration_error reason;
     if (ration_query_read(query, size, room->attributes, RATION_ATTRIBUTES_MAX,
                           &check.attribute_count, &reason) != RATION_OK)

@@ -30,7 +30,7 @@ enum ration_check_kind {
     RATION_CHECK_BLOCK   /* denies for a time */
 };
 
-struct ration_check {
+struct ration_asked {
     enum ration_check_kind kind;
     bool has_key;   /* otherwise attributes say who asks */
     bool has_limit; /* always with has_key, but for a reset */
@@ -63,7 +63,7 @@ struct ration_check_error {
  * *out_check is untouched.
  */
 bool ration_check_read_query(char *query, size_t size, struct ration_check_room *room,
-                             struct ration_check *out_check, struct ration_check_error *error);
+                             struct ration_asked *out_check, struct ration_check_error *error);
 
 /* Notes what is wrong, in the way of printf. error may be NULL. Returns false. */
 bool ration_check_fail(struct ration_check_error *error, const char *pointer, const char *format,

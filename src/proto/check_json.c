@@ -200,7 +200,7 @@ static bool attribute_value(const json_t *value, char *room, struct ration_key *
 }
 
 static bool read_attributes(struct place *place, json_t *object, struct ration_check_room *room,
-                            struct ration_check *check)
+                            struct ration_asked *check)
 {
     size_t count = 0;
     enter(place, "attributes", 10);
@@ -229,7 +229,7 @@ static bool read_attributes(struct place *place, json_t *object, struct ration_c
     return true;
 }
 
-static bool read_key(struct place *place, const json_t *value, struct ration_check *check)
+static bool read_key(struct place *place, const json_t *value, struct ration_asked *check)
 {
     if (!json_is_string(value))
         return FAIL_AT(place, "key", "key must be a string (got %s)", type_name(value));
@@ -243,7 +243,7 @@ static bool read_key(struct place *place, const json_t *value, struct ration_che
 
 /* Who asks: attributes, or a key with its limit. */
 static bool read_subject(struct place *place, const json_t *object, struct ration_check_room *room,
-                         struct ration_check *check)
+                         struct ration_asked *check)
 {
     json_t *attributes = json_object_get(object, "attributes");
     json_t *key = json_object_get(object, "key");
@@ -275,7 +275,7 @@ static bool read_subject(struct place *place, const json_t *object, struct ratio
     return true;
 }
 
-static bool read_block_time(struct place *place, const json_t *object, struct ration_check *check)
+static bool read_block_time(struct place *place, const json_t *object, struct ration_asked *check)
 {
     uint64_t seconds = 0;
     bool has_seconds = json_object_get(object, "seconds") != NULL;
@@ -317,7 +317,7 @@ static const struct kind {
                             "known are attributes, key, limit, seconds and ns"},
 };
 
-static bool read_rest(struct place *place, const json_t *object, struct ration_check *check)
+static bool read_rest(struct place *place, const json_t *object, struct ration_asked *check)
 {
     bool is_peek = check->kind == RATION_CHECK_PEEK;
     switch (check->kind) {
@@ -339,9 +339,9 @@ static bool read_rest(struct place *place, const json_t *object, struct ration_c
 }
 
 static bool read_check(struct place *place, enum ration_check_kind kind, json_t *object,
-                       struct ration_check_room *room, struct ration_check *out_check)
+                       struct ration_check_room *room, struct ration_asked *out_check)
 {
-    struct ration_check check = {.kind = kind, .tokens = 1};
+    struct ration_asked check = {.kind = kind, .tokens = 1};
     if (!json_is_object(object))
         return FAIL(place, "a check must be an object (got %s)", type_name(object));
     if (!check_names(place, object, kinds[kind].names, kinds[kind].name_count, kinds[kind].fix) ||
@@ -413,7 +413,7 @@ static bool find_list(struct place *place, struct ration_checks *checks)
 static bool read_all(struct place *place, const struct ration_checks *checks)
 {
     struct ration_check_room room;
-    struct ration_check check;
+    struct ration_asked check;
     if (!checks->list)
         return read_check(place, checks->kind, checks->root, &room, &check);
     enter(place, "checks", 6);
@@ -469,7 +469,7 @@ bool ration_checks_is_batch(const ration_checks *checks)
 }
 
 void ration_checks_get(const ration_checks *checks, size_t index, struct ration_check_room *room,
-                       struct ration_check *out_check)
+                       struct ration_asked *out_check)
 {
     struct place nowhere = {0};
     json_t *object = checks->list ? json_array_get(checks->list, index) : checks->root;

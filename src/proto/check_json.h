@@ -42,6 +42,6 @@ bool ration_checks_is_batch(const ration_checks *checks);
  * allocated, and nothing can be wrong any more.
  */
 void ration_checks_get(const ration_checks *checks, size_t index, struct ration_check_room *room,
-                       struct ration_check *out_check);
+                       struct ration_asked *out_check);
 
 #endif

@@ -41,8 +41,8 @@ struct ration_settings {
 
     /* Who may do what. */
     char password[RATION_SETTINGS_SECRET_MAX + 1]; /* RESP's AUTH; "": none */
-    char token[RATION_SETTINGS_SECRET_MAX + 1];    /* HTTP's bearer token for admin calls; "": none */
-    bool is_open_to_strangers; /* may listen beyond loopback without them */
+    char token[RATION_SETTINGS_SECRET_MAX + 1]; /* HTTP's bearer token for admin calls; "": none */
+    bool is_open_to_strangers;                  /* may listen beyond loopback without them */
 
     /* Behind proxies. */
     struct ration_network proxies[RATION_SETTINGS_PROXIES_MAX];

@@ -35,7 +35,7 @@ static void check_read(const ration_checks *checks, enum ration_check_kind kind)
     CHECK(ration_checks_is_batch(checks) || count == 1);
     for (size_t i = 0; i < count; i++) {
         struct ration_check_room room;
-        struct ration_check check;
+        struct ration_asked check;
         ration_checks_get(checks, i, &room, &check);
         CHECK(check.kind == kind || (kind == RATION_CHECK_TAKE && check.kind == RATION_CHECK_PEEK));
         CHECK(check.attribute_count <= RATION_ATTRIBUTES_MAX);

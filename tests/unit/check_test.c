@@ -28,7 +28,7 @@ static int by_name(const void *left, const void *right)
 }
 
 /* "take 1 a=b,c=d" or "peek 3 key k 10/s burst 20"; attributes of JSON are in no order. */
-static void describe(const struct ration_check *check, bool sorts, char *text)
+static void describe(const struct ration_asked *check, bool sorts, char *text)
 {
     static const char *const kinds[] = {"take", "peek", "refund", "reset", "block"};
     struct ration_attribute attributes[RATION_ATTRIBUTES_MAX];
@@ -66,7 +66,7 @@ static bool read_body(enum ration_check_kind kind, const char *body, size_t size
     text[0] = '\0';
     for (size_t i = 0; i < ration_checks_count(checks); i++) {
         struct ration_check_room room;
-        struct ration_check check;
+        struct ration_asked check;
         ration_checks_get(checks, i, &room, &check);
         strcat(text, i == 0 ? "" : "; ");
         describe(&check, true, text + strlen(text));
@@ -214,7 +214,7 @@ static void zero_bytes_in_strings(void **state)
     (void)state;
     static const char body[] = "{\"key\":\"a\\u0000b\",\"limit\":\"1/s\"}";
     struct ration_check_room room;
-    struct ration_check check;
+    struct ration_asked check;
     ration_checks *checks;
     assert_true(ration_checks_read(TAKE, body, sizeof(body) - 1, &checks, NULL));
     ration_checks_get(checks, 0, &room, &check);
@@ -299,7 +299,7 @@ static void queries(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char text[TEXT_SIZE];
         struct ration_check_room room;
-        struct ration_check check;
+        struct ration_asked check;
         struct ration_check_error error;
         size_t size = strlen(rows[i].query);
         char *place = memcpy(guard - size, rows[i].query, size);
