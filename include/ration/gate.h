@@ -146,6 +146,9 @@ RATION_API ration_limiter *ration_gate_throttle(ration_gate *gate);
 /* The policy as it is, for a thread that visits. */
 RATION_API const ration_policy *ration_gate_policy(const struct ration_visit *visit);
 
+/* Its number, from 1 on: another for each policy that the gate has had. */
+RATION_API uint64_t ration_gate_generation(const struct ration_visit *visit);
+
 /*
  * The limiter behind a limit of the policy, for reports, top keys and scans: its only rule is the
  * limit, its requests are struct ration_key as ration_policy_key() makes them. For a thread that

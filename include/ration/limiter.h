@@ -241,6 +241,7 @@ struct ration_batch_item {
                                          place of the only rule's and as one that its choose()
                                          could return; borrowed for the call */
     struct ration_decision *decision; /* written, if not NULL and status is RATION_OK */
+    uint32_t is_peek;                 /* 1: what would be answered, taking nothing */
     enum ration_verdict verdict;      /* written */
     ration_status status;             /* written */
 };

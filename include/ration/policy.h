@@ -26,6 +26,7 @@
 #ifndef RATION_POLICY_H
 #define RATION_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -177,6 +178,12 @@ RATION_API ration_status ration_policy_cost(const ration_policy *policy, size_t 
                                             const struct ration_attribute *attributes,
                                             size_t attribute_count, uint64_t request_cost_tokens,
                                             uint64_t *out_cost_tokens);
+
+/*
+ * Whether the policy looks at the attribute of this name at all. Who fills requests from what strangers
+ * send (headers, say) leaves out what is not looked at, and so never has too many.
+ */
+RATION_API bool ration_policy_uses(const ration_policy *policy, const char *name);
 
 /* A value of the section server:, as it was written. */
 struct ration_policy_value {

@@ -199,6 +199,7 @@ static ration_status make_first_plan(struct ration_gate *gate,
     }
     for (size_t i = 0; i < count; i++)
         gate->tables[i].is_used = true;
+    plan->generation = 1;
     gate->plan = plan;
     return RATION_OK;
 }

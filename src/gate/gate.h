@@ -19,7 +19,8 @@
 
 /* A policy, and where its limits' buckets are. Never changed once it is published. */
 struct ration_gate_plan {
-    ration_policy *policy;      /* owned */
+    ration_policy *policy; /* owned */
+    uint64_t generation;
     uint32_t limiter_indexes[]; /* in the stack; by the policy's limit */
 };
 

@@ -218,6 +218,7 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
         free(reload.steps);
         return status;
     }
+    reload.plan->generation = old != NULL ? old->generation + 1 : 1;
     publish(&reload);
     if (change != NULL)
         tell(&reload, old, change, context);

@@ -30,6 +30,11 @@ const ration_policy *ration_gate_policy(const struct ration_visit *visit)
     return ration_gate_plan(visit->gate)->policy;
 }
 
+uint64_t ration_gate_generation(const struct ration_visit *visit)
+{
+    return ration_gate_plan(visit->gate)->generation;
+}
+
 ration_limiter *ration_gate_limiter(const struct ration_visit *visit, size_t limit_index)
 {
     const struct ration_gate_plan *plan = ration_gate_plan(visit->gate);

@@ -14,7 +14,8 @@ static void take_long(struct ration_limiter *limiter, struct ration_batch_item *
     struct ration_call_ask ask = {limiter, item->request, item->cost_tokens, item->limit};
     struct ration_call call;
 
-    call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
+    call.op = (struct ration_op){.kind = item->is_peek ? RATION_OP_LOOK : RATION_OP_TAKE,
+                                 .now_ns = now_ns};
     item->status = ration_call_take(&call, &ask, 1, item->decision, NULL);
     item->verdict = item->status == RATION_OK ? call.op.decision.verdict : RATION_DENY;
 }
@@ -32,11 +33,11 @@ static void fetch(const struct ration_limiter *limiter, const struct ration_batc
     }
 }
 
-/* Whether one of them wants to be told more than the verdict, or brings its limit. */
+/* Whether one of them wants to be told more than the verdict, or less to happen, or brings its limit. */
 static bool wants_more(const struct ration_batch_item *items, size_t item_count)
 {
     for (size_t i = 0; i < item_count; i++)
-        if (items[i].decision != NULL || items[i].limit != NULL)
+        if (items[i].decision != NULL || items[i].limit != NULL || items[i].is_peek)
             return true;
     return false;
 }

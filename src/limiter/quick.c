@@ -375,7 +375,7 @@ static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
     struct ration_pair *slot;
     int verdict;
 
-    if (!ration_algorithm_is_gcra(limit) || limit->start != RATION_START_FULL)
+    if (!ration_algorithm_is_gcra(limit) || limit->start != RATION_START_FULL || item->is_peek)
         return false;
     slot = ration_plain_find(quick->section, place, &value);
     if (slot != NULL)

@@ -125,3 +125,9 @@ ration_status ration_policy_match(const ration_policy *policy,
     compare_always(&matcher);
     return judge(&matcher, out_match);
 }
+
+bool ration_policy_uses(const ration_policy *policy, const char *name)
+{
+    return ration_index_find_name(policy, &(struct ration_key){name, strlen(name)}) !=
+           RATION_INDEX_NONE;
+}

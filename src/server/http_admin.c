@@ -1,0 +1,268 @@
+/*
+ * http_admin: what operators ask and do, in JSON.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/admin_answer.h"
+#include "proto/check_json.h"
+#include "proto/query.h"
+#include "server/http_desk.h"
+#include "server/top.h"
+
+#define TOP_COUNT_DEFAULT  10
+#define TOP_PARAMETERS_MAX 8
+#define RELOAD_TEXT_SIZE   4096
+
+static void begin_json(struct ration_http_desk *desk, struct ration_http_answer *answer,
+                       struct ration_json *json)
+{
+    ration_http_desk_begin(desk, answer, 200);
+    ration_http_answer_body(answer, "application/json");
+    ration_json_init(json, desk->output);
+}
+
+static ration_status edit_key(ration_limiter *throttle, const struct ration_asked *asked,
+                              uint64_t now_ns)
+{
+    uint64_t until_ns;
+
+    switch (asked->kind) {
+    case RATION_CHECK_RESET:
+        return ration_limiter_reset(throttle, &asked->key, now_ns);
+    case RATION_CHECK_BLOCK:
+        if (__builtin_add_overflow(now_ns, asked->block_ns, &until_ns))
+            until_ns = UINT64_MAX;
+        return ration_limiter_block_until(throttle, &asked->key, until_ns, now_ns);
+    default:
+        return RATION_EUNFIT; /* a refund is of a limit, which only check has */
+    }
+}
+
+static ration_status edit(struct ration_http_desk *desk, const struct ration_asked *asked,
+                          size_t *out_count)
+{
+    ration_gate *gate = desk->service->gate;
+    uint64_t now_ns = ration_http_desk_now(desk);
+    struct ration_edit edit = {.attributes = asked->attributes,
+                               .attribute_count = asked->attribute_count};
+    uint64_t until_ns;
+
+    if (asked->has_key) {
+        *out_count = 1;
+        return edit_key(ration_gate_throttle(gate), asked, now_ns);
+    }
+    switch (asked->kind) {
+    case RATION_CHECK_REFUND:
+        return ration_gate_refund(gate, &edit, asked->tokens, now_ns, out_count);
+    case RATION_CHECK_RESET:
+        return ration_gate_reset(gate, &edit, now_ns, out_count);
+    default:
+        if (__builtin_add_overflow(now_ns, asked->block_ns, &until_ns))
+            until_ns = UINT64_MAX;
+        return ration_gate_block_until(gate, &edit, until_ns, now_ns, out_count);
+    }
+}
+
+static const char *reason_of(ration_status status)
+{
+    switch (status) {
+    case RATION_EUNFIT:
+        return "None of the limits that apply can do this: windows and logs cannot be blocked, and "
+               "a "
+               "refund needs attributes.";
+    case RATION_ENOMEM:
+        return "The key finds no place in the table, and is not blocked.";
+    default:
+        return "A request has at most 64 attributes, none of them twice, an ip that is an address, "
+               "and at most 16 limits that apply.";
+    }
+}
+
+static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
+{
+    const struct ration_key *body = &desk->request.body;
+    struct ration_http_check *item = &desk->checks[0];
+    struct ration_check_error error;
+    struct ration_http_answer answer;
+    struct ration_json json;
+    ration_checks *checks;
+    ration_status status;
+    size_t count = 0;
+
+    if (!ration_checks_read(kind, body->bytes, body->size, &checks, &error)) {
+        ration_http_desk_problem(desk, 400, error.message, error.pointer);
+        return;
+    }
+    ration_checks_get(checks, 0, &item->room, &item->asked);
+    status = edit(desk, &item->asked, &count);
+    if (status != RATION_OK) {
+        ration_http_desk_problem(desk, status == RATION_ENOMEM ? 503 : 400, reason_of(status),
+                                 NULL);
+    } else {
+        begin_json(desk, &answer, &json);
+        ration_admin_write_changed(&json, count);
+        ration_http_answer_end(&answer);
+    }
+    ration_checks_free(checks);
+}
+
+void ration_http_post_refund(struct ration_http_desk *desk)
+{
+    post(desk, RATION_CHECK_REFUND);
+}
+
+void ration_http_post_reset(struct ration_http_desk *desk)
+{
+    post(desk, RATION_CHECK_RESET);
+}
+
+void ration_http_post_block(struct ration_http_desk *desk)
+{
+    post(desk, RATION_CHECK_BLOCK);
+}
+
+struct top_query {
+    enum ration_top by;
+    size_t count;
+    char limit_name[RATION_LIMIT_NAME_MAX + 1];
+};
+
+/* False, with what is wrong. */
+static bool read_top(struct ration_http_desk *desk, struct top_query *top, const char **reason)
+{
+    struct ration_attribute parameters[TOP_PARAMETERS_MAX];
+    char *query = (char *)(uintptr_t)desk->request.query.bytes;
+    size_t count = 0;
+
+    *reason = "The query cannot be read: limit=NAME, by=denied or by=cost, count=1 to 100.";
+    if (ration_query_read(query, desk->request.query.size, parameters, TOP_PARAMETERS_MAX, &count,
+                          NULL) != RATION_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct ration_key *name = &parameters[i].name;
+        const struct ration_key *value = &parameters[i].value;
+        char text[RATION_LIMIT_NAME_MAX + 1] = "";
+
+        if (value->size >= sizeof(text))
+            return false;
+        memcpy(text, value->bytes, value->size);
+        if (ration_http_is(name, "limit"))
+            memcpy(top->limit_name, text, sizeof(text));
+        else if (ration_http_is(name, "by") && strcmp(text, "cost") == 0)
+            top->by = RATION_TOP_COST;
+        else if (ration_http_is(name, "count"))
+            top->count = strtoul(text, NULL, 10);
+        else if (!ration_http_is(name, "by") || strcmp(text, "denied") != 0)
+            return false;
+    }
+    return top->count >= 1 && top->count <= RATION_TOP_MAX;
+}
+
+static void write_top_item(struct ration_json *json, const struct ration_top_item *item)
+{
+    size_t name_size = item->key.name_size < RATION_TOP_KEY_NAME_MAX ? (size_t)item->key.name_size
+                                                                     : RATION_TOP_KEY_NAME_MAX;
+
+    ration_json_begin_object(json);
+    ration_json_name(json, "limit");
+    ration_json_text(json, item->limit_name);
+    ration_json_name(json, "key");
+    ration_json_string(json, item->key.name, name_size);
+    ration_json_name(json, "key_bytes");
+    ration_json_u64(json, item->key.name_size);
+    ration_json_name(json, "count");
+    ration_json_u64(json, item->key.count);
+    ration_json_name(json, "error");
+    ration_json_u64(json, item->key.error);
+    ration_json_name(json, "remaining");
+    if (item->has_left)
+        ration_json_u64(json, item->left_tokens);
+    else
+        ration_json_null(json);
+    ration_json_end(json);
+}
+
+void ration_http_get_top(struct ration_http_desk *desk)
+{
+    static _Thread_local struct ration_top_item items[RATION_TOP_MAX];
+    struct top_query top = {.by = RATION_TOP_DENIED, .count = TOP_COUNT_DEFAULT};
+    struct ration_http_answer answer;
+    struct ration_json json;
+    const char *reason;
+    size_t count;
+
+    if (!read_top(desk, &top, &reason)) {
+        ration_http_desk_problem(desk, 400, reason, NULL);
+        return;
+    }
+    count = ration_top_collect(desk->service->gate, top.by,
+                               top.limit_name[0] != '\0' ? top.limit_name : NULL,
+                               ration_http_desk_now(desk), items, top.count);
+    begin_json(desk, &answer, &json);
+    ration_json_begin_object(&json);
+    ration_json_name(&json, "by");
+    ration_json_text(&json, top.by == RATION_TOP_COST ? "cost" : "denied");
+    ration_json_name(&json, "keys");
+    ration_json_begin_array(&json);
+    for (size_t i = 0; i < count; i++)
+        write_top_item(&json, &items[i]);
+    ration_json_end(&json);
+    ration_json_end(&json);
+    ration_http_answer_end(&answer);
+}
+
+void ration_http_get_limits(struct ration_http_desk *desk)
+{
+    struct ration_http_answer answer;
+    struct ration_json json;
+    struct ration_visit visit;
+    const ration_policy *policy;
+    const struct ration_policy_limit **limits;
+    size_t count;
+
+    ration_gate_enter(desk->service->gate, &visit);
+    policy = ration_gate_policy(&visit);
+    count = ration_policy_limit_count(policy);
+    limits = calloc(count, sizeof(*limits));
+    if (limits == NULL) {
+        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            limits[i] = ration_policy_limit(policy, i);
+        begin_json(desk, &answer, &json);
+        ration_admin_write_limits(&json, limits, count);
+        ration_http_answer_end(&answer);
+    }
+    free(limits);
+    ration_gate_leave(&visit);
+}
+
+void ration_http_post_reload(struct ration_http_desk *desk)
+{
+    char text[RELOAD_TEXT_SIZE] = "";
+    struct ration_http_answer answer;
+    struct ration_json json;
+    struct ration_visit visit;
+
+    if (!desk->service->reload(desk->service, text, sizeof(text))) {
+        ration_http_desk_problem(desk, 422, text, NULL);
+        return;
+    }
+    ration_gate_enter(desk->service->gate, &visit);
+    begin_json(desk, &answer, &json);
+    ration_json_begin_object(&json);
+    ration_json_name(&json, "generation");
+    ration_json_u64(&json, ration_gate_generation(&visit));
+    ration_json_name(&json, "limits");
+    ration_json_u64(&json, ration_policy_limit_count(ration_gate_policy(&visit)));
+    ration_json_name(&json, "changes");
+    ration_json_begin_array(&json);
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        ration_json_text(&json, line);
+    ration_json_end(&json);
+    ration_json_end(&json);
+    ration_http_answer_end(&answer);
+    ration_gate_leave(&visit);
+}

@@ -1,0 +1,467 @@
+/*
+ * http_check: may this caller do this now? Asked by a proxy in a GET, or in JSON.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/check_json.h"
+#include "server/http_desk.h"
+
+#define HEADER_PREFIX "header."
+
+static bool has_attribute(const struct ration_asked *asked, const char *name)
+{
+    for (size_t i = 0; i < asked->attribute_count; i++)
+        if (ration_http_is(&asked->attributes[i].name, name))
+            return true;
+    return false;
+}
+
+/* An attribute more, if there is room and the query did not give it. */
+static void add(struct ration_asked *asked, struct ration_check_room *room, const char *name,
+                struct ration_key value)
+{
+    if (asked->attribute_count == RATION_ATTRIBUTES_MAX || has_attribute(asked, name))
+        return;
+    room->attributes[asked->attribute_count++] =
+        (struct ration_attribute){{name, strlen(name)}, value};
+    asked->attributes = room->attributes;
+}
+
+/* The first of two headers that is there. */
+static const struct ration_key *either_header(const struct ration_http_desk *desk,
+                                              const char *first, const char *second)
+{
+    const struct ration_key *value = ration_http_header(&desk->request, first);
+
+    return value != NULL ? value : ration_http_header(&desk->request, second);
+}
+
+/* What proxies say in headers about the request that they ask about. */
+static void add_forwarded(struct ration_http_desk *desk, struct ration_asked *asked,
+                          struct ration_check_room *room)
+{
+    const struct ration_key *method =
+        either_header(desk, "x-forwarded-method", "x-original-method");
+    const struct ration_key *uri = either_header(desk, "x-forwarded-uri", "x-original-uri");
+    const struct ration_key *host = ration_http_header(&desk->request, "x-forwarded-host");
+
+    if (method != NULL)
+        add(asked, room, "method", *method);
+    if (uri != NULL) {
+        const char *query = memchr(uri->bytes, '?', uri->size);
+        size_t size = query != NULL ? (size_t)(query - (const char *)uri->bytes) : uri->size;
+
+        add(asked, room, "path", (struct ration_key){uri->bytes, size});
+    }
+    if (host != NULL)
+        add(asked, room, "host", *host);
+}
+
+static void add_address(struct ration_http_desk *desk, struct ration_asked *asked,
+                        struct ration_check_room *room)
+{
+    struct ration_address client;
+
+    if (has_attribute(asked, "ip"))
+        return;
+    client = ration_forwarded_client(&desk->service->settings->trust,
+                                     ration_connection_peer(desk->connection),
+                                     desk->request.headers, desk->request.header_count);
+    if (client.family != 0)
+        add(asked, room, "ip",
+            (struct ration_key){desk->ip, ration_address_print(&client, desk->ip)});
+}
+
+/*
+ * Headers that the policy looks at, and only those: a client may send as many others as it likes, and
+ * must not be able to push one out that a limit needs.
+ */
+static void add_headers(struct ration_http_desk *desk, const ration_policy *policy,
+                        struct ration_asked *asked, struct ration_check_room *room)
+{
+    for (size_t i = 0; i < desk->request.header_count; i++) {
+        const struct ration_http_header *header = &desk->request.headers[i];
+        size_t prefix_size = sizeof(HEADER_PREFIX) - 1;
+        char *name = desk->header_names[i];
+
+        if (header->name.size + prefix_size > RATION_ATTRIBUTE_NAME_MAX)
+            continue;
+        memcpy(name, HEADER_PREFIX, prefix_size);
+        memcpy(name + prefix_size, header->name.bytes, header->name.size);
+        name[prefix_size + header->name.size] = '\0';
+        if (ration_policy_uses(policy, name))
+            add(asked, room, name, header->value);
+    }
+}
+
+/* Takes ?deny_status=403 out of the attributes. False: it is none that can be answered. */
+static bool take_deny_status(const struct ration_http_desk *desk, struct ration_asked *asked,
+                             struct ration_check_room *room, unsigned *out_status)
+{
+    *out_status = desk->service->settings->deny_status;
+    for (size_t i = 0; i < asked->attribute_count; i++) {
+        const struct ration_key *value = &asked->attributes[i].value;
+        char text[4] = "";
+
+        if (!ration_http_is(&asked->attributes[i].name, "deny_status"))
+            continue;
+        if (value->size != 3)
+            return false;
+        memcpy(text, value->bytes, 3);
+        *out_status = (unsigned)strtoul(text, NULL, 10);
+        room->attributes[i] = room->attributes[--asked->attribute_count];
+        return *out_status >= 400 && ration_http_status_text(*out_status) != NULL;
+    }
+    return true;
+}
+
+/* The policy's limits as header fields. False: no memory. */
+static bool prepare_fields(struct ration_http_desk *desk, const struct ration_visit *visit)
+{
+    const ration_policy *policy = ration_gate_policy(visit);
+    uint64_t generation = ration_gate_generation(visit);
+    size_t count = ration_policy_limit_count(policy);
+    struct ration_fields_limit *fields;
+
+    if (desk->fields_generation == generation)
+        return true;
+    fields = realloc(desk->fields, count * sizeof(*fields));
+    if (fields == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct ration_limit *limit = &ration_policy_limit(policy, i)->limit;
+
+        ration_fields_limit_init(&fields[i], limit->name, limit);
+    }
+    desk->fields = fields;
+    desk->fields_generation = generation;
+    return true;
+}
+
+static void write_x(struct ration_http_desk *desk, const struct ration_decision *decision)
+{
+    enum ration_x_ratelimit kind = desk->service->settings->x_ratelimit;
+
+    if (kind != RATION_X_NONE && decision->limit > 0)
+        ration_fields_write_x(desk->output, decision,
+                              kind == RATION_X_EPOCH ? RATION_FIELDS_RESET_EPOCH
+                                                     : RATION_FIELDS_RESET_DELTA,
+                              desk->date_second);
+}
+
+/* What is told of each limit; those in the shadow are not told in headers. */
+static size_t list_fields(const struct ration_http_desk *desk, const struct ration_check *check,
+                          struct ration_fields_item *items)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < check->part_count; i++)
+        if (!check->parts[i].limit->is_shadow)
+            items[count++] = (struct ration_fields_item){
+                &desk->fields[check->parts[i].decision.limit_index], check->parts[i].decision};
+    return count;
+}
+
+static void write_quota(struct ration_http_desk *desk, const struct ration_check *check,
+                        uint64_t retry_seconds)
+{
+    struct ration_problem_quota quotas[RATION_POLICY_MATCHES_MAX];
+    struct ration_json json;
+    size_t count = 0;
+
+    for (int turn = 0; turn < 2; turn++) /* the one that decided first */
+        for (uint32_t i = 0; i < check->part_count; i++) {
+            const struct ration_check_part *part = &check->parts[i];
+
+            if (part->limit->is_shadow || part->decision.verdict == RATION_ALLOW ||
+                (part->limit == check->limit) != (turn == 0))
+                continue;
+            quotas[count++] = (struct ration_problem_quota){
+                .name = part->limit->limit.name,
+                .burst = part->decision.limit,
+                .window_seconds = ration_fields_window_seconds(&part->limit->limit),
+                .retry_seconds = retry_seconds,
+            };
+        }
+    ration_json_init(&json, desk->output);
+    ration_problem_write_quota(&json, quotas, count);
+}
+
+static void describe(const struct ration_check *check, struct ration_check_limit *limits,
+                     struct ration_check_answer *out_answer)
+{
+    for (uint32_t i = 0; i < check->part_count; i++)
+        limits[i] =
+            (struct ration_check_limit){check->parts[i].limit->limit.name, check->parts[i].decision,
+                                        check->parts[i].limit->is_shadow != 0};
+    *out_answer = (struct ration_check_answer){
+        .decision = check->decision,
+        .limit_name = check->limit != NULL ? check->limit->limit.name : NULL,
+        .is_banned = check->policy_verdict == RATION_POLICY_BANNED,
+        .limits = limits,
+        .limit_count = check->part_count,
+    };
+}
+
+static void answer_get(struct ration_http_desk *desk, const struct ration_check *check,
+                       unsigned deny_status)
+{
+    struct ration_fields_item items[RATION_POLICY_MATCHES_MAX];
+    size_t item_count = list_fields(desk, check, items);
+    bool is_allowed = check->decision.verdict == RATION_ALLOW;
+    uint64_t retry_seconds = ration_fields_retry_seconds(
+        &check->decision, &desk->service->settings->retry, ration_http_desk_random(desk));
+    struct ration_check_limit limits[RATION_POLICY_MATCHES_MAX];
+    struct ration_check_answer told;
+    struct ration_http_answer answer;
+    struct ration_json json;
+
+    ration_http_desk_begin(desk, &answer, is_allowed ? 200 : deny_status);
+    ration_fields_write_policy(desk->output, items, item_count);
+    ration_fields_write_state(desk->output, items, item_count, retry_seconds);
+    ration_fields_write_retry_after(desk->output, retry_seconds);
+    write_x(desk, &check->decision);
+    if (!is_allowed) {
+        ration_http_answer_header(&answer, "Cache-Control", "no-store", 8);
+        ration_http_answer_body(&answer, RATION_PROBLEM_CONTENT_TYPE);
+        write_quota(desk, check, retry_seconds);
+    } else {
+        ration_http_answer_body(&answer, "application/json");
+        describe(check, limits, &told);
+        ration_json_init(&json, desk->output);
+        ration_check_answer_write(&json, &told);
+    }
+    ration_http_answer_end(&answer);
+}
+
+/* By policy, or with the limit that the request brings. */
+static void decide(struct ration_http_desk *desk, struct ration_http_check *items, size_t count)
+{
+    struct ration_check checks[RATION_HTTP_CHUNK_CHECKS];
+    size_t check_indexes[RATION_HTTP_CHUNK_CHECKS];
+    uint64_t began_ns = ration_durations_begin(&desk->part->durations);
+    uint64_t now_ns = ration_http_desk_now(desk);
+    size_t check_count = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct ration_http_check *item = &items[i];
+        struct ration_asked *asked = &item->asked;
+
+        item->check = (struct ration_check){
+            .attributes = asked->attributes,
+            .attribute_count = asked->attribute_count,
+            .cost_tokens = asked->tokens,
+            .is_peek = asked->kind == RATION_CHECK_PEEK,
+            .parts = item->parts,
+        };
+        if (!asked->has_key) {
+            check_indexes[check_count] = i;
+            checks[check_count++] = item->check;
+        }
+    }
+    ration_gate_check(desk->service->gate, checks, check_count, now_ns);
+    for (size_t i = 0; i < check_count; i++)
+        items[check_indexes[i]].check = checks[i];
+    for (size_t i = 0; i < count; i++) {
+        struct ration_http_check *item = &items[i];
+        ration_limiter *throttle = ration_gate_throttle(desk->service->gate);
+        struct ration_batch_item taken = {
+            .request = &item->asked.key,
+            .cost_tokens = item->asked.tokens,
+            .limit = &item->asked.limit,
+            .decision = &item->decision,
+            .is_peek = item->asked.kind == RATION_CHECK_PEEK,
+        };
+
+        if (!item->asked.has_key)
+            continue;
+        ration_limiter_take_batch(throttle, &taken, 1, now_ns);
+        item->status = taken.status;
+    }
+    ration_durations_end(&desk->part->durations, began_ns, count);
+}
+
+/* Why a check could not be decided. */
+static const char *reason_of(const struct ration_http_check *item)
+{
+    if (!item->asked.has_key)
+        return item->check.reason;
+    return item->status == RATION_EUNFIT
+               ? "a limit in a request is a token bucket that refills continuously and starts "
+                 "full; others need a policy"
+               : "the key is too long: at most 65535 bytes";
+}
+
+static bool is_decided(const struct ration_http_check *item)
+{
+    return (item->asked.has_key ? item->status : item->check.status) == RATION_OK;
+}
+
+/* A limit that came with the request, told as if it were the policy's. */
+static void adopt_key(struct ration_http_desk *desk, struct ration_http_check *item,
+                      struct ration_policy_limit *limit, struct ration_fields_limit *fields)
+{
+    (void)desk;
+    *limit = (struct ration_policy_limit){.limit = item->asked.limit};
+    ration_fields_limit_init(fields, item->asked.limit.name, &item->asked.limit);
+    item->parts[0] = (struct ration_check_part){limit, item->asked.tokens, item->decision};
+    item->check.decision = item->decision;
+    item->check.limit = limit;
+    item->check.part_count = 1;
+    item->check.policy_verdict = RATION_POLICY_LIMITS;
+}
+
+static void get_with_limits(struct ration_http_desk *desk, struct ration_http_check *item,
+                            unsigned deny_status)
+{
+    struct ration_fields_limit own_fields, *kept = desk->fields;
+    struct ration_policy_limit own_limit;
+
+    decide(desk, item, 1);
+    if (!is_decided(item)) {
+        ration_http_desk_problem(desk, 400, reason_of(item), NULL);
+        return;
+    }
+    if (item->asked.has_key) {
+        adopt_key(desk, item, &own_limit, &own_fields);
+        desk->fields = &own_fields; /* limit_index is 0 */
+    }
+    if (item->check.policy_verdict == RATION_POLICY_BANNED)
+        ration_http_desk_problem(desk, 403, "The policy bans this caller.", NULL);
+    else
+        answer_get(desk, &item->check, deny_status);
+    desk->fields = kept;
+}
+
+void ration_http_get_check(struct ration_http_desk *desk)
+{
+    struct ration_http_check *item = &desk->checks[0];
+    char *query = (char *)(uintptr_t)desk->request.query.bytes;
+    struct ration_check_error error;
+    struct ration_visit visit;
+    unsigned deny_status;
+
+    if (!ration_check_read_query(query, desk->request.query.size, &item->room, &item->asked,
+                                 &error)) {
+        ration_http_desk_problem(desk, 400, error.message, NULL);
+        return;
+    }
+    if (!take_deny_status(desk, &item->asked, &item->room, &deny_status)) {
+        ration_http_desk_problem(desk, 400,
+                                 "deny_status must be a status that is answered here, "
+                                 "such as 403 or 429.",
+                                 NULL);
+        return;
+    }
+    ration_gate_enter(desk->service->gate, &visit);
+    if (!item->asked.has_key) {
+        add_forwarded(desk, &item->asked, &item->room);
+        add_address(desk, &item->asked, &item->room);
+        add_headers(desk, ration_gate_policy(&visit), &item->asked, &item->room);
+    }
+    if (prepare_fields(desk, &visit))
+        get_with_limits(desk, item, deny_status);
+    else
+        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
+    ration_gate_leave(&visit);
+}
+
+static void write_answer(struct ration_http_desk *desk, struct ration_json *json,
+                         struct ration_http_check *item)
+{
+    struct ration_check_limit limits[RATION_POLICY_MATCHES_MAX];
+    struct ration_check_answer answer;
+    struct ration_policy_limit own_limit;
+    struct ration_fields_limit own_fields;
+
+    if (item->asked.has_key)
+        adopt_key(desk, item, &own_limit, &own_fields);
+    describe(&item->check, limits, &answer);
+    ration_check_answer_write(json, &answer);
+}
+
+/* In a batch each check has its own fate. */
+static void write_error(struct ration_json *json, const struct ration_http_check *item)
+{
+    ration_json_begin_object(json);
+    ration_json_name(json, "error");
+    ration_json_text(json, reason_of(item));
+    ration_json_end(json);
+}
+
+static void answer_batch(struct ration_http_desk *desk, const ration_checks *checks)
+{
+    size_t count = ration_checks_count(checks);
+    struct ration_http_answer answer;
+    struct ration_json json;
+
+    ration_http_desk_begin(desk, &answer, 200);
+    ration_http_answer_body(&answer, "application/json");
+    ration_json_init(&json, desk->output);
+    ration_check_answer_begin_batch(&json);
+    for (size_t done = 0; done < count;) {
+        size_t some = count - done;
+
+        if (some > RATION_HTTP_CHUNK_CHECKS)
+            some = RATION_HTTP_CHUNK_CHECKS;
+        for (size_t i = 0; i < some; i++)
+            ration_checks_get(checks, done + i, &desk->checks[i].room, &desk->checks[i].asked);
+        decide(desk, desk->checks, some);
+        for (size_t i = 0; i < some; i++) {
+            if (is_decided(&desk->checks[i]))
+                write_answer(desk, &json, &desk->checks[i]);
+            else
+                write_error(&json, &desk->checks[i]);
+        }
+        done += some;
+    }
+    ration_check_answer_end_batch(&json);
+    ration_http_answer_end(&answer);
+}
+
+static void answer_one(struct ration_http_desk *desk, const ration_checks *checks)
+{
+    struct ration_http_check *item = &desk->checks[0];
+    struct ration_http_answer answer;
+    struct ration_json json;
+
+    ration_checks_get(checks, 0, &item->room, &item->asked);
+    decide(desk, item, 1);
+    if (!is_decided(item)) {
+        ration_http_desk_problem(desk, 400, reason_of(item), NULL);
+        return;
+    }
+    ration_http_desk_begin(desk, &answer, 200);
+    ration_http_answer_body(&answer, "application/json");
+    ration_json_init(&json, desk->output);
+    write_answer(desk, &json, item);
+    ration_http_answer_end(&answer);
+}
+
+static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
+{
+    const struct ration_key *body = &desk->request.body;
+    struct ration_check_error error;
+    struct ration_visit visit;
+    ration_checks *checks;
+
+    if (!ration_checks_read(kind, body->bytes, body->size, &checks, &error)) {
+        ration_http_desk_problem(desk, 400, error.message, error.pointer);
+        return;
+    }
+    ration_gate_enter(desk->service->gate, &visit);
+    (ration_checks_is_batch(checks) ? answer_batch : answer_one)(desk, checks);
+    ration_gate_leave(&visit);
+    ration_checks_free(checks);
+}
+
+void ration_http_post_check(struct ration_http_desk *desk)
+{
+    post(desk, RATION_CHECK_TAKE);
+}
+
+void ration_http_post_peek(struct ration_http_desk *desk)
+{
+    post(desk, RATION_CHECK_PEEK);
+}

@@ -1,0 +1,84 @@
+/*
+ * http_desk: where a loop serves HTTP requests.
+ *
+ * What is needed only while a request is served lies here, one per loop. A connection at rest has
+ * nothing but how far the reading of its next request has come.
+ */
+#ifndef RATION_SERVER_HTTP_DESK_H
+#define RATION_SERVER_HTTP_DESK_H
+
+#include "proto/check.h"
+#include "proto/check_answer.h"
+#include "proto/fields.h"
+#include "proto/http_answer.h"
+#include "proto/http_request.h"
+#include "proto/json_write.h"
+#include "proto/problem.h"
+#include "server/service.h"
+
+#define RATION_HTTP_CHUNK_CHECKS 16 /* of a batch that are decided together */
+#define RATION_HTTP_DATE_SIZE    32
+
+/* A check that is being answered, with room for all that it points to. */
+struct ration_http_check {
+    struct ration_asked asked;
+    struct ration_check check;
+    struct ration_decision decision; /* of a limit that came with the request */
+    ration_status status;
+    struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
+    struct ration_check_room room;
+};
+
+struct ration_http_desk {
+    struct ration_service *service;
+    struct ration_loop_part *part;
+    struct ration_connection *connection;
+    struct ration_output *output;
+    struct ration_http_request request;
+    bool is_head;
+
+    /* The policy's limits as header fields; made anew for each policy. */
+    uint64_t fields_generation;
+    size_t fields_count;
+    struct ration_fields_limit *fields;
+
+    uint64_t date_second;
+    char date[RATION_HTTP_DATE_SIZE];
+
+    struct ration_http_check checks[RATION_HTTP_CHUNK_CHECKS];
+    char ip[RATION_ADDRESS_TEXT_SIZE];
+    char header_names[RATION_HTTP_HEADERS_MAX][RATION_ATTRIBUTE_NAME_MAX + 1];
+};
+
+/* Now, once per turn of the loop; a manual clock may be set in the middle of one. */
+uint64_t ration_http_desk_now(const struct ration_http_desk *desk);
+
+/* Begins an answer with this status: the lines that all have. */
+void ration_http_desk_begin(struct ration_http_desk *desk, struct ration_http_answer *answer,
+                            unsigned status);
+
+/* A whole answer: text of a kind, or a problem for a person. */
+void ration_http_desk_text(struct ration_http_desk *desk, unsigned status, const char *content_type,
+                           const void *bytes, size_t size);
+void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, const char *detail,
+                              const char *pointer);
+
+/* A number that nobody need guess: for spreading. */
+uint64_t ration_http_desk_random(struct ration_http_desk *desk);
+
+/*
+ * Checks (http_check.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.
+ */
+void ration_http_get_check(struct ration_http_desk *desk);
+void ration_http_post_check(struct ration_http_desk *desk);
+void ration_http_post_peek(struct ration_http_desk *desk);
+
+/* What operators do (http_admin.c). */
+void ration_http_post_refund(struct ration_http_desk *desk);
+void ration_http_post_reset(struct ration_http_desk *desk);
+void ration_http_post_block(struct ration_http_desk *desk);
+void ration_http_get_top(struct ration_http_desk *desk);
+void ration_http_get_limits(struct ration_http_desk *desk);
+void ration_http_post_reload(struct ration_http_desk *desk);
+
+#endif

@@ -1,0 +1,348 @@
+/*
+ * http_service: HTTP/1.1, served.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/http_desk.h"
+#include "server/metrics.h"
+
+extern const unsigned char ration_openapi[], ration_openapi_end[];
+
+struct session {
+    struct ration_http_progress progress;
+};
+
+struct ration_http_desk *ration_http_desk_create(struct ration_service *service)
+{
+    struct ration_http_desk *desk = calloc(1, sizeof(*desk));
+
+    if (desk != NULL)
+        desk->service = service;
+    return desk;
+}
+
+void ration_http_desk_free(struct ration_http_desk *desk)
+{
+    if (desk == NULL)
+        return;
+    free(desk->fields);
+    free(desk);
+}
+
+uint64_t ration_http_desk_now(const struct ration_http_desk *desk)
+{
+    return desk->service->manual != NULL
+               ? ration_gate_now(desk->service->gate)
+               : ration_loop_now(ration_connection_loop(desk->connection));
+}
+
+uint64_t ration_http_desk_random(struct ration_http_desk *desk)
+{
+    uint64_t *random = &desk->part->random;
+
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    return *random;
+}
+
+/* The date, written anew once a second. */
+static struct ration_key date_of(struct ration_http_desk *desk)
+{
+    struct timespec wall;
+    struct tm parts;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &wall);
+    if ((uint64_t)wall.tv_sec != desk->date_second) {
+        desk->date_second = (uint64_t)wall.tv_sec;
+        gmtime_r(&wall.tv_sec, &parts);
+        strftime(desk->date, sizeof(desk->date), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    }
+    return (struct ration_key){desk->date, strlen(desk->date)};
+}
+
+void ration_http_desk_begin(struct ration_http_desk *desk, struct ration_http_answer *answer,
+                            unsigned status)
+{
+    struct ration_http_answer_options options = {
+        .status = status,
+        .minor_version = desk->request.minor_version,
+        .keep_alive = desk->request.keep_alive,
+        .is_head = desk->is_head,
+        .date = date_of(desk),
+    };
+
+    if (status >= 400 && status != 429)
+        ration_service_add(desk->part, RATION_SERVICE_HTTP_ERRORS, 1);
+    ration_http_answer_begin(answer, desk->output, &options);
+}
+
+void ration_http_desk_text(struct ration_http_desk *desk, unsigned status, const char *content_type,
+                           const void *bytes, size_t size)
+{
+    struct ration_http_answer answer;
+
+    ration_http_desk_begin(desk, &answer, status);
+    ration_http_answer_body(&answer, content_type);
+    ration_output_append(desk->output, bytes, size);
+    ration_http_answer_end(&answer);
+}
+
+static void write_problem(struct ration_http_desk *desk, unsigned status, const char *detail,
+                          const char *pointer, const char *extra_name, const char *extra_value)
+{
+    struct ration_problem problem = {.status = status, .detail = detail, .pointer = pointer};
+    struct ration_http_answer answer;
+    struct ration_json json;
+
+    ration_http_desk_begin(desk, &answer, status);
+    if (extra_name != NULL)
+        ration_http_answer_header(&answer, extra_name, extra_value, strlen(extra_value));
+    ration_http_answer_body(&answer, RATION_PROBLEM_CONTENT_TYPE);
+    ration_json_init(&json, desk->output);
+    ration_problem_write(&json, &problem);
+    ration_http_answer_end(&answer);
+}
+
+void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, const char *detail,
+                              const char *pointer)
+{
+    write_problem(desk, status, detail, pointer, NULL, NULL);
+}
+
+static void get_index(struct ration_http_desk *desk)
+{
+    static const char text[] =
+        "ration: may this caller do this now?\n\n"
+        "  GET  /v1/check?path=/login&ip=192.0.2.7    one check, for proxies and for a look\n"
+        "  POST /v1/check                             checks as JSON\n"
+        "  GET  /v1/limits                            the policy\n"
+        "  GET  /v1/top                               who is limited most\n"
+        "  GET  /metrics                              for Prometheus\n"
+        "  GET  /openapi.yaml                         all of it\n";
+
+    ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", text, sizeof(text) - 1);
+}
+
+static void get_health(struct ration_http_desk *desk)
+{
+    ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", "ok\n", 3);
+}
+
+static void get_ready(struct ration_http_desk *desk)
+{
+    bool is_ready = __atomic_load_n(&desk->service->is_ready, __ATOMIC_RELAXED) &&
+                    !ration_connection_is_draining(desk->connection);
+
+    if (is_ready)
+        ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", "ready\n", 6);
+    else
+        ration_http_desk_problem(desk, 503, "The server starts or stops.", NULL);
+}
+
+static void get_metrics(struct ration_http_desk *desk)
+{
+    struct ration_http_answer answer;
+
+    ration_http_desk_begin(desk, &answer, 200);
+    ration_http_answer_body(&answer, "text/plain; version=0.0.4; charset=utf-8");
+    ration_metrics_write(desk->service, ration_http_desk_now(desk), desk->output);
+    ration_http_answer_end(&answer);
+}
+
+static void get_openapi(struct ration_http_desk *desk)
+{
+    ration_http_desk_text(desk, 200, "application/yaml", ration_openapi,
+                          (size_t)(ration_openapi_end - ration_openapi));
+}
+
+/* What a path is for. */
+struct route {
+    const char *path;
+    void (*get)(struct ration_http_desk *desk);
+    void (*post)(struct ration_http_desk *desk);
+    bool is_admin; /* needs the token, if there is one */
+};
+
+static const struct route routes[] = {
+    {"/v1/check", ration_http_get_check, ration_http_post_check, false},
+    {"/v1/peek", NULL, ration_http_post_peek, false},
+    {"/metrics", get_metrics, NULL, false},
+    {"/healthz", get_health, NULL, false},
+    {"/readyz", get_ready, NULL, false},
+    {"/v1/limits", ration_http_get_limits, NULL, false},
+    {"/v1/top", ration_http_get_top, NULL, true},
+    {"/v1/refund", NULL, ration_http_post_refund, true},
+    {"/v1/reset", NULL, ration_http_post_reset, true},
+    {"/v1/block", NULL, ration_http_post_block, true},
+    {"/v1/reload", NULL, ration_http_post_reload, true},
+    {"/openapi.yaml", get_openapi, NULL, false},
+    {"/", get_index, NULL, false},
+};
+
+static const struct route *find_route(const struct ration_key *path)
+{
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+        if (ration_http_is(path, routes[i].path))
+            return &routes[i];
+    return NULL;
+}
+
+/* Whether the request has the token: "Authorization: Bearer ...". */
+static bool is_authorized(const struct ration_http_desk *desk)
+{
+    static const char scheme[] = "bearer ";
+    const char *token = desk->service->settings->token;
+    const struct ration_key *header = ration_http_header(&desk->request, "authorization");
+    struct ration_key start;
+
+    if (token[0] == '\0')
+        return true;
+    if (header == NULL || header->size < sizeof(scheme) - 1)
+        return false;
+    start = (struct ration_key){header->bytes, sizeof(scheme) - 1};
+    return ration_http_is_any_case(&start, scheme) &&
+           ration_secret_is(token, (const char *)header->bytes + start.size,
+                            header->size - start.size);
+}
+
+/*
+ * A body is read as JSON only if it says that it is: a page in somebody's browser can send any other
+ * kind to this host without asking.
+ */
+static bool is_json(const struct ration_http_desk *desk)
+{
+    static const char type[] = "application/json";
+    const struct ration_key *header = ration_http_header(&desk->request, "content-type");
+    struct ration_key start;
+
+    if (header == NULL || header->size < sizeof(type) - 1)
+        return false;
+    start = (struct ration_key){header->bytes, sizeof(type) - 1};
+    return ration_http_is_any_case(&start, type) &&
+           (header->size == start.size || ((const char *)header->bytes)[start.size] == ';' ||
+            ((const char *)header->bytes)[start.size] == ' ');
+}
+
+static void serve(struct ration_http_desk *desk)
+{
+    const struct ration_key *method = &desk->request.method;
+    const struct route *route = find_route(&desk->request.path);
+    bool is_get = ration_http_is(method, "GET") || ration_http_is(method, "HEAD");
+    bool is_post = ration_http_is(method, "POST");
+
+    desk->is_head = ration_http_is(method, "HEAD");
+    if (route == NULL) {
+        ration_http_desk_problem(desk, 404, "There is no such path; GET / lists what there is.",
+                                 NULL);
+    } else if (route->is_admin && !is_authorized(desk)) {
+        ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
+        write_problem(desk, 401, "This needs the server's token, as Authorization: Bearer TOKEN.",
+                      NULL, "WWW-Authenticate", "Bearer realm=\"ration\"");
+    } else if (is_get && route->get != NULL) {
+        route->get(desk);
+    } else if (!is_post || route->post == NULL) {
+        write_problem(desk, 405, "The path is served by the methods in Allow.", NULL, "Allow",
+                      route->get == NULL    ? "POST"
+                      : route->post == NULL ? "GET, HEAD"
+                                            : "GET, HEAD, POST");
+    } else if (desk->request.body.size > 0 && !is_json(desk)) {
+        ration_http_desk_problem(desk, 415,
+                                 "The body must be JSON, and Content-Type say so: "
+                                 "application/json.",
+                                 NULL);
+    } else {
+        route->post(desk);
+    }
+}
+
+/* What cannot be read as a request: the answer is the connection's last. */
+static void refuse_request(struct ration_http_desk *desk,
+                           const struct ration_http_progress *progress)
+{
+    desk->request.keep_alive = false;
+    desk->request.minor_version = 1;
+    desk->is_head = false;
+    ration_http_desk_problem(desk, progress->status, progress->reason, NULL);
+    ration_connection_close(desk->connection);
+}
+
+static struct ration_http_desk *take_desk(struct ration_connection *connection)
+{
+    struct ration_loop_part *part = ration_loop_user(ration_connection_loop(connection));
+    struct ration_http_desk *desk = part->http;
+
+    desk->part = part;
+    desk->connection = connection;
+    desk->output = ration_connection_output(connection);
+    return desk;
+}
+
+static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
+{
+    struct session *session = ration_connection_state(connection);
+    struct ration_http_desk *desk = take_desk(connection);
+    const struct ration_http_limits *limits = &desk->service->settings->http_limits;
+    size_t consumed = 0;
+    bool goes_on = true;
+
+    while (goes_on && consumed < size) {
+        enum ration_http_result result = ration_http_read(
+            limits, &session->progress, bytes + consumed, size - consumed, &desk->request);
+
+        if (result == RATION_HTTP_REQUEST) {
+            bool is_last = !desk->request.keep_alive || ration_connection_is_draining(connection);
+
+            desk->request.keep_alive = !is_last;
+            ration_service_add(desk->part, RATION_SERVICE_HTTP_REQUESTS, 1);
+            serve(desk);
+            consumed += desk->request.consumed_bytes;
+            ration_connection_phase(connection, RATION_PHASE_IDLE);
+            if (is_last) {
+                ration_connection_close(connection);
+                return size;
+            }
+            goes_on = !ration_connection_is_full(connection);
+        } else if (result == RATION_HTTP_MORE) {
+            bool is_body = session->progress.phase == RATION_HTTP_BODY;
+
+            ration_connection_phase(connection, is_body ? RATION_PHASE_BODY : RATION_PHASE_HEAD);
+            if (session->progress.needed_bytes > 0)
+                ration_connection_need(connection, session->progress.needed_bytes);
+            if (session->progress.wants_continue) {
+                session->progress.wants_continue = false;
+                ration_output_append_text(desk->output, RATION_HTTP_CONTINUE);
+            }
+            goes_on = false;
+        } else {
+            refuse_request(desk, &session->progress);
+            return size;
+        }
+    }
+    return consumed;
+}
+
+static void refuse(struct ration_connection *connection, enum ration_ending ending)
+{
+    struct ration_http_desk *desk = take_desk(connection);
+    struct ration_http_progress progress = {.status = 503,
+                                            .reason = "Too many connections; come back later."};
+
+    if (ending == RATION_ENDING_HEAD_DEADLINE || ending == RATION_ENDING_BODY_DEADLINE)
+        progress = (struct ration_http_progress){.status = 408,
+                                                 .reason = "The request did not arrive in time."};
+    else if (ending == RATION_ENDING_INPUT_MAX)
+        progress =
+            (struct ration_http_progress){.status = 413, .reason = "The request is too large."};
+    refuse_request(desk, &progress);
+}
+
+const struct ration_protocol ration_http_protocol = {
+    .name = "http",
+    .state_size = sizeof(struct session),
+    .tells_phases = true,
+    .receive = receive,
+    .refuse = refuse,
+};

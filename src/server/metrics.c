@@ -1,0 +1,408 @@
+#include "server/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/top.h"
+
+#define NUMBER_SIZE 32
+
+static void write_head(struct ration_output *output, const char *name, const char *type,
+                       const char *help)
+{
+    const char *const parts[] = {"# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n"};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        ration_output_append_text(output, parts[i]);
+}
+
+/* A label's value: any bytes, as text. What is not printable ASCII is written as \xHH. */
+static void write_label_value(struct ration_output *output, const void *value, size_t size)
+{
+    const unsigned char *bytes = value;
+
+    ration_output_append_byte(output, '"');
+    for (size_t i = 0; i < size; i++) {
+        char escaped[8];
+
+        if (bytes[i] == '"' || bytes[i] == '\\')
+            snprintf(escaped, sizeof(escaped), "\\%c", bytes[i]);
+        else if (bytes[i] < ' ' || bytes[i] > '~')
+            snprintf(escaped, sizeof(escaped), "\\\\x%02x", bytes[i]);
+        else
+            snprintf(escaped, sizeof(escaped), "%c", bytes[i]);
+        ration_output_append_text(output, escaped);
+    }
+    ration_output_append_byte(output, '"');
+}
+
+/* One more label; the first opens the brace. */
+static void write_label(struct ration_output *output, bool is_first, const char *name,
+                        const void *value, size_t size)
+{
+    ration_output_append_byte(output, is_first ? '{' : ',');
+    ration_output_append_text(output, name);
+    ration_output_append_byte(output, '=');
+    write_label_value(output, value, size);
+}
+
+static void write_value(struct ration_output *output, uint64_t value)
+{
+    ration_output_append_byte(output, ' ');
+    ration_output_append_u64(output, value);
+    ration_output_append_byte(output, '\n');
+}
+
+static void write_sample(struct ration_output *output, const char *name, uint64_t value)
+{
+    ration_output_append_text(output, name);
+    write_value(output, value);
+}
+
+static void write_labelled(struct ration_output *output, const char *name, const char *label,
+                           const char *label_value, uint64_t value)
+{
+    ration_output_append_text(output, name);
+    write_label(output, true, label, label_value, strlen(label_value));
+    ration_output_append_byte(output, '}');
+    write_value(output, value);
+}
+
+/* A family with one sample and no label. */
+static void write_one(struct ration_output *output, const char *name, const char *type,
+                      const char *help, uint64_t value)
+{
+    write_head(output, name, type, help);
+    write_sample(output, name, value);
+}
+
+/* Nanoseconds as seconds, exactly. */
+static void write_seconds(struct ration_output *output, uint64_t ns)
+{
+    char text[NUMBER_SIZE];
+
+    snprintf(text, sizeof(text), " %llu.%09llu\n", (unsigned long long)(ns / RATION_NS_PER_SECOND),
+             (unsigned long long)(ns % RATION_NS_PER_SECOND));
+    ration_output_append_text(output, text);
+}
+
+/* A limit's report, with its name. */
+struct named_report {
+    char name[RATION_LIMIT_NAME_MAX + 1];
+    bool is_shadow;
+    uint64_t keys_max;
+    struct ration_limiter_report report;
+};
+
+struct reports {
+    struct named_report *items;
+    size_t count;
+};
+
+/* All limits of the policy, and the throttle behind them. items is NULL without memory. */
+static struct reports read_reports(struct ration_service *service)
+{
+    struct reports reports = {0};
+    struct ration_visit visit;
+    const ration_policy *policy;
+    size_t limit_count;
+
+    ration_gate_enter(service->gate, &visit);
+    policy = ration_gate_policy(&visit);
+    limit_count = ration_policy_limit_count(policy);
+    reports.items = calloc(limit_count + 1, sizeof(*reports.items));
+    for (size_t i = 0; reports.items != NULL && i < limit_count; i++) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        struct named_report *item = &reports.items[reports.count++];
+
+        snprintf(item->name, sizeof(item->name), "%s", limit->limit.name);
+        item->is_shadow = limit->is_shadow != 0;
+        item->keys_max = limit->keys_max;
+        ration_limiter_report(ration_gate_limiter(&visit, i), &item->report);
+    }
+    if (reports.items != NULL) {
+        struct named_report *item = &reports.items[reports.count++];
+
+        snprintf(item->name, sizeof(item->name), "throttle");
+        item->keys_max = service->settings->throttle_keys;
+        ration_limiter_report(ration_gate_throttle(service->gate), &item->report);
+    }
+    ration_gate_leave(&visit);
+    return reports;
+}
+
+static void write_acquires(struct ration_output *output, const struct reports *reports)
+{
+    static const char *const results[] = {"allowed", "denied", "never", "error"};
+
+    write_head(
+        output, "rate_limit_acquire_total", "counter",
+        "Decisions, by limit and result; a request counts for each limit that it is held to.");
+    for (size_t i = 0; i < reports->count; i++) {
+        const struct ration_limit_stats *stats = &reports->items[i].report.rules[0];
+        const uint64_t counts[] = {stats->allowed, stats->denied, stats->never, stats->errors};
+
+        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+            ration_output_append_text(output, "rate_limit_acquire_total");
+            write_label(output, true, "limit", reports->items[i].name,
+                        strlen(reports->items[i].name));
+            write_label(output, false, "result", results[k], strlen(results[k]));
+            ration_output_append_byte(output, '}');
+            write_value(output, counts[k]);
+        }
+    }
+}
+
+/* A family with a sample for each limit. */
+static void write_each(struct ration_output *output, const struct reports *reports,
+                       const char *name, const char *type, const char *help,
+                       uint64_t (*read)(const struct named_report *item))
+{
+    write_head(output, name, type, help);
+    for (size_t i = 0; i < reports->count; i++)
+        write_labelled(output, name, "limit", reports->items[i].name, read(&reports->items[i]));
+}
+
+static uint64_t read_tokens(const struct named_report *item)
+{
+    return item->report.rules[0].allowed_tokens;
+}
+
+static uint64_t read_near(const struct named_report *item)
+{
+    return item->report.rules[0].near;
+}
+
+static uint64_t read_shadow(const struct named_report *item)
+{
+    return item->report.rules[0].shadow_denied;
+}
+
+static uint64_t read_keys(const struct named_report *item)
+{
+    return item->report.limiter.created - item->report.limiter.reclaimed;
+}
+
+static uint64_t read_keys_max(const struct named_report *item)
+{
+    return item->keys_max;
+}
+
+static uint64_t read_reclaimed(const struct named_report *item)
+{
+    return item->report.limiter.reclaimed;
+}
+
+static void write_overflow(struct ration_output *output, const struct reports *reports)
+{
+    static const char *const rules[] = {"shared", "deny", "allow"};
+
+    write_head(output, "rate_limit_overflow_total", "counter",
+               "Decisions about keys that found no place in their table, by what was done.");
+    for (size_t i = 0; i < reports->count; i++) {
+        const struct ration_limiter_stats *stats = &reports->items[i].report.limiter;
+        const uint64_t counts[] = {stats->overflow_shared, stats->overflow_deny,
+                                   stats->overflow_allow};
+
+        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+            ration_output_append_text(output, "rate_limit_overflow_total");
+            write_label(output, true, "limit", reports->items[i].name,
+                        strlen(reports->items[i].name));
+            write_label(output, false, "rule", rules[k], strlen(rules[k]));
+            ration_output_append_byte(output, '}');
+            write_value(output, counts[k]);
+        }
+    }
+}
+
+static void write_limits(struct ration_service *service, struct ration_output *output)
+{
+    struct reports reports = read_reports(service);
+
+    write_acquires(output, &reports);
+    write_each(output, &reports, "rate_limit_allowed_tokens_total", "counter",
+               "Tokens that were taken.", read_tokens);
+    write_each(output, &reports, "rate_limit_near_limit_total", "counter",
+               "Decisions that allowed and left less than a fifth of the burst.", read_near);
+    write_each(output, &reports, "rate_limit_shadow_denied_total", "counter",
+               "Decisions of shadow limits that would have been denials.", read_shadow);
+    write_each(output, &reports, "rate_limit_table_keys", "gauge",
+               "Keys that have a place: in debt, or not yet forgotten.", read_keys);
+    write_each(output, &reports, "rate_limit_table_keys_max", "gauge",
+               "Keys that may be in debt at one time and have a place.", read_keys_max);
+    write_each(output, &reports, "rate_limit_table_reclaimed_total", "counter",
+               "Full buckets whose place another key took.", read_reclaimed);
+    write_overflow(output, &reports);
+    free(reports.items);
+}
+
+/* Tokens that the keys which are denied most have left. */
+static void write_top(struct ration_service *service, uint64_t now_ns, struct ration_output *output)
+{
+    static _Thread_local struct ration_top_item items[RATION_METRICS_KEYS_MAX];
+    size_t count = ration_top_collect(service->gate, RATION_TOP_DENIED, NULL, now_ns, items,
+                                      RATION_METRICS_KEYS_MAX);
+
+    write_head(output, "rate_limit_tokens", "gauge",
+               "Tokens left of the keys that are denied most; at most 20 of them.");
+    for (size_t i = 0; i < count; i++) {
+        if (!items[i].has_left)
+            continue;
+        ration_output_append_text(output, "rate_limit_tokens");
+        write_label(output, true, "limit", items[i].limit_name, strlen(items[i].limit_name));
+        write_label(output, false, "key", items[i].key.name, (size_t)items[i].key.name_size);
+        ration_output_append_byte(output, '}');
+        write_value(output, items[i].left_tokens);
+    }
+}
+
+static void write_durations(struct ration_service *service, struct ration_output *output)
+{
+#define BOUND(ns) {ns, #ns "e-9"},
+    static const struct {
+        uint64_t ns;
+        const char *seconds;
+    } bounds[] = {RATION_DURATION_BOUNDS_MAP(BOUND)};
+#undef BOUND
+    static const char name[] = "rate_limit_acquire_duration_seconds";
+    uint64_t counts[RATION_DURATION_COUNT] = {0};
+    uint64_t sum_ns = 0;
+    uint64_t so_far = 0;
+
+    for (unsigned i = 0; i < ration_loops_count(service->loops); i++) {
+        const struct ration_loop_part *part = ration_loop_user(ration_loops_at(service->loops, i));
+
+        for (size_t k = 0; part != NULL && k < RATION_DURATION_COUNT; k++)
+            counts[k] += __atomic_load_n(&part->durations.counts[k], __ATOMIC_RELAXED);
+        if (part != NULL)
+            sum_ns += __atomic_load_n(&part->durations.sum_ns, __ATOMIC_RELAXED);
+    }
+    write_head(output, name, "histogram",
+               "Time to decide one request, without the network; of one batch in 16.");
+    for (size_t k = 0; k < RATION_DURATION_COUNT; k++) {
+        so_far += counts[k];
+        ration_output_append_text(output, name);
+        write_labelled(output, "_bucket", "le",
+                       k < RATION_DURATION_COUNT - 1 ? bounds[k].seconds : "+Inf", so_far);
+    }
+    ration_output_append_text(output, name);
+    ration_output_append_text(output, "_sum");
+    write_seconds(output, sum_ns);
+    ration_output_append_text(output, name);
+    write_sample(output, "_count", so_far);
+}
+
+static uint64_t sum_of(struct ration_service *service, enum ration_service_count which)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < ration_loops_count(service->loops); i++) {
+        const struct ration_loop_part *part = ration_loop_user(ration_loops_at(service->loops, i));
+
+        if (part != NULL)
+            sum += __atomic_load_n(&part->counts[which], __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
+static void write_connections(struct ration_service *service, struct ration_output *output)
+{
+    struct ration_loop_counters counters;
+
+    ration_loops_counters(service->loops, &counters);
+    write_one(output, "ration_connections", "gauge", "Connections that are open.", counters.open);
+    write_one(output, "ration_connections_accepted_total", "counter", "Connections let in.",
+              counters.accepted);
+    write_head(output, "ration_connections_ended_total", "counter",
+               "Connections closed or not let in, by reason.");
+    for (unsigned i = RATION_ENDING_NONE + 1; i < RATION_ENDING_COUNT; i++)
+        write_labelled(output, "ration_connections_ended_total", "reason",
+                       ration_ending_word((enum ration_ending)i), counters.ended[i]);
+    write_one(output, "ration_received_bytes_total", "counter", "Bytes received.",
+              counters.received_bytes);
+    write_one(output, "ration_sent_bytes_total", "counter", "Bytes sent.", counters.sent_bytes);
+    write_one(output, "ration_accept_pauses_total", "counter",
+              "Times that accepting had to rest, for want of files or memory.",
+              counters.accept_pauses);
+    write_head(output, "ration_requests_total", "counter", "Requests, by protocol.");
+    write_labelled(output, "ration_requests_total", "protocol", "resp",
+                   sum_of(service, RATION_SERVICE_RESP_COMMANDS));
+    write_labelled(output, "ration_requests_total", "protocol", "http",
+                   sum_of(service, RATION_SERVICE_HTTP_REQUESTS));
+    write_head(output, "ration_request_errors_total", "counter",
+               "Requests answered with an error, by protocol; denials are none.");
+    write_labelled(output, "ration_request_errors_total", "protocol", "resp",
+                   sum_of(service, RATION_SERVICE_RESP_ERRORS));
+    write_labelled(output, "ration_request_errors_total", "protocol", "http",
+                   sum_of(service, RATION_SERVICE_HTTP_ERRORS));
+    write_one(output, "ration_auth_failures_total", "counter", "Wrong passwords and tokens.",
+              sum_of(service, RATION_SERVICE_AUTH_FAILURES));
+}
+
+static void write_gate(struct ration_service *service, struct ration_output *output)
+{
+    struct ration_gate_stats stats;
+
+    ration_gate_stats(service->gate, &stats);
+    write_head(output, "rate_limit_unlimited_total", "counter",
+               "Requests that no limit decided, by reason.");
+    write_labelled(output, "rate_limit_unlimited_total", "reason", "exempt", stats.exempt);
+    write_labelled(output, "rate_limit_unlimited_total", "reason", "no_match", stats.unlimited);
+    write_one(output, "rate_limit_banned_total", "counter",
+              "Requests denied by the list of the banned.", stats.banned);
+    write_one(output, "rate_limit_errors_total", "counter",
+              "Checks that could not be decided: wrong addresses, costs, keys.", stats.errors);
+    write_head(output, "ration_reloads_total", "counter", "Reloads of the policy, by result.");
+    write_labelled(output, "ration_reloads_total", "result", "done", stats.reloads);
+    write_labelled(output, "ration_reloads_total", "result", "refused",
+                   __atomic_load_n(&service->failed_reloads, __ATOMIC_RELAXED));
+    write_one(output, "ration_tables_max_bytes", "gauge", "Memory that the tables use when full.",
+              ration_gate_bytes(service->gate));
+}
+
+static uint64_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long long pages = 0;
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*s %llu", &pages) != 1)
+        pages = 0;
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void write_process(struct ration_service *service, struct ration_output *output)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    write_head(output, "process_cpu_seconds_total", "counter", "CPU time used.");
+    ration_output_append_text(output, "process_cpu_seconds_total");
+    write_seconds(output,
+                  ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) *
+                          RATION_NS_PER_SECOND +
+                      ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) *
+                          RATION_NS_PER_US);
+    write_one(output, "process_resident_memory_bytes", "gauge", "Memory in use.", resident_bytes());
+    write_one(output, "process_start_time_seconds", "gauge", "When the server started, Unix time.",
+              service->started_wall_s);
+    write_head(output, "ration_build_info", "gauge", "What is running.");
+    write_labelled(output, "ration_build_info", "version", ration_version(), 1);
+}
+
+void ration_metrics_write(struct ration_service *service, uint64_t now_ns,
+                          struct ration_output *output)
+{
+    write_limits(service, output);
+    write_top(service, now_ns, output);
+    write_durations(service, output);
+    write_gate(service, output);
+    write_connections(service, output);
+    write_process(service, output);
+}

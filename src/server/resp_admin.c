@@ -1,0 +1,334 @@
+/*
+ * resp_admin: what operators ask and do.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/resp_session.h"
+#include "server/top.h"
+
+#define TOP_FIELDS        4
+#define LIMIT_FIELDS      13
+#define TOP_COUNT_DEFAULT 10
+#define RELOAD_TEXT_SIZE  4096
+#define DESCRIPTION_SIZE  512
+#define SECONDS_MAX       (UINT64_MAX / RATION_NS_PER_SECOND)
+#define MILLISECONDS_MAX  (UINT64_MAX / RATION_NS_PER_MS)
+
+/* Words that come before the attributes of a request. */
+struct edit_words {
+    char limit_name[RATION_LIMIT_NAME_MAX + 1];
+    bool has_limit;
+    uint64_t tokens;
+    bool has_tokens;
+    uint64_t block_ns;
+    bool has_block;
+};
+
+/* One option and its value; 0: it is none, and attributes begin. -1: answered with an error. */
+static int read_option(struct ration_resp_desk *desk, size_t index, struct edit_words *edit)
+{
+    struct ration_words words = ration_desk_words(desk);
+    const struct ration_key *name = &words.items[index];
+    const struct ration_key *value = &words.items[index + 1];
+    uint64_t number = 0;
+    bool is_number = ration_word_number(value, &number);
+
+    if (ration_commands_is_word(name, "limit") && !edit->has_limit) {
+        edit->has_limit = true;
+        snprintf(edit->limit_name, sizeof(edit->limit_name), "%.*s", (int)value->size,
+                 (const char *)value->bytes);
+        return 1;
+    }
+    if (ration_commands_is_word(name, "tokens") && edit->has_tokens) {
+        edit->has_tokens = false;
+        edit->tokens = number;
+    } else if (ration_commands_is_word(name, "seconds") && edit->has_block &&
+               number <= SECONDS_MAX) {
+        edit->has_block = false;
+        edit->block_ns = number * RATION_NS_PER_SECOND;
+    } else if (ration_commands_is_word(name, "ms") && edit->has_block &&
+               number <= MILLISECONDS_MAX) {
+        edit->has_block = false;
+        edit->block_ns = number * RATION_NS_PER_MS;
+    } else {
+        return 0;
+    }
+    if (is_number)
+        return 1;
+    ration_desk_error(desk, RATION_ERROR_INTEGER);
+    return -1;
+}
+
+/* Options, then attributes. False: answered with an error. */
+static bool read_edit(struct ration_resp_desk *desk, struct edit_words *words_out,
+                      struct ration_edit *out_edit)
+{
+    struct ration_words words = ration_desk_words(desk);
+    size_t first = 1;
+    size_t count = 0;
+
+    while (first + 1 < words.count) {
+        int taken = read_option(desk, first, words_out);
+
+        if (taken < 0)
+            return false;
+        if (taken == 0)
+            break;
+        first += 2;
+    }
+    if (!ration_desk_attributes(desk, first, desk->attributes, RATION_ATTRIBUTES_MAX, &count))
+        return false;
+    *out_edit = (struct ration_edit){
+        .attributes = desk->attributes,
+        .attribute_count = count,
+        .limit_name = words_out->has_limit ? words_out->limit_name : NULL,
+    };
+    return true;
+}
+
+/* How many limits it concerned, or why it could not be done. */
+static void answer_edit(struct ration_resp_desk *desk, ration_status status, size_t count)
+{
+    if (status == RATION_OK)
+        ration_resp_write_count(desk->output, count);
+    else if (status == RATION_EUNFIT)
+        ration_desk_error(desk,
+                          "ERR none of the limits that apply can be blocked: windows and logs "
+                          "keep no moment");
+    else if (status == RATION_ENOMEM)
+        ration_desk_error(desk, "ERR the key finds no place in the table, and is not blocked");
+    else
+        ration_desk_error(desk,
+                          "ERR a request has at most 64 attributes, none of them twice, an ip "
+                          "that is an address, and at most 16 limits that apply");
+}
+
+void ration_desk_refund(struct ration_resp_desk *desk)
+{
+    struct edit_words words = {.has_tokens = true, .tokens = 1};
+    struct ration_edit edit;
+    size_t count = 0;
+
+    if (read_edit(desk, &words, &edit))
+        answer_edit(desk,
+                    ration_gate_refund(desk->service->gate, &edit, words.tokens,
+                                       ration_desk_now(desk), &count),
+                    count);
+}
+
+void ration_desk_reset_keys(struct ration_resp_desk *desk)
+{
+    struct edit_words words = {.tokens = 0};
+    struct ration_edit edit;
+    size_t count = 0;
+
+    if (read_edit(desk, &words, &edit))
+        answer_edit(desk,
+                    ration_gate_reset(desk->service->gate, &edit, ration_desk_now(desk), &count),
+                    count);
+}
+
+void ration_desk_block(struct ration_resp_desk *desk)
+{
+    struct edit_words words = {.has_block = true};
+    uint64_t now_ns = ration_desk_now(desk);
+    struct ration_edit edit;
+    uint64_t until_ns;
+    size_t count = 0;
+
+    if (!read_edit(desk, &words, &edit))
+        return;
+    if (words.has_block) {
+        ration_desk_error(desk, "ERR for how long? RATION.BLOCK SECONDS s | MS ms [LIMIT name] "
+                                "attribute value ...");
+        return;
+    }
+    if (__builtin_add_overflow(now_ns, words.block_ns, &until_ns))
+        until_ns = UINT64_MAX;
+    answer_edit(desk, ration_gate_block_until(desk->service->gate, &edit, until_ns, now_ns, &count),
+                count);
+}
+
+struct top_words {
+    enum ration_top by;
+    uint64_t count;
+    char limit_name[RATION_LIMIT_NAME_MAX + 1];
+};
+
+static bool read_top(struct ration_resp_desk *desk, struct top_words *top)
+{
+    struct ration_words words = ration_desk_words(desk);
+
+    for (size_t i = 1; i < words.count; i += 2) {
+        const struct ration_key *value = &words.items[i + 1];
+
+        if (i + 1 == words.count)
+            return false;
+        if (ration_commands_is_word(&words.items[i], "by")) {
+            if (ration_commands_is_word(value, "cost"))
+                top->by = RATION_TOP_COST;
+            else if (!ration_commands_is_word(value, "denied"))
+                return false;
+        } else if (ration_commands_is_word(&words.items[i], "count")) {
+            if (!ration_word_number(value, &top->count) || top->count == 0 ||
+                top->count > RATION_TOP_MAX)
+                return false;
+        } else if (ration_commands_is_word(&words.items[i], "limit")) {
+            snprintf(top->limit_name, sizeof(top->limit_name), "%.*s", (int)value->size,
+                     (const char *)value->bytes);
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ration_desk_top(struct ration_resp_desk *desk)
+{
+    struct top_words top = {.by = RATION_TOP_DENIED, .count = TOP_COUNT_DEFAULT};
+    struct ration_output *output = desk->output;
+    static _Thread_local struct ration_top_item items[RATION_TOP_MAX];
+    size_t count;
+
+    if (!read_top(desk, &top)) {
+        ration_desk_error(desk, "ERR syntax error: RATION.TOP [BY DENIED|COST] [COUNT 1 to 100] "
+                                "[LIMIT name]");
+        return;
+    }
+    count = ration_top_collect(desk->service->gate, top.by,
+                               top.limit_name[0] != '\0' ? top.limit_name : NULL,
+                               ration_desk_now(desk), items, top.count);
+    ration_resp_write_array(output, count);
+    for (size_t i = 0; i < count; i++) {
+        size_t name_size = items[i].key.name_size < RATION_TOP_KEY_NAME_MAX
+                               ? (size_t)items[i].key.name_size
+                               : RATION_TOP_KEY_NAME_MAX;
+
+        ration_resp_write_map(output, ration_desk_version(desk), TOP_FIELDS);
+        ration_resp_write_bulk_text(output, "limit");
+        ration_resp_write_bulk_text(output, items[i].limit_name);
+        ration_resp_write_bulk_text(output, "key");
+        ration_resp_write_bulk(output, items[i].key.name, name_size);
+        ration_resp_write_bulk_text(output, "count");
+        ration_resp_write_count(output, items[i].key.count);
+        ration_resp_write_bulk_text(output, "error");
+        ration_resp_write_count(output, items[i].key.error);
+    }
+}
+
+static void write_count_field(struct ration_output *output, const char *name, uint64_t count)
+{
+    ration_resp_write_bulk_text(output, name);
+    ration_resp_write_count(output, count);
+}
+
+static void write_limit(struct ration_resp_desk *desk, const struct ration_visit *visit,
+                        size_t index)
+{
+    const ration_policy *policy = ration_gate_policy(visit);
+    const struct ration_policy_limit *limit = ration_policy_limit(policy, index);
+    struct ration_output *output = desk->output;
+    struct ration_limiter_report report;
+    char text[RATION_LIMIT_TEXT_SIZE] = "";
+    char description[DESCRIPTION_SIZE];
+
+    (void)ration_limit_print(&limit->limit, text, sizeof(text));
+    ration_limiter_report(ration_gate_limiter(visit, index), &report);
+    ration_resp_write_map(output, ration_desk_version(desk), LIMIT_FIELDS);
+    ration_resp_write_bulk_text(output, "name");
+    ration_resp_write_bulk_text(output, limit->limit.name);
+    ration_resp_write_bulk_text(output, "limit");
+    ration_resp_write_bulk_text(output, text);
+    ration_resp_write_bulk_text(output, "match");
+    ration_resp_write_bulk_text(
+        output, ration_policy_describe(policy, index, description, sizeof(description)));
+    ration_resp_write_bulk_text(output, "key");
+    ration_resp_write_array(output, limit->key_count);
+    for (size_t i = 0; i < limit->key_count; i++)
+        ration_resp_write_bulk_text(output, limit->key_names[i]);
+    write_count_field(output, "shadow", limit->is_shadow);
+    write_count_field(output, "keys_max", limit->keys_max);
+    write_count_field(output, "keys", report.limiter.created - report.limiter.reclaimed);
+    write_count_field(output, "allowed", report.rules[0].allowed);
+    write_count_field(output, "denied", report.rules[0].denied);
+    write_count_field(output, "never", report.rules[0].never);
+    write_count_field(output, "near", report.rules[0].near);
+    write_count_field(output, "shadow_denied", report.rules[0].shadow_denied);
+    write_count_field(output, "overflow",
+                      report.limiter.overflow_shared + report.limiter.overflow_deny +
+                          report.limiter.overflow_allow);
+}
+
+void ration_desk_limits(struct ration_resp_desk *desk)
+{
+    struct ration_visit visit;
+    size_t count;
+
+    ration_gate_enter(desk->service->gate, &visit);
+    count = ration_policy_limit_count(ration_gate_policy(&visit));
+    ration_resp_write_array(desk->output, count);
+    for (size_t i = 0; i < count; i++)
+        write_limit(desk, &visit, i);
+    ration_gate_leave(&visit);
+}
+
+void ration_desk_reload(struct ration_resp_desk *desk)
+{
+    char text[RELOAD_TEXT_SIZE] = "";
+
+    if (desk->service->reload(desk->service, text, sizeof(text))) {
+        ration_resp_write_bulk_text(desk->output, text);
+    } else {
+        char error[RELOAD_TEXT_SIZE + 64];
+
+        snprintf(error, sizeof(error), "ERR the policy was not reloaded: %s", text);
+        ration_desk_error(desk, error);
+    }
+}
+
+void ration_desk_clock(struct ration_resp_desk *desk)
+{
+    struct ration_words words = ration_desk_words(desk);
+    struct ration_manual_clock *manual = desk->service->manual;
+    uint64_t number = 0;
+
+    if (ration_commands_is_word(&words.items[1], "get") && words.count == 2) {
+        ration_resp_write_count(desk->output, ration_desk_now(desk));
+        return;
+    }
+    if (words.count != 3 || !(ration_commands_is_word(&words.items[1], "set") ||
+                              ration_commands_is_word(&words.items[1], "advance"))) {
+        ration_desk_error(desk, "ERR syntax error: RATION.CLOCK GET | SET ns | ADVANCE ns");
+    } else if (manual == NULL) {
+        ration_desk_error(desk,
+                          "ERR the clock is the real one: start with --manual-clock to set it");
+    } else if (!ration_word_number(&words.items[2], &number)) {
+        ration_desk_error(desk, RATION_ERROR_INTEGER);
+    } else {
+        if (ration_commands_is_word(&words.items[1], "set"))
+            ration_manual_clock_set(manual, number);
+        else
+            ration_manual_clock_advance(manual, number);
+        ration_resp_write_simple(desk->output, "OK");
+    }
+}
+
+/* Forgets keys of limits that came with requests. */
+void ration_desk_delete(struct ration_resp_desk *desk)
+{
+    struct ration_words words = ration_desk_words(desk);
+    ration_limiter *throttle = ration_gate_throttle(desk->service->gate);
+    uint64_t now_ns = ration_desk_now(desk);
+    size_t count = 0;
+
+    for (size_t i = 1; i < words.count; i++) {
+        struct ration_decision decision;
+
+        if (ration_limiter_look(throttle, &words.items[i], 0, now_ns, &decision, NULL) == RATION_OK)
+            count += decision.reset_after_ns > 0;
+        (void)ration_limiter_reset(throttle, &words.items[i], now_ns);
+    }
+    ration_resp_write_count(desk->output, count);
+}

@@ -1,0 +1,222 @@
+/*
+ * resp_service: the Redis protocol, served.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/resp_session.h"
+
+struct ration_resp_desk *ration_resp_desk_create(struct ration_service *service)
+{
+    struct ration_resp_desk *desk = calloc(1, sizeof(*desk));
+
+    if (desk != NULL)
+        desk->service = service;
+    return desk;
+}
+
+void ration_resp_desk_free(struct ration_resp_desk *desk)
+{
+    free(desk);
+}
+
+void ration_desk_error(struct ration_resp_desk *desk, const char *text)
+{
+    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+    ration_resp_write_error(desk->output, text);
+}
+
+static void ping(struct ration_resp_desk *desk)
+{
+    struct ration_words words = ration_desk_words(desk);
+
+    if (words.count > 2)
+        ration_commands_write_arity(desk->output, "ping");
+    else if (words.count == 2)
+        ration_resp_write_bulk(desk->output, words.items[1].bytes, words.items[1].size);
+    else
+        ration_resp_write_simple(desk->output, "PONG");
+}
+
+static void echo(struct ration_resp_desk *desk)
+{
+    const struct ration_key *word = &desk->request.arguments[1];
+
+    ration_resp_write_bulk(desk->output, word->bytes, word->size);
+}
+
+static void quit(struct ration_resp_desk *desk)
+{
+    ration_resp_write_simple(desk->output, "OK");
+    ration_connection_close(desk->connection);
+    desk->is_over = true;
+}
+
+/* All but those that are decided in batches. */
+static void serve_other(struct ration_resp_desk *desk, enum ration_command_id id)
+{
+    static void (*const services[RATION_COMMAND_COUNT])(struct ration_resp_desk * desk) = {
+        [RATION_COMMAND_REFUND] = ration_desk_refund,
+        [RATION_COMMAND_PING] = ping,
+        [RATION_COMMAND_RESET_KEY] = ration_desk_reset_keys,
+        [RATION_COMMAND_BLOCK] = ration_desk_block,
+        [RATION_COMMAND_TOP] = ration_desk_top,
+        [RATION_COMMAND_LIMITS] = ration_desk_limits,
+        [RATION_COMMAND_RELOAD] = ration_desk_reload,
+        [RATION_COMMAND_CLOCK] = ration_desk_clock,
+        [RATION_COMMAND_DEL] = ration_desk_delete,
+        [RATION_COMMAND_HELLO] = ration_desk_hello,
+        [RATION_COMMAND_AUTH] = ration_desk_auth,
+        [RATION_COMMAND_CLIENT] = ration_desk_client,
+        [RATION_COMMAND_COMMAND] = ration_desk_command,
+        [RATION_COMMAND_INFO] = ration_desk_info,
+        [RATION_COMMAND_CONFIG] = ration_desk_config,
+        [RATION_COMMAND_SELECT] = ration_desk_select,
+        [RATION_COMMAND_ECHO] = echo,
+        [RATION_COMMAND_RESET] = ration_desk_reset,
+        [RATION_COMMAND_QUIT] = quit,
+        [RATION_COMMAND_TIME] = ration_desk_time,
+        [RATION_COMMAND_DBSIZE] = ration_desk_size,
+    };
+
+    services[id](desk);
+}
+
+/* A request that is not decided: what waits comes first. */
+static void serve_request(struct ration_resp_desk *desk, const struct ration_command *command)
+{
+    struct ration_words words = ration_desk_words(desk);
+
+    ration_desk_flush(desk);
+    if (command == NULL && ration_commands_is_http(&words.items[0])) {
+        ration_connection_abort(desk->connection);
+        desk->is_over = true;
+    } else if (command == NULL) {
+        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+        ration_commands_write_unknown(desk->output, words.items, words.count);
+    } else if (!ration_commands_fits(command, words.count)) {
+        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+        ration_commands_write_arity(desk->output, command->name);
+    } else if (!desk->session->is_known && (command->flags & RATION_COMMAND_NO_AUTH) == 0) {
+        ration_desk_error(desk, RATION_ERROR_NO_AUTH);
+    } else {
+        serve_other(desk, command->id);
+    }
+}
+
+/* CLIENT REPLY OFF and SKIP: what was answered is taken back. */
+static void hush(struct ration_resp_desk *desk, size_t size_before, uint8_t mode_before)
+{
+    struct ration_session *session = desk->session;
+
+    ration_desk_flush(desk);
+    if (!desk->output->is_failed && (mode_before != RATION_REPLY_ON) &&
+        session->reply_mode != RATION_REPLY_ON)
+        desk->output->size = size_before;
+    if (mode_before == RATION_REPLY_SKIP && session->reply_mode == RATION_REPLY_SKIP)
+        session->reply_mode = RATION_REPLY_ON;
+}
+
+static void serve(struct ration_resp_desk *desk)
+{
+    const struct ration_key *name = &desk->request.arguments[0];
+    const struct ration_command *command = ration_commands_find(name->bytes, name->size);
+    enum ration_command_id id = command != NULL ? command->id : RATION_COMMAND_COUNT;
+    uint8_t mode = desk->session->reply_mode;
+    size_t size_before = 0;
+
+    if (__builtin_expect(mode != RATION_REPLY_ON, 0)) {
+        ration_desk_flush(desk);
+        size_before = desk->output->size;
+    }
+    if (__builtin_expect(!desk->session->is_known, 0))
+        serve_request(desk, command);
+    else if (id == RATION_COMMAND_CL_THROTTLE || id == RATION_COMMAND_GCRA)
+        ration_desk_throttle(desk, id == RATION_COMMAND_GCRA);
+    else if (id == RATION_COMMAND_CHECK || id == RATION_COMMAND_PEEK)
+        ration_desk_check(desk, id == RATION_COMMAND_PEEK);
+    else
+        serve_request(desk, command);
+    if (__builtin_expect(mode != RATION_REPLY_ON, 0))
+        hush(desk, size_before, mode);
+}
+
+static const struct ration_resp_limits *limits_of(const struct ration_resp_desk *desk)
+{
+    return desk->session->is_known ? &desk->service->settings->resp_limits
+                                   : &ration_resp_limits_stranger;
+}
+
+static void open_session(struct ration_connection *connection)
+{
+    struct ration_service *service = ration_connection_context(connection);
+    struct ration_session *session = ration_connection_state(connection);
+
+    session->id = __atomic_add_fetch(&service->next_id, 1, __ATOMIC_RELAXED);
+    session->version = RATION_RESP2;
+    session->is_known = service->settings->password[0] == '\0';
+}
+
+static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
+{
+    struct ration_loop_part *part = ration_loop_user(ration_connection_loop(connection));
+    struct ration_resp_desk *desk = part->resp;
+    uint64_t command_count = 0;
+    size_t consumed = 0;
+    bool goes_on = true;
+
+    desk->part = part;
+    desk->is_over = false;
+    desk->connection = connection;
+    desk->session = ration_connection_state(connection);
+    desk->output = ration_connection_output(connection);
+    while (goes_on && consumed < size) {
+        enum ration_resp_result result =
+            ration_resp_read(limits_of(desk), bytes + consumed, size - consumed, &desk->request);
+
+        switch (result) {
+        case RATION_RESP_REQUEST:
+            command_count++;
+            serve(desk);
+            consumed += desk->request.consumed_bytes;
+            goes_on = !desk->is_over && !ration_connection_is_full(connection);
+            break;
+        case RATION_RESP_NOTHING:
+            consumed += desk->request.consumed_bytes;
+            break;
+        case RATION_RESP_MORE:
+            ration_connection_need(connection, desk->request.needed_bytes);
+            goes_on = false;
+            break;
+        default:
+            ration_desk_flush(desk);
+            ration_desk_error(desk, desk->request.error);
+            ration_connection_close(connection);
+            desk->is_over = true;
+            goes_on = false;
+        }
+    }
+    ration_desk_flush(desk);
+    ration_service_add(part, RATION_SERVICE_RESP_COMMANDS, command_count);
+    return desk->is_over ? size : consumed;
+}
+
+static void refuse(struct ration_connection *connection, enum ration_ending ending)
+{
+    struct ration_output *output = ration_connection_output(connection);
+
+    if (ending == RATION_ENDING_CONNECTIONS_MAX || ending == RATION_ENDING_PEER_MAX)
+        ration_resp_write_error(output, RATION_ERROR_CLIENTS_MAX);
+    else if (ending == RATION_ENDING_INPUT_MAX)
+        ration_resp_write_error(output, "ERR Protocol error: too big request");
+    else
+        ration_resp_write_error(output, "ERR the request did not arrive in time");
+}
+
+const struct ration_protocol ration_resp_protocol = {
+    .name = "resp",
+    .state_size = sizeof(struct ration_session),
+    .open = open_session,
+    .receive = receive,
+    .refuse = refuse,
+};

@@ -1,0 +1,140 @@
+/*
+ * resp_session: a connection that speaks the Redis protocol, and the desk at which its loop serves it.
+ *
+ * What is needed only while requests are served lies at the desk, one per loop; a session at rest is
+ * small. Requests of one read are decided together: CL.THROTTLE and GCRA wait at the desk as one
+ * batch, checks as another, until a request of another kind comes or the read ends. Answers are
+ * written in the order of the requests, so only one of the two batches has any waiting.
+ */
+#ifndef RATION_SERVER_RESP_SESSION_H
+#define RATION_SERVER_RESP_SESSION_H
+
+#include "proto/commands.h"
+#include "proto/resp_answer.h"
+#include "proto/resp_request.h"
+#include "proto/throttle.h"
+#include "server/service.h"
+
+#define RATION_SESSION_NAME_MAX    63
+#define RATION_LIMIT_CACHE_COUNT   256 /* a power of two */
+#define RATION_RESP_BATCH_MAX      1024
+#define RATION_RESP_CHECKS_MAX     64
+#define RATION_RESP_ATTRIBUTES_MAX 4096 /* of all checks of one batch */
+
+enum ration_reply_mode { RATION_REPLY_ON = 0, RATION_REPLY_OFF, RATION_REPLY_SKIP };
+
+struct ration_session {
+    uint32_t id;
+    uint8_t version; /* enum ration_resp_version; 0: not opened yet */
+    bool is_known;   /* has authenticated, or need not */
+    uint8_t reply_mode;
+    char name[RATION_SESSION_NAME_MAX + 1];
+    char library_name[32];
+    char library_version[16];
+};
+
+/* A limit that came with a request, made. */
+struct ration_cached_limit {
+    uint64_t tokens;
+    uint64_t period_ns;
+    uint64_t burst;
+    uint64_t batch_number; /* that uses it last */
+    struct ration_limit limit;
+};
+
+struct ration_resp_desk {
+    struct ration_service *service;
+    struct ration_loop_part *part;
+
+    /* Of the connection that is being served. */
+    struct ration_connection *connection;
+    struct ration_session *session;
+    struct ration_output *output;
+    bool is_over; /* nothing more of it is served */
+
+    /* Limits that came with requests, waiting to be decided. */
+    uint64_t batch_number;
+    size_t throttle_count;
+    struct ration_batch_item items[RATION_RESP_BATCH_MAX];
+    struct ration_key keys[RATION_RESP_BATCH_MAX];
+    struct ration_decision decisions[RATION_RESP_BATCH_MAX];
+    bool is_gcra[RATION_RESP_BATCH_MAX];
+
+    /* Checks by policy, waiting to be decided. */
+    size_t check_count;
+    size_t attribute_count;
+    struct ration_check checks[RATION_RESP_CHECKS_MAX];
+    struct ration_attribute attributes[RATION_RESP_ATTRIBUTES_MAX];
+
+    struct ration_cached_limit limits[RATION_LIMIT_CACHE_COUNT];
+    struct ration_resp_request request;
+};
+
+static inline enum ration_resp_version ration_desk_version(const struct ration_resp_desk *desk)
+{
+    return (enum ration_resp_version)desk->session->version;
+}
+
+/* Now, once per turn of the loop; a manual clock may be set in the middle of one. */
+static inline uint64_t ration_desk_now(const struct ration_resp_desk *desk)
+{
+    return desk->service->manual != NULL
+               ? ration_gate_now(desk->service->gate)
+               : ration_loop_now(ration_connection_loop(desk->connection));
+}
+
+/* A request's words; the first is the command's name. */
+struct ration_words {
+    const struct ration_key *items;
+    size_t count;
+};
+
+static inline struct ration_words ration_desk_words(const struct ration_resp_desk *desk)
+{
+    return (struct ration_words){desk->request.arguments, desk->request.argument_count};
+}
+
+/* Puts a request into its batch, or answers it at once if it is wrong (resp_batch.c). */
+void ration_desk_throttle(struct ration_resp_desk *desk, bool is_gcra);
+void ration_desk_check(struct ration_resp_desk *desk, bool is_peek);
+
+/* Decides what waits, and writes the answers. */
+void ration_desk_flush(struct ration_resp_desk *desk);
+
+/* What clients say about themselves and ask about the server (resp_connect.c). */
+void ration_desk_hello(struct ration_resp_desk *desk);
+void ration_desk_auth(struct ration_resp_desk *desk);
+void ration_desk_client(struct ration_resp_desk *desk);
+void ration_desk_select(struct ration_resp_desk *desk);
+void ration_desk_reset(struct ration_resp_desk *desk);
+void ration_desk_command(struct ration_resp_desk *desk);
+void ration_desk_config(struct ration_resp_desk *desk);
+void ration_desk_info(struct ration_resp_desk *desk);
+void ration_desk_time(struct ration_resp_desk *desk);
+void ration_desk_size(struct ration_resp_desk *desk);
+
+/* What operators do (resp_admin.c). */
+void ration_desk_refund(struct ration_resp_desk *desk);
+void ration_desk_reset_keys(struct ration_resp_desk *desk);
+void ration_desk_block(struct ration_resp_desk *desk);
+void ration_desk_top(struct ration_resp_desk *desk);
+void ration_desk_limits(struct ration_resp_desk *desk);
+void ration_desk_reload(struct ration_resp_desk *desk);
+void ration_desk_clock(struct ration_resp_desk *desk);
+void ration_desk_delete(struct ration_resp_desk *desk);
+
+/* An error, counted. */
+void ration_desk_error(struct ration_resp_desk *desk, const char *text);
+
+/* A word that is a whole number from 0 to UINT64_MAX. */
+bool ration_word_number(const struct ration_key *word, uint64_t *out_number);
+
+/*
+ * The words from first on as attributes: name value name value. False: they are answered with an
+ * error. *out_count of them are written.
+ */
+bool ration_desk_attributes(struct ration_resp_desk *desk, size_t first,
+                            struct ration_attribute *attributes, size_t attributes_max,
+                            size_t *out_count);
+
+#endif

@@ -1,0 +1,82 @@
+#include "server/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t ration_durations_begin(struct ration_durations *durations)
+{
+    return ++durations->turn % RATION_DURATION_ONE_IN == 0 ? ration_now() : 0;
+}
+
+static size_t bucket_of(uint64_t ns)
+{
+#define BOUND(bound_ns) bound_ns,
+    static const uint64_t bounds_ns[] = {RATION_DURATION_BOUNDS_MAP(BOUND)};
+#undef BOUND
+    size_t bucket = 0;
+
+    _Static_assert(sizeof(bounds_ns) / sizeof(bounds_ns[0]) == RATION_DURATION_COUNT - 1,
+                   "one more for what has no bound");
+    while (bucket < RATION_DURATION_COUNT - 1 && ns > bounds_ns[bucket])
+        bucket++;
+    return bucket;
+}
+
+static void add(uint64_t *word, uint64_t amount)
+{
+    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + amount, __ATOMIC_RELAXED);
+}
+
+/* All of a batch take as long as each other, on average. */
+void ration_durations_end(struct ration_durations *durations, uint64_t began_ns,
+                          size_t decision_count)
+{
+    uint64_t each_ns;
+
+    if (began_ns == 0 || decision_count == 0)
+        return;
+    each_ns = (ration_now() - began_ns) / decision_count;
+    add(&durations->counts[bucket_of(each_ns)], decision_count);
+    add(&durations->sum_ns, each_ns * decision_count);
+}
+
+bool ration_secret_is(const char *secret, const void *given, size_t given_size)
+{
+    const volatile unsigned char *bytes = given;
+    size_t size = strlen(secret);
+    unsigned char differs = (unsigned char)(size != given_size);
+
+    /* as long as what was given, whatever the secret is */
+    for (size_t i = 0; i < given_size; i++)
+        differs |= (unsigned char)(bytes[i] ^ (unsigned char)secret[size > 0 ? i % size : 0]);
+    return differs == 0 && size > 0;
+}
+
+ration_status ration_service_open_loop(struct ration_service *service, struct ration_loop *loop)
+{
+    struct ration_loop_part *part = calloc(1, sizeof(*part));
+
+    if (part != NULL) {
+        part->resp = ration_resp_desk_create(service);
+        part->http = ration_http_desk_create(service);
+        part->random = ration_now() ^ (uint64_t)(uintptr_t)part;
+    }
+    ration_loop_set_user(loop, part);
+    if (part == NULL || part->resp == NULL || part->http == NULL) {
+        ration_service_close_loop(loop);
+        return RATION_ENOMEM;
+    }
+    return RATION_OK;
+}
+
+void ration_service_close_loop(struct ration_loop *loop)
+{
+    struct ration_loop_part *part = ration_loop_user(loop);
+
+    if (part == NULL)
+        return;
+    ration_resp_desk_free(part->resp);
+    ration_http_desk_free(part->http);
+    free(part);
+    ration_loop_set_user(loop, NULL);
+}
