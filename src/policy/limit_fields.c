@@ -116,11 +116,16 @@ bool ration_limit_fields_make(struct ration_schema *schema, const struct ration_
     add_part(&composed, fields->start, "start", " start ", true);
     add_part(&composed, fields->burst, "burst", " burst ", true);
     add_part(&composed, fields->reserve, "reserve", " reserve ", false);
-    if (composed.has_fault)
-        return false;
-    if (ration_limit_parse_bytes(composed.text, composed.size, out_limit, &error) != RATION_OK) {
+    if (composed.has_fault) { /* what is left may not go together; but a wrong rate is wrong */
+        composed.size = fields->rate && composed.part_count && composed.parts[0].node == fields->rate
+                            ? composed.parts[0].end
+                            : 0;
+        composed.part_count = 1;
+    }
+    if (composed.size &&
+        ration_limit_parse_bytes(composed.text, composed.size, out_limit, &error) != RATION_OK) {
         explain(&composed, &error);
         return false;
     }
-    return true;
+    return !composed.has_fault;
 }
