@@ -148,7 +148,7 @@ struct ration_policy_match {
  * Finds what a policy says of a request. The cost grows with what applies, not with the size of the
  * policy. limit_count is 0 unless the verdict is RATION_POLICY_LIMITS.
  * Returns RATION_EINVAL, with *out_match untouched: more than RATION_ATTRIBUTES_MAX attributes, one that
- * the policy uses given twice, an ip that is no address where the policy uses ip, or more than
+ * the policy uses given twice, an ip that is no address where any condition is about ip, or more than
  * RATION_POLICY_MATCHES_MAX limits that apply.
  */
 RATION_API ration_status ration_policy_match(const ration_policy *policy,

@@ -34,6 +34,7 @@ static bool read_network(struct condition *condition, enum kind kind,
     struct ration_schema *schema = condition->schema;
     const char *reason = "";
 
+    schema->policy->has_networks = true;
     *out_pattern = (struct ration_pattern){.kind = RATION_PATTERN_NETWORK};
     if (kind == KIND_PREFIX || kind == KIND_GLOB) {
         RATION_SCHEMA_FAULT(schema, node, "ip is an address: compare it with cidr, not with %s",

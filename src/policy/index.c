@@ -55,7 +55,8 @@ void ration_index_probe(const struct ration_policy *policy, uint16_t name_index,
     const struct ration_index_name *name = &index->names[name_index];
 
     if (name_index == policy->ip_name) {
-        probe_networks(policy, name_index, address, visit, context);
+        if (policy->has_networks)
+            probe_networks(policy, name_index, address, visit, context);
         return;
     }
     if (name->has_exact && value->size <= name->exact_size_max)

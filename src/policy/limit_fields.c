@@ -117,9 +117,10 @@ bool ration_limit_fields_make(struct ration_schema *schema, const struct ration_
     add_part(&composed, fields->burst, "burst", " burst ", true);
     add_part(&composed, fields->reserve, "reserve", " reserve ", false);
     if (composed.has_fault) { /* what is left may not go together; but a wrong rate is wrong */
-        composed.size = fields->rate && composed.part_count && composed.parts[0].node == fields->rate
-                            ? composed.parts[0].end
-                            : 0;
+        composed.size =
+            fields->rate && composed.part_count && composed.parts[0].node == fields->rate
+                ? composed.parts[0].end
+                : 0;
         composed.part_count = 1;
     }
     if (composed.size &&

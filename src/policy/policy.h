@@ -51,7 +51,8 @@ struct ration_policy {
 
     struct ration_policy_name names[RATION_POLICY_NAMES_MAX]; /* of attributes it uses */
     size_t name_count;
-    uint16_t ip_name; /* the one that is an address; RATION_INDEX_NONE: not used */
+    uint16_t ip_name;  /* the one that is an address; RATION_INDEX_NONE: not used */
+    bool has_networks; /* conditions compare it */
 
     struct ration_policy_rule *rules; /* banned, exempt, limits */
     size_t banned_count;

@@ -17,7 +17,7 @@ ration_status ration_request_read(const struct ration_policy *policy,
             return RATION_EINVAL;
         out_request->values[index] = &attributes[i].value;
     }
-    if (policy->ip_name == RATION_INDEX_NONE || !out_request->values[policy->ip_name])
+    if (!policy->has_networks || !out_request->values[policy->ip_name])
         return RATION_OK;
     const struct ration_key *ip = out_request->values[policy->ip_name];
     return ration_address_parse(ip->bytes, ip->size, &out_request->address) ? RATION_OK
