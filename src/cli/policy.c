@@ -203,7 +203,8 @@ static void print_applied(const ration_policy *policy, size_t index, const struc
            limit_text(limit, text));
     if (ration_policy_key(policy, index, request->attributes, request->count, room, sizeof(room),
                           &key) != RATION_OK)
-        printf("    key   none can be made: longer than %d bytes\n", RATION_KEY_SIZE_MAX);
+        printf("    key   none can be made: ip is no address, or the key is longer than %d bytes\n",
+               RATION_KEY_SIZE_MAX);
     else if (limit->key_count == 0)
         printf("    key   none: one bucket for all\n");
     else

@@ -19,10 +19,14 @@ int main(void)
 {
     static struct ration_bucket bucket;
     struct ration_limit limit;
+    static const char text[] = "limits: [{name: a, rate: 1/s}]";
+    ration_policy *policy = NULL;
     int admitted = 0;
 
-    if (ration_limit_parse("1/h burst 3", &limit, NULL) != RATION_OK)
+    if (ration_limit_parse("1/h burst 3", &limit, NULL) != RATION_OK ||
+        ration_policy_parse(text, sizeof(text) - 1, NULL, NULL, &policy) != RATION_OK)
         return 1;
+    ration_policy_free(policy);
     for (int i = 0; i < 10; i++)
         admitted += ration_bucket_allow(&bucket, &limit);
     printf("%s %d\n", ration_version(), admitted);
@@ -38,7 +42,9 @@ version=$(pkg-config --modversion ration)
 
 gcc app.c -o shared $(pkg-config --cflags --libs ration)
 LD_LIBRARY_PATH=$libdir ./shared | grep -x "$version 3"
-gcc app.c -o static $(pkg-config --cflags ration) "$libdir/libration.a" -pthread
+pkg-config --print-requires-private ration | grep -x yaml-0.1
+gcc app.c -o static $(pkg-config --cflags ration) "$libdir/libration.a" -pthread \
+    $(pkg-config --libs yaml-0.1)
 ./static | grep -x "$version 3"
 g++ -Wall -Wextra -Werror app.cc -o cxx $(pkg-config --cflags --libs ration)
 LD_LIBRARY_PATH=$libdir ./cxx | grep -x "$version 3"

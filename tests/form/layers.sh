@@ -22,6 +22,7 @@ must base base/time.h
 must "core base" core/algorithm.h
 must "policy base core" core/algorithm_words.h
 must_not "policy base core" bucket/yield.h
+must "policy base core" policy/policy.h
 must_not base core/gcra.h
 must "proto base" proto/output.h
 must_not "proto base" core/gcra.h
