@@ -43,7 +43,7 @@ static bool read_network(struct condition *condition, enum kind kind,
     }
     if (!ration_network_parse(node->text, node->size, &out_pattern->network, &reason)) {
         char quote[RATION_WORDS_QUOTE_SIZE];
-        RATION_SCHEMA_FAULT(schema, node, "'%s' is no address or network: %s",
+        RATION_SCHEMA_FAULT(schema, node, "'%s': %s",
                             ration_words_quote(node->text, node->size, quote), reason);
         return false;
     }

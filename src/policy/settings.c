@@ -40,6 +40,19 @@ static void read_setting(struct ration_schema *schema, const struct ration_node 
         setting->value_count += copy_value(schema, value, &values[setting->value_count]);
 }
 
+/* Names are told as strings: no zero byte in them. */
+static bool check_name(struct ration_schema *schema, const struct ration_node *name)
+{
+    size_t i = 0;
+
+    while (i < name->size && name->text[i] > ' ' && name->text[i] <= '~')
+        i++;
+    if (i > 0 && i == name->size)
+        return true;
+    RATION_SCHEMA_FAULT(schema, name, "the name of a setting is printable ASCII without blanks");
+    return false;
+}
+
 static bool is_repeated(struct ration_schema *schema, const struct ration_node *section,
                         const struct ration_node *member)
 {
@@ -80,7 +93,7 @@ void ration_settings_read(struct ration_schema *schema, const struct ration_node
     if (!policy->settings)
         return;
     for (const struct ration_node *member = section->first; member; member = member->next) {
-        if (!is_repeated(schema, section, member))
+        if (check_name(schema, member->name) && !is_repeated(schema, section, member))
             read_setting(schema, member, &policy->settings[policy->setting_count++]);
     }
 }

@@ -128,13 +128,15 @@ static const struct row rows[] = {
     {"limits: [{name: a, rate: 10/s, match: {ip: {prefix: '10.'}}}]\n",
      {{1, 53, "compare it with cidr"}}},
     {"limits: [{name: a, rate: 10/s, match: {ip: [10.0.0.1/8, 10.1]}}]\n",
-     {{1, 45, "write 10.0.0.0/8"}, {1, 57, "'10.1' is no address"}}},
+     {{1, 45, "write 10.0.0.0/8"}, {1, 57, "'10.1': not an address"}}},
     {"limits: [{name: a, rate: 10/s, match: {'a b': c}}]\n", {{1, 42, "without blanks"}}},
 
     /* settings */
     {ONE "server: [a]\n", {{4, 9, "server is a mapping of settings"}}},
     {ONE "server: {http: {a: b}}\n", {{4, 16, "a value or a list of values"}}},
     {ONE "server: {http: a, http: b}\n", {{4, 19, "http is given twice"}}},
+    {ONE "server: {\"a\\0\": b}\n", {{4, 10, "the name of a setting is printable"}}},
+    {ONE "server: {'': b}\n", {{4, 10, "the name of a setting is printable"}}},
 
     /* queues */
     {"limits:\n  - {name: a, rate: 1/s leaky-queue}\n  - {name: b, rate: 1/s}\n",

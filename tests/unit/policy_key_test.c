@@ -169,7 +169,7 @@ static void expect_cost(const char *fields, struct kit_request request, ration_s
 static void costs_are_what_the_limit_says(void **state)
 {
     static const char *const wrong[] = {
-        "", "-1", "+1", " 1", "1 ", "1.5", "1k", "0x1", "18446744073709551616", "1a"};
+        "", "-1", "+1", " 1", "1 ", "1.5", "1k", "0x1", "18446744073709551616", "1a", "1:", "1/"};
 
     (void)state;
     expect_cost("shadow: true", REQUEST("tokens", "3"), RATION_OK, 7);
