@@ -16,8 +16,7 @@ static const struct command commands[] = {
     {"clock", command_clock,
      "clock           show the clocks, what a read costs and which is the default"},
     {"policy", command_policy,
-     "policy check FILE | explain FILE NAME=VALUE...   faults of a policy, or what it says of a "
-     "request"},
+     "policy ...      check a policy file, or explain what it says of a request"},
 };
 
 static void print_help(FILE *stream)

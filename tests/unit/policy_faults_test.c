@@ -359,7 +359,7 @@ static void queues_apart_are_right(void **state)
         {"{path: [/a, /b]}", "{path: {not: /a}}"},
         {"{path: {not: /a}}", "{path: {not: /b}}"},
         {"{ip: 10.0.0.0/8}", "{ip: 10.1.0.0/16}"},
-        {"{ip: 10.0.0.0/8}", "{ip: {not: {cidr: 10.1.0.0/16}}}"},
+        {"{ip: 10.0.0.0/8}", "{ip: {not: {cidr: [10.0.0.0/16, 10.1.0.0/16]}}}"},
     };
 
     (void)state;
