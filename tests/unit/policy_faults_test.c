@@ -27,6 +27,8 @@ static const struct row rows[] = {
     {"# \xC3\xA4\nlimits: \xC3\xA4\xFF\n", {{2, 10, "0xFF is not UTF-8"}}},
     {"limits: \xED\xA0\x80\n", {{1, 9, "0xED is not UTF-8"}}}, /* a surrogate */
     {"limits: \xC0\xAF\n", {{1, 9, "0xC0 is not UTF-8"}}},     /* longer than need be */
+    {"limits: \xE0\x9F\xBF\n", {{1, 9, "0xE0 is not UTF-8"}}},
+    {"limits: \xF0\x8F\xBF\xBF\n", {{1, 9, "0xF0 is not UTF-8"}}},
     {"limits: \xF4\x90\x80\x80\n", {{1, 9, "0xF4 is not UTF-8"}}},
     {"limits: \xE2\x82", {{1, 9, "0xE2 is not UTF-8"}}},
     {"limits: &x [*x]\n", {{1, 13, "aliases (such as *name) are not understood"}}},
@@ -358,6 +360,7 @@ static void queues_apart_are_right(void **state)
         {"{path: {prefix: /a}}", "{path: {not: {prefix: /a/b}}}"},
         {"{path: [/a, /b]}", "{path: {not: /a}}"},
         {"{path: {not: /a}}", "{path: {not: /b}}"},
+        {"{path: {not: /a}}", "{path: {not: /a}}"},
         {"{ip: 10.0.0.0/8}", "{ip: 10.1.0.0/16}"},
         {"{ip: 10.0.0.0/8}", "{ip: {not: {cidr: [10.0.0.0/16, 10.1.0.0/16]}}}"},
     };

@@ -112,11 +112,12 @@ static void wrong_requests_have_no_answer(void **state)
     ration_policy_free(policy);
 }
 
-/* Seventeen limits apply: no answer, unless the request is exempt anyway. */
+/* Seventeen limits apply: no answer, unless the request is exempt, which is found last here. */
 static void more_limits_than_fit_are_an_error(void **state)
 {
     char text[4096];
-    size_t used = (size_t)sprintf(text, "exempt: [{user: root}]\nbanned: [{user: bad}]\nlimits:\n");
+    size_t used = (size_t)sprintf(
+        text, "exempt: [{user: {glob: '*oot'}}]\nbanned: [{user: {glob: '*ad'}}]\nlimits:\n");
 
     (void)state;
     for (int i = 16; i >= 0; i--)

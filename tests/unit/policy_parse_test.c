@@ -96,6 +96,8 @@ static void the_rate_may_hold_the_whole_limit(void **state)
         {"rate: 10/s, burst: 20, start: 5", "10/s burst 20 start 5"},
         {"rate: 10/s reserve 100/h, burst: 20", "10/s burst 20 reserve 100/h"},
         {"rate: 10/s, burst: 20, reserve: 100/h", "10/s burst 20 reserve 100/h"},
+        {"rate: 10/s, reserve: 100/h, cost: 100", "10/s reserve 100/h"}, /* pays it whole */
+        {"rate: 10/s, reserve: 100/h, cost: 101", NULL},
         {"rate: 10/s, reserve: 100/h burst 30", "10/s reserve 100/h burst 30"},
         {"rate: 10/s, algorithm: leaky-queue, burst: 7", "10/s burst 7 leaky-queue"},
         {"rate: 10/s, refill: interval", "10/s refill interval"},
