@@ -71,12 +71,8 @@ static void a_file_without_memory_is_not_read(void **state)
     assert_int_equal(allocations.live_count, 0);
 }
 
-/* A fault for which there is no memory is not told, and the policy not taken for right. */
-static void faults_without_memory_are_no_policy(void **state)
+static void refuse_each_of_a_wrong_policy(const char *wrong)
 {
-    static const char wrong[] = "limits: [{name: a, rate: 10, brust: 3}]\n";
-
-    (void)state;
     for (uint64_t refused = 1;; refused++) {
         ration_policy *policy = NULL;
         allocations.call_count = 0;
@@ -90,6 +86,22 @@ static void faults_without_memory_are_no_policy(void **state)
             return;
         }
         assert_int_equal(status, RATION_ENOMEM);
+    }
+}
+
+/*
+ * A fault for which there is no memory is not told, and the policy not taken for right. Of many sizes, so
+ * that some run out just when a fault is noted.
+ */
+static void faults_without_memory_are_no_policy(void **state)
+{
+    static char wrong[10000];
+    size_t used = (size_t)sprintf(wrong, "limits:\n");
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        used += (size_t)sprintf(wrong + used, "  - {name: n%d, rate: 1/s, brust: 3}\n", i);
+        refuse_each_of_a_wrong_policy(wrong);
     }
 }
 

@@ -1,6 +1,9 @@
 /*
  * Rows of policies that are wrong: text to the places and words of all faults that are told.
  */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "unit/policy_kit.h"
 
 #define ONE "limits:\n  - name: a\n    rate: 10/s\n"
@@ -395,6 +398,26 @@ static void files_that_cannot_be_read_are_told(void **state)
     }
 }
 
+static void a_file_too_large_is_not_cut(void **state)
+{
+    int file = memfd_create("policy", 0);
+    struct told told = {.count = 0};
+    ration_policy *policy = NULL;
+    char path[64];
+
+    (void)state;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    memset(large, '\n', RATION_POLICY_BYTES_MAX + 1);
+    memcpy(large, ONE, strlen(ONE));
+    assert_int_equal(write(file, large, RATION_POLICY_BYTES_MAX), RATION_POLICY_BYTES_MAX);
+    assert_int_equal(ration_policy_load(path, kit_print_fault, NULL, &policy), RATION_OK);
+    ration_policy_free(policy);
+    assert_int_equal(write(file, "\n", 1), 1);
+    assert_int_equal(ration_policy_load(path, note, &told, &policy), RATION_EINVAL);
+    assert_non_null(strstr(told.messages[0], "at most 4194304 bytes"));
+    close(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +428,7 @@ int main(void)
         cmocka_unit_test(sizes_of_texts_are_bounded),
         cmocka_unit_test(queues_apart_are_right),
         cmocka_unit_test(files_that_cannot_be_read_are_told),
+        cmocka_unit_test(a_file_too_large_is_not_cut),
     };
 
     large = malloc(RATION_POLICY_BYTES_MAX + 4096);

@@ -181,7 +181,7 @@ static void conditions_are_told_in_words(void **state)
                    "      plan: {glob: '*', not: {prefix: y}}\n"
                    "      ip: ['::/0', 10.0.0.1]\n");
     struct kit_request request = REQUEST("path", "/x\n");
-    char text[300], cut[10];
+    char text[300], cut[14];
 
     (void)state;
     assert_string_equal(ration_policy_describe(policy, 0, text, sizeof(text)), "every request");
@@ -189,7 +189,9 @@ static void conditions_are_told_in_words(void **state)
                         "path is /a or /b or starts with /c or is like /d*e and 1 more, "
                         "user is not x and \"\", plan is given, plan does not start with y, "
                         "ip is in ::/0 or 10.0.0.1/32, user is given");
-    assert_string_equal(ration_policy_describe(policy, 1, cut, sizeof(cut)), "path i...");
+    assert_string_equal(ration_policy_describe(policy, 0, cut, 14), "every request");
+    assert_string_equal(ration_policy_describe(policy, 0, cut, 13), "every req...");
+    assert_string_equal(ration_policy_describe(policy, 1, cut, 10), "path i...");
     assert_string_equal(ration_policy_describe(policy, 1, cut, 1), "");
     assert_string_equal(ration_policy_describe(policy, 2, text, sizeof(text)), "");
     assert_int_equal(ration_policy_explain(policy, 1, request.attributes, 1, text, sizeof(text)),
