@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 /* Comparisons of values; a policy that would need more is refused instead of read for minutes. */
-#define COMPARISONS_MAX 20000000
+#define COMPARISONS_MAX 50000000
 
 struct search {
     const struct ration_policy *policy;

@@ -381,6 +381,22 @@ static void queues_apart_are_right(void **state)
         }
 }
 
+/* Four queues of 4096 values each: 200 million pairs of values, which nobody waits for. */
+static void queues_too_many_to_compare_are_told(void **state)
+{
+    size_t used = (size_t)sprintf(large, "limits:\n");
+
+    (void)state;
+    for (int queue = 0; queue < 4; queue++) {
+        used += (size_t)sprintf(large + used,
+                                "  - {name: q%d, rate: 1/s leaky-queue, match: {user: [", queue);
+        for (int i = 0; i < RATION_POLICY_VALUES_MAX; i++)
+            used += (size_t)sprintf(large + used, "u%d-%d,", queue, i);
+        used += (size_t)sprintf(large + used, "]}}\n");
+    }
+    expect_at_most(used, false, "too many limits and values to tell");
+}
+
 static void files_that_cannot_be_read_are_told(void **state)
 {
     static const char *const paths[] = {"/nonexistent/policy.yaml", "/"};
@@ -427,6 +443,7 @@ int main(void)
         cmocka_unit_test(each_maximum_is_kept_and_named),
         cmocka_unit_test(sizes_of_texts_are_bounded),
         cmocka_unit_test(queues_apart_are_right),
+        cmocka_unit_test(queues_too_many_to_compare_are_told),
         cmocka_unit_test(files_that_cannot_be_read_are_told),
         cmocka_unit_test(a_file_too_large_is_not_cut),
     };
