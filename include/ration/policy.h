@@ -79,8 +79,8 @@ typedef void ration_policy_fault_fn(void *context, const struct ration_policy_fa
 /*
  * Reads a policy from text, which is borrowed for the call and needs no terminator. *out_policy is
  * owned by the caller: release it with ration_policy_free().
- * Returns RATION_EINVAL for a text with faults: all of them are told to fault (may be NULL), in order of their
- * lines. RATION_ENOMEM. On failure *out_policy is untouched.
+ * Returns RATION_EINVAL for a text with faults: all of them are told to fault (may be NULL), in
+ * order of their lines. RATION_ENOMEM. On failure *out_policy is untouched.
  */
 RATION_API ration_status ration_policy_parse(const char *text, size_t text_size,
                                              ration_policy_fault_fn *fault, void *context,
@@ -147,8 +147,8 @@ struct ration_policy_match {
 /*
  * Finds what a policy says of a request. The cost grows with what applies, not with the size of the
  * policy. limit_count is 0 unless the verdict is RATION_POLICY_LIMITS.
- * Returns RATION_EINVAL, with *out_match untouched: more than RATION_ATTRIBUTES_MAX attributes, one that
- * the policy uses given twice, an ip that is no address where any condition is about ip, or more than
+ * Returns RATION_EINVAL, with *out_match untouched: more than RATION_ATTRIBUTES_MAX attributes, one
+ * that the policy uses given twice, an ip that is no address where any condition is about ip, or more than
  * RATION_POLICY_MATCHES_MAX limits that apply.
  */
 RATION_API ration_status ration_policy_match(const ration_policy *policy,
