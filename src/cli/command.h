@@ -13,5 +13,7 @@ int command_clock(int argument_count, char **arguments);
 
 /* ration policy check|explain FILE ...: a policy file, and what it says of a request. */
 int command_policy(int argument_count, char **arguments);
+/* ration bench [resp|http] ...: loads a server and measures it. */
+int command_bench(int argument_count, char **arguments);
 
 #endif

@@ -17,6 +17,8 @@ static const struct command commands[] = {
      "clock           show the clocks, what a read costs and which is the default"},
     {"policy", command_policy,
      "policy ...      check a policy file, or explain what it says of a request"},
+    {"bench", command_bench,
+     "bench ...       load a server on this host and measure it: ration bench --help"},
 };
 
 static void print_help(FILE *stream)
