@@ -66,6 +66,14 @@ struct load_group load_connection_answered(struct load_connection *connection, u
 
 /* Bytes ---------------------------------------------------------------------------------- */
 
+/* What errno says about a connection, for a person. */
+static bool fail_broken(const char *what, struct load_error *error)
+{
+    if (errno == ECONNRESET || errno == EPIPE)
+        return load_fail(error, "the server closed a connection");
+    return load_fail(error, "cannot %s: %s", what, strerror(errno));
+}
+
 /* Sends once. *out_size is how much went; 0 if the socket takes nothing now. */
 static bool send_once(int socket_fd, const char *bytes, size_t size, size_t *out_size,
                       struct load_error *error)
@@ -73,7 +81,7 @@ static bool send_once(int socket_fd, const char *bytes, size_t size, size_t *out
     ssize_t sent = send(socket_fd, bytes, size, MSG_NOSIGNAL);
 
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
-        return load_fail(error, "cannot send: %s", strerror(errno));
+        return fail_broken("send", error);
     *out_size = sent < 0 ? 0 : (size_t)sent;
     return true;
 }
@@ -122,7 +130,7 @@ bool load_connection_receive(struct load_connection *connection, char *buffer, s
         return load_fail(error, "the server closed a connection with %u requests unanswered",
                          connection->waiting_count);
     if (size < 0 && errno != EAGAIN && errno != EINTR)
-        return load_fail(error, "cannot receive: %s", strerror(errno));
+        return fail_broken("receive", error);
     *out_size = size < 0 ? 0 : (size_t)size;
     return true;
 }

@@ -6,7 +6,7 @@
  *     zipf:N[:S]      one of N, the k-th with a share of 1 / k^S (S is 0.99 unless given)
  *
  * Zipf's law is what popularity looks like: with 1 000 000 keys and S = 0.99 the first key has
- * 6.6 % of the requests, and half of them go to the first 1000. It is drawn by rejection-inversion
+ * 6.5 % of the requests, and half of them go to the first 1000. It is drawn by rejection-inversion
  * (Hoermann and Derflinger, 1996): a point under the smooth curve 1 / x^S, found by inverting its
  * integral, is rounded to a key and rarely refused. No table, the same time for any N.
  */

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define NUMBER_LONG UINT64_C(1000000000000000000) /* has 19 digits; no 64-bit integer has more */
+
 enum step {
     STEP_TYPE,       /* the first byte of a value */
     STEP_NUMBER,     /* a line that is a number, from its second byte on */
@@ -168,7 +170,9 @@ static const char *read_number(struct load_resp *resp, const char *at, const cha
         unsigned digit = (unsigned char)*at - (unsigned)'0';
 
         if (digit <= 9) {
-            resp->number = resp->number * 10 + digit; /* may wrap: then it is not 0 or 1 by luck */
+            if (resp->number >= NUMBER_LONG)
+                return load_fail(error, "an answer has a number of 20 digits"), NULL;
+            resp->number = resp->number * 10 + digit;
             resp->has_digits = true;
         } else if (*at == '\r') {
             resp->step = STEP_NUMBER_END;

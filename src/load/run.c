@@ -157,11 +157,14 @@ static void correct(const struct load_plan *plan, struct load_result *result)
 static bool collect(const struct run *run, struct load_result *result, struct load_error *error)
 {
     for (uint32_t i = 0; i < run->plan->thread_count; i++) {
-        if (run->workers[i]->failed) {
-            *error = run->workers[i]->error;
-            return false;
-        }
-        add_worker(run->workers[i], result);
+        const struct load_worker *worker = run->workers[i];
+
+        if (worker->failed && worker->tally.error_count > 0)
+            return load_fail(error, "%s; before, it said: %s", worker->error.message,
+                             worker->tally.first_error);
+        if (worker->failed)
+            return load_fail(error, "%s", worker->error.message);
+        add_worker(worker, result);
     }
     correct(run->plan, result);
     return true;

@@ -32,4 +32,20 @@ expect 1 'nearest that can be kept: 1/y burst 16' limit 1/y burst 20
 expect 2 'longer than 1024' limit "$(printf 'x%.0s' {1..1100})"
 expect 0 '^monotonic ' clock
 expect 2 'usage: ration clock' clock now
+expect 0 'usage: ration bench' bench --help
+expect 2 'is not this host; .* --i-own-this-host' bench --connect 192.0.2.1:6429
+expect 2 "unknown option '--rats'" bench --rats 5 --requests 1
+expect 2 "unknown option '-x'" bench -x
+expect 2 '--seconds needs a value' bench --seconds
+expect 2 "'gopher' is no protocol" bench gopher
+expect 2 'one protocol at a time' bench resp http
+expect 2 'needs? each other' bench --evalsha
+expect 2 'needs? each other' bench --ping --script x
+expect 2 'are for http' bench resp --path /
+expect 2 'are for resp' bench http --ping
+expect 2 'from 1 to 4096 .got .0' bench --pipeline 0
+expect 2 'from 1 to 20000 .got .1x' bench --connections 1x
+expect 2 '3 threads need as many connections' bench --threads 3 --connections 2
+expect 2 'ip. names at most 592240896 keys' bench http --keys uniform:1G
+expect 2 'cannot connect to 127.0.0.1:1: ' bench --connect 127.0.0.1:1
 exit $failed

@@ -1,0 +1,197 @@
+/*
+ * Answers as rows: bytes to counts by kind, read whole, byte by byte, and cut in two at every
+ * place; each with nothing readable behind its last byte.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "load/replies.h"
+#include "support/guard.h"
+#include "support/unit.h"
+
+struct row {
+    const char *bytes;
+    uint64_t allowed;
+    uint64_t denied;
+    uint64_t other;
+    uint64_t errors;
+    const char *first_error;
+};
+
+static const struct row resp_rows[] = {
+    {"+PONG\r\n", 0, 0, 1, 0, ""},
+    {":1\r\n:0\r\n:-7\r\n", 0, 0, 3, 0, ""},
+    {"$5\r\nhello\r\n$0\r\n\r\n$-1\r\n", 0, 0, 3, 0, ""},
+    {"$7\r\n-ERR\r\nx\r\n", 0, 0, 1, 0, ""},
+    {"*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", 1, 0, 0, 0, ""},
+    {"*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n", 0, 1, 0, 0, ""},
+    {"*1\r\n:1\r\n*1\r\n:0\r\n", 1, 1, 0, 0, ""},
+    {"*2\r\n$1\r\n0\r\n:0\r\n", 0, 0, 1, 0, ""},
+    {"*1\r\n:10\r\n*1\r\n:-1\r\n:9223372036854775807\r\n", 0, 0, 3, 0, ""},
+    {"*0\r\n*-1\r\n_\r\n#t\r\n,1.5\r\n(12345678901234567890\r\n", 0, 0, 6, 0, ""},
+    {"*2\r\n*2\r\n:0\r\n:0\r\n*1\r\n*1\r\n*0\r\n", 0, 0, 1, 0, ""},
+    {"*3\r\n*0\r\n:0\r\n$-1\r\n:5\r\n", 0, 0, 2, 0, ""},
+    {"%1\r\n+k\r\n:0\r\n~2\r\n:0\r\n:1\r\n=7\r\ntxt:a\r\n\r\n", 0, 0, 3, 0, ""},
+    {">2\r\n+message\r\n:0\r\n*1\r\n:0\r\n", 1, 0, 0, 0, ""},
+    {"|1\r\n+ttl\r\n:1\r\n*1\r\n:0\r\n", 1, 0, 0, 0, ""},
+    {"*2\r\n|1\r\n+ttl\r\n:1\r\n:0\r\n:1\r\n+OK\r\n", 0, 0, 2, 0, ""},
+    {"-ERR no\r\n-ERR other\r\n+OK\r\n", 0, 0, 1, 2, "ERR no"},
+    {"!9\r\nERR large\r\n", 0, 0, 0, 1, "ERR large"},
+    {"*2\r\n-ERR inner\r\n:0\r\n", 0, 0, 1, 0, ""},
+    {"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:0\r\n", 0, 0, 1, 0, ""},
+};
+
+static const struct row http_rows[] = {
+    {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", 1, 0, 0, 0, ""},
+    {"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", 2, 0, 0, 0, ""},
+    {"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 2\r\nContent-Length: 3\r\n\r\nno\n"
+     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+     1, 1, 0, 0, ""},
+    {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+     "HTTP/1.1 503 Busy\r\nContent-Length: 1\r\n\r\nx",
+     0, 0, 0, 2, "HTTP status 404"},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+     "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\nHTTP/1.1 429 X\r\n",
+     2, 0, 0, 0, ""},
+    {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1, 0, 0, 0, ""},
+};
+
+static const char *const wrong_resp[] = {
+    "HTTP/1.1 400 Bad Request\r\n",
+    "x",
+    "\r\n",
+    ":\r\n",
+    ":1x\r\n",
+    ":1\rx",
+    "$-\r\n",
+    "*1-\r\n",
+    "*1\r\n:18446744073709551617\r\n",
+    "$536870913\r\n",
+    "*536870913\r\n",
+    "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:0\r\n",
+};
+
+static const char *const wrong_http[] = {
+    "+PONG\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+};
+
+static void check_counts(const struct row *row, const struct load_tally *tally)
+{
+    if (tally->allowed_count != row->allowed || tally->denied_count != row->denied ||
+        tally->other_count != row->other || tally->error_count != row->errors)
+        fail_msg("%s: %d allowed, %d denied, %d other, %d errors", row->bytes,
+                 (int)tally->allowed_count, (int)tally->denied_count, (int)tally->other_count,
+                 (int)tally->error_count);
+    assert_string_equal(tally->first_error, row->first_error);
+}
+
+/* Reads bytes in pieces of step_size, the first of first_size. */
+static bool read_pieces(enum load_protocol protocol, const char *bytes, size_t size,
+                        size_t first_size, size_t step_size, struct load_tally *out_tally)
+{
+    struct load_replies replies;
+    struct load_error error = {""};
+    size_t piece_size = first_size;
+
+    load_replies_init(protocol, &replies);
+    memset(out_tally, 0, sizeof(*out_tally));
+    for (size_t at = 0; at < size; at += piece_size, piece_size = step_size) {
+        if (piece_size > size - at)
+            piece_size = size - at;
+        if (!load_replies_read(&replies, bytes + at, piece_size, out_tally, &error)) {
+            assert_true(error.message[0] != '\0');
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The row's bytes right before memory that cannot be read. */
+static const char *guarded(const char *bytes, size_t size)
+{
+    return memcpy(guard - size, bytes, size);
+}
+
+static void check_rows(enum load_protocol protocol, const struct row *rows, size_t row_count)
+{
+    for (size_t i = 0; i < row_count; i++) {
+        size_t size = strlen(rows[i].bytes);
+        const char *bytes = guarded(rows[i].bytes, size);
+        struct load_tally tally;
+
+        for (size_t first_size = 1; first_size <= size; first_size++) {
+            assert_true(read_pieces(protocol, bytes, size, first_size, size, &tally));
+            check_counts(&rows[i], &tally);
+        }
+        assert_true(read_pieces(protocol, bytes, size, 1, 1, &tally));
+        check_counts(&rows[i], &tally);
+
+        /* Without its last byte an answer is not one yet. */
+        assert_true(read_pieces(protocol, bytes, size - 1, size, size, &tally));
+        assert_int_equal(load_tally_total(&tally) + 1,
+                         rows[i].allowed + rows[i].denied + rows[i].other + rows[i].errors);
+    }
+}
+
+static void check_wrong(enum load_protocol protocol, const char *const *texts, size_t text_count)
+{
+    for (size_t i = 0; i < text_count; i++) {
+        size_t size = strlen(texts[i]);
+        const char *bytes = guarded(texts[i], size);
+        struct load_tally tally;
+
+        if (read_pieces(protocol, bytes, size, size, size, &tally) ||
+            read_pieces(protocol, bytes, size, 1, 1, &tally))
+            fail_msg("taken as an answer: %s", texts[i]);
+    }
+}
+
+static void resp_answers_are_counted(void **state)
+{
+    (void)state;
+    check_rows(LOAD_RESP, resp_rows, sizeof(resp_rows) / sizeof(resp_rows[0]));
+}
+
+static void http_answers_are_counted(void **state)
+{
+    (void)state;
+    check_rows(LOAD_HTTP, http_rows, sizeof(http_rows) / sizeof(http_rows[0]));
+}
+
+static void what_is_no_answer_is_refused(void **state)
+{
+    (void)state;
+    check_wrong(LOAD_RESP, wrong_resp, sizeof(wrong_resp) / sizeof(wrong_resp[0]));
+    check_wrong(LOAD_HTTP, wrong_http, sizeof(wrong_http) / sizeof(wrong_http[0]));
+}
+
+static void a_long_error_is_cut(void **state)
+{
+    char bytes[1000];
+    struct load_tally tally;
+
+    (void)state;
+    memset(bytes, 'e', sizeof(bytes));
+    bytes[0] = '-';
+    memcpy(bytes + sizeof(bytes) - 2, "\r\n", 2);
+    for (size_t step_size = 1; step_size <= sizeof(bytes); step_size += 111) {
+        assert_true(read_pieces(LOAD_RESP, bytes, sizeof(bytes), step_size, step_size, &tally));
+        assert_int_equal(strlen(tally.first_error), LOAD_FIRST_ERROR_SIZE - 1);
+        assert_int_equal(tally.error_count, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resp_answers_are_counted),
+        cmocka_unit_test(http_answers_are_counted),
+        cmocka_unit_test(what_is_no_answer_is_refused),
+        cmocka_unit_test(a_long_error_is_cut),
+    };
+
+    return cmocka_run_group_tests(tests, guard_map, guard_unmap);
+}
