@@ -111,7 +111,7 @@ bool load_connection_send(struct load_connection *connection, const char *bytes,
 
 bool load_connection_flush(struct load_connection *connection, struct load_error *error)
 {
-    size_t sent;
+    size_t sent = 0;
 
     if (!send_once(connection->socket_fd, connection->unsent, connection->unsent_size, &sent,
                    error))
@@ -127,7 +127,7 @@ bool load_connection_receive(struct load_connection *connection, char *buffer, s
     ssize_t size = recv(connection->socket_fd, buffer, buffer_size, 0);
 
     if (size == 0)
-        return load_fail(error, "the server closed a connection with %u requests unanswered",
+        return load_fail(error, "the server closed a connection that waited for %u answers",
                          connection->waiting_count);
     if (size < 0 && errno != EAGAIN && errno != EINTR)
         return fail_broken("receive", error);

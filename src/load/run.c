@@ -11,7 +11,8 @@
 #include "load/process.h"
 #include "load/worker.h"
 
-#define PROGRESS_NS UINT64_C(200000000)
+#define NS_PER_SECOND 1000000000L
+#define PROGRESS_NS   200000000L
 
 /* Descriptors beside the connections: standard streams, epoll, what libraries open. */
 #define DESCRIPTORS_SPARE 64u
@@ -101,19 +102,25 @@ static void show_progress(struct run *run, load_progress *progress, void *contex
     progress(context, answered_count, load_now_ns() - run->times.start_ns);
 }
 
-/* A moment of the clock that pthread_clockjoin_np() is given. */
+/* A moment of the wall clock, which is what pthread_timedjoin_np() takes; a step of it does no harm. */
 static struct timespec next_progress(void)
 {
-    uint64_t ns = load_now_ns() + PROGRESS_NS;
+    struct timespec until;
 
-    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += PROGRESS_NS;
+    if (until.tv_nsec >= NS_PER_SECOND) {
+        until.tv_nsec -= NS_PER_SECOND;
+        until.tv_sec++;
+    }
+    return until;
 }
 
 static void join_thread(struct run *run, uint32_t index, load_progress *progress, void *context)
 {
     struct timespec until = next_progress();
 
-    while (pthread_clockjoin_np(run->threads[index], NULL, CLOCK_MONOTONIC, &until) != 0) {
+    while (pthread_timedjoin_np(run->threads[index], NULL, &until) != 0) {
         if (progress != NULL)
             show_progress(run, progress, context);
         until = next_progress();
