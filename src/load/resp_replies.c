@@ -11,6 +11,8 @@
 
 #define NUMBER_LONG UINT64_C(1000000000000000000) /* has 19 digits; no 64-bit integer has more */
 
+#define PLAIN_DIGITS_MAX 18
+
 enum step {
     STEP_TYPE,       /* the first byte of a value */
     STEP_NUMBER,     /* a line that is a number, from its second byte on */
@@ -70,7 +72,8 @@ static void keep_error(struct load_resp *resp, const char *bytes, size_t size,
 
 /* Lines ---------------------------------------------------------------------------------- */
 
-static bool begin_value(struct load_resp *resp, char type, struct load_error *error)
+/* Where a value stands, by its first byte. */
+static void note_type(struct load_resp *resp, char type)
 {
     resp->type = type;
     resp->is_first = resp->depth == 1 && resp->first_type == 0;
@@ -80,6 +83,11 @@ static bool begin_value(struct load_resp *resp, char type, struct load_error *er
     } else if (resp->is_first) {
         resp->first_type = type;
     }
+}
+
+static bool begin_value(struct load_resp *resp, char type, struct load_error *error)
+{
+    note_type(resp, type);
     resp->number = 0;
     resp->negative = false;
     resp->has_digits = false;
@@ -161,7 +169,44 @@ static bool end_number(struct load_resp *resp, struct load_tally *tally, struct 
     }
 }
 
+/*
+ * Most of what servers send, in one piece: an integer, or the head of a string or an array, whole
+ * and of digits only. Returns where it ends, or at if this is not one.
+ */
+static const char *read_plain(struct load_resp *resp, const char *at, const char *end,
+                              struct load_tally *tally, bool *out_good, struct load_error *error)
+{
+    const char *digits = at + 1;
+    const char *stop = digits;
+    uint64_t number = 0;
+
+    if (*at != ':' && *at != '*' && *at != '$')
+        return at;
+    for (; stop < end && (unsigned char)(*stop - '0') <= 9; stop++)
+        number = number * 10 + (uint64_t)(*stop - '0');
+    if (stop == digits || stop - digits > PLAIN_DIGITS_MAX || end - stop < 2 || stop[0] != '\r' ||
+        stop[1] != '\n')
+        return at;
+    note_type(resp, *at);
+    resp->number = number;
+    resp->negative = false;
+    resp->has_digits = true;
+    *out_good = end_number(resp, tally, error);
+    return stop + 2;
+}
+
 /* Steps: each reads what it can of [at, end) and returns where it stopped, or NULL. ------- */
+
+static const char *read_type(struct load_resp *resp, const char *at, const char *end,
+                             struct load_tally *tally, struct load_error *error)
+{
+    bool is_good = true;
+    const char *behind = read_plain(resp, at, end, tally, &is_good, error);
+
+    if (behind == at)
+        return begin_value(resp, *at, error) ? at + 1 : NULL;
+    return is_good ? behind : NULL;
+}
 
 static const char *read_number(struct load_resp *resp, const char *at, const char *end,
                                struct load_error *error)
@@ -238,7 +283,7 @@ bool load_resp_read(struct load_resp *resp, const char *bytes, size_t size,
     for (const char *at = bytes; at != NULL && at < end;) {
         switch ((enum step)resp->step) {
         case STEP_TYPE:
-            at = begin_value(resp, *at, error) ? at + 1 : NULL;
+            at = read_type(resp, at, end, tally, error);
             break;
         case STEP_NUMBER:
             at = read_number(resp, at, end, error);

@@ -56,6 +56,21 @@ static const struct row http_rows[] = {
     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1, 0, 0, 0, ""},
 };
 
+/* What a glance must leave to the parser, or must not mistake. */
+static const struct row odd_http_rows[] = {
+    {"HTTP/1.1 200 OK\r\nX-Content-Length: 9\r\nContent-Type: a\r\nCONTENT-LENGTH:  3 \r\n\r\nabc",
+     1, 0, 0, 0, ""},
+    {"HTTP/1.1 304 Not Modified\r\nContent-Length: 30\r\n\r\nHTTP/1.1 429 X\r\nContent-Length: "
+     "0\r\n\r\n",
+     0, 1, 0, 1, "HTTP status 304"},
+    {"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx", 1, 0, 0, 0, ""},
+    {"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nTrailer: y\r\n\r\n"
+     "HTTP/1.1 429 X\r\nTest: a\r\nCookie: \r\nContent-Length:0\r\n\r\n",
+     1, 1, 0, 0, ""},
+    {"HTTP/1.1 200 OK\nContent-Length: 1\n\nxHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny", 2, 0,
+     0, 0, ""},
+};
+
 static const char *const wrong_resp[] = {
     "HTTP/1.1 400 Bad Request\r\n",
     "x",
@@ -75,6 +90,8 @@ static const char *const wrong_http[] = {
     "+PONG\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1 2\r\n\r\nab",
     "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
 };
 
@@ -159,6 +176,7 @@ static void http_answers_are_counted(void **state)
 {
     (void)state;
     check_rows(LOAD_HTTP, http_rows, sizeof(http_rows) / sizeof(http_rows[0]));
+    check_rows(LOAD_HTTP, odd_http_rows, sizeof(odd_http_rows) / sizeof(odd_http_rows[0]));
 }
 
 static void what_is_no_answer_is_refused(void **state)
