@@ -51,7 +51,7 @@ static const struct row http_rows[] = {
      "HTTP/1.1 503 Busy\r\nContent-Length: 1\r\n\r\nx",
      0, 0, 0, 2, "HTTP status 404"},
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
-     "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\nHTTP/1.1 429 X\r\n",
+     "HTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\nHTTP/1.1 429 X\r\nContent-Length: 0\r\n\r\n",
      2, 0, 0, 0, ""},
     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1, 0, 0, 0, ""},
 };
@@ -91,6 +91,7 @@ static const char *const wrong_http[] = {
     "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "HTTP/1.1 200 OK\r\nContent-Length: 1 2\r\n\r\nab",
     "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
 };

@@ -277,10 +277,13 @@ static void what_the_socket_does_not_take_is_sent_later(void **state)
     (void)state;
     memset(command, 'x', sizeof(command) - 1);
     memcpy(command, "CL.THROTTLE {key} ", 18);
-    start_with(&server, LOAD_RESP, ANSWER_ALWAYS, command);
-    plan.pipeline_count = 1000;
-    plan.connection_count = 2;
-    run_counted(&server, 4000);
+    for (double rate_per_second = 0; rate_per_second <= 1e9; rate_per_second += 1e9) {
+        start_with(&server, LOAD_RESP, ANSWER_ALWAYS, command);
+        plan.rate_per_second = rate_per_second; /* an open loop adds to what is unsent */
+        plan.pipeline_count = 1000;
+        plan.connection_count = 2;
+        run_counted(&server, 4000);
+    }
 }
 
 static void an_open_loop_keeps_its_schedule(void **state)
