@@ -45,6 +45,8 @@ else
     on_server="" on_client=""
     say "(one core: server and client share it, and ratios mean little)"
 fi
+read -r load _ </proc/loadavg
+[ "${load%.*}" -lt 1 ] || say "(load $load: other work runs here; CPU times mean more than times)"
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 
 # Servers ----------------------------------------------------------------------------------------
