@@ -166,7 +166,10 @@ static void lower_names(char *bytes, struct ration_http_request *request)
     }
 }
 
-/* Headers that say where the request ends or whom it is for; each may stand once. */
+/*
+ * Headers that say where the request ends or whom it is for; each may stand once. http-parser
+ * refuses some of what is refused here, too: where a request ends is not left to one check.
+ */
 struct framing_headers {
     const struct ration_key *length;
     const struct ration_key *encoding;

@@ -86,6 +86,8 @@ static void states(void **state)
         .verdict = RATION_DENY, .retry_after_ns = 1500000000, .reset_after_ns = 32 * SECOND};
     ration_fields_write_state(&written, items, 1, 2);
     assert_written("RateLimit: \"burst\";r=0;t=2\r\n");
+    ration_fields_write_state(&written, items, 1, 99); /* spread beyond the reset */
+    assert_written("RateLimit: \"burst\";r=0;t=99\r\n");
     /* No limit of a denied request may point behind Retry-After. */
     ration_fields_write_state(&written, items, 2, 2);
     assert_written("RateLimit: \"burst\";r=0;t=2, \"day\";r=4990;t=2\r\n");

@@ -152,6 +152,7 @@ static void tells_what_it_waits_for(void **state)
     http_stream_read(&limits, head, 20, http_stream_whole, NULL, text, &progress);
     assert_int_equal(progress.phase, RATION_HTTP_HEAD);
     assert_false(progress.wants_continue);
+    assert_int_equal(progress.scanned_bytes, 20); /* and never looked at again */
     http_stream_read(&limits, head, sizeof(head) - 1, http_stream_by_byte, NULL, text, &progress);
     assert_int_equal(progress.phase, RATION_HTTP_BODY);
     assert_int_equal(progress.needed_bytes, sizeof(head) - 1 + 9);
@@ -264,6 +265,9 @@ static void refusals_stay(void **state)
     http_stream_read(&limits, "get / HTTP/1.1\r\n", 16, http_stream_whole, NULL, text, &progress);
     assert_int_equal(progress.status, 400);
     assert_non_null(strstr(progress.reason, "capitals"));
+    http_stream_read(&limits, "GET / HTTP/1.1\r\nA: b\r\n c\r\n", 26, http_stream_whole, NULL, text,
+                     &progress);
+    assert_non_null(strstr(progress.reason, "folded"));
     assert_int_equal(ration_http_read(&limits, &progress, next, sizeof(next) - 1, &request),
                      RATION_HTTP_WRONG);
 }

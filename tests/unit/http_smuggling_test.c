@@ -107,6 +107,9 @@ static const struct row {
     ROW(400, CHUNKED "0\r\n A: b\r\n\r\n"),
     ROW(400, CHUNKED "0\r\nGET / HTTP/1.1\r\n\r\n"),
     ROW(400, CHUNKED "0\r\nA: b\n\r\n"),
+    ROW(400, CHUNKED "0\r\n: b\r\n\r\n"),
+    ROW(400, CHUNKED "0\r\nA: b\x7F\r\n\r\n"),
+    ROW(400, CHUNKED "0\r\nA: b\0\r\n\r\n"),
     ROW(400, CHUNKED "0\n\r\n"),
 
     /* Ends of lines. */
@@ -166,13 +169,15 @@ static const struct row {
     ROW(400, "GET http://h:80/ HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "GET http://h/ HTTP/1.1\r\n\r\n"),
     ROW(400, "GET http://i@h/ HTTP/1.1\r\nHost: i@h\r\n\r\n"),
+    ROW(400, "GET http://i@h/ HTTP/1.0\r\n\r\n"),
     ROW(400, "GET http:///x HTTP/1.1\r\nHost:\r\n\r\n"),
     ROW(400, "GET ftp://h/ HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "GET h HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "GET * HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "GET ?a HTTP/1.1\r\n" H "\r\n"),
 
-    /* Methods and versions. */
+    /* Methods and versions. What is no HTTP at all need not come to the end of a line. */
+    ROW(400, "\x16\x03\x01"),
     ROW(400, "get / HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "Get / HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "G(T / HTTP/1.1\r\n" H "\r\n"),

@@ -43,6 +43,14 @@ static void nesting_and_commas(void **state)
     assert_true(ration_json_is_complete(json));
     assert_written("{\"a\":[],\"b\":[0,18446744073709551615,{},{\"c\":null},true],"
                    "\"d\\\"\\n\":false}");
+    ration_json_begin_array(json);
+    for (int i = 0; i < 2; i++) {
+        ration_json_begin_array(json);
+        ration_json_u64(json, 1);
+        ration_json_end(json);
+    }
+    ration_json_end(json);
+    assert_written("[[1],[1]]");
     ration_json_text(json, "alone");
     assert_true(ration_json_is_complete(json));
     assert_written("\"alone\"");
