@@ -5,6 +5,7 @@
 #include "proto/check_json.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,12 +318,51 @@ static void queries(void **state)
     }
 }
 
+/* Allocations that succeed before one fails; all of them while it is negative. */
+static int allocations_left = -1;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_malloc(size);
+}
+
+/* Each allocation fails in turn, jansson's and our own: refused, with a reason, and nothing leaks. */
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    static const char body[] = "{\"checks\":[{\"attributes\":{\"a\":\"b\",\"c\":1}},"
+                               "{\"key\":\"k\",\"limit\":{\"tokens\":1,\"period\":\"1s\"}}]}";
+    struct ration_check_error error;
+    ration_checks *checks = NULL;
+    bool is_read = false;
+    json_set_alloc_funcs(__wrap_malloc, free);
+    for (int left = 0; !is_read; left++) {
+        assert_true(left < 1000);
+        error.message[0] = '\0';
+        allocations_left = left;
+        is_read = ration_checks_read(TAKE, body, sizeof(body) - 1, &checks, &error);
+        allocations_left = -1;
+        assert_true(is_read == (checks != NULL));
+        assert_true(is_read || error.message[0] != '\0');
+    }
+    ration_checks_free(checks);
+    json_set_alloc_funcs(malloc, free);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_bodies),           cmocka_unit_test(bad_bodies),
         cmocka_unit_test(zero_bytes_in_strings), cmocka_unit_test(counts_are_bounded),
         cmocka_unit_test(key_sizes_are_bounded), cmocka_unit_test(queries),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("check", tests, guard_map, guard_unmap);
 }
