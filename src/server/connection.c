@@ -208,7 +208,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 
     if (status < 0) {
         connection->events = 0; /* libuv has stopped watching */
-        connection->ending = RATION_ENDING_RESET;
+        ration_connection_lost(connection);
     }
     if (events & UV_WRITABLE) {
         ration_connection_send_kept(connection);

@@ -220,6 +220,7 @@ void ration_connection_settle(struct ration_connection *connection);
 
 /* transfer.c: bytes in, bytes out. To be followed by settle(). */
 void ration_connection_read(struct ration_connection *connection);
+void ration_connection_lost(struct ration_connection *connection);
 void ration_connection_send(struct ration_connection *connection);
 void ration_connection_send_kept(struct ration_connection *connection);
 void ration_connection_serve_kept(struct ration_connection *connection);

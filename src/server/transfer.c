@@ -13,6 +13,11 @@
 
 /* Out ---------------------------------------------------------------------------------------- */
 
+void ration_connection_lost(struct ration_connection *connection)
+{
+    connection->ending = connection->lingers ? connection->ending_after : RATION_ENDING_RESET;
+}
+
 /* How much of bytes the system took; what went wrong becomes the connection's ending. */
 static size_t write_some(struct ration_connection *connection, const char *bytes, size_t size)
 {
@@ -23,7 +28,7 @@ static size_t write_some(struct ration_connection *connection, const char *bytes
         return (size_t)sent;
     }
     if (errno != EAGAIN && errno != EINTR)
-        connection->ending = RATION_ENDING_RESET;
+        ration_connection_lost(connection);
     return 0;
 }
 
@@ -46,9 +51,10 @@ void ration_connection_send(struct ration_connection *connection)
     if (connection->loop->output_borrower != connection)
         return;
     connection->loop->output_borrower = NULL;
-    if (output->is_failed)
+    if (connection->ending == RATION_ENDING_NONE && output->is_failed)
         connection->ending = RATION_ENDING_OUTPUT_MAX;
-    else if (output->size > 0 && ration_kept_size(&connection->output) == 0)
+    if (connection->ending == RATION_ENDING_NONE && output->size > 0 &&
+        ration_kept_size(&connection->output) == 0)
         sent = write_some(connection, output->bytes, output->size);
     if (connection->ending == RATION_ENDING_NONE && sent < output->size)
         keep_output(connection, output->bytes + sent, output->size - sent);
@@ -179,5 +185,5 @@ void ration_connection_read(struct ration_connection *connection)
     else if (size == 0)
         connection->client_ended = true;
     else if (errno != EAGAIN && errno != EINTR)
-        connection->ending = RATION_ENDING_RESET;
+        ration_connection_lost(connection);
 }
