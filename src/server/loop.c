@@ -49,6 +49,7 @@ static void on_turn(uv_prepare_t *turn)
 {
     struct ration_loop *loop = turn->data;
 
+    ration_count(&loop->counters.turns, 1);
     loop->now_known = false;
 }
 

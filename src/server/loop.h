@@ -21,6 +21,7 @@ struct ration_loop_counters {
     uint64_t ended[RATION_ENDING_COUNT]; /* closed or not let in, by reason */
     uint64_t received_bytes;
     uint64_t sent_bytes;
+    uint64_t turns;         /* times that the loop went to wait */
     uint64_t reads;         /* system calls that received something */
     uint64_t accept_pauses; /* times that accepting had to rest, for want of files or memory */
 };

@@ -26,6 +26,7 @@ static void linger(struct ration_connection *connection)
         return;
     }
     connection->lingers = true;
+    connection->stopped_early = false;
     ration_kept_done(&connection->input);
 }
 

@@ -68,21 +68,6 @@ void kit_start(struct kit *kit, const struct ration_loops_options *options,
     kit_run(kit);
 }
 
-void kit_join(struct kit *kit)
-{
-    void *status;
-
-    assert_int_equal(pthread_join(kit->thread, &status), 0);
-    assert_int_equal((intptr_t)status, RATION_OK);
-    ration_loops_free(kit->loops);
-}
-
-void kit_stop(struct kit *kit)
-{
-    ration_loops_drain(kit->loops, 0, NULL, NULL);
-    kit_join(kit);
-}
-
 struct call {
     ration_loop_function *function;
     void *argument;
@@ -125,6 +110,35 @@ static void nothing(struct ration_loop *loop, void *unused)
 static void settle(struct kit *kit)
 {
     kit_on_loops(kit, nothing, NULL);
+}
+
+void kit_join(struct kit *kit)
+{
+    void *status;
+
+    assert_int_equal(pthread_join(kit->thread, &status), 0);
+    assert_int_equal((intptr_t)status, RATION_OK);
+    ration_loops_free(kit->loops);
+}
+
+#define SETTLES 200
+
+/* These calls wake each loop once, and what clients just did may wake it some more times. */
+static void expect_no_spinning(struct kit *kit)
+{
+    uint64_t turns = kit_counters(kit).turns;
+
+    for (int i = 0; i < SETTLES; i++)
+        settle(kit);
+    assert_in_range(kit_counters(kit).turns, turns,
+                    turns + 2 * SETTLES * ration_loops_count(kit->loops));
+}
+
+void kit_stop(struct kit *kit)
+{
+    expect_no_spinning(kit);
+    ration_loops_drain(kit->loops, 0, NULL, NULL);
+    kit_join(kit);
 }
 
 void kit_pass(struct kit *kit, uint64_t ms)
