@@ -33,21 +33,28 @@ static void rest(struct ration_loop *loop)
     uv_timer_start(&loop->accept_pause, on_pause_over, RATION_ACCEPT_PAUSE_MS, 0);
 }
 
-/* Closes the connection that there is no file for. false if that did not work either. */
-static bool shed_one(struct ration_acceptor *acceptor)
+/*
+ * Closes those that there are no files for: all that wait, since without a file the system does
+ * not even say whether there are more. false if that did not work, or the spare is lost.
+ */
+static bool shed(struct ration_acceptor *acceptor)
 {
     struct ration_loop *loop = acceptor->loop;
+    unsigned count = 0;
+    bool none_waits;
     int fd;
 
     if (loop->spare_fd >= 0)
         close(loop->spare_fd);
-    fd = accept4(acceptor->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0) {
+    while ((fd = accept4(acceptor->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         close(fd);
-        ration_count(&loop->counters.ended[RATION_ENDING_FILES], 1);
+        if (++count == RATION_ACCEPTS_PER_TURN)
+            break;
     }
+    none_waits = fd < 0 && errno == EAGAIN;
     loop->spare_fd = open_spare();
-    return fd >= 0 && loop->spare_fd >= 0;
+    ration_count(&loop->counters.ended[RATION_ENDING_FILES], count);
+    return (count > 0 || none_waits) && loop->spare_fd >= 0;
 }
 
 /* Accepts one connection; false if there is none, or none can be. */
@@ -66,8 +73,8 @@ static bool accept_one(struct ration_acceptor *acceptor)
         return false;
     case EMFILE:
     case ENFILE:
-        if (shed_one(acceptor))
-            return true;
+        if (shed(acceptor))
+            return false;
         break;
     case ENOMEM:
     case ENOBUFS:

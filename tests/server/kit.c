@@ -363,6 +363,7 @@ static void count_close(struct ration_connection *connection, enum ration_ending
     assert_true(ending > RATION_ENDING_NONE && ending < RATION_ENDING_COUNT);
     if (held == connection)
         held = NULL;
+    ration_output_append_text(ration_connection_output(connection), "to nobody");
     __atomic_add_fetch(&closes, 1, __ATOMIC_RELEASE);
 }
 

@@ -184,6 +184,46 @@ static void nobody_is_let_in_while_draining(void **unused)
     expect_drained();
 }
 
+static unsigned last_words;
+
+static void note_last_words(struct ration_loop *loop, void *unused)
+{
+    (void)loop;
+    (void)unused;
+    last_words++;
+}
+
+static size_t receive_nothing(struct ration_connection *connection, char *bytes, size_t size)
+{
+    (void)connection;
+    (void)bytes;
+    return size;
+}
+
+static void post_last_words(struct ration_connection *connection, enum ration_ending ending)
+{
+    (void)ending;
+    assert_true(ration_loop_post(ration_connection_loop(connection), note_last_words, NULL));
+}
+
+static void messages_posted_until_the_end_are_run(void **unused)
+{
+    static const struct ration_protocol protocol = {
+        .name = "last words", .receive = receive_nothing, .close = post_last_words};
+    struct ration_loops_options options = kit_options(&kit);
+
+    (void)unused;
+    drained_count = 0;
+    kit_start(&kit, &options, &protocol, NULL);
+    int fd = client_open(&kit);
+    kit_await_accepted(&kit, 1);
+    drain(0);
+    client_expect_end(fd);
+    close(fd);
+    expect_drained();
+    assert_int_equal(last_words, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +235,7 @@ int main(void)
         cmocka_unit_test(the_deadline_ends_the_rest),
         cmocka_unit_test(a_second_drain_may_shorten_the_first),
         cmocka_unit_test(nobody_is_let_in_while_draining),
+        cmocka_unit_test(messages_posted_until_the_end_are_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ static void newcomers_without_a_file_are_closed(void **unused)
         close(clients[i]);
         assert_true((files[file_count++] = dup(STDERR_FILENO)) >= 0);
     }
+    assert_int_equal(kit_counters(&kit).accept_pauses, 0);
     client_say(guest, "still served\n");
     client_expect(guest, "still served\n");
 
