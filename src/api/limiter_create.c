@@ -390,6 +390,7 @@ ration_status ration_make_stack(const struct ration_stack_options *options,
         return ration_refuse(error, RATION_ENOMEM, "no memory for the stack");
     stack->limiter_max =
         (uint32_t)(options->limiters_max > 0 ? options->limiters_max : options->limiter_count);
+    stack->asks_some = options->limiters_max > 0;
     stack->limiters = calloc(stack->limiter_max, sizeof(stack->limiters[0]));
     plan.configs = calloc(options->limiter_count, sizeof(plan.configs[0]));
     plan.shapes = calloc(options->limiter_count, sizeof(plan.shapes[0]));

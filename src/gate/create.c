@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "base/refuse.h"
 #include "gate/gate.h"
 #include "limiter/limiter.h"
@@ -44,9 +45,9 @@ void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_tex
         char prefix[16] = "";
 
         if (is_address)
-            snprintf(prefix, sizeof(prefix), "/%u", (unsigned)limit->ipv6_prefix);
+            snprintf(prefix, sizeof(prefix), " /%u", (unsigned)limit->ipv6_prefix);
         used += (size_t)snprintf(out_text + used, RATION_GATE_KEY_TEXT_SIZE - used, "%s%s%s",
-                                 i > 0 ? "|" : "", limit->key_names[i], prefix);
+                                 i > 0 ? " " : "", limit->key_names[i], prefix);
     }
 }
 
@@ -79,25 +80,41 @@ ration_status ration_gate_begin(const struct ration_gate_options *options,
     gate->clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
     gate->top_keys = options->top_keys;
     pthread_mutex_init(&gate->reload_lock, NULL);
+    gate->lock_process = ration_process_id();
     *out_gate = gate;
     return RATION_OK;
 }
 
-/* With as much to spare as can be had: a system may allow a process fewer addresses. */
+/*
+ * With as much to spare as was asked for, or as can be had: a system may allow a process fewer
+ * addresses. A dump can be read once only, so what can be had is then found out with a new stack.
+ */
 static ration_status open_stack(struct ration_gate *gate, struct ration_stack_options *options,
                                 const struct ration_gate_stack *stack, struct ration_error *error)
 {
+    struct ration_stack_options tried = *options;
+    bool is_free = options->spare_bytes == 0;
+    ration_stack *made = NULL;
     ration_status status;
 
-    if (stack->read != NULL) /* a dump can be read once */
-        return ration_stack_load(options, stack->read, stack->context, &gate->stack, error);
-    do {
-        status = ration_stack_create(options, &gate->stack, error);
-        if (options->spare_bytes < SPARE_BYTES_MIN)
+    tried.spare_bytes = is_free ? SPARE_BYTES_DEFAULT : options->spare_bytes;
+    if (stack->read != NULL)
+        tried.is_prefaulted = 0;
+    for (;;) {
+        status = ration_stack_create(&tried, &made, error);
+        if (status != RATION_ENOMEM || !is_free || tried.spare_bytes < SPARE_BYTES_MIN)
             break;
-        options->spare_bytes /= 2;
-    } while (status == RATION_ENOMEM);
-    return status;
+        tried.spare_bytes /= 2;
+    }
+    if (status != RATION_OK)
+        return status;
+    if (stack->read == NULL) {
+        gate->stack = made;
+        return RATION_OK;
+    }
+    ration_stack_free(made);
+    tried.is_prefaulted = options->is_prefaulted;
+    return ration_stack_load(&tried, stack->read, stack->context, &gate->stack, error);
 }
 
 ration_status ration_gate_make_stack(struct ration_gate *gate,
@@ -115,7 +132,7 @@ ration_status ration_gate_make_stack(struct ration_gate *gate,
         .limiters = limiters,
         .limiter_count = count,
         .limiters_max = limiters_max,
-        .spare_bytes = options->spare_bytes > 0 ? options->spare_bytes : SPARE_BYTES_DEFAULT,
+        .spare_bytes = options->spare_bytes,
         .clock = &gate->clock,
         .threads_max = options->threads_max,
         .is_prefaulted = options->is_prefaulted,
@@ -129,6 +146,7 @@ ration_status ration_gate_make_stack(struct ration_gate *gate,
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
     for (size_t i = 0; i < count && status == RATION_OK; i++) {
         limiters[i] = ration_gate_limiter_options(gate, &stack->seeds[i].limit, &rules[i]);
+        gate->tables[i].is_used = stack->seeds[i].is_used;
         gate->tables[i].key_text = strdup(stack->seeds[i].key_text);
         if (gate->tables[i].key_text == NULL)
             status = ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
@@ -185,6 +203,7 @@ static ration_status make_first_plan(struct ration_gate *gate,
         seeds[i].limit = *ration_policy_limit(policy, i);
         seeds[i].key_text = key_texts + i * RATION_GATE_KEY_TEXT_SIZE;
         ration_gate_key_text(&seeds[i].limit, seeds[i].key_text);
+        seeds[i].is_used = true;
         plan->limiter_indexes[i] = (uint32_t)i;
     }
     if (status == RATION_OK)
@@ -221,6 +240,40 @@ ration_status ration_gate_create(const struct ration_gate_options *options, rati
     return RATION_OK;
 }
 
+/* As ration_limiter_lock() does: a child of fork() has not the thread that held it. */
+void ration_gate_lock(struct ration_gate *gate)
+{
+    uint64_t process = ration_process_id();
+    uint64_t seen = __atomic_load_n(&gate->lock_process, __ATOMIC_ACQUIRE);
+
+    while (seen != process) {
+        if (seen != UINT64_MAX &&
+            __atomic_compare_exchange_n(&gate->lock_process, &seen, UINT64_MAX, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+            pthread_mutex_init(&gate->reload_lock, NULL);
+            __atomic_store_n(&gate->lock_process, process, __ATOMIC_RELEASE);
+        }
+        seen = __atomic_load_n(&gate->lock_process, __ATOMIC_ACQUIRE);
+    }
+    pthread_mutex_lock(&gate->reload_lock);
+}
+
+void ration_gate_unlock(struct ration_gate *gate)
+{
+    pthread_mutex_unlock(&gate->reload_lock);
+}
+
+void ration_gate_free_retired(struct ration_gate *gate)
+{
+    while (gate->retired != NULL) {
+        struct ration_gate_plan *plan = gate->retired;
+
+        gate->retired = plan->next;
+        ration_policy_free(plan->policy);
+        free(plan);
+    }
+}
+
 void ration_gate_free(ration_gate *gate)
 {
     if (gate == NULL)
@@ -229,8 +282,9 @@ void ration_gate_free(ration_gate *gate)
         free(gate->tables[i].key_text);
     if (gate->plan != NULL) {
         ration_policy_free(gate->plan->policy);
-        free((void *)(uintptr_t)gate->plan);
+        free(gate->plan);
     }
+    ration_gate_free_retired(gate);
     free(gate->tables);
     ration_stack_free(gate->stack);
     ration_limiter_free(gate->throttle);

@@ -14,14 +14,20 @@
 #include "gate/grace.h"
 #include "ration/gate.h"
 
-/* The keys that one request is known by, in the order of a text: "ip/64|user". */
+/*
+ * By which attributes keys are made: "ip /64 user". Names have no blanks, and ip is always followed
+ * by its prefix, so that two different keys never have the same text.
+ */
 #define RATION_GATE_KEY_TEXT_SIZE 1280
 
-/* A policy, and where its limits' buckets are. Never changed once it is published. */
+/* A policy, and where its limits' buckets are. Those who check see no change of it. */
 struct ration_gate_plan {
     ration_policy *policy; /* owned */
     uint64_t generation;
     uint32_t limiter_indexes[]; /* in the stack; by the policy's limit */
+    struct ration_gate_plan *next; /* of those that were replaced; under the lock */
+    ration_policy *policy;         /* owned */
+    uint32_t limiter_indexes[];    /* in the stack; by the policy's limit */
 };
 
 /* What is known of a limiter of the stack beside what it knows itself. */
@@ -31,23 +37,28 @@ struct ration_gate_table {
 };
 
 struct ration_gate {
-    const struct ration_gate_plan *plan; /* replaced by reloads */
+    struct ration_gate_plan *plan;    /* replaced by reloads */
+    struct ration_gate_plan *retired; /* somebody may still be inside; under the lock */
     struct ration_grace grace;
     ration_stack *stack;
     ration_limiter *throttle;
     struct ration_clock clock;
     uint32_t top_keys;
-    pthread_mutex_t reload_lock;      /* those who check do not take it */
+    pthread_mutex_t reload_lock;      /* those who check do not take it: see ration_gate_lock() */
+    uint64_t lock_process;            /* whose it is */
     struct ration_gate_table *tables; /* by limiter; under the lock */
     size_t table_max;
     uint64_t reload_count;
-    uint32_t stop_freeing; /* somebody may still be inside an old plan: keep them all */
 };
 
 static inline const struct ration_gate_plan *ration_gate_plan(const struct ration_gate *gate)
 {
-    /* acquire: pairs with the release in ration_gate_reload() */
-    return __atomic_load_n(&gate->plan, __ATOMIC_ACQUIRE);
+    /*
+     * Sequentially consistent, as the add of ration_grace_enter() before it, and the store in
+     * publish(): who is not counted when a reload looks reads the new plan. (Acquire would let some
+     * machines read the plan before the add is seen.)
+     */
+    return __atomic_load_n(&gate->plan, __ATOMIC_SEQ_CST);
 }
 
 /* How limiters are made from a limit of a policy. rule is room that options point to. */
@@ -61,6 +72,13 @@ void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_tex
 /* A plan for so many limits, owned by the caller; free(). NULL without memory. */
 struct ration_gate_plan *ration_gate_plan_create(ration_policy *policy);
 
+/* Keeps the policy as it is, until it is unlocked. */
+void ration_gate_lock(struct ration_gate *gate);
+void ration_gate_unlock(struct ration_gate *gate);
+
+/* Releases the plans that were replaced, which nobody uses any more. */
+void ration_gate_free_retired(struct ration_gate *gate);
+
 /* A gate without limiters and plan. Returns RATION_EINVAL, RATION_ENOMEM. */
 ration_status ration_gate_begin(const struct ration_gate_options *options,
                                 struct ration_gate **out_gate, struct ration_error *error);
@@ -69,6 +87,7 @@ ration_status ration_gate_begin(const struct ration_gate_options *options,
 struct ration_gate_seed {
     struct ration_policy_limit limit; /* of its key only key_count is looked at */
     char *key_text;                   /* copied */
+    bool is_used;                     /* by the policy */
 };
 
 /* Creates the stack, with room for more, or reads it from a dump of one with these limiters. */

@@ -25,18 +25,45 @@ struct step {
     bool is_reset;   /* keys start anew */
     bool is_told;
     enum ration_gate_change told;
+    char *key_text; /* owned: its limiter's, from now on. NULL: as it was */
 };
 
 struct reload {
     struct ration_gate *gate;
+    const ration_policy *old; /* NULL: the gate has none yet */
     struct ration_gate_plan *plan;
     struct step *steps; /* by limit */
     struct ration_error *error;
 };
 
+static bool are_same_limits(const struct ration_limit *a, const struct ration_limit *b)
+{
+    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
+           a->algorithm == b->algorithm && a->refill == b->refill && a->start == b->start &&
+           a->start_tokens == b->start_tokens && a->reserve_tokens == b->reserve_tokens &&
+           a->reserve_period_ns == b->reserve_period_ns && a->reserve_burst == b->reserve_burst;
+}
+
 static bool are_same_rules(const struct ration_rule *a, const struct ration_rule *b)
 {
-    return memcmp(&a->limit, &b->limit, sizeof(a->limit)) == 0 && a->is_shadow == b->is_shadow;
+    return are_same_limits(&a->limit, &b->limit) && a->is_shadow == b->is_shadow &&
+           ration_rule_stale_after_ns(a) == ration_rule_stale_after_ns(b);
+}
+
+static const struct ration_policy_limit *find_limit(const ration_policy *policy, const char *name)
+{
+    for (size_t i = 0; policy != NULL && i < ration_policy_limit_count(policy); i++)
+        if (strcmp(ration_policy_limit(policy, i)->limit.name, name) == 0)
+            return ration_policy_limit(policy, i);
+    return NULL;
+}
+
+/* What a limit says beside its rule and its key. */
+static bool are_same_terms(const struct ration_policy_limit *a, const struct ration_policy_limit *b)
+{
+    return a->overflow == b->overflow && a->missing == b->missing && a->cost_kind == b->cost_kind &&
+           a->cost_tokens == b->cost_tokens &&
+           (a->cost_name == NULL || strcmp(a->cost_name, b->cost_name) == 0);
 }
 
 /* Whether a limiter's table can hold a limit's buckets. */
@@ -89,6 +116,32 @@ static ration_status add_limiter(struct reload *reload, const struct ration_poli
     return RATION_OK;
 }
 
+/* What is to be done with a limiter that goes on as the limit's. */
+static ration_status plan_step(struct reload *reload, const struct ration_policy_limit *limit,
+                               const struct ration_rule *rule, const char *key_text, int found,
+                               struct step *step)
+{
+    struct ration_gate *gate = reload->gate;
+    const struct ration_policy_limit *old = find_limit(reload->old, limit->limit.name);
+    bool has_other_keys = strcmp(gate->tables[found].key_text, key_text) != 0;
+    struct ration_rule before;
+
+    (void)ration_limiter_rule(gate->stack->limiters[found], 0, &before);
+    /* one that was left long ago, for a limiter of another kind, has what was taken then */
+    step->is_reset = has_other_keys || (step->is_told && step->told == RATION_GATE_RESET);
+    step->is_changed = step->is_reset || !are_same_rules(&before, rule);
+    if (!step->is_told && (step->is_changed || (old != NULL && !are_same_terms(old, limit)))) {
+        step->is_told = true;
+        step->told = step->is_reset ? RATION_GATE_RESET : RATION_GATE_CHANGED;
+    }
+    if (!has_other_keys)
+        return RATION_OK;
+    step->key_text = strdup(key_text);
+    return step->key_text != NULL
+               ? RATION_OK
+               : ration_refuse(reload->error, RATION_ENOMEM, "no memory for the policy");
+}
+
 /* Finds or makes the limiter of one limit, and what is to be done with it. */
 static ration_status plan_limit(struct reload *reload, size_t limit_index)
 {
@@ -98,7 +151,7 @@ static ration_status plan_limit(struct reload *reload, size_t limit_index)
     uint32_t *limiter_index = &reload->plan->limiter_indexes[limit_index];
     struct step *step = &reload->steps[limit_index];
     char key_text[RATION_GATE_KEY_TEXT_SIZE];
-    struct ration_rule rule, before;
+    struct ration_rule rule;
     int found;
 
     (void)ration_gate_limiter_options(gate, limit, &rule);
@@ -116,14 +169,7 @@ static ration_status plan_limit(struct reload *reload, size_t limit_index)
     if (found < 0)
         return add_limiter(reload, limit, key_text, limiter_index);
     *limiter_index = (uint32_t)found;
-    (void)ration_limiter_rule(gate->stack->limiters[found], 0, &before);
-    step->is_reset = strcmp(gate->tables[found].key_text, key_text) != 0;
-    step->is_changed = step->is_reset || !are_same_rules(&before, &rule);
-    if (!step->is_told && step->is_changed) {
-        step->is_told = true;
-        step->told = step->is_reset ? RATION_GATE_RESET : RATION_GATE_CHANGED;
-    }
-    return RATION_OK;
+    return plan_step(reload, limit, &rule, key_text, found, step);
 }
 
 /* Nothing here can fail but by a bug: the rules were checked. */
@@ -134,7 +180,7 @@ static void change_limit(const struct reload *reload, size_t limit_index)
         ration_policy_limit(reload->plan->policy, limit_index);
     uint32_t limiter_index = reload->plan->limiter_indexes[limit_index];
     struct ration_limiter *limiter = gate->stack->limiters[limiter_index];
-    const struct step *step = &reload->steps[limit_index];
+    struct step *step = &reload->steps[limit_index];
     struct ration_rule rule;
 
     (void)ration_gate_limiter_options(gate, limit, &rule);
@@ -143,39 +189,24 @@ static void change_limit(const struct reload *reload, size_t limit_index)
         return;
     (void)ration_limiter_change(limiter, &rule, 1,
                                 step->is_reset ? RATION_CHANGE_RESET : RATION_CHANGE_KEEP, NULL);
-    if (step->is_reset) {
-        char key_text[RATION_GATE_KEY_TEXT_SIZE];
-        char *kept_text;
-
-        ration_gate_key_text(limit, key_text);
-        kept_text = strdup(key_text);
-        if (kept_text != NULL) { /* without memory keys start anew once more at the next reload */
-            free(gate->tables[limiter_index].key_text);
-            gate->tables[limiter_index].key_text = kept_text;
-        }
+    if (step->key_text != NULL) {
+        free(gate->tables[limiter_index].key_text);
+        gate->tables[limiter_index].key_text = step->key_text;
+        step->key_text = NULL;
     }
 }
 
-static bool has_limit(const ration_policy *policy, const char *name)
-{
-    for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
-        if (strcmp(ration_policy_limit(policy, i)->limit.name, name) == 0)
-            return true;
-    return false;
-}
-
-static void tell(const struct reload *reload, const struct ration_gate_plan *old,
-                 ration_gate_change_fn *change, void *context)
+static void tell(const struct reload *reload, ration_gate_change_fn *change, void *context)
 {
     const ration_policy *policy = reload->plan->policy;
 
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
         if (reload->steps[i].is_told)
             change(context, reload->steps[i].told, ration_policy_limit(policy, i)->limit.name);
-    for (size_t i = 0; old != NULL && i < ration_policy_limit_count(old->policy); i++) {
-        const char *name = ration_policy_limit(old->policy, i)->limit.name;
+    for (size_t i = 0; reload->old != NULL && i < ration_policy_limit_count(reload->old); i++) {
+        const char *name = ration_policy_limit(reload->old, i)->limit.name;
 
-        if (!has_limit(policy, name))
+        if (find_limit(policy, name) == NULL)
             change(context, RATION_GATE_REMOVED, name);
     }
 }
@@ -191,8 +222,24 @@ static void publish(struct reload *reload)
         gate->tables[i].is_used = false;
     for (size_t i = 0; i < limit_count; i++)
         gate->tables[reload->plan->limiter_indexes[i]].is_used = true;
-    /* release: pairs with the acquire in ration_gate_plan() */
+    /* pairs with the load in ration_gate_plan() */
     __atomic_store_n(&gate->plan, reload->plan, __ATOMIC_SEQ_CST);
+}
+
+/* Releases a plan that was replaced, and any before it, unless somebody is still inside. */
+static void retire(struct ration_gate *gate, struct ration_gate_plan *old)
+{
+    old->next = gate->retired;
+    gate->retired = old;
+    if (ration_grace_wait(&gate->grace))
+        ration_gate_free_retired(gate);
+}
+
+static void free_steps(struct step *steps, size_t limit_count)
+{
+    for (size_t i = 0; steps != NULL && i < limit_count; i++)
+        free(steps[i].key_text);
+    free(steps);
 }
 
 ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
@@ -200,9 +247,10 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
                                 struct ration_error *error)
 {
     size_t limit_count = ration_policy_limit_count(policy);
-    const struct ration_gate_plan *old = gate->plan;
+    struct ration_gate_plan *old = gate->plan;
     struct reload reload = {
         .gate = gate,
+        .old = old != NULL ? old->policy : NULL,
         .plan = ration_gate_plan_create(policy),
         .steps = calloc(limit_count, sizeof(*reload.steps)),
         .error = error,
@@ -215,21 +263,16 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
         status = plan_limit(&reload, i);
     if (status != RATION_OK) {
         free(reload.plan);
-        free(reload.steps);
+        free_steps(reload.steps, limit_count);
         return status;
     }
     reload.plan->generation = old != NULL ? old->generation + 1 : 1;
     publish(&reload);
     if (change != NULL)
-        tell(&reload, old, change, context);
-    free(reload.steps);
-    if (old == NULL)
-        return RATION_OK;
-    gate->stop_freeing |= !ration_grace_wait(&gate->grace);
-    if (!gate->stop_freeing) {
-        ration_policy_free(old->policy);
-        free((void *)(uintptr_t)old);
-    }
+        tell(&reload, change, context);
+    free_steps(reload.steps, limit_count);
+    if (old != NULL)
+        retire(gate, old);
     return RATION_OK;
 }
 
@@ -239,10 +282,10 @@ ration_status ration_gate_reload(ration_gate *gate, ration_policy *policy,
 {
     ration_status status;
 
-    pthread_mutex_lock(&gate->reload_lock);
+    ration_gate_lock(gate);
     status = ration_gate_adopt(gate, policy, change, context, error);
     if (status == RATION_OK)
         __atomic_fetch_add(&gate->reload_count, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&gate->reload_lock);
+    ration_gate_unlock(gate);
     return status;
 }

@@ -43,6 +43,7 @@ static void put_limiter(struct ration_chunk_writer *writer, const struct ration_
     ration_chunks_put(writer, rule.stale_after_ns, 8);
     ration_chunks_put(writer, limiter->overflow, 1);
     ration_chunks_put(writer, rule.is_shadow, 1);
+    ration_chunks_put(writer, gate->tables[index].is_used, 1);
 }
 
 static ration_status save_locked(ration_gate *gate, struct ration_chunk_writer *writer,
@@ -72,9 +73,9 @@ ration_status ration_gate_save(ration_gate *gate, uint64_t now_ns, ration_writer
 
     if (writer == NULL)
         return RATION_ENOMEM;
-    pthread_mutex_lock(&gate->reload_lock);
+    ration_gate_lock(gate);
     status = save_locked(gate, writer, now_ns, write, context);
-    pthread_mutex_unlock(&gate->reload_lock);
+    ration_gate_unlock(gate);
     free(writer);
     return status;
 }
@@ -120,16 +121,21 @@ static void get_text(struct ration_chunk_reader *reader, char *text, size_t text
     text[size] = '\0';
 }
 
+static void lack_memory(struct ration_chunk_reader *reader)
+{
+    reader->status = RATION_ENOMEM;
+    reader->fault = "there is no memory for its limits";
+}
+
 static void get_limiter(struct ration_chunk_reader *reader, struct seeds *seeds)
 {
     struct ration_gate_seed *seed = next_seed(seeds);
     char text[RATION_LIMIT_TEXT_SIZE];
     char key_text[RATION_GATE_KEY_TEXT_SIZE];
-    uint64_t overflow;
+    uint64_t overflow, is_used;
 
     if (seed == NULL) {
-        reader->status = RATION_ENOMEM;
-        reader->fault = "there is no memory for its limits";
+        lack_memory(reader);
         return;
     }
     get_text(reader, text, sizeof(text));
@@ -139,12 +145,16 @@ static void get_limiter(struct ration_chunk_reader *reader, struct seeds *seeds)
     overflow = ration_chunks_get(reader, 1);
     seed->limit.overflow = (enum ration_overflow)overflow;
     seed->limit.is_shadow = (uint32_t)ration_chunks_get(reader, 1);
+    is_used = ration_chunks_get(reader, 1);
+    seed->is_used = is_used == 1;
     seed->limit.key_count = key_text[0] != '\0';
-    seed->key_text = strdup(key_text);
     if (reader->status == RATION_OK &&
         (ration_limit_parse(text, &seed->limit.limit, NULL) != RATION_OK ||
-         overflow > RATION_OVERFLOW_ALLOW || seed->limit.is_shadow > 1 || seed->key_text == NULL))
+         overflow > RATION_OVERFLOW_ALLOW || seed->limit.is_shadow > 1 || is_used > 1))
         ration_chunks_refuse(reader, "one of its limits makes no sense");
+    seed->key_text = strdup(key_text);
+    if (seed->key_text == NULL)
+        lack_memory(reader);
 }
 
 static ration_status get_limiters(ration_reader *read, void *context, struct seeds *seeds,

@@ -44,8 +44,7 @@ static ration_status check_rules(const struct ration_rule *rules, size_t rule_co
     return RATION_OK;
 }
 
-/* Limits that do not start full are remembered for a while when they are: one day if not told. */
-static uint64_t stale_after_ns(const struct ration_rule *rule)
+uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule)
 {
     if (rule->limit.start == RATION_START_FULL)
         return 0;
@@ -83,7 +82,7 @@ static void fill(struct ration_config *config, const struct ration_rule *rules, 
             .limit = rules[i].limit,
             .choose = rules[i].choose,
             .choose_context = rules[i].choose_context,
-            .stale_after_ns = stale_after_ns(&rules[i]),
+            .stale_after_ns = ration_rule_stale_after_ns(&rules[i]),
             .is_shadow = rules[i].is_shadow,
             .sets_cost = rules[i].sets_cost,
             .first_cell = first_cell,

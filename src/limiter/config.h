@@ -61,6 +61,9 @@ struct ration_configs {
     struct ration_config configs[RATION_CONFIG_COUNT];
 };
 
+/* Limits that do not start full are remembered for a while when they are: one day if not told. */
+uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule);
+
 /*
  * The first config, of rules that are checked here: RATION_EINVAL or RATION_EUNFIT with error
  * (may be NULL) telling why, RATION_ENOMEM. Sets the cells that buckets need. Release:

@@ -45,7 +45,7 @@ static inline void gate_kit_plan(struct gate_kit *kit)
     kit->options = (struct ration_gate_options){.struct_size = sizeof(kit->options),
                                                 .clock = &kit->clock,
                                                 .throttle_keys_max = 1000,
-                                                .spare_bytes = (size_t)64 << 20};
+                                                .spare_bytes = (size_t)1 << 30};
 }
 
 static inline void gate_kit_open(struct gate_kit *kit, const char *text)
@@ -106,6 +106,32 @@ static inline struct ration_check gate_kit_ask(struct gate_kit *kit, const char 
 static inline struct ration_check gate_kit_check(struct gate_kit *kit, const char *text)
 {
     return gate_kit_ask(kit, text, 1, 0);
+}
+
+/* What a reload told: "added b, removed a". */
+struct gate_kit_told {
+    char text[512];
+};
+
+static inline void gate_kit_hear(void *context, enum ration_gate_change change, const char *name)
+{
+    struct gate_kit_told *told = context;
+    size_t used = strlen(told->text);
+
+    snprintf(told->text + used, sizeof(told->text) - used, "%s%s %s", used > 0 ? ", " : "",
+             ration_gate_change_name(change), name);
+}
+
+/* Reloads a policy that must be taken. */
+static inline struct gate_kit_told gate_kit_reload(struct gate_kit *kit, const char *text)
+{
+    struct gate_kit_told told = {.text = ""};
+    struct ration_error error = {.message = ""};
+
+    if (ration_gate_reload(kit->gate, gate_kit_policy(text), gate_kit_hear, &told, &error) !=
+        RATION_OK)
+        fail_msg("%s", error.message);
+    return told;
 }
 
 /* Tokens that a request has left, of the limit that has the fewest. */
