@@ -108,7 +108,7 @@ static const struct {
     {"key: ip, rate: 10/h, algorithm: sliding-log", "key: ip, rate: 11/h, algorithm: sliding-log",
      "reset a", 11},
     {"key: ip, rate: 10/h, algorithm: sliding-log", "key: ip, rate: 9/h, algorithm: sliding-log",
-     "changed a", 5},
+     "changed a", 6},
     /* other keys */
     {"key: ip, rate: 10/h", "key: user, rate: 10/h", "reset a", 10},
     {"key: ip, rate: 10/h", "key: [ip, user], rate: 10/h", "reset a", 10},
