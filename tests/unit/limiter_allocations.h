@@ -45,6 +45,8 @@ void *__real_realloc(void *piece, size_t size);
 void *__wrap_realloc(void *piece, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
 void __real_free(void *piece);
 void __wrap_free(void *piece);
 void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
@@ -77,6 +79,11 @@ void *__wrap_realloc(void *piece, size_t size)
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
     return allocations_fail() ? NULL : allocations_given(__real_aligned_alloc(alignment, size));
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return allocations_fail() ? NULL : allocations_given(__real_strdup(text));
 }
 
 void __wrap_free(void *piece)
