@@ -1,0 +1,118 @@
+/*
+ * Readers of something that is replaced, more of them than there are shards, so that many share one:
+ * none ever sees what was replaced before they entered and is gone. With RATION_TESTS_CONTROL the
+ * grace period does not wait, and must be caught.
+ */
+#include <inttypes.h>
+#include <sched.h>
+
+#include "gate/grace.h"
+#include "support/threads.h"
+#include "support/unit.h"
+
+#define THING_COUNT (2000 / THREADS_SHARE)
+
+/* Zero: not made yet. */
+enum { THING_MADE = 1, THING_GONE };
+
+struct game {
+    struct ration_grace grace;
+    uint32_t things[THING_COUNT];
+    uint32_t *current; /* one of them */
+    unsigned thread_count;
+    uint32_t reader_count; /* that have looked */
+    uint32_t is_over;
+    uint64_t gone_count; /* looks at things that were gone */
+    uint64_t look_count;
+    uint64_t too_long_count;
+};
+
+/* Once all readers are at it. */
+static void replace_all(struct game *game)
+{
+    while (__atomic_load_n(&game->reader_count, __ATOMIC_RELAXED) < game->thread_count - 1)
+        sched_yield();
+    for (size_t i = 1; i < THING_COUNT; i++) {
+        uint32_t *old = game->current;
+
+        __atomic_store_n(&game->things[i], THING_MADE, __ATOMIC_RELAXED);
+        __atomic_store_n(&game->current, &game->things[i], __ATOMIC_SEQ_CST);
+        game->too_long_count += !ration_grace_wait(&game->grace);
+        __atomic_store_n(old, THING_GONE, __ATOMIC_RELAXED);
+        sched_yield();
+    }
+    __atomic_store_n(&game->is_over, 1, __ATOMIC_RELEASE);
+}
+
+static void look(struct game *game)
+{
+    uint32_t phase = ration_grace_enter(&game->grace);
+    const uint32_t *thing = __atomic_load_n(&game->current, __ATOMIC_SEQ_CST);
+
+    sched_yield();
+    if (__atomic_load_n(thing, __ATOMIC_RELAXED) != THING_MADE)
+        __atomic_fetch_add(&game->gone_count, 1, __ATOMIC_RELAXED);
+    ration_grace_add(&game->grace, RATION_GRACE_ERRORS);
+    ration_grace_leave(&game->grace, phase);
+}
+
+static void play(void *context, unsigned thread_index)
+{
+    struct game *game = context;
+    uint64_t look_count = 0;
+
+    if (thread_index == 0) {
+        replace_all(game);
+        return;
+    }
+    do {
+        look(game);
+        if (look_count++ == 0)
+            __atomic_fetch_add(&game->reader_count, 1, __ATOMIC_RELAXED);
+    } while (!__atomic_load_n(&game->is_over, __ATOMIC_ACQUIRE));
+    __atomic_fetch_add(&game->look_count, look_count, __ATOMIC_RELAXED);
+}
+
+static struct game game;
+
+static void run(void)
+{
+    unsigned thread_count;
+
+    assert_int_equal(ration_grace_init(&game.grace), RATION_OK);
+    thread_count = 2 * ration_shards_count(game.grace.shards);
+    if (thread_count > THREADS_COUNT_MAX)
+        thread_count = THREADS_COUNT_MAX;
+    assert_true(thread_count > ration_shards_count(game.grace.shards));
+    game.thread_count = thread_count;
+    game.things[0] = THING_MADE;
+    game.current = &game.things[0];
+    threads_run(thread_count, play, &game);
+    print_message("  %u threads: %" PRIu64 " of %" PRIu64 " looks at what was gone\n", thread_count,
+                  game.gone_count, game.look_count);
+}
+
+static void none_of_many_sees_what_is_gone(void **state)
+{
+    (void)state;
+    run();
+#ifdef RATION_TESTS_CONTROL
+    assert_true(game.gone_count > 10);
+#else
+    assert_int_equal(game.gone_count, 0);
+    assert_int_equal(game.too_long_count, 0);
+    assert_true(ration_grace_wait(&game.grace)); /* nobody is inside */
+#endif
+    /* and what they count together is exact */
+    assert_int_equal(ration_grace_read(&game.grace, RATION_GRACE_ERRORS), game.look_count);
+    ration_grace_done(&game.grace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(none_of_many_sees_what_is_gone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
