@@ -1,0 +1,156 @@
+/*
+ * Any bytes as the state of a gate. The first byte says under which policy it is loaded, and whether
+ * the rest is the state itself or what its three parts hold, each behind its size, which are then
+ * given right checksums. What is refused has a reason and leaves the policy alone; what is loaded
+ * decides, and can be saved and loaded again without becoming another.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/wall.h"
+#include "ration/ration.h"
+#include "support/saved.h"
+
+/* Aborts in every build, so that a release build finds what a debug build does. */
+#define CHECK(condition)  \
+    do {                  \
+        if (!(condition)) \
+            abort();      \
+    } while (0)
+
+#define NOW_NS     (1000 * RATION_NS_PER_SECOND)
+#define PART_COUNT 3                  /* of a state */
+#define BYTES_MAX  ((size_t)64 << 20) /* of a gate whose tables are walked */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const policies[] = {
+    "limits: [{name: a, key: ip, rate: 3/s, burst: 7, keys: 10}, "
+    "{name: b, rate: 9/min, algorithm: sliding-log}, "
+    "{name: c, key: [user, ip], rate: 9/s, algorithm: sliding-window, start: empty, keys: 10}]",
+    "limits: [{name: b, key: user, rate: 9/s, algorithm: fixed-window, keys: 10}, "
+    "{name: a, key: ip, rate: 5/s, burst: 4, keys: 10, overflow: deny, shadow: true}, "
+    "{name: q, match: {path: /q}, key: ip, rate: 4/s, reserve: 7/min, keys: 10}]",
+};
+
+#define POLICY_COUNT (sizeof(policies) / sizeof(policies[0]))
+
+static struct ration_manual_clock manual = {NOW_NS};
+
+uint64_t ration_wall_now(void)
+{
+    return NOW_NS;
+}
+
+static ration_policy *parse(uint8_t choice)
+{
+    const char *text = policies[choice % 16 % POLICY_COUNT];
+    ration_policy *policy = NULL;
+
+    CHECK(ration_policy_parse(text, strlen(text), NULL, NULL, &policy) == RATION_OK);
+    return policy;
+}
+
+static ration_gate *load(uint8_t choice, struct saved_bytes *state)
+{
+    struct ration_clock clock = ration_clock_manual(&manual);
+    struct ration_gate_options options = {
+        .struct_size = sizeof(options), .clock = &clock, .spare_bytes = 1 << 20, .threads_max = 1};
+    ration_policy *policy = parse(choice);
+    struct ration_error error;
+    ration_gate *gate = NULL;
+    ration_status status;
+
+    memset(&error, 0xA5, sizeof(error));
+    state->at = 0;
+    status = ration_gate_load(&options, policy, saved_read, state, &gate, &error);
+    if (status == RATION_OK)
+        return gate;
+    CHECK(gate == NULL && error.status == status && error.message[0] != 0 &&
+          memchr(error.message, 0, sizeof(error.message)) != NULL);
+    CHECK(ration_policy_limit_count(policy) == 3);
+    ration_policy_free(policy);
+    return NULL;
+}
+
+static struct saved_bytes save(ration_gate *gate)
+{
+    struct saved_bytes state = {0};
+
+    CHECK(ration_gate_save(gate, NOW_NS, saved_write, &state) == RATION_OK);
+    return state;
+}
+
+static void decide(ration_gate *gate)
+{
+    for (char user = 'a'; user <= 'z'; user++) {
+        struct ration_attribute attributes[] = {{RATION_KEY("ip"), RATION_KEY("192.0.2.1")},
+                                                {RATION_KEY("user"), {&user, 1}},
+                                                {RATION_KEY("path"), RATION_KEY("/q")}};
+        struct ration_check check = {
+            .attributes = attributes, .attribute_count = 3, .cost_tokens = 1};
+
+        ration_gate_check(gate, &check, 1, NOW_NS);
+        CHECK(check.status == RATION_OK && check.part_count > 0);
+    }
+}
+
+static void check(uint8_t choice, struct saved_bytes *state)
+{
+    ration_gate *gate = load(choice, state), *again;
+    struct saved_bytes second, third;
+
+    if (gate == NULL)
+        return;
+    if (ration_gate_bytes(gate) > BYTES_MAX) {
+        decide(gate);
+        ration_gate_free(gate);
+        return;
+    }
+    second = save(gate);
+    again = load(choice, &second);
+    CHECK(again != NULL);
+    third = save(again);
+    CHECK(second.size == third.size && memcmp(second.data, third.data, third.size) == 0);
+    decide(again);
+    free(second.data);
+    free(third.data);
+    ration_gate_free(gate);
+    ration_gate_free(again);
+}
+
+/* Parts of which each has two bytes of size before it; the last one goes to the end. */
+static struct saved_bytes wrap_parts(const uint8_t *data, size_t size)
+{
+    struct saved_bytes state = {0};
+
+    for (int part = 0; part < PART_COUNT && size >= 2; part++) {
+        size_t told = (size_t)saved_number(data, 2);
+        size_t part_size = part == PART_COUNT - 1 || told > size - 2 ? size - 2 : told;
+        struct saved_bytes wrapped = saved_wrap(data + 2, part_size);
+
+        saved_add(&state, wrapped.data, wrapped.size);
+        free(wrapped.data);
+        data += 2 + part_size;
+        size -= 2 + part_size;
+    }
+    return state;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct saved_bytes state = {0};
+
+    if (size == 0)
+        return 0;
+    if (data[0] & 0x80)
+        saved_add(&state, data + 1, size - 1);
+    else
+        state = wrap_parts(data + 1, size - 1);
+    check(data[0], &state);
+    free(state.data);
+    return 0;
+}
