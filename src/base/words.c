@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Words longer than this are never taken for a slip of a known one. */
-#define NEAREST_SIZE_MAX 16
+#define NEAREST_SIZE_MAX 32
 
 const char *ration_words_quote(const char *text, size_t text_size,
                                char buffer[RATION_WORDS_QUOTE_SIZE])

@@ -8,17 +8,27 @@
 #define RATION_SERVER_SETTINGS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/address.h"
 #include "proto/fields.h"
 #include "proto/forwarded.h"
 #include "proto/http_request.h"
 #include "proto/resp_request.h"
+#include "ration/policy.h"
 #include "server/limits.h"
 
 #define RATION_SETTINGS_ADDRESSES_MAX 8
 #define RATION_SETTINGS_PROXIES_MAX   256
 #define RATION_SETTINGS_SECRET_MAX    512
+#define RATION_SETTINGS_COUNT_MAX     64 /* settings that there are */
+
+/* Who gave a setting its value; a later one of these wins. */
+enum ration_settings_source {
+    RATION_SETTINGS_PRESET = 0,
+    RATION_SETTINGS_POLICY,
+    RATION_SETTINGS_ARGUMENTS
+};
 
 enum ration_x_ratelimit { RATION_X_NONE = 0, RATION_X_DELTA, RATION_X_EPOCH };
 
@@ -62,6 +72,48 @@ struct ration_settings {
     uint32_t drain_deadline_ms;
 
     bool logs_json;
+
+    uint8_t sources[RATION_SETTINGS_COUNT_MAX]; /* enum ration_settings_source, as in the table */
 };
+
+/* Every setting at its default. Release what is read with ration_settings_done(). */
+void ration_settings_init(struct ration_settings *settings);
+void ration_settings_done(struct ration_settings *settings);
+
+/* Makes *out_settings the same; released on its own. Returns RATION_ENOMEM. */
+ration_status ration_settings_copy(const struct ration_settings *settings,
+                                   struct ration_settings *out_settings);
+
+/*
+ * Reads the words of a command line: --name value, --name=value, --flag. Every fault is told, without
+ * a line; then returns RATION_EINVAL, with settings fit to be released only.
+ */
+ration_status ration_settings_read_arguments(struct ration_settings *settings, int argument_count,
+                                             char **arguments, ration_policy_fault_fn *fault,
+                                             void *context);
+
+/* Reads a policy's section server:, whose names may also have underscores. The same otherwise. */
+ration_status ration_settings_read_policy(struct ration_settings *settings,
+                                          const ration_policy *policy,
+                                          ration_policy_fault_fn *fault, void *context);
+
+/*
+ * Checks what no setting can tell alone, and fills in what follows from others; after all is read.
+ * Faults are told without a line.
+ */
+ration_status ration_settings_complete(struct ration_settings *settings,
+                                       ration_policy_fault_fn *fault, void *context);
+
+/* Calls tell with the name of each setting whose value differs. Both are complete. */
+typedef void ration_settings_tell_fn(void *context, const char *name);
+void ration_settings_compare(const struct ration_settings *settings,
+                             const struct ration_settings *other, ration_settings_tell_fn *tell,
+                             void *context);
+
+/* All settings for a person, by groups. */
+void ration_settings_print_help(FILE *stream);
+
+/* All settings for programs: name, metavariable, default, words and help, apart by tabs. */
+void ration_settings_print_list(FILE *stream);
 
 #endif

@@ -1,0 +1,366 @@
+/*
+ * settings: options and the section server: into one struct, by the table.
+ *
+ * Each giver of values (a command line, a policy) reads into places that only a lesser one wrote to. A
+ * value that loses is read all the same, into settings that are thrown away: a mistake in a file is
+ * told even where the command line hides it.
+ */
+#include "server/settings.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "server/loops.h"
+#include "server/settings_table.h"
+#include "server/settings_value.h"
+
+/* Defaults ------------------------------------------------------------------------------------ */
+
+static uint32_t usable_cpu_count(void)
+{
+    cpu_set_t cpus;
+    int count = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+
+    return count < 1 ? 1 : count > RATION_LOOPS_MAX ? RATION_LOOPS_MAX : (uint32_t)count;
+}
+
+static void put_preset(const struct ration_setting *setting, struct ration_settings *settings)
+{
+    char *place = (char *)settings + setting->offset;
+
+    if (setting->size == sizeof(uint32_t))
+        memcpy(place, &(uint32_t){(uint32_t)setting->preset}, sizeof(uint32_t));
+    else if (setting->size == sizeof(uint64_t))
+        memcpy(place, &setting->preset, sizeof(uint64_t));
+}
+
+void ration_settings_init(struct ration_settings *settings)
+{
+    memset(settings, 0, sizeof(*settings));
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+
+        /* Paths have none, and lists get theirs when all is read. */
+        if (setting->kind != RATION_SETTING_PATH && !ration_setting_is_list(setting))
+            put_preset(setting, settings);
+    }
+    settings->threads = usable_cpu_count();
+}
+
+void ration_settings_done(struct ration_settings *settings)
+{
+    for (size_t i = 0; i < ration_settings_table_count; i++)
+        ration_setting_clear(&ration_settings_table[i], settings);
+    explicit_bzero(settings->password, sizeof(settings->password));
+    explicit_bzero(settings->token, sizeof(settings->token));
+}
+
+static bool copy_texts(char **texts, size_t count)
+{
+    bool is_whole = true;
+
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = texts[i] != NULL ? strdup(texts[i]) : NULL;
+        is_whole &= texts[i] != NULL;
+    }
+    return is_whole;
+}
+
+ration_status ration_settings_copy(const struct ration_settings *settings,
+                                   struct ration_settings *out_settings)
+{
+    struct ration_settings copy = *settings;
+    bool is_whole = copy_texts(copy.http, copy.http_count);
+
+    is_whole &= copy_texts(copy.resp, copy.resp_count);
+    is_whole &= copy_texts(&copy.policy_path, 1) || settings->policy_path == NULL;
+    is_whole &= copy_texts(&copy.state_path, 1) || settings->state_path == NULL;
+    if (!is_whole) {
+        ration_settings_done(&copy);
+        return RATION_ENOMEM;
+    }
+    *out_settings = copy;
+    out_settings->trust.proxies = out_settings->proxies;
+    return RATION_OK;
+}
+
+/* Reading ------------------------------------------------------------------------------------- */
+
+struct reader {
+    struct ration_settings *settings;
+    struct ration_settings *hidden; /* where what loses goes */
+    enum ration_settings_source source;
+    ration_policy_fault_fn *fault;
+    void *context;
+    uint32_t line;
+    uint32_t column;
+    const char *dashes;                       /* before names in messages */
+    bool is_none[RATION_SETTINGS_COUNT_MAX];  /* a list that was given as none */
+    bool is_given[RATION_SETTINGS_COUNT_MAX]; /* by this source */
+    bool is_faulty;
+    bool is_short_of_memory;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+tell(struct reader *reader, const char *format, ...)
+{
+    char message[RATION_ERROR_MESSAGE_MAX];
+    struct ration_policy_fault fault = {reader->line, reader->column, message};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    reader->is_faulty = true;
+    if (reader->fault != NULL)
+        reader->fault(reader->context, &fault);
+}
+
+/* Whether a name is that of a setting; a policy may write _ for -. */
+static bool is_name(const struct reader *reader, const char *name, size_t size, const char *known)
+{
+    if (strlen(known) != size)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        bool is_dash = reader->source == RATION_SETTINGS_POLICY && name[i] == '_';
+
+        if ((is_dash ? '-' : name[i]) != known[i])
+            return false;
+    }
+    return true;
+}
+
+/* Its index in the table; the count of the table if there is none, which is told. */
+static size_t find(struct reader *reader, const char *name, size_t size)
+{
+    const char *names[RATION_SETTINGS_COUNT_MAX];
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    const char *near;
+
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        names[i] = ration_settings_table[i].name;
+        if (is_name(reader, name, size, names[i]))
+            return i;
+    }
+    near = ration_words_nearest(name, size, names, ration_settings_table_count);
+    tell(reader, "there is no setting %s%s; %s%s%s", reader->dashes,
+         ration_words_quote(name, size, quote), near != NULL ? "did you mean " : "",
+         near != NULL ? reader->dashes : "see ration serve --help", near != NULL ? near : "");
+    return ration_settings_table_count;
+}
+
+/* The first setting with the same place: password and password-file are one. */
+static size_t first_of_place(size_t index)
+{
+    size_t first = 0;
+
+    while (ration_settings_table[first].offset != ration_settings_table[index].offset)
+        first++;
+    return first;
+}
+
+/* Whether a setting may be given here and now; if not, that is told. */
+static bool may_be_given(struct reader *reader, size_t index)
+{
+    const struct ration_setting *setting = &ration_settings_table[index];
+    size_t first = first_of_place(index);
+    bool repeats = reader->is_given[first];
+
+    if (setting->is_argument_only && reader->source == RATION_SETTINGS_POLICY) {
+        tell(reader, "%s cannot be set here; say --%s on the command line", setting->name,
+             setting->name);
+        return false;
+    }
+    if (repeats &&
+        !(ration_setting_is_list(setting) && reader->source == RATION_SETTINGS_ARGUMENTS)) {
+        if (ration_settings_table[first].kind == RATION_SETTING_SECRET)
+            tell(reader, "%s%s is given twice, or from a file too; keep one", reader->dashes,
+                 ration_settings_table[first].name);
+        else
+            tell(reader, "%s%s is given twice; keep one", reader->dashes, setting->name);
+        return false;
+    }
+    return true;
+}
+
+/* Where values of a setting go: to the settings, or to where nobody looks. */
+static struct ration_settings *target(struct reader *reader, size_t index)
+{
+    size_t first = first_of_place(index);
+    bool wins = reader->settings->sources[first] <= (uint8_t)reader->source;
+    struct ration_settings *settings = wins ? reader->settings : reader->hidden;
+
+    if (!reader->is_given[first])
+        ration_setting_clear(&ration_settings_table[index], settings);
+    reader->is_given[first] = true;
+    if (wins)
+        settings->sources[first] = (uint8_t)reader->source;
+    return settings;
+}
+
+/* A list may be the word none, alone. True: this value is dealt with. */
+static bool read_none(struct reader *reader, size_t index, const char *text, size_t count_before)
+{
+    const struct ration_setting *setting = &ration_settings_table[index];
+    bool is_none = strcmp(text, "none") == 0;
+
+    if (!ration_setting_is_list(setting))
+        return false;
+    if ((is_none && count_before > 0) || reader->is_none[index]) {
+        tell(reader, "%s is none and more; none stands alone", setting->name);
+        return true;
+    }
+    reader->is_none[index] = is_none;
+    return is_none;
+}
+
+static void read_value(struct reader *reader, size_t index, struct ration_settings *settings,
+                       const char *text, size_t size)
+{
+    const struct ration_setting *setting = &ration_settings_table[index];
+    size_t count =
+        ration_setting_is_list(setting) ? *(size_t *)((char *)settings + setting->count_offset) : 0;
+    struct ration_error error;
+    ration_status status;
+
+    if (read_none(reader, index, text, count))
+        return;
+    status = ration_setting_read(setting, text, size, settings, &error);
+    if (status == RATION_ENOMEM)
+        reader->is_short_of_memory = true;
+    if (status != RATION_OK)
+        tell(reader, "%s%s", reader->dashes, error.message);
+}
+
+static ration_status begin(struct reader *reader)
+{
+    reader->hidden = malloc(sizeof(*reader->hidden));
+    if (reader->hidden == NULL)
+        return RATION_ENOMEM;
+    ration_settings_init(reader->hidden);
+    return RATION_OK;
+}
+
+static ration_status end(struct reader *reader)
+{
+    ration_settings_done(reader->hidden);
+    free(reader->hidden);
+    if (reader->is_short_of_memory)
+        return RATION_ENOMEM;
+    return reader->is_faulty ? RATION_EINVAL : RATION_OK;
+}
+
+/* The command line ---------------------------------------------------------------------------- */
+
+/* Reads one option; returns how many words it was. */
+static int read_option(struct reader *reader, int argument_count, char **arguments)
+{
+    const char *name = arguments[0] + 2;
+    size_t name_size = strcspn(name, "=");
+    const char *value = name[name_size] == '=' ? name + name_size + 1 : NULL;
+    size_t index = find(reader, name, name_size);
+    int used = 1;
+
+    if (index == ration_settings_table_count) /* its value may be the next word: not an option */
+        return value == NULL && argument_count > 1 && arguments[1][0] != '-' ? 2 : 1;
+    if (value == NULL && ration_settings_table[index].metavariable == NULL) {
+        value = "true";
+    } else if (value == NULL) {
+        value = argument_count > 1 ? arguments[1] : NULL;
+        used = 2;
+    }
+    if (value == NULL) {
+        tell(reader, "--%s needs a value; write --%s %s", ration_settings_table[index].name,
+             ration_settings_table[index].name, ration_settings_table[index].metavariable);
+        return 1;
+    }
+    if (may_be_given(reader, index))
+        read_value(reader, index, target(reader, index), value, strlen(value));
+    return used;
+}
+
+ration_status ration_settings_read_arguments(struct ration_settings *settings, int argument_count,
+                                             char **arguments, ration_policy_fault_fn *fault,
+                                             void *context)
+{
+    struct reader reader = {.settings = settings,
+                            .source = RATION_SETTINGS_ARGUMENTS,
+                            .fault = fault,
+                            .context = context,
+                            .dashes = "--"};
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    int used = 0;
+
+    if (begin(&reader) != RATION_OK)
+        return RATION_ENOMEM;
+    while (used < argument_count) {
+        if (strncmp(arguments[used], "--", 2) == 0 && arguments[used][2] != '\0') {
+            used += read_option(&reader, argument_count - used, arguments + used);
+            continue;
+        }
+        tell(&reader, "'%s' is no option; write --name value, as ration serve --help lists them",
+             ration_words_quote(arguments[used], strlen(arguments[used]), quote));
+        used++;
+    }
+    return end(&reader);
+}
+
+/* The policy ---------------------------------------------------------------------------------- */
+
+static void read_setting(struct reader *reader, const struct ration_policy_setting *given)
+{
+    struct ration_settings *settings;
+    size_t index;
+
+    reader->line = given->line;
+    reader->column = given->column;
+    index = find(reader, given->name, strlen(given->name));
+    if (index == ration_settings_table_count || !may_be_given(reader, index))
+        return;
+    if (given->is_list && !ration_setting_is_list(&ration_settings_table[index])) {
+        tell(reader, "%s is one value, and this is a list; write the value alone",
+             ration_settings_table[index].name);
+        return;
+    }
+    settings = target(reader, index);
+    for (size_t i = 0; i < given->value_count; i++) {
+        reader->line = given->values[i].line;
+        reader->column = given->values[i].column;
+        read_value(reader, index, settings, given->values[i].text, given->values[i].size);
+    }
+}
+
+ration_status ration_settings_read_policy(struct ration_settings *settings,
+                                          const ration_policy *policy,
+                                          ration_policy_fault_fn *fault, void *context)
+{
+    struct reader reader = {.settings = settings,
+                            .source = RATION_SETTINGS_POLICY,
+                            .fault = fault,
+                            .context = context,
+                            .dashes = ""};
+
+    if (begin(&reader) != RATION_OK)
+        return RATION_ENOMEM;
+    for (size_t i = 0; i < ration_policy_setting_count(policy); i++)
+        read_setting(&reader, ration_policy_setting(policy, i));
+    return end(&reader);
+}
+
+/* Comparing ----------------------------------------------------------------------------------- */
+
+void ration_settings_compare(const struct ration_settings *settings,
+                             const struct ration_settings *other,
+                             ration_settings_tell_fn *tell_name, void *context)
+{
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+
+        if (first_of_place(i) == i && !ration_setting_is_same(setting, settings, other))
+            tell_name(context, setting->name);
+    }
+}

@@ -1,0 +1,151 @@
+/*
+ * settings_complete: what no setting can tell alone.
+ */
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "server/endpoint.h"
+#include "server/settings.h"
+#include "server/settings_table.h"
+#include "server/settings_value.h"
+
+/* What a RESP request has around its largest argument: its command, other arguments, lengths. */
+#define RESP_AROUND_BYTES 4096
+
+struct completion {
+    struct ration_settings *settings;
+    ration_policy_fault_fn *fault;
+    void *context;
+    ration_status status;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+tell(struct completion *completion, const char *format, ...)
+{
+    char message[RATION_ERROR_MESSAGE_MAX];
+    struct ration_policy_fault fault = {0, 0, message};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    completion->status = RATION_EINVAL;
+    if (completion->fault != NULL)
+        completion->fault(completion->context, &fault);
+}
+
+/* Lists that nobody gave get their defaults. */
+static void add_list_presets(struct completion *completion)
+{
+    struct ration_settings *settings = completion->settings;
+
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+
+        if (setting->kind != RATION_SETTING_ADDRESSES ||
+            settings->sources[i] != RATION_SETTINGS_PRESET ||
+            *(size_t *)((char *)settings + setting->count_offset) > 0)
+            continue;
+        if (ration_setting_read(setting, setting->preset_text, strlen(setting->preset_text),
+                                settings, NULL) != RATION_OK)
+            completion->status = RATION_ENOMEM;
+    }
+}
+
+static bool is_given(const struct ration_settings *settings, size_t offset)
+{
+    size_t index = 0;
+
+    while (ration_settings_table[index].offset != offset)
+        index++;
+    return settings->sources[index] != RATION_SETTINGS_PRESET;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A request is kept whole while it arrives: what is kept bounds what can be asked. */
+static void fit_input(struct completion *completion)
+{
+    struct ration_settings *settings = completion->settings;
+    uint64_t http = settings->http_count > 0 ? ration_http_bytes_max(&settings->http_limits) : 0;
+    uint64_t resp =
+        settings->resp_count > 0 ? settings->resp_limits.argument_bytes_max + RESP_AROUND_BYTES : 0;
+    uint64_t needed = larger(http, resp);
+
+    if (!is_given(settings, offsetof(struct ration_settings, limits.input_bytes_max)))
+        settings->limits.input_bytes_max =
+            (uint32_t)larger(settings->limits.input_bytes_max, needed);
+    else if (settings->limits.input_bytes_max < needed)
+        tell(completion,
+             "input-bytes-max is %" PRIu32 ", but a request may have %" PRIu64 " bytes; "
+             "raise it, or lower %s",
+             settings->limits.input_bytes_max, needed,
+             http >= resp ? "body-bytes-max" : "argument-bytes-max");
+}
+
+static void fit_protocols(struct ration_settings *settings)
+{
+    struct ration_resp_limits *resp = &settings->resp_limits;
+    struct ration_http_limits *http = &settings->http_limits;
+
+    http->headers_max = RATION_HTTP_HEADERS_MAX;
+    http->target_bytes_max = RATION_HTTP_LIMITS_DEFAULT.target_bytes_max;
+    if (http->target_bytes_max > http->head_bytes_max)
+        http->target_bytes_max = http->head_bytes_max;
+    resp->request_bytes_max = settings->limits.input_bytes_max;
+    resp->inline_bytes_max = RATION_RESP_INLINE_BYTES_MAX;
+    if (resp->inline_bytes_max > resp->request_bytes_max)
+        resp->inline_bytes_max = resp->request_bytes_max;
+    settings->trust.proxies = settings->proxies;
+}
+
+/* Whether only this host can reach it. Text that is no endpoint was refused before. */
+static bool is_of_this_host(const char *address)
+{
+    struct ration_endpoint endpoint;
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&endpoint.address;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&endpoint.address;
+
+    if (ration_endpoint_parse(address, &endpoint, NULL) != RATION_OK || endpoint.every)
+        return false;
+    if (endpoint.address.ss_family == AF_INET)
+        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+    if (endpoint.address.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+    return true;
+}
+
+static void guard(struct completion *completion, char *const *addresses, size_t count,
+                  const char *protocol, const char *secret, const char *secret_name)
+{
+    if (completion->settings->is_open_to_strangers || secret[0] != '\0')
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_of_this_host(addresses[i]))
+            tell(completion,
+                 "%s %.200s can be reached from other hosts, and there is no %s; give one with "
+                 "--%s-file, or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers",
+                 protocol, addresses[i], secret_name, secret_name);
+    }
+}
+
+ration_status ration_settings_complete(struct ration_settings *settings,
+                                       ration_policy_fault_fn *fault, void *context)
+{
+    struct completion completion = {settings, fault, context, RATION_OK};
+
+    add_list_presets(&completion);
+    if (settings->http_count + settings->resp_count == 0)
+        tell(&completion, "http and resp are both none; listen on one of them");
+    fit_input(&completion);
+    fit_protocols(settings);
+    guard(&completion, settings->resp, settings->resp_count, "resp", settings->password,
+          "password");
+    guard(&completion, settings->http, settings->http_count, "http", settings->token, "token");
+    return completion.status;
+}

@@ -1,0 +1,429 @@
+#include "server/settings_value.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/refuse.h"
+#include "base/units.h"
+#include "base/words.h"
+#include "server/endpoint.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S  UINT64_C(1000000000)
+#define WORDS_MAX 8
+
+/* What every reader is given. */
+struct value {
+    const struct ration_setting *setting;
+    const char *text;
+    size_t size;
+    struct ration_settings *settings;
+    struct ration_error *error;
+};
+
+static void *place_of(const struct ration_setting *setting, const struct ration_settings *settings)
+{
+    return (char *)(uintptr_t)settings + setting->offset;
+}
+
+static size_t *count_of(const struct ration_setting *setting,
+                        const struct ration_settings *settings)
+{
+    return (size_t *)((char *)(uintptr_t)settings + setting->count_offset);
+}
+
+static bool is_text(const struct value *value, const char *text)
+{
+    return value->size == strlen(text) && memcmp(value->text, text, value->size) == 0;
+}
+
+/* Numbers ------------------------------------------------------------------------------------- */
+
+static void store(const struct value *value, uint64_t number)
+{
+    void *place = place_of(value->setting, value->settings);
+
+    if (value->setting->size == sizeof(uint64_t))
+        memcpy(place, &number, sizeof(number));
+    else if (value->setting->size == sizeof(uint32_t))
+        memcpy(place, &(uint32_t){(uint32_t)number}, sizeof(uint32_t));
+    else
+        *(bool *)place = number != 0;
+}
+
+static const char *or_none(const struct ration_setting *setting)
+{
+    return setting->may_be_none ? ", or none" : "";
+}
+
+static ration_status fail_number(const struct value *value)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    char least[RATION_UNITS_TEXT_SIZE], most[RATION_UNITS_TEXT_SIZE];
+    const struct ration_setting *setting = value->setting;
+    const char *what = "a number";
+
+    snprintf(least, sizeof(least), setting->kind == RATION_SETTING_MODE ? "%" PRIo64 : "%" PRIu64,
+             setting->least);
+    snprintf(most, sizeof(most), setting->kind == RATION_SETTING_MODE ? "0%" PRIo64 : "%" PRIu64,
+             setting->most);
+    if (setting->kind == RATION_SETTING_MODE) {
+        what = "octal digits";
+    } else if (setting->kind == RATION_SETTING_MILLISECONDS) {
+        what = "a time (1500 or 1.5s)";
+        ration_units_print_duration(setting->least * NS_PER_MS, least, sizeof(least));
+        ration_units_print_duration(setting->most * NS_PER_MS, most, sizeof(most));
+    } else if (setting->kind == RATION_SETTING_SECONDS) {
+        what = "a time (90 or 90s)";
+        ration_units_print_duration(setting->least * NS_PER_S, least, sizeof(least));
+        ration_units_print_duration(setting->most * NS_PER_S, most, sizeof(most));
+    }
+    return ration_refuse(value->error, RATION_EINVAL, "%s cannot be '%s'; write %s from %s to %s%s",
+                         setting->name, ration_words_quote(value->text, value->size, quote), what,
+                         least, most, or_none(setting));
+}
+
+static bool parse_octal(const struct value *value, uint64_t *out_number)
+{
+    uint64_t number = 0;
+
+    if (value->size == 0 || value->size > 6)
+        return false;
+    for (size_t i = 0; i < value->size; i++) {
+        if (value->text[i] < '0' || value->text[i] > '7')
+            return false;
+        number = number * 8 + (uint64_t)(value->text[i] - '0');
+    }
+    *out_number = number;
+    return true;
+}
+
+ration_status ration_setting_read_time(const char *text, size_t size, uint64_t unit_ns,
+                                       uint64_t *out_units, struct ration_error *error)
+{
+    uint64_t ns;
+    size_t used;
+
+    if (strspn(text, "0123456789_") == size)
+        return ration_units_parse_count(text, size, out_units, &used, error);
+    if (ration_units_parse_duration(text, size, &ns, &used, error) != RATION_OK)
+        return RATION_EINVAL;
+    if (used != size || ns % unit_ns != 0)
+        return ration_refuse(error, RATION_EINVAL, "a time is a whole number of %s",
+                             unit_ns == NS_PER_S ? "seconds" : "milliseconds");
+    *out_units = ns / unit_ns;
+    return RATION_OK;
+}
+
+static bool parse_number(const struct value *value, uint64_t *out_number)
+{
+    size_t used;
+
+    switch (value->setting->kind) {
+    case RATION_SETTING_MODE:
+        return parse_octal(value, out_number);
+    case RATION_SETTING_MILLISECONDS:
+        return ration_setting_read_time(value->text, value->size, NS_PER_MS, out_number, NULL) ==
+               RATION_OK;
+    case RATION_SETTING_SECONDS:
+        return ration_setting_read_time(value->text, value->size, NS_PER_S, out_number, NULL) ==
+               RATION_OK;
+    default:
+        return ration_units_parse_count(value->text, value->size, out_number, &used, NULL) ==
+                   RATION_OK &&
+               used == value->size;
+    }
+}
+
+static ration_status read_number(const struct value *value)
+{
+    uint64_t number;
+
+    if (value->setting->may_be_none && is_text(value, "none")) {
+        store(value, RATION_LIMIT_NONE);
+        return RATION_OK;
+    }
+    if (!parse_number(value, &number) || number < value->setting->least ||
+        number > value->setting->most)
+        return fail_number(value);
+    store(value, number);
+    return RATION_OK;
+}
+
+/* Words --------------------------------------------------------------------------------------- */
+
+static ration_status read_flag(const struct value *value)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+
+    if (ration_words_is_listed(value->text, value->size, "true yes on", true))
+        store(value, true);
+    else if (ration_words_is_listed(value->text, value->size, "false no off", true))
+        store(value, false);
+    else
+        return ration_refuse(value->error, RATION_EINVAL, "%s cannot be '%s'; write true or false",
+                             value->setting->name,
+                             ration_words_quote(value->text, value->size, quote));
+    return RATION_OK;
+}
+
+/* "none, delta or epoch". */
+static void join_words(const char *words, char *buffer, size_t buffer_size)
+{
+    size_t used = 0;
+
+    for (const char *word = words; *word != '\0' && used < buffer_size;) {
+        size_t size = strcspn(word, " ");
+        const char *next = word + size + (word[size] == ' ');
+        const char *between = word == words ? "" : *next == '\0' ? " or " : ", ";
+
+        used +=
+            (size_t)snprintf(buffer + used, buffer_size - used, "%s%.*s", between, (int)size, word);
+        word = next;
+    }
+}
+
+static ration_status read_choice(const struct value *value)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE], words[128] = "";
+    uint64_t index = 0;
+
+    for (const char *word = value->setting->words; *word != '\0'; index++) {
+        size_t size = strcspn(word, " ");
+
+        if (size == value->size && memcmp(word, value->text, size) == 0) {
+            store(value, index);
+            return RATION_OK;
+        }
+        word += size + (word[size] == ' ');
+    }
+    join_words(value->setting->words, words, sizeof(words));
+    return ration_refuse(value->error, RATION_EINVAL, "%s cannot be '%s'; write %s",
+                         value->setting->name, ration_words_quote(value->text, value->size, quote),
+                         words);
+}
+
+static ration_status read_path(const struct value *value)
+{
+    char **place = place_of(value->setting, value->settings);
+    char *copy;
+
+    if (value->size == 0)
+        return ration_refuse(value->error, RATION_EINVAL, "%s is empty; write the path of a file",
+                             value->setting->name);
+    copy = strdup(value->text);
+    if (copy == NULL)
+        return ration_refuse(value->error, RATION_ENOMEM, "no memory for the settings");
+    free(*place);
+    *place = copy;
+    return RATION_OK;
+}
+
+/* Lists --------------------------------------------------------------------------------------- */
+
+static ration_status read_address(const struct value *value)
+{
+    char **place = place_of(value->setting, value->settings);
+    size_t *count = count_of(value->setting, value->settings);
+    struct ration_endpoint endpoint;
+    struct ration_error reason;
+
+    if (*count == RATION_SETTINGS_ADDRESSES_MAX)
+        return ration_refuse(value->error, RATION_EINVAL, "%s has more than %d addresses; keep %d",
+                             value->setting->name, RATION_SETTINGS_ADDRESSES_MAX,
+                             RATION_SETTINGS_ADDRESSES_MAX);
+    if (ration_endpoint_parse(value->text, &endpoint, &reason) != RATION_OK)
+        return ration_refuse(value->error, RATION_EINVAL, "%s: %.400s", value->setting->name,
+                             reason.message);
+    place[*count] = strdup(value->text);
+    if (place[*count] == NULL)
+        return ration_refuse(value->error, RATION_ENOMEM, "no memory for the settings");
+    (*count)++;
+    return RATION_OK;
+}
+
+static ration_status read_network(const struct value *value)
+{
+    struct ration_forwarded_trust *trust = &value->settings->trust;
+    const char *reason;
+
+    if (is_text(value, "unix")) {
+        trust->trusts_unix = true;
+        return RATION_OK;
+    }
+    if (trust->proxy_count == RATION_SETTINGS_PROXIES_MAX)
+        return ration_refuse(value->error, RATION_EINVAL, "%s has more than %d networks; join some",
+                             value->setting->name, RATION_SETTINGS_PROXIES_MAX);
+    if (!ration_network_parse(value->text, value->size,
+                              &value->settings->proxies[trust->proxy_count], &reason))
+        return ration_refuse(value->error, RATION_EINVAL,
+                             "%s: %s; write a network (10.0.0.0/8), or unix", value->setting->name,
+                             reason);
+    trust->proxy_count++;
+    return RATION_OK;
+}
+
+/* Secrets ------------------------------------------------------------------------------------- */
+
+static ration_status keep_secret(const struct value *value, const char *secret, size_t size)
+{
+    const char *name = value->setting->name;
+
+    if (size == 0)
+        return ration_refuse(value->error, RATION_EINVAL,
+                             "%s is empty; leave the setting out to have none", name);
+    if (size > RATION_SETTINGS_SECRET_MAX)
+        return ration_refuse(value->error, RATION_EINVAL,
+                             "%s has more than %d bytes; use a shorter secret", name,
+                             RATION_SETTINGS_SECRET_MAX);
+    for (size_t i = 0; i < size; i++) {
+        if ((unsigned char)secret[i] < 0x20 || secret[i] == 0x7f)
+            return ration_refuse(value->error, RATION_EINVAL,
+                                 "%s has a control byte; a secret is one line of text", name);
+    }
+    memset(place_of(value->setting, value->settings), 0, value->setting->size);
+    memcpy(place_of(value->setting, value->settings), secret, size);
+    return RATION_OK;
+}
+
+static ration_status check_mode(const struct value *value, int file)
+{
+    struct stat status;
+
+    if (fstat(file, &status) != 0)
+        return ration_refuse(value->error, RATION_EINVAL, "%s: %s: %s", value->setting->name,
+                             value->text, strerror(errno));
+    if ((status.st_mode & S_IRWXO) != 0)
+        return ration_refuse(value->error, RATION_EINVAL,
+                             "%s: others may use %.300s (mode %04o); say chmod o= to it",
+                             value->setting->name, value->text, (unsigned)(status.st_mode & 07777));
+    return RATION_OK;
+}
+
+/* One byte more than a secret and its line end may have, so that too long is seen. */
+static ssize_t read_all(int file, char *buffer, size_t buffer_size)
+{
+    size_t used = 0;
+
+    while (used < buffer_size) {
+        ssize_t got = read(file, buffer + used, buffer_size - used);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        used += (size_t)got;
+    }
+    return (ssize_t)used;
+}
+
+static ration_status read_secret_file(const struct value *value)
+{
+    char secret[RATION_SETTINGS_SECRET_MAX + 3];
+    int file = open(value->text, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    ration_status status;
+    ssize_t size;
+
+    if (file < 0)
+        return ration_refuse(value->error, RATION_EINVAL, "%s: cannot open %.300s: %s",
+                             value->setting->name, value->text, strerror(errno));
+    status = check_mode(value, file);
+    size = status == RATION_OK ? read_all(file, secret, sizeof(secret)) : 0;
+    if (size < 0)
+        status = ration_refuse(value->error, RATION_EINVAL, "%s: cannot read %.300s: %s",
+                               value->setting->name, value->text, strerror(errno));
+    close(file);
+    if (status != RATION_OK)
+        return status;
+    if (size > 0 && secret[size - 1] == '\n')
+        size--;
+    if (size > 0 && secret[size - 1] == '\r')
+        size--;
+    status = keep_secret(value, secret, (size_t)size);
+    explicit_bzero(secret, sizeof(secret));
+    return status;
+}
+
+/* All kinds ----------------------------------------------------------------------------------- */
+
+ration_status ration_setting_read(const struct ration_setting *setting, const char *text,
+                                  size_t size, struct ration_settings *settings,
+                                  struct ration_error *error)
+{
+    struct value value = {setting, text, size, settings, error};
+
+    if (strlen(text) != size)
+        return ration_refuse(error, RATION_EINVAL, "%s has a zero byte; write it without",
+                             setting->name);
+    switch (setting->kind) {
+    case RATION_SETTING_FLAG:
+        return read_flag(&value);
+    case RATION_SETTING_CHOICE:
+        return read_choice(&value);
+    case RATION_SETTING_PATH:
+        return read_path(&value);
+    case RATION_SETTING_ADDRESSES:
+        return read_address(&value);
+    case RATION_SETTING_NETWORKS:
+        return read_network(&value);
+    case RATION_SETTING_SECRET:
+        return keep_secret(&value, text, size);
+    case RATION_SETTING_SECRET_FILE:
+        return read_secret_file(&value);
+    default:
+        return read_number(&value);
+    }
+}
+
+void ration_setting_clear(const struct ration_setting *setting, struct ration_settings *settings)
+{
+    char **texts = place_of(setting, settings);
+
+    if (setting->kind == RATION_SETTING_PATH)
+        free(texts[0]);
+    if (setting->kind == RATION_SETTING_ADDRESSES) {
+        for (size_t i = 0; i < *count_of(setting, settings); i++)
+            free(texts[i]);
+    }
+    if (setting->kind == RATION_SETTING_NETWORKS)
+        settings->trust.trusts_unix = false;
+    if (ration_setting_is_list(setting))
+        *count_of(setting, settings) = 0;
+    memset(place_of(setting, settings), 0, setting->size);
+}
+
+static bool is_same_text(const char *text, const char *other)
+{
+    return text == NULL || other == NULL ? text == other : strcmp(text, other) == 0;
+}
+
+bool ration_setting_is_same(const struct ration_setting *setting,
+                            const struct ration_settings *settings,
+                            const struct ration_settings *other)
+{
+    char **texts = place_of(setting, settings), **other_texts = place_of(setting, other);
+    size_t count = 1;
+
+    if (ration_setting_is_list(setting)) {
+        count = *count_of(setting, settings);
+        if (count != *count_of(setting, other))
+            return false;
+    }
+    if (setting->kind == RATION_SETTING_NETWORKS &&
+        settings->trust.trusts_unix != other->trust.trusts_unix)
+        return false;
+    if (setting->kind != RATION_SETTING_PATH && setting->kind != RATION_SETTING_ADDRESSES)
+        return memcmp(texts, other_texts, setting->size) == 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_same_text(texts[i], other_texts[i]))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,36 @@
+/*
+ * settings_value: one value of a setting, from text.
+ */
+#ifndef RATION_SERVER_SETTINGS_VALUE_H
+#define RATION_SERVER_SETTINGS_VALUE_H
+
+#include "server/settings.h"
+#include "server/settings_table.h"
+
+/*
+ * Puts a value in its place in settings; one more value, if it is a list. The text is size bytes and a
+ * terminator. Returns RATION_EINVAL with what is wrong and what would be right in error, RATION_ENOMEM.
+ * A secret never stands in error.
+ */
+ration_status ration_setting_read(const struct ration_setting *setting, const char *text,
+                                  size_t size, struct ration_settings *settings,
+                                  struct ration_error *error);
+
+/* Releases what a setting's place holds, and makes it 0: a list empty, a path NULL. */
+void ration_setting_clear(const struct ration_setting *setting, struct ration_settings *settings);
+
+/* Whether both have the same value there. */
+bool ration_setting_is_same(const struct ration_setting *setting,
+                            const struct ration_settings *settings,
+                            const struct ration_settings *other);
+
+static inline bool ration_setting_is_list(const struct ration_setting *setting)
+{
+    return setting->kind == RATION_SETTING_ADDRESSES || setting->kind == RATION_SETTING_NETWORKS;
+}
+
+/* Reads 1500, 1500ms or 1.5s as milliseconds; digits alone are unit_ns each. Same returns. */
+ration_status ration_setting_read_time(const char *text, size_t size, uint64_t unit_ns,
+                                       uint64_t *out_units, struct ration_error *error);
+
+#endif
