@@ -16,4 +16,7 @@ int command_policy(int argument_count, char **arguments);
 /* ration bench [resp|http] ...: loads a server and measures it. */
 int command_bench(int argument_count, char **arguments);
 
+/* ration serve ...: a server, until it is told to end. */
+int command_serve(int argument_count, char **arguments);
+
 #endif

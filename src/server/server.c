@@ -1,0 +1,343 @@
+#include "server/server.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/log.h"
+#include "server/loops.h"
+#include "server/notify.h"
+#include "server/policy_source.h"
+#include "server/reload.h"
+#include "server/service.h"
+#include "server/state_file.h"
+
+/* All of a server, in the order in which it is made; it is taken down the other way round. */
+struct server {
+    const struct ration_settings *given;
+    struct ration_settings settings;
+    struct ration_manual_clock manual;
+    struct ration_clock clock;
+    struct ration_service service;
+    struct ration_reloader *reloader;
+    bool has_settings;
+    bool is_draining;
+    unsigned http_index; /* of the first listener of its kind */
+    unsigned resp_index;
+};
+
+static bool fail(const char *what, const struct ration_error *error)
+{
+    ration_log(RATION_LOG_ERROR, "%s: %s", what, error->message);
+    return false;
+}
+
+static void log_fault(void *unused, const char *line)
+{
+    (void)unused;
+    ration_log(RATION_LOG_ERROR, "%s", line);
+}
+
+/* Starting ------------------------------------------------------------------------------------ */
+
+static bool read_policy(struct server *server, ration_policy **out_policy)
+{
+    if (ration_policy_source_read(server->given, log_fault, NULL, out_policy, &server->settings) !=
+        RATION_OK)
+        return false;
+    server->has_settings = true;
+    server->settings.trust.proxies = server->settings.proxies;
+    ration_log_open(2, server->settings.logs_json);
+    return true;
+}
+
+static bool open_gate(struct server *server, ration_policy *policy)
+{
+    const struct ration_settings *settings = &server->settings;
+    struct ration_gate_options options = {
+        .struct_size = sizeof(options),
+        .clock = settings->has_manual_clock ? &server->clock : NULL,
+        .throttle_keys_max = settings->throttle_keys,
+        .top_keys = settings->top_keys,
+        .is_prefaulted = settings->is_prefaulted,
+        .uses_huge_pages = settings->uses_huge_pages,
+    };
+    struct ration_error error = {.message = "no memory"};
+    bool is_loaded = false;
+    ration_status status;
+
+    if (settings->state_path == NULL) {
+        status = ration_gate_create(&options, policy, &server->service.gate, &error);
+        return status == RATION_OK || fail("cannot make room for the policy's limits", &error);
+    }
+    if (ration_state_file_probe(settings->state_path, &error) != RATION_OK)
+        return fail("the state could not be kept", &error);
+    status = ration_state_file_open(settings->state_path, &options, policy, &server->service.gate,
+                                    &is_loaded, &error);
+    if (status != RATION_OK) {
+        fail("cannot go on from the state that was kept", &error);
+        ration_log(RATION_LOG_ERROR,
+                   "nothing was changed; move the file away to begin without debts");
+        return false;
+    }
+    ration_log(RATION_LOG_INFO, is_loaded ? "went on from state %.300s" : "no state yet in %.300s",
+               settings->state_path);
+    return true;
+}
+
+/* The gate takes the policy over if it can be made, and only then. */
+static bool make_gate(struct server *server)
+{
+    ration_policy *policy;
+
+    if (!read_policy(server, &policy))
+        return false;
+    server->clock = ration_clock_manual(&server->manual);
+    server->service.manual = server->settings.has_manual_clock ? &server->manual : NULL;
+    if (open_gate(server, policy))
+        return true;
+    ration_policy_free(policy);
+    return false;
+}
+
+static bool make_loops(struct server *server)
+{
+    struct ration_loops_options options = {
+        .loop_count = server->settings.threads,
+        .limits = server->settings.limits,
+    };
+    struct ration_error error;
+
+    if (server->settings.has_manual_clock)
+        options.clock = server->clock;
+    if (ration_loops_create(&options, &server->service.loops, &error) != RATION_OK)
+        return fail("cannot start", &error);
+    for (unsigned i = 0; i < ration_loops_count(server->service.loops); i++) {
+        if (ration_service_open_loop(&server->service, ration_loops_at(server->service.loops, i)) !=
+            RATION_OK) {
+            ration_log(RATION_LOG_ERROR, "no memory for loop %u", i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool listen_on(struct server *server, char *const *addresses, size_t count,
+                      const struct ration_protocol *protocol, uint32_t idle_deadline_ms)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct ration_listen_options options = {
+            .address = addresses[i],
+            .protocol = protocol,
+            .context = &server->service,
+            .unix_mode = server->settings.unix_mode,
+            .idle_deadline_ms = idle_deadline_ms,
+        };
+        struct ration_error error;
+
+        if (ration_loops_listen(server->service.loops, &options, &error) != RATION_OK) {
+            ration_log(RATION_LOG_ERROR, "cannot listen on %s %.200s: %s", protocol->name,
+                       addresses[i], error.message);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool listen_on_all(struct server *server)
+{
+    const struct ration_settings *settings = &server->settings;
+
+    server->http_index = 0;
+    server->resp_index = (unsigned)settings->http_count;
+    return listen_on(server, settings->http, settings->http_count, &ration_http_protocol,
+                     settings->idle_deadline_http_ms) &&
+           listen_on(server, settings->resp, settings->resp_count, &ration_resp_protocol,
+                     settings->limits.idle_deadline_ms);
+}
+
+/* Signals ------------------------------------------------------------------------------------- */
+
+static void on_hangup(struct ration_loop *loop, void *argument)
+{
+    struct server *server = argument;
+
+    (void)loop;
+    ration_reloader_ask(server->reloader);
+}
+
+/* The first asks connections to finish; the second ends them. The state is saved either way. */
+static void on_end(struct ration_loop *loop, void *argument)
+{
+    struct server *server = argument;
+    uint32_t deadline_ms = server->is_draining ? 0 : server->settings.drain_deadline_ms;
+    struct ration_loop_counters counters;
+
+    (void)loop;
+    __atomic_store_n(&server->service.is_ready, false, __ATOMIC_RELEASE);
+    ration_loops_counters(server->service.loops, &counters);
+    if (server->is_draining)
+        ration_log(RATION_LOG_WARNING, "told twice: ending %" PRIu64 " connections at once",
+                   counters.open);
+    else
+        ration_log(RATION_LOG_INFO, "ending: %" PRIu64 " connections have %" PRIu32 " ms to finish",
+                   counters.open, deadline_ms);
+    server->is_draining = true;
+    ration_notify("STOPPING=1");
+    ration_loops_drain(server->service.loops, deadline_ms, NULL, NULL);
+}
+
+static bool catch_signals(struct server *server)
+{
+    struct ration_error error;
+
+    if (ration_loops_on_signal(server->service.loops, SIGHUP, on_hangup, server, &error) !=
+            RATION_OK ||
+        ration_loops_on_signal(server->service.loops, SIGTERM, on_end, server, &error) !=
+            RATION_OK ||
+        ration_loops_on_signal(server->service.loops, SIGINT, on_end, server, &error) != RATION_OK)
+        return fail("cannot start", &error);
+    return true;
+}
+
+/* Running ------------------------------------------------------------------------------------- */
+
+static bool is_tcp(const char *address)
+{
+    return strncmp(address, "unix:", strlen("unix:")) != 0;
+}
+
+/* For who has just started it, and has no policy yet. */
+static void log_what_to_try(const struct server *server)
+{
+    const struct ration_loops *loops = server->service.loops;
+
+    ration_log(RATION_LOG_INFO, "there is no --policy: the built-in one is in force");
+    if (server->settings.http_count > 0) {
+        const char *address = ration_loops_address(loops, server->http_index);
+
+        if (is_tcp(address))
+            ration_log(RATION_LOG_INFO,
+                       "try: curl -i 'http://%s/v1/check?path=/login&ip=192.0.2.7'", address);
+    }
+    if (server->settings.resp_count > 0) {
+        const char *address = ration_loops_address(loops, server->resp_index);
+        const char *port = strrchr(address, ':');
+
+        if (is_tcp(address) && port != NULL)
+            ration_log(RATION_LOG_INFO,
+                       "try: redis-cli -p %s RATION.CHECK path /login ip 192.0.2.7", port + 1);
+    }
+    if (server->settings.http_count > 0) {
+        const char *address = ration_loops_address(loops, server->http_index);
+
+        if (is_tcp(address))
+            ration_log(RATION_LOG_INFO, "try: open http://%s/metrics in a browser", address);
+    }
+}
+
+static void on_ready(struct ration_loop *loop, void *argument)
+{
+    struct server *server = argument;
+    size_t count = server->settings.http_count + server->settings.resp_count;
+
+    (void)loop;
+    for (unsigned i = 0; i < count; i++)
+        ration_log(RATION_LOG_INFO, "listening on %s %s",
+                   i < server->settings.http_count ? "http" : "resp",
+                   ration_loops_address(server->service.loops, i));
+    if (server->settings.policy_path == NULL)
+        log_what_to_try(server);
+    __atomic_store_n(&server->service.is_ready, true, __ATOMIC_RELEASE);
+    ration_notify("READY=1");
+}
+
+static bool run(struct server *server)
+{
+    struct ration_error error;
+
+    server->service.settings = &server->settings;
+    server->service.started_wall_s = (uint64_t)time(NULL);
+    if (!make_gate(server) || !make_loops(server) || !listen_on_all(server) ||
+        !catch_signals(server))
+        return false;
+    if (ration_reloader_create(&server->service, server->given, &server->reloader) != RATION_OK ||
+        !ration_loop_post(ration_loops_at(server->service.loops, 0), on_ready, server)) {
+        ration_log(RATION_LOG_ERROR, "no memory to start");
+        return false;
+    }
+    if (ration_loops_run(server->service.loops, &error) != RATION_OK)
+        return fail("cannot start", &error);
+    return true;
+}
+
+/* Ending -------------------------------------------------------------------------------------- */
+
+static uint64_t count_all(const struct server *server, enum ration_service_count which)
+{
+    struct ration_loops *loops = server->service.loops;
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < ration_loops_count(loops); i++) {
+        const struct ration_loop_part *part = ration_loop_user(ration_loops_at(loops, i));
+
+        if (part != NULL)
+            count += __atomic_load_n(&part->counts[which], __ATOMIC_RELAXED);
+    }
+    return count;
+}
+
+static bool save(struct server *server)
+{
+    const char *path = server->settings.state_path;
+    struct ration_error error = {.message = ""};
+
+    if (path == NULL)
+        return true;
+    if (ration_state_file_save(path, server->service.gate, ration_gate_now(server->service.gate),
+                               &error) != RATION_OK)
+        return fail("the state is lost", &error);
+    ration_log(RATION_LOG_INFO, "kept the state in %.300s", path);
+    return true;
+}
+
+static void log_what_was_served(const struct server *server)
+{
+    struct ration_loop_counters counters;
+
+    ration_loops_counters(server->service.loops, &counters);
+    ration_log(RATION_LOG_INFO,
+               "ended: served %" PRIu64 " HTTP requests and %" PRIu64 " RESP commands over %" PRIu64
+               " connections",
+               count_all(server, RATION_SERVICE_HTTP_REQUESTS),
+               count_all(server, RATION_SERVICE_RESP_COMMANDS), counters.accepted);
+}
+
+static void take_down(struct server *server)
+{
+    struct ration_loops *loops = server->service.loops;
+
+    ration_reloader_free(server->reloader);
+    for (unsigned i = 0; loops != NULL && i < ration_loops_count(loops); i++)
+        ration_service_close_loop(ration_loops_at(loops, i));
+    ration_loops_free(loops);
+    ration_gate_free(server->service.gate);
+    if (server->has_settings)
+        ration_settings_done(&server->settings);
+}
+
+bool ration_server_run(const struct ration_settings *given)
+{
+    struct server server = {.given = given};
+    bool is_well;
+
+    ration_log_open(2, given->logs_json);
+    is_well = run(&server);
+    if (is_well) {
+        is_well = save(&server);
+        log_what_was_served(&server);
+    }
+    take_down(&server);
+    return is_well;
+}

@@ -1,0 +1,172 @@
+#include "server/state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/refuse.h"
+
+static const char temporary_suffix[] = ".tmp";
+
+static ration_status fail(struct ration_error *error, const char *what, const char *path)
+{
+    return ration_refuse(error, RATION_ESTORE, "cannot %s %.300s: %s", what, path, strerror(errno));
+}
+
+/* Writing ------------------------------------------------------------------------------------- */
+
+static ration_status write_all(void *context, const void *bytes, size_t size)
+{
+    const int *file = context;
+    const char *at = bytes;
+
+    while (size > 0) {
+        ssize_t written = write(*file, at, size);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return RATION_ESTORE;
+        at += written;
+        size -= (size_t)written;
+    }
+    return RATION_OK;
+}
+
+/* Opens an empty file that nobody else can read, whatever an earlier one there was. */
+static ration_status open_temporary(const char *path, char temporary[PATH_MAX], int *out_file,
+                                    struct ration_error *error)
+{
+    int file;
+
+    if ((size_t)snprintf(temporary, PATH_MAX, "%s%s", path, temporary_suffix) >= PATH_MAX)
+        return ration_refuse(error, RATION_ESTORE, "the path of the state is too long");
+    if (unlink(temporary) != 0 && errno != ENOENT)
+        return fail(error, "replace", temporary);
+    file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return fail(error, "create", temporary);
+    *out_file = file;
+    return RATION_OK;
+}
+
+static ration_status sync_folder(const char *path, struct ration_error *error)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int file, result;
+
+    if (slash == NULL)
+        strcpy(folder, ".");
+    else
+        snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0)
+        return fail(error, "open", folder);
+    result = fsync(file);
+    close(file);
+    return result == 0 ? RATION_OK : fail(error, "write", folder);
+}
+
+ration_status ration_state_file_probe(const char *path, struct ration_error *error)
+{
+    char temporary[PATH_MAX];
+    struct stat status;
+    ration_status opened;
+    int file;
+
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return ration_refuse(error, RATION_ESTORE, "%.300s is no file", path);
+    opened = open_temporary(path, temporary, &file, error);
+    if (opened != RATION_OK)
+        return opened;
+    close(file);
+    unlink(temporary);
+    return RATION_OK;
+}
+
+static ration_status write_temporary(int file, ration_gate *gate, uint64_t now_ns,
+                                     const char *temporary, struct ration_error *error)
+{
+    ration_status status = ration_gate_save(gate, now_ns, write_all, &file);
+
+    if (status == RATION_ESTORE)
+        return fail(error, "write", temporary);
+    if (status != RATION_OK)
+        return ration_refuse(error, status, "the state cannot be saved: %s",
+                             ration_status_text(status));
+    return fsync(file) == 0 ? RATION_OK : fail(error, "write", temporary);
+}
+
+ration_status ration_state_file_save(const char *path, ration_gate *gate, uint64_t now_ns,
+                                     struct ration_error *error)
+{
+    char temporary[PATH_MAX];
+    int file;
+    ration_status status = open_temporary(path, temporary, &file, error);
+
+    if (status != RATION_OK)
+        return status;
+    status = write_temporary(file, gate, now_ns, temporary, error);
+    if (close(file) != 0 && status == RATION_OK)
+        status = fail(error, "write", temporary);
+    if (status == RATION_OK && rename(temporary, path) != 0)
+        status = fail(error, "rename", temporary);
+    if (status != RATION_OK) {
+        unlink(temporary);
+        return status;
+    }
+    return sync_folder(path, error);
+}
+
+/* Reading ------------------------------------------------------------------------------------- */
+
+static ration_status read_some(void *context, void *bytes, size_t size, size_t *out_size)
+{
+    const int *file = context;
+    ssize_t got;
+
+    do {
+        got = read(*file, bytes, size);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return RATION_ESTORE;
+    *out_size = (size_t)got;
+    return RATION_OK;
+}
+
+static ration_status load(const char *path, int file, const struct ration_gate_options *options,
+                          ration_policy *policy, ration_gate **out_gate, struct ration_error *error)
+{
+    struct ration_error reason = {.message = "it cannot be read"};
+    ration_status status = ration_gate_load(options, policy, read_some, &file, out_gate, &reason);
+
+    if (status != RATION_OK)
+        return ration_refuse(error, status, "state %.200s: %.250s", path, reason.message);
+    return RATION_OK;
+}
+
+ration_status ration_state_file_open(const char *path, const struct ration_gate_options *options,
+                                     ration_policy *policy, ration_gate **out_gate,
+                                     bool *out_is_loaded, struct ration_error *error)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_there = file >= 0;
+    ration_status status;
+
+    if (!is_there && errno != ENOENT)
+        return fail(error, "open", path);
+    if (is_there) {
+        status = load(path, file, options, policy, out_gate, error);
+        close(file);
+    } else {
+        status = ration_gate_create(options, policy, out_gate, error);
+    }
+    if (status == RATION_OK)
+        *out_is_loaded = is_there;
+    return status;
+}
