@@ -19,4 +19,7 @@ int command_bench(int argument_count, char **arguments);
 /* ration serve ...: a server, until it is told to end. */
 int command_serve(int argument_count, char **arguments);
 
+/* ration check ... NAME=VALUE...: asks a server that runs. */
+int command_check(int argument_count, char **arguments);
+
 #endif

@@ -13,6 +13,8 @@ struct command {
 static const struct command commands[] = {
     {"serve", command_serve,
      "serve           answer by HTTP and the Redis protocol; ration serve --help"},
+    {"check", command_check,
+     "check NAME=VALUE...   ask a server whether a request may go on; ration check --help"},
     {"limit", command_limit,
      "limit TEXT...   explain a limit, e.g. ration limit 20 per 100ms burst 100"},
     {"clock", command_clock,
