@@ -261,9 +261,7 @@ static ration_status read_network(const struct value *value)
                              value->setting->name, RATION_SETTINGS_PROXIES_MAX);
     if (!ration_network_parse(value->text, value->size,
                               &value->settings->proxies[trust->proxy_count], &reason))
-        return ration_refuse(value->error, RATION_EINVAL,
-                             "%s: %s; write a network (10.0.0.0/8), or unix", value->setting->name,
-                             reason);
+        return ration_refuse(value->error, RATION_EINVAL, "%s: %s", value->setting->name, reason);
     trust->proxy_count++;
     return RATION_OK;
 }

@@ -1,0 +1,508 @@
+/* Settings: every value that is wrong has its message and place; who wins; what follows from what. */
+#include "support/unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/settings.h"
+#include "server/settings_table.h"
+#include "server/settings_value.h"
+
+#define TEXT_SIZE 8192
+#define WORDS_MAX 16
+
+/* Faults, a line each. */
+struct told {
+    char text[TEXT_SIZE];
+    size_t used;
+};
+
+static void note(void *context, const struct ration_policy_fault *fault)
+{
+    struct told *told = context;
+    char place[32] = "";
+
+    if (fault->line > 0)
+        snprintf(place, sizeof(place), "%u:%u: ", fault->line, fault->column);
+    told->used += (size_t)snprintf(told->text + told->used, TEXT_SIZE - told->used, "%s%s\n", place,
+                                   fault->message);
+}
+
+/* The words of a command line, apart by blanks. */
+static ration_status read_arguments(struct ration_settings *settings, const char *line,
+                                    struct told *told)
+{
+    char copy[TEXT_SIZE];
+    char *words[WORDS_MAX];
+    int count = 0;
+
+    snprintf(copy, sizeof(copy), "%s", line);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
+        words[count++] = word;
+    return ration_settings_read_arguments(settings, count, words, note, told);
+}
+
+/* A policy whose section server: has these lines, from line 2 on. */
+static ration_status read_section(struct ration_settings *settings, const char *lines,
+                                  struct told *told)
+{
+    char text[TEXT_SIZE];
+    ration_policy *policy;
+    ration_status status;
+
+    snprintf(text, sizeof(text), "server:\n%slimits: [{name: a, rate: 1/s}]\n", lines);
+    assert_int_equal(ration_policy_parse(text, strlen(text), note, told, &policy), RATION_OK);
+    status = ration_settings_read_policy(settings, policy, note, told);
+    ration_policy_free(policy);
+    return status;
+}
+
+/* Reads a command line, then a section, then completes. Returns the first status that is not OK. */
+static ration_status read_both(struct ration_settings *settings, const char *line,
+                               const char *section, struct told *told)
+{
+    ration_status status;
+
+    memset(told, 0, sizeof(*told));
+    ration_settings_init(settings);
+    status = read_arguments(settings, line, told);
+    if (status == RATION_OK)
+        status = read_section(settings, section, told);
+    if (status == RATION_OK)
+        status = ration_settings_complete(settings, note, told);
+    return status;
+}
+
+static void refused(const char *line, const char *section, const char *wanted)
+{
+    struct ration_settings settings;
+    struct told told;
+
+    assert_int_equal(read_both(&settings, line, section, &told), RATION_EINVAL);
+    assert_string_equal(told.text, wanted);
+    ration_settings_done(&settings);
+}
+
+static void accepted(const char *line, const char *section, struct ration_settings *settings)
+{
+    struct told told;
+    ration_status status = read_both(settings, line, section, &told);
+
+    assert_string_equal(told.text, "");
+    assert_int_equal(status, RATION_OK);
+}
+
+/* The table ----------------------------------------------------------------------------------- */
+
+static const struct ration_setting *setting_named(const char *name)
+{
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        if (strcmp(ration_settings_table[i].name, name) == 0)
+            return &ration_settings_table[i];
+    }
+    return NULL;
+}
+
+static void every_limit_is_a_setting(void **state)
+{
+    enum { never = false, none = true };
+
+    (void)state;
+#define CHECK(limit, preset_of, least_of, most_of, may_be)                                       \
+    {                                                                                            \
+        char name[64] = #limit;                                                                  \
+        for (char *at = name; *at != '\0'; at++)                                                 \
+            *at = *at == '_' ? '-' : *at;                                                        \
+        const struct ration_setting *setting = setting_named(name);                              \
+        assert_non_null(setting);                                                                \
+        assert_true(setting->preset == (uint64_t)(preset_of));                                   \
+        assert_true(setting->least == (least_of) && setting->most == (most_of));                 \
+        assert_true(setting->may_be_none == (may_be));                                           \
+        assert_true(setting->offset == offsetof(struct ration_settings, limits.limit));          \
+        assert_true(setting->kind ==                                                             \
+                    (strstr(name, "-ms") ? RATION_SETTING_MILLISECONDS : RATION_SETTING_COUNT)); \
+    }
+    RATION_SERVER_LIMIT_MAP(CHECK)
+#undef CHECK
+}
+
+static void the_table_is_sound(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+
+        assert_true(strspn(setting->name, "abcdefghijklmnopqrstuvwxyz-") == strlen(setting->name));
+        assert_ptr_equal(setting_named(setting->name), setting); /* no name twice */
+        assert_true((setting->kind == RATION_SETTING_FLAG) == (setting->metavariable == NULL));
+        assert_true((setting->kind == RATION_SETTING_CHOICE) == (setting->words != NULL));
+        assert_null(strchr(setting->help, '\n'));
+        if (setting->most > 0 && setting->preset_text == NULL &&
+            !(setting->may_be_none && setting->preset == RATION_LIMIT_NONE))
+            assert_in_range(setting->preset, setting->least, setting->most);
+        if (ration_setting_is_list(setting))
+            assert_true(setting->count_offset > 0);
+    }
+}
+
+/* What --help shows as a default is read back as the default. */
+static void defaults_are_what_they_are_told_to_be(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+        struct ration_settings preset, read;
+        char text[RATION_SETTING_PRESET_SIZE];
+
+        ration_setting_preset_text(setting, text);
+        if (text[0] == '\0' || setting->preset_text != NULL)
+            continue;
+        ration_settings_init(&preset);
+        ration_settings_init(&read);
+        ration_setting_clear(setting, &read);
+        assert_int_equal(ration_setting_read(setting, text, strlen(text), &read, NULL), RATION_OK);
+        assert_true(ration_setting_is_same(setting, &preset, &read));
+    }
+}
+
+static void nothing_given_is_the_defaults(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    accepted("", "  {}\n", &settings);
+    assert_int_equal(settings.http_count, 1);
+    assert_string_equal(settings.http[0], "127.0.0.1:8429");
+    assert_string_equal(settings.resp[0], "127.0.0.1:6429");
+    assert_int_equal(settings.unix_mode, 0660);
+    assert_in_range(settings.threads, 1, 64);
+    assert_int_equal(settings.throttle_keys, 1000000);
+    assert_int_equal(settings.top_keys, 100);
+    assert_int_equal(settings.deny_status, 429);
+    assert_int_equal(settings.trust.header, RATION_FORWARDED_FOR);
+    assert_int_equal(settings.trust.proxy_count, 0);
+    assert_false(settings.trust.trusts_unix);
+    assert_int_equal(settings.x_ratelimit, RATION_X_NONE);
+    assert_int_equal(settings.idle_deadline_http_ms, 75000);
+    assert_int_equal(settings.drain_deadline_ms, 10000);
+    assert_int_equal(settings.pipeline_max, 1024);
+    assert_int_equal(settings.resp_limits.argument_bytes_max,
+                     ration_resp_limits_default.argument_bytes_max);
+    assert_memory_equal(&settings.http_limits, &RATION_HTTP_LIMITS_DEFAULT,
+                        sizeof(settings.http_limits));
+    assert_true(settings.limits.input_bytes_max >= ration_http_bytes_max(&settings.http_limits));
+    assert_false(settings.logs_json || settings.is_prefaulted || settings.is_open_to_strangers);
+    assert_null(settings.state_path);
+    assert_string_equal(settings.password, "");
+    ration_settings_done(&settings);
+}
+
+/* Values -------------------------------------------------------------------------------------- */
+
+static void values_that_are_wrong_say_what_is_right(void **state)
+{
+    static const char *const rows[][2] = {
+        {"--threads 0", "--threads cannot be '0'; write a number from 1 to 64\n"},
+        {"--threads 65", "--threads cannot be '65'; write a number from 1 to 64\n"},
+        {"--threads -1", "--threads cannot be '-1'; write a number from 1 to 64\n"},
+        {"--threads 2x", "--threads cannot be '2x'; write a number from 1 to 64\n"},
+        {"--threads=", "--threads cannot be ''; write a number from 1 to 64\n"},
+        {"--threads", "--threads needs a value; write --threads N\n"},
+        {"--unix-mode 999", "--unix-mode cannot be '999'; write octal digits from 1 to 0777\n"},
+        {"--unix-mode 1777", "--unix-mode cannot be '1777'; write octal digits from 1 to 0777\n"},
+        {"--deny-status 399", "--deny-status cannot be '399'; write a number from 400 to 599\n"},
+        {"--deny-status 600", "--deny-status cannot be '600'; write a number from 400 to 599\n"},
+        {"--top-keys 5000", "--top-keys cannot be '5000'; write a number from 0 to 4096\n"},
+        {"--throttle-keys 0",
+         "--throttle-keys cannot be '0'; write a number from 1 to 1000000000\n"},
+        {"--connections-max none",
+         "--connections-max cannot be 'none'; write a number from 1 to 16777216\n"},
+        {"--connections-per-peer-max 0", "--connections-per-peer-max cannot be '0'; "
+                                         "write a number from 1 to 16777216, or none\n"},
+        {"--head-deadline-ms 1.5ms",
+         "--head-deadline-ms cannot be '1.5ms'; "
+         "write a time (1500 or 1.5s) from 1ms to 1073741824ms, or none\n"},
+        {"--drain-deadline-ms 2h",
+         "--drain-deadline-ms cannot be '2h'; write a time (1500 or 1.5s) from 0s to 1h\n"},
+        {"--retry-after-max 1500ms",
+         "--retry-after-max cannot be '1500ms'; write a time (90 or 90s) from 0s to 366d\n"},
+        {"--retry-after-spread soon",
+         "--retry-after-spread cannot be 'soon'; write a time (90 or 90s) from 0s to 366d\n"},
+        {"--prefault=maybe", "--prefault cannot be 'maybe'; write true or false\n"},
+        {"--client-header via", "--client-header cannot be 'via'; write none, x-forwarded-for, "
+                                "forwarded or x-real-ip\n"},
+        {"--x-ratelimit yes", "--x-ratelimit cannot be 'yes'; write none, delta or epoch\n"},
+        {"--log xml", "--log cannot be 'xml'; write text or json\n"},
+        {"--state=", "--state is empty; write the path of a file\n"},
+        {"--password=", "--password is empty; leave the setting out to have none\n"},
+        {"--password-file /nowhere/at/all",
+         "--password-file: cannot open /nowhere/at/all: No such file or directory\n"},
+        {"--trusted-proxies 10.0.0.1/8",
+         "--trusted-proxies: the address has bits beyond the first 8: write 10.0.0.0/8\n"},
+        {"--http none --http 127.0.0.1:0", "http is none and more; none stands alone\n"},
+        {"--http 127.0.0.1:0 --http none", "http is none and more; none stands alone\n"},
+        {"--http none --resp none", "http and resp are both none; listen on one of them\n"},
+        {"--threads 1 --threads 1", "--threads is given twice; keep one\n"},
+        {"--password a --password-file b",
+         "--password is given twice, or from a file too; keep one\n"},
+        {"--threds 2", "there is no setting --threds; did you mean --threads\n"},
+        {"--conections-per-peer-max=2", "there is no setting --conections-per-peer-max; "
+                                        "did you mean --connections-per-peer-max\n"},
+        {"--retry_after_max 2", "there is no setting --retry_after_max; "
+                                "did you mean --retry-after-max\n"},
+        {"--zzz", "there is no setting --zzz; see ration serve --help\n"},
+        {"threads", "'threads' is no option; write --name value, as ration serve --help lists "
+                    "them\n"},
+        {"--input-bytes-max 4k", "input-bytes-max is 4000, but a request may have 1130496 bytes; "
+                                 "raise it, or lower body-bytes-max\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        refused(rows[i][0], "  {}\n", rows[i][1]);
+}
+
+static void every_fault_is_told_at_once(void **state)
+{
+    (void)state;
+    refused("--threads 0 --nonsuch 3 --log xml", "  {}\n",
+            "--threads cannot be '0'; write a number from 1 to 64\n"
+            "there is no setting --nonsuch; see ration serve --help\n"
+            "--log cannot be 'xml'; write text or json\n");
+    refused("",
+            "  threads: 0\n"
+            "  policy: other.yaml\n"
+            "  http: [127.0.0.1:0, '127.0.0.1:99999']\n"
+            "  deny-status: [429, 503]\n"
+            "  trhottle_keys: 5\n",
+            "2:12: threads cannot be '0'; write a number from 1 to 64\n"
+            "3:3: policy cannot be set here; say --policy on the command line\n"
+            "4:23: http: '127.0.0.1:99999' has no port from 0 to 65535: write 127.0.0.1:8429\n"
+            "5:3: deny-status is one value, and this is a list; write the value alone\n"
+            "6:3: there is no setting trhottle_keys; did you mean throttle-keys\n");
+}
+
+static void dashes_and_underscores_are_one_name_in_a_policy(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    accepted("", "  retry_after_max: 1min\n  retry-after-spread: 5\n", &settings);
+    assert_int_equal(settings.retry.seconds_max, 60);
+    assert_int_equal(settings.retry.spread_seconds, 5);
+    ration_settings_done(&settings);
+    refused("", "  top_keys: 1\n  top-keys: 2\n", "3:3: top-keys is given twice; keep one\n");
+}
+
+static void zero_bytes_are_refused(void **state)
+{
+    (void)state;
+    refused("", "  state: \"a\\0b\"\n", "2:10: state has a zero byte; write it without\n");
+}
+
+static void times_have_units_or_are_as_the_name_says(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    accepted("--head-deadline-ms 1.5s --body-deadline-ms=2500 --write-deadline-ms none "
+             "--drain-deadline-ms 0 --idle-deadline-http-ms none",
+             "  {}\n", &settings);
+    assert_int_equal(settings.limits.head_deadline_ms, 1500);
+    assert_int_equal(settings.limits.body_deadline_ms, 2500);
+    assert_int_equal(settings.limits.write_deadline_ms, RATION_LIMIT_NONE);
+    assert_int_equal(settings.drain_deadline_ms, 0);
+    assert_int_equal(settings.idle_deadline_http_ms, RATION_LIMIT_NONE);
+    ration_settings_done(&settings);
+}
+
+/* Who wins ------------------------------------------------------------------------------------ */
+
+static void the_command_line_wins(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    accepted("--threads 3 --http none --prefault=false --log json",
+             "  threads: 5\n  http: [127.0.0.1:1, 127.0.0.1:2]\n  prefault: true\n"
+             "  resp: 127.0.0.1:3\n  log: text\n",
+             &settings);
+    assert_int_equal(settings.threads, 3);
+    assert_int_equal(settings.http_count, 0);
+    assert_int_equal(settings.resp_count, 1);
+    assert_string_equal(settings.resp[0], "127.0.0.1:3");
+    assert_false(settings.is_prefaulted);
+    assert_true(settings.logs_json);
+    ration_settings_done(&settings);
+}
+
+static void what_the_command_line_hides_is_still_checked(void **state)
+{
+    (void)state;
+    refused("--threads 3", "  threads: 99\n",
+            "2:12: threads cannot be '99'; write a number from 1 to 64\n");
+}
+
+static void lists_repeat_on_the_command_line(void **state)
+{
+    struct ration_settings settings;
+    char line[TEXT_SIZE] = "";
+
+    (void)state;
+    accepted("--http 127.0.0.1:1 --http=[::1]:2 --trusted-proxies 10.0.0.0/8 "
+             "--trusted-proxies unix --trusted-proxies ::1",
+             "  {}\n", &settings);
+    assert_int_equal(settings.http_count, 2);
+    assert_string_equal(settings.http[1], "[::1]:2");
+    assert_int_equal(settings.trust.proxy_count, 2);
+    assert_true(settings.trust.trusts_unix);
+    assert_ptr_equal(settings.trust.proxies, settings.proxies);
+    ration_settings_done(&settings);
+    for (int i = 0; i <= RATION_SETTINGS_ADDRESSES_MAX / 2; i++)
+        strcat(line, "--http=127.0.0.1:0 --http=127.0.0.1:0 ");
+    refused(line, "  {}\n",
+            "--http has more than 8 addresses; keep 8\n--http has more than 8 addresses; keep 8\n");
+}
+
+static void note_name(void *context, const char *name)
+{
+    struct told *told = context;
+
+    told->used += (size_t)snprintf(told->text + told->used, TEXT_SIZE - told->used, "%s ", name);
+}
+
+static void what_differs_is_named(void **state)
+{
+    struct ration_settings before, after;
+    struct told told = {0};
+
+    (void)state;
+    accepted("--threads 2 --password x", "  {}\n", &before);
+    accepted("--threads 2 --password y",
+             "  threads: 9\n  http: 127.0.0.1:0\n  state: s\n  trusted-proxies: unix\n", &after);
+    ration_settings_compare(&before, &after, note_name, &told);
+    assert_string_equal(told.text, "http state password trusted-proxies ");
+    ration_settings_done(&after);
+    assert_int_equal(ration_settings_copy(&before, &after), RATION_OK);
+    memset(&told, 0, sizeof(told));
+    ration_settings_compare(&before, &after, note_name, &told);
+    assert_string_equal(told.text, "");
+    assert_ptr_not_equal(before.http[0], after.http[0]);
+    ration_settings_done(&before);
+    ration_settings_done(&after);
+}
+
+/* Who may do what ----------------------------------------------------------------------------- */
+
+#define NO_PASSWORD                                                                               \
+    " can be reached from other hosts, and there is no password; give one with --password-file, " \
+    "or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers\n"
+#define NO_TOKEN                                                                            \
+    " can be reached from other hosts, and there is no token; give one with --token-file, " \
+    "or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers\n"
+
+static void strangers_need_a_secret(void **state)
+{
+    static const char *const fine[] = {
+        "--http 127.0.0.1:0 --resp 127.9.9.9:0",
+        "--http [::1]:0 --resp unix:/run/x --http @abstract",
+        "--http 0.0.0.0:0 --token t --resp *:0 --password p",
+        "--http 0.0.0.0:0 --resp :1 --open-to-strangers",
+        "--http none --resp 192.0.2.1:1 --password p",
+    };
+    struct ration_settings settings;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++) {
+        accepted(fine[i], "  {}\n", &settings);
+        ration_settings_done(&settings);
+    }
+    refused("--http 0.0.0.0:1", "  {}\n", "http 0.0.0.0:1" NO_TOKEN);
+    refused("--http [::]:1", "  {}\n", "http [::]:1" NO_TOKEN);
+    refused("--http *:1 --password p", "  {}\n", "http *:1" NO_TOKEN);
+    refused("--resp 128.0.0.1:1 --token t", "  {}\n", "resp 128.0.0.1:1" NO_PASSWORD);
+    refused("--resp 127.0.0.1:1 --resp [fe80::1]:1", "  {}\n", "resp [fe80::1]:1" NO_PASSWORD);
+    refused("", "  resp: ':1'\n  http: ':1'\n", "resp :1" NO_PASSWORD "http :1" NO_TOKEN);
+}
+
+static void write_secret(const char *path, const char *text, mode_t mode)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    assert_int_equal(fchmod(file, mode), 0);
+    close(file);
+}
+
+static void secrets_come_from_files_that_others_cannot_read(void **state)
+{
+    char path[] = "/tmp/ration-secret-XXXXXX", line[128], wanted[256];
+    char large[RATION_SETTINGS_SECRET_MAX + 2];
+    static const struct {
+        const char *text;
+        const char *secret;
+    } rows[] = {{"s3cret", "s3cret"},
+                {"s3cret\n", "s3cret"},
+                {"s3cret\r\n", "s3cret"},
+                {" two words ", " two words "}};
+    struct ration_settings settings;
+
+    (void)state;
+    close(mkstemp(path));
+    snprintf(line, sizeof(line), "--password-file %s", path);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_secret(path, rows[i].text, 0640);
+        accepted(line, "  {}\n", &settings);
+        assert_string_equal(settings.password, rows[i].secret);
+        ration_settings_done(&settings);
+        assert_string_equal(settings.password, "");
+    }
+    for (mode_t other = 1; other <= 4; other *= 2) {
+        write_secret(path, "s3cret", 0600 | other);
+        snprintf(wanted, sizeof(wanted),
+                 "--password-file: others may use %s (mode 060%o); say chmod o= to it\n", path,
+                 (unsigned)other);
+        refused(line, "  {}\n", wanted);
+    }
+    write_secret(path, "two\nlines\n", 0600);
+    refused(line, "  {}\n", "--password-file has a control byte; a secret is one line of text\n");
+    write_secret(path, "\n", 0600);
+    refused(line, "  {}\n", "--password-file is empty; leave the setting out to have none\n");
+    memset(large, 'x', sizeof(large) - 1);
+    large[sizeof(large) - 1] = '\0';
+    write_secret(path, large, 0600);
+    refused(line, "  {}\n", "--password-file has more than 512 bytes; use a shorter secret\n");
+    write_secret(path, large + 1, 0600);
+    accepted(line, "  {}\n", &settings);
+    assert_int_equal(strlen(settings.password), RATION_SETTINGS_SECRET_MAX);
+    ration_settings_done(&settings);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_limit_is_a_setting),
+        cmocka_unit_test(the_table_is_sound),
+        cmocka_unit_test(defaults_are_what_they_are_told_to_be),
+        cmocka_unit_test(nothing_given_is_the_defaults),
+        cmocka_unit_test(values_that_are_wrong_say_what_is_right),
+        cmocka_unit_test(every_fault_is_told_at_once),
+        cmocka_unit_test(dashes_and_underscores_are_one_name_in_a_policy),
+        cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test(times_have_units_or_are_as_the_name_says),
+        cmocka_unit_test(the_command_line_wins),
+        cmocka_unit_test(what_the_command_line_hides_is_still_checked),
+        cmocka_unit_test(lists_repeat_on_the_command_line),
+        cmocka_unit_test(what_differs_is_named),
+        cmocka_unit_test(strangers_need_a_secret),
+        cmocka_unit_test(secrets_come_from_files_that_others_cannot_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* Debts outlive a server in a file; a damaged file is never taken for a fresh start. */
+#include "support/unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ration/ration.h"
+#include "server/state_file.h"
+
+#define HOUR_NS UINT64_C(3600000000000)
+
+static char folder[64], path[96], temporary[128];
+static struct ration_manual_clock manual;
+static struct ration_clock clock_of_test;
+static struct ration_gate_options options;
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/ration-state-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(path, sizeof(path), "%s/state", folder);
+    snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+    ration_manual_clock_set(&manual, 10 * HOUR_NS);
+    clock_of_test = ration_clock_manual(&manual);
+    options = (struct ration_gate_options){
+        .struct_size = sizeof(options), .clock = &clock_of_test, .throttle_keys_max = 1000};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(temporary);
+    unlink(path);
+    return rmdir(folder);
+}
+
+static ration_policy *a_policy(void)
+{
+    static const char text[] = "limits: [{name: a, key: user, rate: 2/h, burst: 2, keys: 100}]";
+    ration_policy *policy = NULL;
+
+    assert_int_equal(ration_policy_parse(text, strlen(text), NULL, NULL, &policy), RATION_OK);
+    return policy;
+}
+
+static ration_gate *open_gate(bool *out_is_loaded)
+{
+    struct ration_error error = {.message = ""};
+    ration_gate *gate = NULL;
+    ration_status status =
+        ration_state_file_open(path, &options, a_policy(), &gate, out_is_loaded, &error);
+
+    assert_string_equal(error.message, "");
+    assert_int_equal(status, RATION_OK);
+    return gate;
+}
+
+static enum ration_verdict take(ration_gate *gate)
+{
+    const struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("u")};
+    struct ration_check check = {.attributes = &user, .attribute_count = 1, .cost_tokens = 1};
+
+    ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+    assert_int_equal(check.status, RATION_OK);
+    return check.decision.verdict;
+}
+
+static void save(ration_gate *gate)
+{
+    assert_int_equal(ration_state_file_save(path, gate, ration_gate_now(gate), NULL), RATION_OK);
+    ration_gate_free(gate);
+}
+
+static void debts_are_there_after_a_restart(void **state)
+{
+    bool is_loaded = true;
+    ration_gate *gate = open_gate(&is_loaded);
+
+    (void)state;
+    assert_false(is_loaded);
+    assert_int_equal(take(gate), RATION_ALLOW);
+    assert_int_equal(take(gate), RATION_ALLOW);
+    assert_int_equal(take(gate), RATION_DENY);
+    save(gate);
+    ration_manual_clock_set(&manual, 0); /* as after a boot */
+    gate = open_gate(&is_loaded);
+    assert_true(is_loaded);
+    assert_int_equal(take(gate), RATION_DENY);
+    ration_manual_clock_advance(&manual, HOUR_NS);
+    assert_int_equal(take(gate), RATION_ALLOW);
+    ration_gate_free(gate);
+    gate = open_gate(&is_loaded); /* a crash: the file is still there */
+    assert_true(is_loaded);
+    ration_gate_free(gate);
+}
+
+static void the_file_is_for_nobody_else(void **state)
+{
+    bool is_loaded;
+    struct stat status;
+    mode_t mask = umask(0);
+    ration_gate *gate = open_gate(&is_loaded);
+
+    (void)state;
+    assert_int_equal(symlink("/nowhere/at/all", temporary), 0); /* put there by somebody */
+    save(gate);
+    umask(mask);
+    assert_int_equal(lstat(path, &status), 0);
+    assert_true(S_ISREG(status.st_mode));
+    assert_int_equal(status.st_mode & 07777, 0600);
+    assert_int_equal(access(temporary, F_OK), -1);
+}
+
+static void change_byte(off_t offset)
+{
+    int file = open(path, O_RDWR);
+    char byte;
+
+    assert_true(file >= 0);
+    assert_int_equal(pread(file, &byte, 1, offset), 1);
+    byte = (char)(byte ^ 1);
+    assert_int_equal(pwrite(file, &byte, 1, offset), 1);
+    close(file);
+}
+
+static void must_refuse(void)
+{
+    struct ration_error error = {.message = ""};
+    ration_policy *policy = a_policy();
+    ration_gate *gate = NULL;
+    bool is_loaded = true;
+
+    assert_int_not_equal(ration_state_file_open(path, &options, policy, &gate, &is_loaded, &error),
+                         RATION_OK);
+    assert_null(gate);
+    assert_non_null(strstr(error.message, path));
+    assert_int_equal(access(path, F_OK), 0);
+    ration_policy_free(policy); /* still ours */
+}
+
+static void every_damage_is_refused(void **state)
+{
+    bool is_loaded;
+    ration_gate *gate = open_gate(&is_loaded);
+    struct stat status;
+
+    (void)state;
+    take(gate);
+    save(gate);
+    assert_int_equal(stat(path, &status), 0);
+    for (off_t offset = 0; offset < status.st_size; offset++) {
+        change_byte(offset);
+        must_refuse();
+        change_byte(offset);
+    }
+    assert_int_equal(truncate(path, status.st_size - 1), 0);
+    must_refuse();
+    assert_int_equal(truncate(path, 0), 0);
+    must_refuse();
+}
+
+static void a_save_that_fails_leaves_the_one_before(void **state)
+{
+    bool is_loaded;
+    ration_gate *gate = open_gate(&is_loaded);
+    struct ration_error error = {.message = ""};
+
+    (void)state;
+    save(gate);
+    gate = open_gate(&is_loaded);
+    assert_int_equal(mkdir(temporary, 0700), 0); /* cannot be replaced by a file */
+    assert_int_equal(ration_state_file_probe(path, &error), RATION_ESTORE);
+    assert_int_equal(ration_state_file_save(path, gate, 0, &error), RATION_ESTORE);
+    assert_non_null(strstr(error.message, temporary));
+    assert_int_equal(rmdir(temporary), 0);
+    ration_gate_free(gate);
+    gate = open_gate(&is_loaded);
+    assert_true(is_loaded);
+    ration_gate_free(gate);
+}
+
+static void a_place_that_cannot_be_written_is_known_at_the_start(void **state)
+{
+    struct ration_error error = {.message = ""};
+
+    (void)state;
+    assert_int_equal(ration_state_file_probe("/nowhere/at/all", &error), RATION_ESTORE);
+    assert_non_null(strstr(error.message, "No such file or directory"));
+    assert_int_equal(ration_state_file_probe(folder, &error), RATION_ESTORE);
+    assert_int_equal(ration_state_file_probe(path, NULL), RATION_OK);
+    assert_int_equal(access(temporary, F_OK), -1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(debts_are_there_after_a_restart),
+        TEST(the_file_is_for_nobody_else),
+        TEST(every_damage_is_refused),
+        TEST(a_save_that_fails_leaves_the_one_before),
+        TEST(a_place_that_cannot_be_written_is_known_at_the_start),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
