@@ -22,12 +22,10 @@
 
 /* A policy, and where its limits' buckets are. Those who check see no change of it. */
 struct ration_gate_plan {
-    ration_policy *policy; /* owned */
-    uint64_t generation;
-    uint32_t limiter_indexes[]; /* in the stack; by the policy's limit */
     struct ration_gate_plan *next; /* of those that were replaced; under the lock */
     ration_policy *policy;         /* owned */
-    uint32_t limiter_indexes[];    /* in the stack; by the policy's limit */
+    uint64_t generation;
+    uint32_t limiter_indexes[]; /* in the stack; by the policy's limit */
 };
 
 /* What is known of a limiter of the stack beside what it knows itself. */
