@@ -46,7 +46,16 @@ static ration_status replace_limit(struct ration_op_part *part, const struct rat
     return RATION_OK;
 }
 
-/* Whether a turn would have to be waited for; see judge.h on why that is not for several keys. */
+/* Whether several limiters are asked. */
+static bool is_mixed(const struct ration_call *call)
+{
+    for (uint32_t p = 1; p < call->op.part_count; p++)
+        if (call->limiters[p] != call->limiters[0])
+            return true;
+    return false;
+}
+
+/* Whether a turn would have to be waited for; see judge.h on why that is not for several limiters. */
 static bool has_queue(const struct ration_call *call)
 {
     for (uint32_t p = 0; p < call->op.part_count; p++)
@@ -92,7 +101,7 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
             return RATION_EINVAL;
         call->limiters[call->op.part_count++] = asks[i].limiter;
     }
-    return call->op.part_count > 1 && has_queue(call) ? RATION_EUNFIT : RATION_OK;
+    return is_mixed(call) && has_queue(call) ? RATION_EUNFIT : RATION_OK;
 }
 
 static bool is_counted(enum ration_op_kind kind)
