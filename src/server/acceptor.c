@@ -13,7 +13,7 @@
 #include "base/refuse.h"
 #include "server/loop_parts.h"
 
-static int open_spare(void)
+int ration_acceptors_open_spare(void)
 {
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
@@ -52,7 +52,7 @@ static bool shed(struct ration_acceptor *acceptor)
             break;
     }
     none_waits = fd < 0 && errno == EAGAIN;
-    loop->spare_fd = open_spare();
+    loop->spare_fd = ration_acceptors_open_spare();
     ration_count(&loop->counters.ended[RATION_ENDING_FILES], count);
     return (count > 0 || none_waits) && loop->spare_fd >= 0;
 }
@@ -106,7 +106,7 @@ static void on_newcomer(uv_poll_t *poll, int status, int events)
 static void watch_all(struct ration_loop *loop)
 {
     if (loop->spare_fd < 0)
-        loop->spare_fd = open_spare();
+        loop->spare_fd = ration_acceptors_open_spare();
     for (unsigned i = 0; i < loop->acceptor_count; i++)
         uv_poll_start(&loop->acceptors[i].poll, UV_READABLE, on_newcomer);
 }

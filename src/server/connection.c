@@ -94,7 +94,6 @@ static void serve_more(struct ration_connection *connection)
 
 void ration_connection_resume(struct ration_connection *connection)
 {
-    connection->phase_begins |= connection->held;
     connection->held = false;
     if (connection->inside)
         return;
@@ -231,18 +230,22 @@ void ration_connection_watch(struct ration_connection *connection, int events)
         uv_poll_start(&connection->poll, events, on_event);
 }
 
-static void join_ring(struct ration_loop *loop, struct ration_connection *connection)
+static void join_list(struct ration_loop *loop, struct ration_connection *connection)
 {
-    connection->before = loop->connections.before;
-    connection->behind = &loop->connections;
-    connection->before->behind = connection;
-    loop->connections.before = connection;
+    connection->behind = loop->connections;
+    if (connection->behind != NULL)
+        connection->behind->before = connection;
+    loop->connections = connection;
 }
 
-static void leave_ring(struct ration_connection *connection)
+static void leave_list(struct ration_loop *loop, struct ration_connection *connection)
 {
-    connection->before->behind = connection->behind;
-    connection->behind->before = connection->before;
+    if (connection->before != NULL)
+        connection->before->behind = connection->behind;
+    else
+        loop->connections = connection->behind;
+    if (connection->behind != NULL)
+        connection->behind->before = connection->before;
 }
 
 static void open_connection(struct ration_connection *connection)
@@ -251,7 +254,7 @@ static void open_connection(struct ration_connection *connection)
     struct ration_loop *loop = connection->loop;
 
     connection->poll.data = connection;
-    join_ring(loop, connection);
+    join_list(loop, connection);
     ration_count(&loop->counters.accepted, 1);
     ration_count(&loop->counters.open, 1);
     connection->phase_begins = true;
@@ -315,7 +318,7 @@ void ration_connection_end(struct ration_connection *connection, enum ration_end
         ration_output_reset(&loop->output);
     }
     ration_deadlines_stop(&connection->deadline);
-    leave_ring(connection);
+    leave_list(loop, connection);
     uv_close((uv_handle_t *)&connection->poll, on_closed);
     close(connection->fd);
     ration_kept_done(&connection->input);

@@ -73,8 +73,8 @@ void ration_loop_deadline_started(struct ration_loop *loop, uint64_t end_ms)
 
 static void end_all(struct ration_loop *loop, enum ration_ending ending)
 {
-    while (loop->connections.behind != &loop->connections)
-        ration_connection_end(loop->connections.behind, ending);
+    while (loop->connections != NULL)
+        ration_connection_end(loop->connections, ending);
 }
 
 static struct ration_connection *connection_of(struct ration_deadline *deadline)
@@ -214,8 +214,7 @@ ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
     }
     loop->loops = loops;
     loop->index = index;
-    loop->spare_fd = -1;
-    loop->connections.before = loop->connections.behind = &loop->connections;
+    loop->spare_fd = ration_acceptors_open_spare();
     loop->messages_last = &loop->messages_first;
     pthread_mutex_init(&loop->messages_lock, NULL);
     ration_output_init(&loop->output, loops->limits.output_bytes_max);
@@ -237,7 +236,7 @@ static void close_handles(struct ration_loop *loop)
 /* Messages that came until now still run; later ones are not taken. */
 void ration_loop_end_if_empty(struct ration_loop *loop)
 {
-    if (!loop->draining || loop->ended || loop->connections.behind != &loop->connections)
+    if (!loop->draining || loop->ended || loop->connections != NULL)
         return;
     loop->ended = true;
     run_messages(loop, true);
@@ -248,15 +247,14 @@ void ration_loop_end_if_empty(struct ration_loop *loop)
 void ration_loop_drain(struct ration_loop *loop, void *deadline_ms)
 {
     uint64_t end_ms = ration_loop_coarse_ms(loop) + (uintptr_t)deadline_ms;
-    struct ration_connection *connection = loop->connections.behind, *behind;
+    struct ration_connection *connection, *behind;
 
     if (!loop->draining || end_ms < loop->drain_end_ms)
         loop->drain_end_ms = end_ms;
     if (!loop->draining) {
         ration_acceptors_stop(loop);
         loop->draining = true;
-        for (connection = loop->connections.behind; connection != &loop->connections;
-             connection = behind) {
+        for (connection = loop->connections; connection != NULL; connection = behind) {
             behind = connection->behind;
             ration_connection_drain(connection);
         }

@@ -57,7 +57,7 @@ struct ration_connection {
     uv_poll_t poll;
     struct ration_loop *loop;
     const struct ration_listener *listener;
-    struct ration_connection *before; /* in the loop's ring of connections */
+    struct ration_connection *before; /* in the list of the loop's connections */
     struct ration_connection *behind;
     struct ration_deadline deadline;
     struct ration_kept input;  /* received, not consumed */
@@ -119,7 +119,7 @@ struct ration_loop {
     uint64_t timer_ms;
     struct ration_deadlines deadlines;
 
-    struct ration_connection connections; /* the ring's anchor, itself no connection */
+    struct ration_connection *connections; /* the first of a list */
     struct ration_output output;
     struct ration_connection *output_borrower;
     char *input; /* RATION_LOOP_INPUT_SIZE bytes */
@@ -200,6 +200,7 @@ void ration_loops_close_signals(struct ration_loops *loops);
 void ration_loops_one_ended(struct ration_loop *loop);
 
 /* acceptor.c */
+int ration_acceptors_open_spare(void);
 ration_status ration_acceptor_add(struct ration_loop *loop, const struct ration_listener *listener,
                                   int fd, struct ration_error *error);
 void ration_acceptors_start(struct ration_loop *loop);

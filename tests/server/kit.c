@@ -358,6 +358,30 @@ void kit_resume(struct kit *kit)
     kit_on_loops(kit, resume, NULL);
 }
 
+static void append_many(struct ration_output *output, size_t size)
+{
+    static const char many[1000];
+
+    for (; size > sizeof(many); size -= sizeof(many))
+        ration_output_append(output, many, sizeof(many));
+    ration_output_append(output, many, size);
+}
+
+static void push(struct ration_loop *loop, void *argument)
+{
+    size_t size = *(size_t *)argument;
+
+    if (held == NULL || ration_connection_loop(held) != loop)
+        return;
+    append_many(ration_connection_output(held), size);
+    ration_connection_flush(held);
+}
+
+void kit_push(struct kit *kit, size_t size)
+{
+    kit_on_loops(kit, push, &size);
+}
+
 static void count_close(struct ration_connection *connection, enum ration_ending ending)
 {
     assert_true(ending > RATION_ENDING_NONE && ending < RATION_ENDING_COUNT);
@@ -372,15 +396,6 @@ static size_t echo(struct ration_connection *connection, char *bytes, size_t siz
     __atomic_add_fetch(&receives, 1, __ATOMIC_RELEASE);
     ration_output_append(ration_connection_output(connection), bytes, size);
     return size;
-}
-
-static void append_many(struct ration_output *output, size_t size)
-{
-    static const char many[1000];
-
-    for (; size > sizeof(many); size -= sizeof(many))
-        ration_output_append(output, many, sizeof(many));
-    ration_output_append(output, many, size);
 }
 
 /* Answers a line, which has size bytes without its end. */

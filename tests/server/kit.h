@@ -89,6 +89,9 @@ extern const struct ration_protocol kit_phases;
 /* Resumes the connection that was held last, with an answer. */
 void kit_resume(struct kit *kit);
 
+/* Sends size bytes to the connection that was held last, if it is there; it stays held. */
+void kit_push(struct kit *kit, size_t size);
+
 /* How often close() was called, and receive(), since the start of the process. */
 unsigned kit_closes(void);
 unsigned kit_receives(void);

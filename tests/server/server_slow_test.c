@@ -81,6 +81,24 @@ static void an_answer_over_the_bound_closes(void **unused)
     kit_stop(&kit);
 }
 
+/* Not asked for: nothing pauses it, so the bound must hold. */
+static void what_is_pushed_has_the_same_bound(void **unused)
+{
+    enum { PUSH = 60000, PUSHES_MAX = 2000 };
+    unsigned pushes = 0;
+
+    (void)unused;
+    start(100000);
+    int fd = client_open(&kit);
+    client_say(fd, "hold\n");
+    kit_await_received(&kit, 5);
+    while (kit_counters(&kit).open == 1 && ++pushes < PUSHES_MAX)
+        kit_push(&kit, PUSH);
+    kit_await_ended(&kit, RATION_ENDING_OUTPUT_MAX, 1);
+    close(fd);
+    kit_stop(&kit);
+}
+
 /* Some never read, some never finish a request: another one's requests cost one read each. */
 static void slow_ones_do_not_delay_a_fast_one(void **unused)
 {
@@ -120,6 +138,7 @@ int main(void)
         cmocka_unit_test(a_client_that_never_reads_is_paused_then_closed),
         cmocka_unit_test(a_client_that_reads_late_gets_everything),
         cmocka_unit_test(an_answer_over_the_bound_closes),
+        cmocka_unit_test(what_is_pushed_has_the_same_bound),
         cmocka_unit_test(slow_ones_do_not_delay_a_fast_one),
     };
 
