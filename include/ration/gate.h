@@ -175,10 +175,13 @@ enum ration_gate_change {
     RATION_GATE_ADDED = 0,
     RATION_GATE_REMOVED,
     RATION_GATE_CHANGED, /* keys keep their tokens */
-    RATION_GATE_RESET    /* its key or its kind is another: keys start anew */
+    RATION_GATE_RESET    /* its key, its kind or its keys_max is another: keys start anew */
 };
 
-/* Told of each limit that is not as it was. name is borrowed for the call. */
+/*
+ * Told of each limit that is not as it was, whatever it matches. name is borrowed for the call, which
+ * must not reload or save.
+ */
 typedef void ration_gate_change_fn(void *context, enum ration_gate_change change, const char *name);
 
 /* "added", "removed", "changed", "reset". Static storage. */

@@ -116,7 +116,7 @@ static const struct {
     {"key: ip, rate: 10/h", "rate: 10/h", "reset a", 10},
     {"key: ip, rate: 10/h", "key: ip, ipv6_prefix: 56, rate: 10/h", "reset a", 10},
     /* names that only look alike when they are joined */
-    {"key: 'user|ip', rate: 10/h", "key: [user, ip], rate: 10/h", "reset a", 10},
+    {"key: 'user|path', rate: 10/h", "key: [user, path], rate: 10/h", "reset a", 10},
     {"key: 'ip/64', rate: 10/h", "key: ip, rate: 10/h", "reset a", 10},
     {"key: [ip, /64], rate: 10/h", "key: ip, rate: 10/h", "reset a", 10},
     /* other tables */

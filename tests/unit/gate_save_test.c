@@ -408,6 +408,7 @@ static void lies_with_right_checksums_are_refused(void **state)
 {
     struct saved_bytes limiters;
     struct small small;
+    uint8_t size[2];
     size_t end_at;
 
     (void)state;
@@ -418,6 +419,8 @@ static void lies_with_right_checksums_are_refused(void **state)
     refuse_with(&small, 4, "\x01\0\0\0", 4, "it goes on behind its end");
     refuse_with(&small, 4, "\x03\0\0\0", 4, "it is damaged"); /* asks for a third */
     refuse_with(&small, 8, "\xff\xff", 2, "a text that is too long");
+    saved_set_number(size, 2, RATION_LIMIT_TEXT_SIZE); /* no room for its end */
+    refuse_with(&small, 8, size, 2, "a text that is too long");
     refuse_with(&small, 10, "!", 1, "one of its limits makes no sense");
     refuse_with(&small, SIZE_MAX, "x", 1, "it goes on behind its end");
     limiters = (struct saved_bytes){.data = small.bytes.data, .size = first_size(&small.bytes)};
