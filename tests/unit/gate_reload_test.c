@@ -348,8 +348,8 @@ static void reloads_back_and_forth_take_no_more_room(void **state)
 {
     static const char *const policies[] = {
         "limits: [{name: a, key: ip, rate: 10/h, keys: 1000}, {name: b, rate: 10/h}]",
-        "limits: [{name: b, rate: 10/h, algorithm: sliding-log}, "
-        "{name: c, key: ip, rate: 5/h, keys: 1000}]",
+        ("limits: [{name: b, rate: 10/h, algorithm: sliding-log}, "
+         "{name: c, key: ip, rate: 5/h, keys: 1000}]"),
         "limits: [{name: a, key: user, rate: 10/h, keys: 2000}, {name: b, rate: 20/h}]",
     };
     struct gate_kit kit;
