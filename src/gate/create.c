@@ -216,8 +216,6 @@ static ration_status make_first_plan(struct ration_gate *gate,
         free(plan);
         return status;
     }
-    for (size_t i = 0; i < count; i++)
-        gate->tables[i].is_used = true;
     plan->generation = 1;
     gate->plan = plan;
     return RATION_OK;
