@@ -68,6 +68,7 @@ struct answer {
     char verdict[16];
     char limit[RATION_LIMIT_NAME_MAX + 1]; /* "": none */
     int64_t retry_after_ns;                /* below 0: never */
+    int64_t remaining;                     /* below 0: not told */
     int64_t delay_ns;
 };
 
@@ -288,7 +289,7 @@ static void copy_text(const redisReply *value, char *buffer, size_t buffer_size)
 /* RESP2's map: names and values, one after the other. Names that are not known are passed over. */
 static bool read_answer(const redisReply *reply, struct answer *out_answer)
 {
-    struct answer answer = {.retry_after_ns = -1};
+    struct answer answer = {.retry_after_ns = -1, .remaining = -1};
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2 != 0)
         return false;
@@ -301,6 +302,8 @@ static bool read_answer(const redisReply *reply, struct answer *out_answer)
             copy_text(value, answer.limit, sizeof(answer.limit));
         else if (is_name(name, "retry_after_ns") && value->type == REDIS_REPLY_INTEGER)
             answer.retry_after_ns = value->integer;
+        else if (is_name(name, "remaining") && value->type == REDIS_REPLY_INTEGER)
+            answer.remaining = value->integer;
         else if (is_name(name, "delay_ns") && value->type == REDIS_REPLY_INTEGER)
             answer.delay_ns = value->integer;
     }
@@ -339,14 +342,19 @@ static const char *wait_text(int64_t ns, char buffer[NUMBER_SIZE])
 static void print_answer(const struct plan *plan, const struct answer *answer)
 {
     bool is_allowed = strcmp(answer->verdict, "allow") == 0;
+    bool has_limit = answer->limit[0] != '\0';
     char wait[NUMBER_SIZE];
 
     if (plan->is_quiet)
         return;
-    printf("%s%s%s", is_allowed ? "allowed" : "denied", answer->limit[0] != '\0' ? " by " : "",
-           answer->limit);
+    if (is_allowed)
+        printf("allowed");
+    else
+        printf("denied%s%s", has_limit ? " by " : "", answer->limit);
     if (is_allowed && answer->delay_ns > 0)
         printf(": go after %s", wait_text(answer->delay_ns, wait));
+    else if (is_allowed && has_limit && answer->remaining >= 0)
+        printf(": %s has %" PRId64 " left", answer->limit, answer->remaining);
     else if (!is_allowed && answer->retry_after_ns < 0)
         printf(": no wait helps");
     else if (!is_allowed)

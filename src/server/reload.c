@@ -29,18 +29,21 @@ struct report {
     size_t line_count;
 };
 
+/* Lines are apart by line ends; what has no room is in the log. */
 static void report_line(void *context, const char *line)
 {
     struct report *report = context;
     size_t size = strlen(line);
+    bool is_first = report->used == 0;
 
     ration_log(report->level, "reload: %s", line);
     report->line_count++;
-    if (report->used + size + 2 > report->size)
-        return; /* the log has it all */
-    memcpy(report->text + report->used, line, size);
-    memcpy(report->text + report->used + size, "\n", 2);
-    report->used += size + 1;
+    if (report->used + !is_first + size + 1 > report->size)
+        return;
+    if (!is_first)
+        report->text[report->used++] = '\n';
+    memcpy(report->text + report->used, line, size + 1);
+    report->used += size;
 }
 
 static void report_change(void *context, enum ration_gate_change change, const char *name)
@@ -55,7 +58,7 @@ static void report_setting(void *context, const char *name)
 {
     char line[128];
 
-    snprintf(line, sizeof(line), "setting %s is another: it needs a restart", name);
+    snprintf(line, sizeof(line), "setting %s has changed; it needs a restart", name);
     report_line(context, line);
 }
 
@@ -77,7 +80,7 @@ static bool put_in_place(struct ration_reloader *reloader, ration_policy *policy
     ration_settings_compare(service->settings, settings, report_setting, report);
     report->level = RATION_LOG_INFO;
     if (report->line_count == 0)
-        report_line(report, "nothing is another");
+        report_line(report, "nothing has changed");
     return true;
 }
 
