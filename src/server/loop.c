@@ -95,7 +95,7 @@ void ration_loop_tick(struct ration_loop *loop)
     if (loop->ended)
         return;
     next_ms = ration_deadlines_next_ms(&loop->deadlines);
-    if (loop->draining && loop->drain_end_ms < next_ms)
+    if (loop->draining && now_ms < loop->drain_end_ms && loop->drain_end_ms < next_ms)
         next_ms = loop->drain_end_ms;
     if (next_ms != RATION_DEADLINE_NEVER_MS)
         ration_loop_deadline_started(loop, next_ms);
@@ -233,10 +233,15 @@ static void close_handles(struct ration_loop *loop)
         ration_loops_close_signals(loop->loops);
 }
 
-/* Messages that came until now still run; later ones are not taken. */
+/*
+ * Messages that came until now still run; later ones are not taken. Loop 0 waits for the others: while
+ * one of them drains, signals must still be heard.
+ */
 void ration_loop_end_if_empty(struct ration_loop *loop)
 {
     if (!loop->draining || loop->ended || loop->connections != NULL)
+        return;
+    if (loop->index == 0 && !ration_loops_others_ended(loop->loops))
         return;
     loop->ended = true;
     run_messages(loop, true);

@@ -198,6 +198,7 @@ void ration_loop_end_if_empty(struct ration_loop *loop);
 /* loops.c */
 void ration_loops_close_signals(struct ration_loops *loops);
 void ration_loops_one_ended(struct ration_loop *loop);
+bool ration_loops_others_ended(const struct ration_loops *loops); /* all but loop 0 */
 
 /* acceptor.c */
 int ration_acceptors_open_spare(void);

@@ -118,7 +118,7 @@ void ration_loops_free(struct ration_loops *loops)
         return;
     if (!loops->drains)
         unlink_sockets(loops);
-    for (unsigned i = 0; i < loops->loop_count; i++)
+    for (unsigned i = loops->loop_count; i-- > 0;) /* loop 0 ends last */
         ration_loop_free(loops->loops[i]);
     ration_peers_free(loops->peers);
     pthread_mutex_destroy(&loops->drain_lock);
@@ -265,6 +265,8 @@ ration_status ration_loops_run(struct ration_loops *loops, struct ration_error *
     if (status != RATION_OK) {
         started--; /* that one has no thread */
         ration_loops_drain(loops, 0, NULL, NULL);
+        for (unsigned i = started; i < loops->loop_count; i++)
+            run_loop(loops->loops[i]); /* only to end it: loop 0 ends last */
     }
     run_loop(loops->loops[0]);
     for (unsigned i = 1; i < started; i++)
@@ -296,14 +298,28 @@ void ration_loops_drain(struct ration_loops *loops, uint32_t deadline_ms,
     ration_loops_call_all(loops, ration_loop_drain, (void *)(uintptr_t)deadline_ms);
 }
 
+static void end_if_empty(struct ration_loop *loop, void *unused)
+{
+    (void)unused;
+    ration_loop_end_if_empty(loop);
+}
+
 /* acq_rel: what the loops did before they ended is seen by the last one's callback. */
 void ration_loops_one_ended(struct ration_loop *loop)
 {
     struct ration_loops *loops = loop->loops;
     unsigned ended_count = __atomic_add_fetch(&loops->ended_count, 1, __ATOMIC_ACQ_REL);
 
+    if (ended_count + 1 == loops->loop_count) /* loop 0 is left; it may have waited for this one */
+        ration_loop_post(loops->loops[0], end_if_empty, NULL);
     if (ended_count == loops->loop_count && loops->drained != NULL)
         loops->drained(loop, loops->drained_argument);
+}
+
+/* acquire: pairs with the release in ration_loops_one_ended() */
+bool ration_loops_others_ended(const struct ration_loops *loops)
+{
+    return __atomic_load_n(&loops->ended_count, __ATOMIC_ACQUIRE) + 1 >= loops->loop_count;
 }
 
 /* Looking ------------------------------------------------------------------------------------ */

@@ -80,7 +80,7 @@ ration_status ration_loops_run(struct ration_loops *loops, struct ration_error *
 /*
  * Begins to stop: nothing new is accepted, connections at rest are closed, the others when their
  * request is answered, and what is left after deadline_ms is closed as it is. Each loop ends when
- * it is empty; the last one calls function (may be NULL) on its thread. Any thread; a second call
+ * it is empty, loop 0 last; that one calls function (may be NULL) on its thread. Any thread; a second call
  * only shortens the deadline. 0 closes everything at once.
  */
 void ration_loops_drain(struct ration_loops *loops, uint32_t deadline_ms,

@@ -69,7 +69,7 @@ same "a request under way" 'HTTP/1.1 200 OK' "${line%$'\r'}"
 exec {busy}>&-
 await "kept the state in $scratch/state"
 finish 0
-start --state "$scratch/state" --drain-deadline-ms 1h
+start --state "$scratch/state" --drain-deadline-ms 1h --threads 16 # most likely not on loop 0
 begin_request
 kill -TERM "$server"
 await 'ending: '
