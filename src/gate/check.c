@@ -7,6 +7,7 @@
  */
 #include "gate/gate.h"
 #include "limiter/calls.h"
+#include "limiter/quick.h"
 
 #define CHUNK 16
 
@@ -25,6 +26,7 @@ struct chunk {
     struct ration_gate *gate;
     const struct ration_gate_plan *plan;
     size_t room_used;
+    bool has_several;
     struct prepared prepared[CHUNK];
     char room[RATION_CHECK_KEYS_ROOM];
 };
@@ -69,6 +71,7 @@ static ration_status prepare_limit(struct chunk *chunk, const struct ration_chec
     return status;
 }
 
+/* For several checks: one by itself would wait for its memory anyway. */
 static void fetch(const struct prepared *prepared)
 {
     for (uint32_t i = 0; i < prepared->match.limit_count; i++) {
@@ -110,7 +113,8 @@ static ration_status prepare(struct chunk *chunk, struct ration_check *check,
     check->reason = NULL;
     check->policy_verdict = prepared->match.verdict;
     check->part_count = prepared->match.limit_count;
-    fetch(prepared);
+    if (chunk->has_several)
+        fetch(prepared);
     return RATION_OK;
 }
 
@@ -151,30 +155,14 @@ static void tell_parts(const struct chunk *chunk, struct ration_check *check,
     }
 }
 
-static void decide(struct chunk *chunk, struct ration_check *check, struct prepared *prepared,
-                   uint64_t now_ns)
+/* Which limit decided, and what each said. */
+static void tell_check(const struct chunk *chunk, struct ration_check *check,
+                       const struct prepared *prepared, const struct ration_decision *details)
 {
-    struct ration_decision details[RATION_POLICY_MATCHES_MAX];
-    struct ration_call call;
-    ration_status status;
-    int binding;
+    int binding = binding_part(check, prepared);
 
-    if (check->status != RATION_OK)
-        return;
-    if (check->part_count == 0) {
-        answer_plainly(chunk->gate, check);
-        return;
-    }
-    call.op = (struct ration_op){.kind = check->is_peek ? RATION_OP_LOOK : RATION_OP_TAKE,
-                                 .now_ns = now_ns};
-    status = ration_call_take(&call, prepared->asks, check->part_count, &check->decision, details);
-    if (status != RATION_OK) {
-        refuse(chunk, check, status, ration_status_text(status));
-        return;
-    }
     if (check->parts != NULL)
         tell_parts(chunk, check, prepared, details);
-    binding = binding_part(check, prepared);
     check->limit = NULL;
     check->decision.limiter_index = 0;
     check->decision.limit_index = 0;
@@ -184,12 +172,56 @@ static void decide(struct chunk *chunk, struct ration_check *check, struct prepa
     }
 }
 
+/* A single limit by the short way. False: it takes a whole op. */
+static bool decide_quickly(const struct prepared *prepared, uint64_t now_ns,
+                           struct ration_decision *out_decision)
+{
+    struct ration_batch_item item = {
+        .request = &prepared->keys[0],
+        .cost_tokens = prepared->asks[0].cost_tokens,
+        .decision = out_decision,
+    };
+    size_t allowed_count = 0;
+
+    return ration_quick_tell_chunk(prepared->asks[0].limiter, &item, 1, now_ns, &allowed_count) ==
+           1;
+}
+
+static void decide(struct chunk *chunk, struct ration_check *check, struct prepared *prepared,
+                   uint64_t now_ns)
+{
+    struct ration_decision details[RATION_POLICY_MATCHES_MAX];
+    struct ration_call call;
+    ration_status status;
+
+    if (check->status != RATION_OK)
+        return;
+    if (check->part_count == 0) {
+        answer_plainly(chunk->gate, check);
+        return;
+    }
+    if (check->part_count == 1 && !check->is_peek && decide_quickly(prepared, now_ns, details)) {
+        check->decision = details[0];
+        tell_check(chunk, check, prepared, details);
+        return;
+    }
+    call.op = (struct ration_op){.kind = check->is_peek ? RATION_OP_LOOK : RATION_OP_TAKE,
+                                 .now_ns = now_ns};
+    status = ration_call_take(&call, prepared->asks, check->part_count, &check->decision, details);
+    if (status != RATION_OK) {
+        refuse(chunk, check, status, ration_status_text(status));
+        return;
+    }
+    tell_check(chunk, check, prepared, details);
+}
+
 void ration_gate_check(ration_gate *gate, struct ration_check *checks, size_t check_count,
                        uint64_t now_ns)
 {
     struct chunk chunk;
 
     chunk.gate = gate;
+    chunk.has_several = check_count > 1;
     for (size_t done = 0; done < check_count;) {
         uint32_t phase = ration_grace_enter(&gate->grace);
         size_t count = 0;

@@ -364,6 +364,43 @@ static int tell_slot(const struct quick *quick, uint64_t tag, struct ration_pair
     return RATION_QUICK_NOT;
 }
 
+/* One bucket in the cell of an entry. */
+static int tell_entry(const struct quick *quick, const struct ration_place *place,
+                      const struct ration_limit *limit, uint64_t cost_tokens,
+                      struct ration_step *out_step)
+{
+    const struct ration_config *config = quick->config;
+    struct ration_entry_view view;
+
+    while (ration_entry_find(quick->section, place, &view) &&
+           ration_head_unpack(view.value.words[1]).generation == config->generation) {
+        struct ration_gcra_step step =
+            ration_gcra_take(view.cells[0], &limit->rate, cost_tokens, 0, quick->since_ns);
+        struct ration_entry_next next;
+
+        *out_step = (struct ration_step){step.verdict, step.wait_ns, {.tat = step.next}};
+        if (!ration_config_stands(config, quick->config_number))
+            break;
+        if (step.verdict != RATION_ALLOW || cost_tokens == 0)
+            return (int)step.verdict;
+        next.generation = config->generation;
+        next.ring.modulus = 0;
+        next.cells[0] = step.next;
+        if (ration_entry_change(quick->section, &view, &next))
+            return RATION_ALLOW;
+    }
+    return RATION_QUICK_NOT;
+}
+
+/* What is told of a decision, and whether it came near. */
+static void tell(const struct quick *quick, const struct ration_limit *limit,
+                 const struct ration_step *step, struct ration_decision *out_decision)
+{
+    *out_decision = ration_algorithm_describe(limit, step, quick->since_ns);
+    if (step->verdict == RATION_ALLOW && ration_tally_is_near(out_decision))
+        ration_counters_add(quick->limiter->tally.counters, 0, RATION_COUNT_NEAR, 1);
+}
+
 /* False: it takes a whole op. */
 static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
                       const struct ration_place *place, size_t *allowed)
@@ -377,19 +414,23 @@ static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
 
     if (!ration_algorithm_is_gcra(limit) || limit->start != RATION_START_FULL || item->is_peek)
         return false;
-    slot = ration_plain_find(quick->section, place, &value);
-    if (slot != NULL)
+    if (!ration_section_is_plain(quick->section)) {
+        verdict = tell_entry(quick, place, limit, item->cost_tokens, &step);
+    } else if ((slot = ration_plain_find(quick->section, place, &value)) != NULL) {
         verdict = tell_slot(quick, place->tag, slot, value, limit, item->cost_tokens, &step);
-    else if (item->cost_tokens == 0 || item->cost_tokens > limit->burst)
+    } else if (item->cost_tokens == 0 || item->cost_tokens > limit->burst) {
         return false; /* what an absent key has left is told by the long way */
-    else
+    } else {
         verdict = take_absent(quick, place, &limit->rate, item->cost_tokens, &step.next.tat);
+    }
     if (verdict == RATION_QUICK_NOT)
         return false;
     item->verdict = (enum ration_verdict)count(quick, item->request, verdict, item->cost_tokens);
     item->status = RATION_OK;
-    if (item->decision != NULL)
-        *item->decision = ration_algorithm_describe(limit, &step, quick->since_ns);
+    if (item->decision != NULL) {
+        tell(quick, limit, &step, item->decision);
+        item->decision->limiter_index = quick->limiter->section_index;
+    }
     *allowed += verdict == RATION_ALLOW;
     return true;
 }
@@ -402,7 +443,7 @@ size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_bat
     size_t i;
 
     if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick) ||
-        !ration_section_is_plain(quick.section))
+        quick.config->rule_count != 1)
         return 0;
     item_count = find_places(quick.section, items, item_count, places);
     for (i = 0; i < item_count; i++)

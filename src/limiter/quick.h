@@ -30,8 +30,8 @@ size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_bat
                                size_t item_count, uint64_t now_ns, size_t *allowed);
 
 /*
- * The same where decisions are to be told, or limits come with the requests: token buckets in slots of
- * their own.
+ * The same where decisions are to be told, or limits come with the requests: one token bucket per
+ * key.
  */
 size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                                size_t item_count, uint64_t now_ns, size_t *allowed);

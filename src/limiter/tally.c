@@ -5,7 +5,6 @@
 #include "base/mapping.h"
 
 #define COST_ONE_IN 64u
-#define NEAR_ONE_IN 5u
 
 /* Parts of one block, laid out one after the other: sizes first, then addresses. */
 struct layout {
@@ -147,12 +146,6 @@ void ration_tally_places(struct ration_tally *tally, const struct ration_op_part
         ration_counters_add_limiter(tally->counters, RATION_COUNT_RECLAIMED, 1);
 }
 
-/* Whether less than a fifth of the burst is left. */
-static bool is_near(const struct ration_decision *decision)
-{
-    return decision->remaining < decision->limit / NEAR_ONE_IN;
-}
-
 void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
                        const struct ration_op_part *part)
 {
@@ -165,7 +158,7 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
             continue;
         count_rule(tally, part, i, verdict);
         if (op->has_details && verdict == RATION_ALLOW && part->verdicts[i] == RATION_ALLOW &&
-            is_near(&part->decisions[i]))
+            ration_tally_is_near(&part->decisions[i]))
             ration_counters_add(tally->counters, i, RATION_COUNT_NEAR, 1);
         is_denied_here |= part->verdicts[i] != RATION_ALLOW && !part->to.config->rules[i].is_shadow;
         cost = part->costs[i] > cost ? part->costs[i] : cost;

@@ -11,6 +11,8 @@
 #include "stats/sampler.h"
 #include "stats/top_keys.h"
 
+#define RATION_NEAR_ONE_IN 5u
+
 struct ration_tally {
     struct ration_counters *counters;
     struct ration_sampler *latency_sampler; /* NULL: not timed */
@@ -45,6 +47,12 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
 
 /* An op that could not be decided. */
 void ration_tally_error(struct ration_tally *tally, uint32_t rule_count);
+
+/* Whether less than a fifth of the burst is left. */
+static inline bool ration_tally_is_near(const struct ration_decision *decision)
+{
+    return decision->remaining < decision->limit / RATION_NEAR_ONE_IN;
+}
 
 /* For timing one decision in 64: 0, or when it began. */
 static inline uint64_t ration_tally_begin(struct ration_tally *tally)

@@ -61,6 +61,41 @@ static void write_limits(struct ration_json *json, const struct ration_check_ans
     ration_json_end(json);
 }
 
+#define APPEND(output, literal) ration_output_append(output, literal, sizeof(literal) - 1)
+
+/*
+ * What most answers are: one limit, allowed, not listed again. The same text as below, from pieces
+ * that need no looking at.
+ */
+static void write_allowed(struct ration_output *output, const struct ration_check_answer *answer)
+{
+    APPEND(output, "{\"allowed\":true,\"verdict\":\"allow\",\"limit\":\"");
+    ration_output_append_text(output, answer->limit_name);
+    APPEND(output, "\",\"burst\":");
+    ration_output_append_u64(output, answer->decision.limit);
+    APPEND(output, ",\"remaining\":");
+    ration_output_append_u64(output, answer->decision.remaining);
+    APPEND(output, ",\"retry_after_ns\":0,\"reset_after_ns\":");
+    ration_output_append_u64(output, answer->decision.reset_after_ns);
+    APPEND(output, ",\"delay_ns\":");
+    ration_output_append_u64(output, answer->decision.delay_ns);
+    APPEND(output, "}");
+}
+
+void ration_check_answer_write_alone(struct ration_output *output,
+                                     const struct ration_check_answer *answer)
+{
+    struct ration_json json;
+
+    if (answer->decision.verdict == RATION_ALLOW && answer->limit_name != NULL &&
+        answer->limits == NULL && !answer->is_degraded) {
+        write_allowed(output, answer);
+        return;
+    }
+    ration_json_init(&json, output);
+    ration_check_answer_write(&json, answer);
+}
+
 void ration_check_answer_write(struct ration_json *json, const struct ration_check_answer *answer)
 {
     const struct ration_decision *decision = &answer->decision;
@@ -85,7 +120,8 @@ void ration_check_answer_write(struct ration_json *json, const struct ration_che
         ration_json_name(json, "degraded");
         ration_json_bool(json, true);
     }
-    write_limits(json, answer);
+    if (answer->limits != NULL)
+        write_limits(json, answer);
     ration_json_end(json);
 }
 

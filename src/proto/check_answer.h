@@ -29,12 +29,19 @@ struct ration_check_answer {
     const char *limit_name; /* of the limit that decided; NULL: no limit applied */
     bool is_banned;         /* denied by the policy itself, whatever the limits say */
     bool is_degraded;       /* decided by the fallback, since the store did not answer */
-    const struct ration_check_limit *limits;
+    const struct ration_check_limit *limits; /* NULL: they are not told */
     size_t limit_count;
 };
 
 /* One answer, as a value wherever json stands: alone, or in the array of a batch. */
 void ration_check_answer_write(struct ration_json *json, const struct ration_check_answer *answer);
+
+/*
+ * The same as a whole text. Names of limits are the policy's, and have nothing in them that JSON
+ * escapes.
+ */
+void ration_check_answer_write_alone(struct ration_output *output,
+                                     const struct ration_check_answer *answer);
 
 /* What stands around the answers of a batch: {"results":[ ... ]} */
 void ration_check_answer_begin_batch(struct ration_json *json);

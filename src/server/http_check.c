@@ -191,7 +191,7 @@ static void write_quota(struct ration_http_desk *desk, const struct ration_check
 static void describe(const struct ration_check *check, struct ration_check_limit *limits,
                      struct ration_check_answer *out_answer)
 {
-    for (uint32_t i = 0; i < check->part_count; i++)
+    for (uint32_t i = 0; limits != NULL && i < check->part_count; i++)
         limits[i] =
             (struct ration_check_limit){check->parts[i].limit->limit.name, check->parts[i].decision,
                                         check->parts[i].limit->is_shadow != 0};
@@ -212,10 +212,8 @@ static void answer_get(struct ration_http_desk *desk, const struct ration_check 
     bool is_allowed = check->decision.verdict == RATION_ALLOW;
     uint64_t retry_seconds = ration_fields_retry_seconds(
         &check->decision, &desk->service->settings->retry, ration_http_desk_random(desk));
-    struct ration_check_limit limits[RATION_POLICY_MATCHES_MAX];
     struct ration_check_answer told;
     struct ration_http_answer answer;
-    struct ration_json json;
 
     ration_http_desk_begin(desk, &answer, is_allowed ? 200 : deny_status);
     ration_fields_write_policy(desk->output, items, item_count);
@@ -228,9 +226,8 @@ static void answer_get(struct ration_http_desk *desk, const struct ration_check 
         write_quota(desk, check, retry_seconds);
     } else {
         ration_http_answer_body(&answer, "application/json");
-        describe(check, limits, &told);
-        ration_json_init(&json, desk->output);
-        ration_check_answer_write(&json, &told);
+        describe(check, NULL, &told);
+        ration_check_answer_write_alone(desk->output, &told);
     }
     ration_http_answer_end(&answer);
 }

@@ -51,6 +51,10 @@ static inline void ration_section_prefetch(const struct ration_section *section,
 
     __builtin_prefetch(ration_section_at(section, first), 1);
     __builtin_prefetch(ration_section_at(section, first ^ 4), 1);
+    if (section->entry_slots > 1) { /* then four places are more than a line */
+        __builtin_prefetch(ration_section_at(section, first ^ 2), 1);
+        __builtin_prefetch(ration_section_at(section, first ^ 6), 1);
+    }
 }
 
 /* Starts fetching where the key may stand besides the half of its first set that it looks at first. */

@@ -33,8 +33,30 @@ static void decisions(void **state)
     ration_check_answer_write(&written_json,
                               &(struct ration_check_answer){never, "x", .limits = NULL});
     assert_written("{\"allowed\":false,\"verdict\":\"never\",\"limit\":\"x\",\"burst\":9,"
-                   "\"remaining\":9,\"retry_after_ns\":null,\"reset_after_ns\":0,\"delay_ns\":0,"
-                   "\"limits\":[]}");
+                   "\"remaining\":9,\"retry_after_ns\":null,\"reset_after_ns\":0,\"delay_ns\":0}");
+}
+
+/* The shorter way writes the same. */
+static void decisions_alone(void **state)
+{
+    const struct ration_check_answer answers[] = {
+        {allowed, "login", .limits = NULL},
+        {denied, "login", .limits = NULL},
+        {allowed, NULL, .limits = NULL},
+        {allowed, "a:b/c", .is_degraded = true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        struct ration_output alone;
+
+        ration_output_init(&alone, 4096);
+        ration_check_answer_write_alone(&alone, &answers[i]);
+        ration_output_append_byte(&alone, '\0');
+        ration_check_answer_write(&written_json, &answers[i]);
+        assert_written(alone.bytes);
+        ration_output_done(&alone);
+    }
 }
 
 static void decisions_without_a_limit(void **state)
@@ -48,10 +70,10 @@ static void decisions_without_a_limit(void **state)
     ration_check_answer_end_batch(&written_json);
     assert_written("{\"results\":[{\"allowed\":true,\"verdict\":\"allow\",\"limit\":null,"
                    "\"burst\":null,\"remaining\":null,\"retry_after_ns\":0,\"reset_after_ns\":null,"
-                   "\"delay_ns\":0,\"limits\":[]},"
+                   "\"delay_ns\":0},"
                    "{\"allowed\":false,\"verdict\":\"deny\",\"limit\":null,\"burst\":null,"
                    "\"remaining\":null,\"retry_after_ns\":null,\"reset_after_ns\":null,"
-                   "\"delay_ns\":0,\"banned\":true,\"limits\":[]}]}");
+                   "\"delay_ns\":0,\"banned\":true}]}");
 }
 
 static void problems(void **state)
@@ -126,8 +148,11 @@ static void lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decisions), cmocka_unit_test(decisions_without_a_limit),
-        cmocka_unit_test(problems),  cmocka_unit_test(quotas),
+        cmocka_unit_test(decisions_alone),
+        cmocka_unit_test(decisions),
+        cmocka_unit_test(decisions_without_a_limit),
+        cmocka_unit_test(problems),
+        cmocka_unit_test(quotas),
         cmocka_unit_test(lists),
     };
     return cmocka_run_group_tests_name("answers", tests, written_init, written_done);
