@@ -127,10 +127,10 @@ static ration_status create_memory(const struct ration_section_shape *shapes, si
         .clock_kind = clock->kind,
         .epoch_ns = epoch_of(clock),
         .is_shared = options->is_shared_by_forks != 0,
+        .is_prefaulted = options->is_prefaulted != 0,
     };
     struct ration_mapping_wishes wishes = {
         .is_shared = options->is_shared_by_forks != 0,
-        .is_prefaulted = options->is_prefaulted != 0,
         .is_huge = options->uses_huge_pages != 0,
     };
     ration_status status = choose_hash(options->trusts_keys != 0, saved, &plan, error);

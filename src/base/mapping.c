@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define PAGE_BYTES      ((size_t)4096)
 
 size_t ration_mapping_fit(size_t budget_bytes, struct ration_mapping_wishes wishes)
 {
@@ -27,17 +28,23 @@ ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishe
         return RATION_ENOMEM;
     if (is_huge)
         (void)madvise(memory, size_bytes, MADV_HUGEPAGE); /* a wish: small pages do as well */
-    if (wishes.is_prefaulted && madvise(memory, size_bytes, MADV_POPULATE_WRITE) != 0) {
-        bool is_unknown = errno == EINVAL; /* Linux before 5.14: touch by hand */
-
-        for (size_t i = 0; is_unknown && i < size_bytes; i += 4096)
-            ((volatile char *)memory)[i] = 0;
-        if (!is_unknown) {
-            (void)munmap(memory, size_bytes);
-            return RATION_ENOMEM;
-        }
-    }
     *out_mapping = (struct ration_mapping){memory, size_bytes};
+    return RATION_OK;
+}
+
+ration_status ration_mapping_touch(const struct ration_mapping *mapping, size_t offset,
+                                   size_t size_bytes)
+{
+    size_t first = offset / PAGE_BYTES * PAGE_BYTES; /* pages before it may be in use, and stay */
+    char *start = (char *)mapping->memory + first;
+
+    size_bytes += offset - first;
+    if (madvise(start, size_bytes, MADV_POPULATE_WRITE) == 0)
+        return RATION_OK;
+    if (errno != EINVAL)
+        return RATION_ENOMEM;
+    for (size_t i = 0; i < size_bytes; i += PAGE_BYTES) /* Linux before 5.14: by hand */
+        __atomic_fetch_or(start + i, 0, __ATOMIC_RELAXED);
     return RATION_OK;
 }
 

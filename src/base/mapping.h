@@ -12,9 +12,8 @@
 #include "ration/status.h"
 
 struct ration_mapping_wishes {
-    bool is_shared;     /* with children of fork(); else they get a copy */
-    bool is_prefaulted; /* touch every page now */
-    bool is_huge;       /* large pages where the system has them */
+    bool is_shared; /* with children of fork(); else they get a copy */
+    bool is_huge;   /* large pages where the system has them */
 };
 
 struct ration_mapping {
@@ -24,6 +23,12 @@ struct ration_mapping {
 
 /* The most that may be asked for if what is then taken is to fit a budget. */
 size_t ration_mapping_fit(size_t budget_bytes, struct ration_mapping_wishes wishes);
+
+/*
+ * Touches pages of a mapping now. Returns RATION_ENOMEM if the system has not so many.
+ */
+ration_status ration_mapping_touch(const struct ration_mapping *mapping, size_t offset,
+                                   size_t size_bytes);
 
 /* Returns RATION_ENOMEM, with *out_mapping untouched. Release: ration_mapping_done(). */
 ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishes wishes,

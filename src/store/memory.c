@@ -92,6 +92,13 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
     ration_block_init(memory->block, plan);
     for (uint32_t i = 0; i < plan->shape_count; i++)
         memory->sections[i] = ration_section_open(memory->block, i);
+    memory->is_prefaulted = plan->is_prefaulted;
+    if (plan->is_prefaulted)
+        status = ration_mapping_touch(&memory->mapping, 0, memory->block->end_offset);
+    if (status != RATION_OK) {
+        free_memory(&memory->store);
+        return status;
+    }
     *out_memory = memory;
     return RATION_OK;
 }
@@ -101,9 +108,16 @@ ration_status ration_memory_add(struct ration_memory *memory,
                                 uint32_t *out_section_index)
 {
     uint32_t section_index = memory->block->section_count;
+    uint64_t end_before = memory->block->end_offset;
 
     if (!ration_block_add(memory->block, shape))
         return RATION_ENOMEM;
+    if (memory->is_prefaulted &&
+        ration_mapping_touch(&memory->mapping, end_before,
+                             memory->block->end_offset - end_before) != RATION_OK) {
+        ration_block_drop(memory->block);
+        return RATION_ENOMEM;
+    }
     memory->sections[section_index] = ration_section_open(memory->block, section_index);
     *out_section_index = section_index;
     return RATION_OK;

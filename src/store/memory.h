@@ -13,6 +13,7 @@ struct ration_memory {
     struct ration_store store;
     struct ration_mapping mapping;
     struct ration_block *block;
+    bool is_prefaulted;               /* sections are touched when they are made */
     struct ration_section sections[]; /* as many as the block may have */
 };
 

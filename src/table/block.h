@@ -101,6 +101,7 @@ struct ration_block_plan {
     uint32_t clock_kind;
     uint64_t epoch_ns;
     bool is_shared;
+    bool is_prefaulted;                  /* what is not spare is touched now */
     uint8_t seed[RATION_HASH_SEED_SIZE]; /* of the hash's secret */
     enum ration_hash_kind hash;          /* 0: the best that this machine has */
 };

@@ -3,6 +3,7 @@
  * names whose limit decided.
  */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "unit/limiter_kit.h"
 
@@ -351,6 +352,38 @@ static void a_queue_is_asked_by_itself(void **state)
     ration_stack_free(kit.stack);
 }
 
+static long resident_pages(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long mapped = 0, resident = 0;
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld", &mapped, &resident), 2);
+    fclose(file);
+    return resident;
+}
+
+/* Prefaulted are the tables, not the room for those to come. */
+static void spare_room_is_not_touched(void **state)
+{
+    long before, page = sysconf(_SC_PAGESIZE);
+    struct stack_kit kit;
+
+    (void)state;
+    plan(&kit, KIT_TEXTS("100/h"));
+    kit.limiters[0].keys_max = 300000; /* some 19 MB */
+    kit.options.limiters_max = 10;
+    kit.options.spare_bytes = (size_t)1 << 30;
+    kit.options.is_prefaulted = 1;
+    before = resident_pages();
+    open_stack(&kit);
+    assert_in_range((resident_pages() - before) * page, 10 << 20, 512 << 20);
+    before = resident_pages();
+    add(&kit, "3/h", RATION_OK);
+    assert_in_range((resident_pages() - before) * page, 32 << 10, 64 << 20);
+    ration_stack_free(kit.stack);
+}
+
 static void refuse(struct stack_kit *kit, ration_status status, const char *part)
 {
     ration_stack *untouched = (ration_stack *)(void *)kit;
@@ -430,6 +463,7 @@ int main(void)
         cmocka_unit_test(limiters_are_added_and_decided_with_the_others),
         cmocka_unit_test(a_limiter_without_room_changes_nothing),
         cmocka_unit_test(a_queue_is_asked_by_itself),
+        cmocka_unit_test(spare_room_is_not_touched),
         cmocka_unit_test(wrong_stacks_are_refused),
     };
 
