@@ -2,13 +2,20 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: all run test bench bench-peers prove fuzz soak format install clean packages-build packages-test
+.PHONY: all run demo test bench bench-peers prove fuzz soak format install clean packages-build packages-test
 
 all: packages-build
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release
 
+# A server with a policy of its own, until Ctrl-C. It prints what to try.
 run: packages-build
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
+	@cmake --build --preset release -- --quiet
+	@exec build/ration serve
+
+# What limits decide, row by row.
+demo: packages-build
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release -- --quiet
 	@build/examples/decisions

@@ -1,4 +1,5 @@
-# `make install`: the libraries, the public headers, the command, pkg-config and CMake packages.
+# `make install`: the libraries, the public headers, the command with its manual and completions,
+# pkg-config and CMake packages.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -8,6 +9,13 @@ install(TARGETS libration_static libration_shared EXPORT ration
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ration_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/ration DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES man/ration.1 man/ration-serve.1 man/ration-check.1 man/ration-bench.1
+    DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES man/ration-policy.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
+install(FILES completions/ration.bash RENAME ration
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES completions/_ration DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES completions/ration.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 install(EXPORT ration NAMESPACE ration:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ration)
 configure_package_config_file(cmake/rationConfig.cmake.in ${PROJECT_BINARY_DIR}/rationConfig.cmake

@@ -65,3 +65,7 @@ out/app_shared | grep -x "$version 3"
 out/app_static | grep -x "$version 3"
 
 root/bin/ration --version | grep -x "ration $version"
+for page in man1/ration.1 man1/ration-serve.1 man1/ration-check.1 man1/ration-bench.1 man5/ration-policy.5; do
+    [ -s "root/share/man/$page" ]
+done
+[ -s root/share/bash-completion/completions/ration ]

@@ -1,0 +1,82 @@
+# Completion of ration for bash; installed as share/bash-completion/completions/ration.
+
+# settings begin (written by tools/settings-lists.py)
+_ration_serve_options='--http --resp --unix-mode --threads --policy --state --throttle-keys --top-keys --prefault --huge-pages --manual-clock --password --password-file --token --token-file --open-to-strangers --trusted-proxies --client-header --deny-status --retry-after-max --retry-after-spread --x-ratelimit --connections-max --connections-per-peer-max --input-bytes-max --output-bytes-max --head-deadline-ms --body-deadline-ms --idle-deadline-ms --idle-deadline-http-ms --write-deadline-ms --linger-deadline-ms --drain-deadline-ms --accept-backlog --pipeline-max --arguments-max --argument-bytes-max --head-bytes-max --body-bytes-max --log'
+_ration_serve_flags='--prefault --huge-pages --manual-clock --open-to-strangers'
+_ration_serve_files='--policy --state --password-file --token-file'
+_ration_serve_words() {
+    case "$1" in
+    --client-header) echo 'none x-forwarded-for forwarded x-real-ip' ;;
+    --x-ratelimit) echo 'none delta epoch' ;;
+    --log) echo 'text json' ;;
+    esac
+}
+# settings end
+
+_ration_commands='serve check limit clock policy bench --help --version'
+_ration_check_options='--connect --password-file --cost --wait --timeout --timeout-total --quiet --help'
+_ration_bench_options='--connect --i-own-this-host --command --ping --incr --script --evalsha --path --body --header
+    --keys --seed --connections --pipeline --threads --seconds --requests --warmup --rate --idle --server-pid --json
+    --quiet --help'
+
+_ration_complete() { # _ration_complete WORDS: those that go on with the current word
+    mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}")
+}
+
+_ration_is_in() { # _ration_is_in WORD LIST
+    [[ " $2 " == *" $1 "* ]]
+}
+
+_ration_files() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+}
+
+_ration_serve() {
+    local before=${COMP_WORDS[COMP_CWORD - 1]} words
+
+    words=$(_ration_serve_words "$before")
+    if [ -n "$words" ]; then
+        _ration_complete "$words"
+    elif _ration_is_in "$before" "$_ration_serve_files"; then
+        _ration_files
+    elif _ration_is_in "$before" "$_ration_serve_options" && ! _ration_is_in "$before" "$_ration_serve_flags"; then
+        COMPREPLY=()
+    else
+        _ration_complete "$_ration_serve_options --settings --help"
+    fi
+}
+
+_ration_policy() {
+    case $COMP_CWORD in
+    2) _ration_complete 'check explain' ;;
+    3) _ration_files ;;
+    esac
+}
+
+_ration() {
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        _ration_complete "$_ration_commands"
+        return
+    fi
+    case ${COMP_WORDS[1]} in
+    serve) _ration_serve ;;
+    check)
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+        --password-file) _ration_files ;;
+        --connect | --cost | --timeout | --timeout-total) ;;
+        *) _ration_complete "$_ration_check_options" ;;
+        esac
+        ;;
+    policy) _ration_policy ;;
+    bench)
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+        --script | --json) _ration_files ;;
+        *) _ration_complete "resp http $_ration_bench_options" ;;
+        esac
+        ;;
+    esac
+}
+
+complete -F _ration ration

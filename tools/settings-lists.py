@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The lists of settings in the manual, the documentation and the completions, from the server's own table.
+
+    tools/settings-lists.py RATION [--write]
+
+Compares what stands between the lines "settings begin" and "settings end" of each file with what
+`RATION serve --settings` says, and writes it there with --write. Without, ends with 1 if a file is not up to date.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def read_settings(ration):
+    lines = subprocess.run([ration, "serve", "--settings"], check=True, capture_output=True, text=True).stdout
+    for line in lines.splitlines():
+        yield dict(zip(("name", "metavariable", "preset", "words", "help"), line.split("\t")))
+
+
+def is_path(setting):
+    return setting["metavariable"] == "FILE"
+
+
+def man(settings):
+    for setting in settings:
+        name = setting["name"]
+        argument = f" Ar {setting['metavariable']}" if setting["metavariable"] else ""
+        yield f".It Fl -{name}{argument}"
+        yield setting["help"][0].upper() + setting["help"][1:] + "."
+        if setting["words"]:
+            yield f"One of: {', '.join(setting['words'].split())}."
+        if setting["preset"]:
+            yield f"Default: {setting['preset']}."
+
+
+def markdown(settings):
+    yield "| setting | value | default | |"
+    yield "|---|---|---|---|"
+    for setting in settings:
+        value = setting["words"].replace(" ", ", ") or setting["metavariable"] or "true, false"
+        preset = setting["preset"] or ("false" if not setting["metavariable"] else "-")
+        yield f"| `{setting['name']}` | {value} | {preset} | {setting['help']} |"
+
+
+def bash(settings):
+    settings = list(settings)
+    yield "_ration_serve_options='" + " ".join("--" + s["name"] for s in settings) + "'"
+    yield "_ration_serve_flags='" + " ".join("--" + s["name"] for s in settings if not s["metavariable"]) + "'"
+    yield "_ration_serve_files='" + " ".join("--" + s["name"] for s in settings if is_path(s)) + "'"
+    yield "_ration_serve_words() {"
+    yield '    case "$1" in'
+    for setting in settings:
+        if setting["words"]:
+            yield f"    --{setting['name']}) echo '{setting['words']}' ;;"
+    yield "    esac"
+    yield "}"
+
+
+def quoted(text):
+    return text.replace("'", "'\\''")
+
+
+def zsh(settings):
+    yield "_ration_serve_options=("
+    for setting in settings:
+        text = re.sub(r"([\[\]:])", r"\\\1", setting["help"])
+        if not setting["metavariable"]:
+            value = ""
+        elif setting["words"]:
+            value = f":{setting['metavariable'].lower()}:({setting['words']})"
+        else:
+            value = f":{setting['metavariable'].lower()}:" + ("_files" if is_path(setting) else "")
+        star = "*" if setting["help"].endswith("a list") else ""
+        yield f"    '{star}--{setting['name']}[{quoted(text)}]{value}'"
+    yield ")"
+
+
+def fish(settings):
+    for setting in settings:
+        value = ""
+        if setting["words"]:
+            value = f" -x -a '{setting['words']}'"
+        elif is_path(setting):
+            value = " -r -F"
+        elif setting["metavariable"]:
+            value = " -x"
+        yield (f"complete -c ration -n '__fish_seen_subcommand_from serve' -l {setting['name']}{value}"
+               f" -d '{quoted(setting['help'])}'")
+
+
+FILES = {
+    "man/ration-serve.1": man,
+    "docs/server.md": markdown,
+    "completions/ration.bash": bash,
+    "completions/_ration": zsh,
+    "completions/ration.fish": fish,
+}
+
+
+def replace(text, lines):
+    begin = re.search(r"^.*settings begin.*\n", text, re.M)
+    end = re.search(r"^.*settings end.*\n", text, re.M)
+    return text[: begin.end()] + "".join(line + "\n" for line in lines) + text[end.start():]
+
+
+def main():
+    settings = list(read_settings(sys.argv[1]))
+    is_stale = False
+    for name, write in FILES.items():
+        path = ROOT / name
+        text = path.read_text()
+        wanted = replace(text, write(settings))
+        if text == wanted:
+            continue
+        if "--write" in sys.argv[2:]:
+            path.write_text(wanted)
+        else:
+            print(f"{name} does not list the settings as they are; run tools/settings-lists.py {sys.argv[1]} --write")
+            is_stale = True
+    return 1 if is_stale or not settings else 0
+
+
+sys.exit(main())
