@@ -383,7 +383,7 @@ static void nearest_words(void **state)
 {
     (void)state;
     static const char *const known[] = {"burst", "start", "sliding-window", "sliding-log",
-                                        "a-word-of-more-than-16-letters"};
+                                        "a-word-of-more-than-thirty-two-letters"};
     static const struct {
         const char *word, *meant;
     } rows[] = {
@@ -400,7 +400,7 @@ static void nearest_words(void **state)
         {"xyzzy", NULL},
         {"", NULL},
         {"sliding-window-more", NULL},
-        {"a-word-of-more-than-16-letters", NULL},
+        {"a-word-of-more-than-thirty-two-letters", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const char *found = ration_words_nearest(rows[i].word, strlen(rows[i].word), known, 5);
