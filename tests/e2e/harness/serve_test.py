@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""serve.py itself: it starts and stops a server, and sees when one ends badly.
+
+    serve_test.py RATION
+"""
+import os
+import signal
+import stat
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import serve
+
+BINARY = os.path.abspath(sys.argv[1])
+
+
+def test_starts_asks_and_stops():
+    with serve.Server(BINARY) as server:
+        serve.expect(server.resp().ask("PING"), "PONG")
+        serve.expect(server.resp(version=3).ask("PING", "x"), b"x")
+        serve.expect(server.http("GET", "/healthz")[::2], (200, b"ok\n"))
+        folder = server.folder
+    serve.expect(os.path.exists(folder), False, "the folder is left")
+
+
+def test_an_error_is_a_value():
+    with serve.Server(BINARY, http="none") as server:
+        answer = server.resp().ask("ECHO")
+        serve.expect(answer, serve.RespError("ERR wrong number of arguments for 'echo' command"))
+
+
+def test_a_death_is_seen():
+    server = serve.Server(BINARY)
+    try:
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
+        with_fault(server.check_end, "status -9")
+    finally:
+        server.kill()
+
+
+def test_a_sanitizer_is_heard():
+    """A server that writes what a sanitizer writes, and ends with 0 all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "server")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\necho 'x.c:1:2: runtime error: odd' >&2\nexec {BINARY} \"$@\"\n")
+        os.chmod(path, stat.S_IRWXU)
+        server = serve.Server(path)
+        try:
+            with_fault(server.check_end, "a sanitizer complains")
+        finally:
+            server.kill()
+
+
+def test_a_server_that_does_not_start_is_seen():
+    with_fault(lambda: serve.Server(BINARY, options=["--no-such-option"]), "no line like")
+
+
+def with_fault(call, text):
+    try:
+        call()
+    except AssertionError as fault:
+        assert text in str(fault), fault
+        return
+    raise AssertionError(f"no fault like {text!r}")
+
+
+serve.run()

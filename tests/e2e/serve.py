@@ -1,0 +1,353 @@
+"""A `ration serve` to test against: started, asked, stopped, and checked for how it ended.
+
+    with serve.Server(binary, policy="limits: ...", options=["--manual-clock"]) as server:
+        client = server.resp()
+        client.ask("PING")                               # "PONG"
+        status, headers, body = server.http("GET", "/healthz")
+
+A server listens on free ports of 127.0.0.1, has a folder of its own and dies with the test. Leaving
+the block ends it with SIGTERM: it must end with status 0, and sanitizers must have said nothing.
+
+Answers of RESP are Python values: bytes for strings, int, None, list, dict, bool, float; simple
+strings are str, and errors are RespError objects, returned and not raised.
+
+Main programs of tests end with serve.run(): every function whose name begins with test_ runs, and one
+that fails says so without hiding the others.
+"""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+START_SECONDS = 30  # sanitizers on a busy machine are slow; nothing waits that long otherwise
+STOP_SECONDS = 30
+ANSWER_SECONDS = 30
+
+# What a sanitizer writes, whatever it found.
+SANITIZER = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w*Sanitizer")
+
+
+class Server:
+    """policy is text, put into a file; options are those of the command line. http and resp are given
+    as addresses where the default, a free port of 127.0.0.1, is not wanted; "none" for none."""
+
+    def __init__(self, binary, policy=None, options=(), http="127.0.0.1:0", resp="127.0.0.1:0",
+                 environment=None, is_checked=True):
+        self.binary = binary = os.path.abspath(binary)
+        self.is_checked = is_checked
+        self.folder = tempfile.mkdtemp(prefix="ration-e2e-")
+        self.policy_path = os.path.join(self.folder, "policy.yaml")
+        self.command = [binary, "serve", "--http", http, "--resp", resp, *options]
+        if policy is not None:
+            self.write_policy(policy)
+            self.command += ["--policy", self.policy_path]
+        self.expected = {"http": http != "none", "resp": resp != "none"}
+        self.environment = dict(os.environ, **(environment or {}))
+        self.lines = []
+        self.process = None
+        self.http_port = self.resp_port = None
+        self.clients = []
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def write_policy(self, text):
+        """Replaces the policy as an editor would: a reader sees the old one or the new one."""
+        with open(self.policy_path + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(self.policy_path + ".new", self.policy_path)
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        cwd=self.folder, env=self.environment)
+        self.condition = threading.Condition()
+        self.lines, self.is_over = [], False
+        self.reader = threading.Thread(target=self.read_lines, daemon=True)
+        self.reader.start()
+        for protocol, is_wanted in self.expected.items():
+            if is_wanted:
+                address = self.wait_line(rf"listening on {protocol} (\S+)").group(1).rstrip('"')
+                port = address.rpartition(":")[2]
+                setattr(self, f"{protocol}_address", address)
+                setattr(self, f"{protocol}_port", int(port) if port.isdigit() else None)
+
+    def read_lines(self):
+        for line in self.process.stdout:
+            with self.condition:
+                self.lines.append(line.decode("utf-8", "replace").rstrip("\n"))
+                self.condition.notify_all()
+        with self.condition:
+            self.is_over = True
+            self.condition.notify_all()
+
+    def wait_line(self, pattern, seconds=START_SECONDS, first=0):
+        """The match of the first line, of those from number `first` on, that pattern is found in."""
+        deadline = time.monotonic() + seconds
+        with self.condition:
+            while True:
+                for line in self.lines[first:]:
+                    found = re.search(pattern, line)
+                    if found:
+                        return found
+                left = deadline - time.monotonic()
+                if left <= 0 or self.is_over:
+                    raise AssertionError(f"no line like {pattern!r} from {' '.join(self.command)}:\n"
+                                         + self.output())
+                self.condition.wait(left)
+
+    def output(self):
+        return "\n".join(self.lines)
+
+    def resp(self, **options):
+        """A new connection to the RESP port; closed with the server."""
+        client = Resp(self.resp_port, **options)
+        self.clients.append(client)
+        return client
+
+    def http_connection(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=ANSWER_SECONDS)
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.clients.append(connection)
+        return connection
+
+    def http(self, method, path, body=None, headers=None, connection=None):
+        """(status, headers, body): a body that says it is JSON is read. Bodies that are no bytes or
+        text are sent as JSON."""
+        own = connection or self.http_connection()
+        headers = dict(headers or {})
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+            headers.setdefault("Content-Type", "application/json")
+        own.request(method, path, body, headers)
+        answer = own.getresponse()
+        content = answer.read()
+        if connection is None:
+            own.close()
+        if content and "json" in (answer.getheader("Content-Type") or ""):
+            content = json.loads(content)
+        return answer.status, answer.headers, content
+
+    def raw(self, port, sent, is_ended=False):
+        """What comes back for these bytes until the server closes; is_ended: nothing more is sent."""
+        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS) as connection:
+            connection.sendall(sent)
+            if is_ended:
+                connection.shutdown(socket.SHUT_WR)
+            return read_to_end(connection)
+
+    def stop(self, signal_number=signal.SIGTERM):
+        """Ends the server and says how; what it wrote is in output()."""
+        for client in self.clients:
+            client.close()
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        try:
+            status = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"it did not end within {STOP_SECONDS} s:\n" + self.output())
+        self.reader.join()
+        self.process.stdout.close()
+        return status
+
+    def check_end(self):
+        """Stops, and raises unless it ended well and no sanitizer complained."""
+        status = self.stop()
+        if SANITIZER.search(self.output()):
+            raise AssertionError("a sanitizer complains:\n" + self.output())
+        if status != 0:
+            raise AssertionError(f"it ended with status {status}:\n" + self.output())
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if self.is_checked:
+                self.check_end()
+            else:
+                self.stop()
+        except AssertionError as fault:
+            if kind is None:
+                raise
+            print(fault, file=sys.stderr)  # the first fault is raised, and this may be why
+        finally:
+            self.kill()
+
+
+def read_to_end(connection):
+    parts = []
+    while True:
+        try:
+            part = connection.recv(65536)
+        except ConnectionResetError:
+            part = b""
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+
+
+class RespError:
+    def __init__(self, text):
+        self.text = text
+
+    def __eq__(self, other):
+        return isinstance(other, RespError) and self.text == other.text
+
+    def __repr__(self):
+        return f"RespError({self.text!r})"
+
+
+class Closed(Exception):
+    """The server closed the connection."""
+
+
+class Resp:
+    """A connection that speaks RESP2 or RESP3. ask() waits for an answer; send() and read() do not
+    belong together one by one."""
+
+    def __init__(self, port, version=2, password=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+        if password is not None:
+            assert self.ask("AUTH", password) == "OK"
+        if version != 2:
+            assert self.ask("HELLO", version)[b"proto"] == version
+
+    def close(self):
+        self.socket.close()
+
+    @staticmethod
+    def encode(*words):
+        parts = [b"*%d\r\n" % len(words)]
+        for word in words:
+            word = word if isinstance(word, bytes) else str(word).encode()
+            parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
+        return b"".join(parts)
+
+    def send(self, *words):
+        self.socket.sendall(self.encode(*words))
+
+    def ask(self, *words):
+        self.send(*words)
+        return self.read()
+
+    def pipeline(self, commands):
+        """All at once; the answers in their order."""
+        self.socket.sendall(b"".join(self.encode(*command) for command in commands))
+        return [self.read() for _ in commands]
+
+    def more(self):
+        part = self.socket.recv(65536)
+        if not part:
+            raise Closed(self.buffer)
+        self.buffer += part
+
+    def line(self):
+        while b"\r\n" not in self.buffer:
+            self.more()
+        line, self.buffer = self.buffer.split(b"\r\n", 1)
+        return line
+
+    def take(self, size):
+        while len(self.buffer) < size:
+            self.more()
+        taken, self.buffer = self.buffer[:size], self.buffer[size:]
+        return taken
+
+    def read(self):
+        line = self.line()
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return RespError(rest.decode("utf-8", "surrogateescape"))
+        if kind in b":(":
+            return int(rest)
+        if kind == b"_" or rest == b"-1":
+            return None
+        if kind == b"#":
+            return rest == b"t"
+        if kind == b",":
+            return float(rest)
+        if kind in b"$=!":
+            text = self.take(int(rest) + 2)[:-2]
+            return text[4:] if kind == b"=" else text
+        if kind in b"*~>":
+            return [self.read() for _ in range(int(rest))]
+        if kind == b"%":
+            return {self.key(self.read()): self.read() for _ in range(int(rest))}
+        raise AssertionError(f"no RESP: {line!r}")
+
+    @staticmethod
+    def key(value):
+        return tuple(value) if isinstance(value, list) else value
+
+    def read_raw(self, size):
+        """So many bytes as they came."""
+        return self.take(size)
+
+    def is_closed(self):
+        """Waits for the end; True if nothing else came before it."""
+        try:
+            self.more()
+        except (Closed, ConnectionResetError):
+            return True
+        return False
+
+
+def pairs(flat):
+    """A map of RESP2 as one of RESP3."""
+    return flat if isinstance(flat, dict) else dict(zip(flat[0::2], flat[1::2]))
+
+
+def expect(got, wanted, what=""):
+    if got != wanted:
+        raise AssertionError(f"{what or 'got'}: {got!r}, where {wanted!r} was expected")
+
+
+def run(names=None):
+    """Runs the test_ functions of the main program, all or those named as arguments behind --only."""
+    main = sys.modules["__main__"]
+    tests = {name: value for name, value in vars(main).items()
+             if name.startswith("test_") and callable(value)}
+    if "--only" in sys.argv:
+        at = sys.argv.index("--only")
+        names = sys.argv[at + 1:]
+    failed = []
+    for name, test in tests.items():
+        if names and name not in names:
+            continue
+        began = time.monotonic()
+        try:
+            test()
+            outcome = "ok"
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+            outcome = "FAILED"
+        print(f"{outcome:6} {time.monotonic() - began:6.2f} s  {name}", flush=True)
+    if failed:
+        print(f"{len(failed)} of {len(tests)} failed: {' '.join(failed)}")
+    sys.exit(bool(failed))
