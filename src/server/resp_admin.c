@@ -109,25 +109,27 @@ void ration_desk_refund(struct ration_resp_desk *desk)
 {
     struct edit_words words = {.has_tokens = true, .tokens = 1};
     struct ration_edit edit;
+    ration_status status;
     size_t count = 0;
 
-    if (read_edit(desk, &words, &edit))
-        answer_edit(desk,
-                    ration_gate_refund(desk->service->gate, &edit, words.tokens,
-                                       ration_desk_now(desk), &count),
-                    count);
+    if (!read_edit(desk, &words, &edit))
+        return;
+    status =
+        ration_gate_refund(desk->service->gate, &edit, words.tokens, ration_desk_now(desk), &count);
+    answer_edit(desk, status, count);
 }
 
 void ration_desk_reset_keys(struct ration_resp_desk *desk)
 {
     struct edit_words words = {.tokens = 0};
     struct ration_edit edit;
+    ration_status status;
     size_t count = 0;
 
-    if (read_edit(desk, &words, &edit))
-        answer_edit(desk,
-                    ration_gate_reset(desk->service->gate, &edit, ration_desk_now(desk), &count),
-                    count);
+    if (!read_edit(desk, &words, &edit))
+        return;
+    status = ration_gate_reset(desk->service->gate, &edit, ration_desk_now(desk), &count);
+    answer_edit(desk, status, count);
 }
 
 void ration_desk_block(struct ration_resp_desk *desk)
@@ -135,6 +137,7 @@ void ration_desk_block(struct ration_resp_desk *desk)
     struct edit_words words = {.has_block = true};
     uint64_t now_ns = ration_desk_now(desk);
     struct ration_edit edit;
+    ration_status status;
     uint64_t until_ns;
     size_t count = 0;
 
@@ -147,8 +150,8 @@ void ration_desk_block(struct ration_resp_desk *desk)
     }
     if (__builtin_add_overflow(now_ns, words.block_ns, &until_ns))
         until_ns = UINT64_MAX;
-    answer_edit(desk, ration_gate_block_until(desk->service->gate, &edit, until_ns, now_ns, &count),
-                count);
+    status = ration_gate_block_until(desk->service->gate, &edit, until_ns, now_ns, &count);
+    answer_edit(desk, status, count);
 }
 
 struct top_words {
