@@ -15,6 +15,7 @@ struct rows_run {
     int line_number;
     const struct rows_target *target;
     bool open;
+    bool is_unlike; /* a call was skipped that would have changed the bucket */
     int run_count;
     int wrong_count;
 };
@@ -64,6 +65,11 @@ static const struct call_form {
     [ROWS_SET] = {"set", "n", false},        [ROWS_BLOCK] = {"block", "t", false},
     [ROWS_SETTLE] = {"settle", "rn", false}, [ROWS_CANCEL] = {"cancel", "r", false},
 };
+
+const char *rows_call_name(enum rows_call call)
+{
+    return forms[call].word;
+}
 
 /* Reads a call's words into a request. Returns how many there were, 0 if they are wrong. */
 static int read_call(const struct rows_run *run, char **words, int word_count,
@@ -135,9 +141,27 @@ static void compare(struct rows_run *run, char **expected, const struct rows_req
             got->retry_after_ns, got->reset_after_ns, got->delay_ns);
 }
 
+/* Whether a row cannot be run, and is counted instead. */
+static bool skips(struct rows_run *run, const struct rows_request *request)
+{
+    const struct rows_target *target = run->target;
+
+    if (target->knows == NULL)
+        return false;
+    if (!target->knows(target->context, request)) {
+        target->skips->calls[request->call]++;
+        run->is_unlike |= request->call != ROWS_LOOK;
+        return true;
+    }
+    if (request->call == ROWS_SET)
+        run->is_unlike = false;
+    target->skips->after_count += run->is_unlike;
+    return run->is_unlike;
+}
+
 static bool run_row(struct rows_run *run, char **words, int word_count)
 {
-    struct rows_request request = {0};
+    struct rows_request request = {.line_number = run->line_number};
     uint64_t granted = 0;
 
     if (word_count < 2 || !read_time(run, words[0], &request.now_ns))
@@ -150,7 +174,7 @@ static bool run_row(struct rows_run *run, char **words, int word_count)
         return false;
     if (word_count != 1 + call_words + answer_words)
         return complain(run, "wrong number of columns for", words[1]);
-    if (!run->open)
+    if (!run->open || skips(run, &request))
         return true;
 
     struct ration_decision got = run->target->call(run->target->context, &request, &granted);
@@ -172,6 +196,7 @@ static bool set_limit(struct rows_run *run, const char *text, const char *change
         return complain(run, error.message, text);
     if (change_at == NULL) {
         run->open = run->target->open(run->target->context, &limit);
+        run->is_unlike = false;
     } else if (run->open) {
         if (!read_time(run, change_at, &now_ns))
             return false;

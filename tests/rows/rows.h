@@ -45,6 +45,13 @@ struct rows_request {
     uint64_t tokens;
     uint64_t time_ns;     /* block: until; reserve: the longest wait */
     uint64_t reservation; /* settle, cancel: its number */
+    int line_number;      /* where it stands in its file */
+};
+
+/* Rows that were not run, since the target does not know their call. */
+struct rows_skips {
+    int calls[ROWS_CALL_COUNT]; /* by call */
+    int after_count;            /* others, whose answers depend on them */
 };
 
 /* Something that decides. open starts a new bucket; a target may refuse limits it cannot hold. */
@@ -55,7 +62,17 @@ struct rows_target {
     struct ration_decision (*call)(void *context, const struct rows_request *request,
                                    uint64_t *out_granted);
     void *context;
+
+    /*
+     * For targets that do not know every call; NULL: this one does. What is skipped is counted. Where it
+     * would have changed the bucket, what follows is skipped too, up to a new bucket or a set.
+     */
+    bool (*knows)(void *context, const struct rows_request *request);
+    struct rows_skips *skips;
 };
+
+/* "take", "look", ... Static storage. */
+const char *rows_call_name(enum rows_call call);
 
 /*
  * Runs a file of rows. Returns the number of rows that were not answered as written, each

@@ -1,0 +1,247 @@
+/*
+ * Runs files of rows through a gate, and has a server asked the same (R9).
+ *
+ *     rows_served_test FILE...        started by rows_test.py, which starts the server
+ *
+ * The gate answers first, by ration_gate_check(); rows.c compares that with the file. What the gate said
+ * goes as a line to the standard output, where rows_test.py asks the server over each protocol, compares
+ * to the nanosecond and answers with one line: "same", or what differs.
+ *
+ *     limit IS_PLAIN TOKENS PERIOD_NS BURST TEXT     a new bucket
+ *     change NOW TEXT                                its limit is another
+ *     take|look NOW TOKENS VERDICT REMAINING RETRY RESET DELAY
+ *     refund|set NOW TOKENS, block NOW UNTIL
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows/rows.h"
+
+#define POLICY_SIZE 1024
+#define LINE_SIZE   1024
+
+struct served {
+    struct ration_manual_clock manual;
+    struct ration_clock clock;
+    struct ration_limit limit;
+    ration_gate *gate;
+    bool is_lost; /* a change made the bucket another one */
+    const char *path;
+    int differing_count;
+    int line_number;
+};
+
+static struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("gate")};
+
+static void expect_ok(ration_status status, const char *what)
+{
+    if (status == RATION_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", what, ration_status_name(status));
+    exit(EXIT_FAILURE);
+}
+
+/* Sends a line that was written to the standard output, and hears what the server said. */
+static void hear(struct served *served)
+{
+    char line[LINE_SIZE];
+
+    putchar('\n');
+    fflush(stdout);
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        fprintf(stderr, "%s:%d: whoever asks the server is gone\n", served->path,
+                served->line_number);
+        exit(EXIT_FAILURE);
+    }
+    if (strcmp(line, "same\n") == 0)
+        return;
+    served->differing_count++;
+    fprintf(stderr, "%s:%d: %s", served->path, served->line_number, line);
+}
+
+static ration_policy *make_policy(const struct ration_limit *limit,
+                                  char text[RATION_LIMIT_TEXT_SIZE])
+{
+    char policy_text[POLICY_SIZE];
+    ration_policy *policy = NULL;
+
+    expect_ok(ration_limit_print(limit, text, RATION_LIMIT_TEXT_SIZE), "print");
+    snprintf(policy_text, sizeof(policy_text),
+             "limits: [{name: row, key: user, keys: 100, rate: \"%s\"}]\n", text);
+    expect_ok(ration_policy_parse(policy_text, strlen(policy_text), NULL, NULL, &policy), text);
+    return policy;
+}
+
+/* Whether a limit may come with a request. */
+static bool is_plain(const struct ration_limit *limit)
+{
+    return limit->algorithm == RATION_TOKEN_BUCKET && limit->refill == RATION_REFILL_CONTINUOUS &&
+           limit->start == RATION_START_FULL;
+}
+
+static bool open_served(void *context, const struct ration_limit *limit)
+{
+    struct served *served = context;
+    struct ration_gate_options options = {
+        .struct_size = sizeof(options), .clock = &served->clock, .throttle_keys_max = 1};
+    char text[RATION_LIMIT_TEXT_SIZE];
+    ration_policy *policy = make_policy(limit, text);
+
+    ration_gate_free(served->gate);
+    ration_manual_clock_set(&served->manual, 0);
+    served->gate = NULL;
+    served->is_lost = false;
+    served->limit = *limit;
+    expect_ok(ration_gate_create(&options, policy, &served->gate, NULL), "create a gate");
+    printf("limit %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", is_plain(limit), limit->tokens,
+           limit->period_ns, limit->burst, text);
+    hear(served);
+    return true;
+}
+
+static struct ration_decision check(struct served *served, bool is_peek, uint64_t tokens,
+                                    uint64_t now_ns)
+{
+    struct ration_check asked = {
+        .attributes = &user, .attribute_count = 1, .cost_tokens = tokens, .is_peek = is_peek};
+
+    ration_gate_check(served->gate, &asked, 1, now_ns);
+    expect_ok(asked.status, asked.reason);
+    return asked.decision;
+}
+
+static void note_change(void *context, enum ration_gate_change change, const char *name)
+{
+    (void)name;
+    ((struct served *)context)->is_lost |= change != RATION_GATE_CHANGED;
+}
+
+/* A bucket is converted when it is next met; the rows mean at once, so it is met at once. */
+static void change_served(void *context, const struct ration_limit *limit, uint64_t now_ns)
+{
+    struct served *served = context;
+    char text[RATION_LIMIT_TEXT_SIZE];
+    ration_policy *policy = make_policy(limit, text);
+
+    ration_manual_clock_set(&served->manual, now_ns);
+    served->limit = *limit;
+    expect_ok(ration_gate_reload(served->gate, policy, note_change, served, NULL), "reload");
+    (void)check(served, false, 0, now_ns);
+    printf("change %" PRIu64 " %s", now_ns, text);
+    hear(served);
+}
+
+static void ask_decision(struct served *served, const struct rows_request *request,
+                         const struct ration_decision *decision)
+{
+    printf("%s %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+           rows_call_name(request->call), request->now_ns, request->tokens,
+           ration_verdict_name(decision->verdict), decision->remaining, decision->retry_after_ns,
+           decision->reset_after_ns, decision->delay_ns);
+    hear(served);
+}
+
+static void edit(struct served *served, const struct rows_request *request)
+{
+    struct ration_edit who = {.attributes = &user, .attribute_count = 1};
+    uint64_t burst = served->limit.burst;
+
+    if (request->call == ROWS_REFUND) {
+        expect_ok(ration_gate_refund(served->gate, &who, request->tokens, request->now_ns, NULL),
+                  "refund");
+    } else if (request->call == ROWS_BLOCK) {
+        expect_ok(
+            ration_gate_block_until(served->gate, &who, request->time_ns, request->now_ns, NULL),
+            "block");
+    } else { /* a set: filled, and what is to be out taken */
+        expect_ok(ration_gate_reset(served->gate, &who, request->now_ns, NULL), "reset");
+        if (request->tokens < burst)
+            (void)check(served, false, burst - request->tokens, request->now_ns);
+    }
+    printf("%s %" PRIu64 " %" PRIu64, rows_call_name(request->call), request->now_ns,
+           request->call == ROWS_BLOCK ? request->time_ns : request->tokens);
+    hear(served);
+}
+
+static struct ration_decision call_served(void *context, const struct rows_request *request,
+                                          uint64_t *out_granted)
+{
+    struct served *served = context;
+    struct ration_decision decision = {.verdict = RATION_ALLOW};
+
+    (void)out_granted;
+    served->line_number = request->line_number;
+    ration_manual_clock_set(&served->manual, request->now_ns);
+    if (request->call != ROWS_TAKE && request->call != ROWS_LOOK) {
+        edit(served, request);
+        return decision;
+    }
+    decision = check(served, request->call == ROWS_LOOK, request->tokens, request->now_ns);
+    ask_decision(served, request, &decision);
+    return decision;
+}
+
+/* What can be asked over the network. */
+static bool knows(void *context, const struct rows_request *request)
+{
+    const struct served *served = context;
+
+    if (served->is_lost)
+        return false;
+    switch (request->call) {
+    case ROWS_TAKE:
+    case ROWS_LOOK:
+    case ROWS_REFUND:
+        return true;
+    case ROWS_BLOCK: /* windows keep no moment */
+        return served->limit.algorithm != RATION_FIXED_WINDOW &&
+               served->limit.algorithm != RATION_SLIDING_WINDOW &&
+               served->limit.algorithm != RATION_SLIDING_LOG;
+    case ROWS_SET: /* taken at once from a full bucket; a reserve pays from two, a queue in turn */
+        return served->limit.algorithm != RATION_BURST_RESERVE &&
+               served->limit.algorithm != RATION_LEAKY_QUEUE &&
+               served->limit.start == RATION_START_FULL;
+    default:
+        return false;
+    }
+}
+
+static void tell(const char *path, int row_count, int wrong_count, const struct served *served,
+                 const struct rows_skips *skips)
+{
+    fprintf(stderr, "%s: %d rows, %d wrong, %d answered otherwise over the network; skipped:", path,
+            row_count, wrong_count, served->differing_count);
+    for (int call = 0; call < ROWS_CALL_COUNT; call++) {
+        if (skips->calls[call] > 0)
+            fprintf(stderr, " %d %s", skips->calls[call], rows_call_name((enum rows_call)call));
+    }
+    fprintf(stderr, " %d after those\n", skips->after_count);
+}
+
+int main(int argument_count, char **arguments)
+{
+    bool is_wrong = argument_count < 2;
+
+    for (int i = 1; i < argument_count; i++) {
+        struct rows_skips skips = {.after_count = 0};
+        struct served served = {.path = arguments[i]};
+        struct rows_target target = {.name = "gate",
+                                     .open = open_served,
+                                     .change = change_served,
+                                     .call = call_served,
+                                     .context = &served,
+                                     .knows = knows,
+                                     .skips = &skips};
+        int row_count = 0;
+        int wrong_count;
+
+        served.clock = ration_clock_manual(&served.manual);
+        wrong_count = rows_run(arguments[i], &target, &row_count);
+        ration_gate_free(served.gate);
+        tell(arguments[i], row_count, wrong_count, &served, &skips);
+        is_wrong |= wrong_count != 0 || served.differing_count > 0 || row_count == 0;
+    }
+    return is_wrong ? EXIT_FAILURE : EXIT_SUCCESS;
+}

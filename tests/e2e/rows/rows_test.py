@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""One table of rows, everywhere the same (R9): what the library's gate answers to a row, a server
+answers over each of its protocols, to the nanosecond.
+
+    rows_test.py RATION ROWS_SERVED_TEST [--lie] FILE...
+
+rows_served_test reads the rows and asks the gate; its lines are put to one server with a manual clock.
+Each way of asking has a key of its own, so that each sees the whole sequence:
+
+    resp      RATION.CHECK, RATION.PEEK      resp3     the same in RESP3
+    http      POST /v1/check, /v1/peek       get       GET /v1/check, which has a query for a body
+    key       POST /v1/check with key and limit, for limits that may come with a request
+    throttle  CL.THROTTLE, for those whose period is whole seconds; gcra: GCRA, for the same
+
+--lie adds a token to one answer, which must be noticed.
+"""
+import decimal
+import os
+import subprocess
+import sys
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import serve
+
+INT64_MAX = (1 << 63) - 1
+FOREVER = (1 << 64) - 1
+NS_PER_S = 10 ** 9
+
+FIELDS = ("verdict", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns")
+
+
+def bounded(number):
+    """A count as RESP can say it."""
+    return min(number, INT64_MAX)
+
+
+class Rows:
+    def __init__(self, server, is_lying):
+        self.server = server
+        self.is_lying = is_lying
+        self.resp2 = server.resp()
+        self.resp3 = server.resp(version=3)
+        self.web = server.http_connection()
+        self.limit_number = 0
+        self.counts = {}
+
+    # The policy --------------------------------------------------------------------------------
+
+    def write_policy(self, text):
+        self.server.write_policy(f'limits: [{{name: row{self.limit_number}, key: user, keys: 100, '
+                                 f'rate: "{text}"}}]\n')
+        answer = self.resp2.ask("RATION.RELOAD")
+        if isinstance(answer, serve.RespError):
+            raise AssertionError(f"{text}: {answer.text}")
+        return answer.decode()
+
+    def open(self, words, text):
+        """A limit of a new name has new buckets."""
+        self.set_clock(0)
+        self.limit_number += 1
+        self.key = f"key{self.limit_number}"
+        is_plain, self.tokens, period_ns, self.burst = (int(word) for word in words)
+        self.text = text
+        self.period_s, rest = divmod(period_ns, NS_PER_S)
+        # Ways that lost the thread are not asked: a limit that comes along has no refund.
+        self.ways = {"resp", "resp3", "http", "get"}
+        if is_plain:
+            self.ways.add("key")
+        if is_plain and rest == 0 and self.tokens <= INT64_MAX and self.burst <= INT64_MAX:
+            self.ways |= {"throttle", "gcra"}
+        self.write_policy(text)
+        return "same"
+
+    def change(self, now, text):
+        self.set_clock(now)
+        changes = self.write_policy(text)
+        self.ways -= {"key", "throttle", "gcra"}
+        for way in sorted(self.ways):
+            self.ask(way, False, 0)
+        self.text = text
+        return "same" if "changed" in changes or "reset" in changes or "nothing" in changes \
+            else f"the reload said {changes!r}"
+
+    def set_clock(self, now):
+        serve.expect(self.resp2.ask("RATION.CLOCK", "SET", now), "OK")
+
+    # Decisions ---------------------------------------------------------------------------------
+
+    def ask(self, way, is_peek, cost):
+        """The five fields, or None where this way cannot ask that."""
+        if way in ("resp", "resp3"):
+            client = self.resp2 if way == "resp" else self.resp3
+            answer = client.ask("RATION.PEEK" if is_peek else "RATION.CHECK", "COST", cost, "user", way)
+            if isinstance(answer, serve.RespError):
+                raise AssertionError(answer.text)
+            answer = serve.pairs(answer)
+            values = [answer[field.encode()] for field in FIELDS]
+            return [values[0].decode(), *(FOREVER if value == -1 else value for value in values[1:])]
+        if way in ("http", "key"):
+            if cost > INT64_MAX:
+                return None  # JSON of the server has no such number, and says so: see http_test.py
+            body = {"attributes": {"user": way}} if way == "http" else \
+                {"key": self.key, "limit": self.text}
+            status, _, answer = self.server.http("POST", "/v1/peek" if is_peek else "/v1/check",
+                                                 dict(body, cost=cost), connection=self.web)
+            serve.expect(status, 200, f"{way}: {answer}")
+            return self.of_json(answer)
+        if way == "get":
+            return self.ask_get(is_peek, cost)
+        return self.ask_throttle(way, is_peek, cost)
+
+    def ask_get(self, is_peek, cost):
+        """A denial is a 429 with fields that are rounded: what it told is looked up by a peek, which
+        itself must be right, since the other ways are."""
+        query = urllib.parse.urlencode({"user": "get", "cost": cost, "peek": "true" if is_peek else "false"})
+        status, headers, answer = self.server.http("GET", "/v1/check?" + query, connection=self.web)
+        if status == 200:
+            return self.of_json(answer)
+        serve.expect(status, 429, f"GET: {answer}")
+        if cost > INT64_MAX:
+            return None
+        told = headers.get("Retry-After")
+        peek = self.of_json(self.server.http("POST", "/v1/peek", {"attributes": {"user": "get"}, "cost": cost},
+                                             connection=self.web)[2])
+        serve.expect(told, None if peek[2] == FOREVER else str(-(-peek[2] // NS_PER_S)), "Retry-After")
+        return peek
+
+    @staticmethod
+    def of_json(answer):
+        serve.expect(answer["allowed"], answer["verdict"] == "allow", "allowed")
+        return [FOREVER if answer[field] is None else answer[field] for field in FIELDS]
+
+    def ask_throttle(self, way, is_peek, cost):
+        """Only whole seconds come back from CL.THROTTLE, and a peek at more than 0 does not exist."""
+        if (is_peek and cost > 0) or cost > INT64_MAX:
+            return None
+        name = self.key + way
+        if way == "throttle":
+            return self.resp2.ask("CL.THROTTLE", name, self.burst - 1, self.tokens, self.period_s, cost)
+        return self.resp2.ask("GCRA", name, self.burst - 1, self.tokens, self.period_s, "TOKENS", cost)
+
+    def wanted(self, way, decision):
+        verdict, remaining, retry, reset, delay = decision
+        if way in ("resp", "resp3"):
+            return [verdict, *(number if number == FOREVER else bounded(number)
+                               for number in (remaining, retry, reset, delay))]
+        if way == "throttle":
+            wait = -1 if verdict != "deny" else -(-retry // NS_PER_S)
+            return [int(verdict != "allow"), bounded(self.burst), bounded(remaining), wait, -(-reset // NS_PER_S)]
+        if way == "gcra":
+            wait = "-1" if verdict != "deny" else in_seconds(retry)
+            return [int(verdict != "allow"), bounded(self.burst), bounded(remaining), wait.encode(),
+                    in_seconds(reset).encode()]
+        return list(decision)
+
+    def decide(self, is_peek, now, cost, decision):
+        faults = []
+        self.set_clock(now)
+        for way in sorted(self.ways):
+            got = self.ask(way, is_peek, cost)
+            if got is None:
+                if not is_peek and decision[0] == "allow":
+                    self.ways.discard(way)  # it was not charged what the others were
+                continue
+            if self.is_lying and way == "http" and not is_peek:
+                got[1] += 1
+            self.counts[way] = self.counts.get(way, 0) + 1
+            wanted = self.wanted(way, decision)
+            if got != wanted:
+                faults.append(f"{way} answered {got}, and the gate {wanted}")
+        return "; ".join(faults) or "same"
+
+    # Changes -----------------------------------------------------------------------------------
+
+    def edit(self, call, now, number):
+        self.set_clock(now)
+        for way in sorted(self.ways):
+            if way in ("key", "throttle", "gcra"):
+                self.ways.discard(way)
+            elif way in ("resp", "resp3") and not (call == "block" and (number - now) % 10 ** 6):
+                serve.expect(self.edit_by_resp(way, call, now, number), 1, call)
+            else:
+                self.edit_by_http(way, call, now, number)
+        if call == "set" and number < self.burst:
+            for way in sorted(self.ways):
+                self.ask(way, False, self.burst - number)
+        return "same"
+
+    def edit_by_resp(self, way, call, now, number):
+        words = {"refund": ("RATION.REFUND", "TOKENS", number), "set": ("RATION.RESET",),
+                 "block": ("RATION.BLOCK", "MS", max(number - now, 0) // 10 ** 6)}[call]
+        return self.resp3.ask(*words, "user", way)
+
+    def edit_by_http(self, way, call, now, number):
+        """What JSON cannot say goes by RESP: a refund of 2^64 - 1."""
+        if number > INT64_MAX or (call == "block" and number <= now):
+            serve.expect(self.edit_by_resp(way, call, now, number), 1, call)
+            return
+        more = {"refund": {"tokens": number}, "set": {}, "block": {"ns": number - now}}[call]
+        path = {"refund": "/v1/refund", "set": "/v1/reset", "block": "/v1/block"}[call]
+        status, _, answer = self.server.http("POST", path, {"attributes": {"user": way}, **more},
+                                             connection=self.web)
+        serve.expect((status, answer), (200, {"changed": 1}), call)
+
+    def answer(self, line):
+        words = line.split(" ")
+        if words[0] == "limit":
+            return self.open(words[1:5], " ".join(words[5:]))
+        if words[0] == "change":
+            return self.change(int(words[1]), " ".join(words[2:]))
+        if words[0] in ("take", "look"):
+            return self.decide(words[0] == "look", int(words[1]), int(words[2]),
+                               [words[3], *map(int, words[4:])])
+        return self.edit(words[0], int(words[1]), int(words[2]))
+
+
+def in_seconds(ns):
+    """As GCRA writes them: without zeros at the end."""
+    text = f"{decimal.Decimal(ns).scaleb(-9):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def main():
+    arguments = [argument for argument in sys.argv[1:] if argument != "--lie"]
+    policy = "limits: [{name: row0, key: user, rate: 1/s}]\n"
+    with serve.Server(arguments[0], policy=policy,
+                      options=["--manual-clock", "--threads", "1"]) as server:
+        rows = Rows(server, "--lie" in sys.argv)
+        with subprocess.Popen(arguments[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as reader:
+            for line in reader.stdout:
+                try:
+                    said = rows.answer(line.rstrip("\n"))
+                except AssertionError as fault:
+                    said = f"{line.rstrip()}: {fault}"
+                reader.stdin.write(said.replace("\n", " ") + "\n")
+                reader.stdin.flush()
+            reader.stdin.close()
+        print("decisions compared:", " ".join(f"{way} {count}" for way, count in sorted(rows.counts.items())))
+    sys.exit(reader.returncode)
+
+
+main()
