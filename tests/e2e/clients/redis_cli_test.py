@@ -217,8 +217,8 @@ def test_a_terminal():
             terminal.wait("OK")
             terminal.type("help ration.check\r")
             terminal.wait("Decide a request by the policy, and charge its limits")
-            terminal.type("help @module\r")
-            terminal.wait("RATION.TOP.*RATION.CLOCK")
+            terminal.type("help @connection\r")
+            terminal.wait("Authenticate to the server")
             terminal.type("quit\r")
             serve.expect(terminal.end(), 0, "redis-cli's status")
 
