@@ -17,11 +17,17 @@
 
 #define RATION_SESSION_NAME_MAX    63
 #define RATION_LIMIT_CACHE_COUNT   256 /* a power of two */
-#define RATION_RESP_BATCH_MAX      1024
+#define RATION_RESP_BATCH_MAX      RATION_SETTINGS_PIPELINE_MAX
 #define RATION_RESP_CHECKS_MAX     64
 #define RATION_RESP_ATTRIBUTES_MAX 4096 /* of all checks of one batch */
 
-enum ration_reply_mode { RATION_REPLY_ON = 0, RATION_REPLY_OFF, RATION_REPLY_SKIP };
+/* SKIP is for the next request; while that one is served it is SKIPPING. */
+enum ration_reply_mode {
+    RATION_REPLY_ON = 0,
+    RATION_REPLY_OFF,
+    RATION_REPLY_SKIP,
+    RATION_REPLY_SKIPPING
+};
 
 struct ration_session {
     uint32_t id;

@@ -21,7 +21,8 @@
 #define RATION_SETTINGS_ADDRESSES_MAX 8
 #define RATION_SETTINGS_PROXIES_MAX   256
 #define RATION_SETTINGS_SECRET_MAX    512
-#define RATION_SETTINGS_COUNT_MAX     64 /* settings that there are */
+#define RATION_SETTINGS_PIPELINE_MAX  1024 /* what a loop has room for */
+#define RATION_SETTINGS_COUNT_MAX     64   /* settings that there are */
 
 /* Who gave a setting its value; a later one of these wins. */
 enum ration_settings_source {

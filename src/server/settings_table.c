@@ -14,8 +14,6 @@
 #define KEYS_PRESET    1000000
 #define TOP_KEYS       100
 #define TOP_KEYS_MOST  4096
-#define PIPELINE       1024
-#define PIPELINE_MOST  65536
 #define RETRY_MOST_S   (UINT64_C(366) * 86400)
 #define HTTP_IDLE_MS   75000
 #define DRAIN_MS       10000
@@ -130,8 +128,8 @@ const struct ration_setting ration_settings_table[] = {
     {"accept-backlog", "N", "connections that the system keeps waiting", RATION_SETTING_COUNT,
      LIMIT(accept_backlog)},
     {"pipeline-max", "N", "requests of one read that are decided together", RATION_SETTING_COUNT,
-     RATION_SETTINGS_BOUNDS, AT(pipeline_max), .least = 1, .most = PIPELINE_MOST,
-     .preset = PIPELINE},
+     RATION_SETTINGS_BOUNDS, AT(pipeline_max), .least = 1, .most = RATION_SETTINGS_PIPELINE_MAX,
+     .preset = RATION_SETTINGS_PIPELINE_MAX},
     {"arguments-max", "N", "of one command of the Redis protocol", RATION_SETTING_COUNT,
      RATION_SETTINGS_BOUNDS, AT(resp_limits.arguments_max), .least = 8,
      .most = RATION_RESP_ARGUMENTS_MAX, .preset = RATION_RESP_ARGUMENTS_MAX},
