@@ -13,8 +13,6 @@
 #define TOP_COUNT_DEFAULT 10
 #define RELOAD_TEXT_SIZE  4096
 #define DESCRIPTION_SIZE  512
-#define SECONDS_MAX       (UINT64_MAX / RATION_NS_PER_SECOND)
-#define MILLISECONDS_MAX  (UINT64_MAX / RATION_NS_PER_MS)
 
 /* Words that come before the attributes of a request. */
 struct edit_words {
@@ -26,32 +24,35 @@ struct edit_words {
     bool has_block;
 };
 
+/* How long a block is, in units of so many nanoseconds. */
+static bool read_block(const struct ration_key *word, uint64_t unit_ns, uint64_t *out_ns)
+{
+    uint64_t number;
+
+    return ration_word_number(word, &number) && !__builtin_mul_overflow(number, unit_ns, out_ns);
+}
+
 /* One option and its value; 0: it is none, and attributes begin. -1: answered with an error. */
 static int read_option(struct ration_resp_desk *desk, size_t index, struct edit_words *edit)
 {
     struct ration_words words = ration_desk_words(desk);
     const struct ration_key *name = &words.items[index];
     const struct ration_key *value = &words.items[index + 1];
-    uint64_t number = 0;
-    bool is_number = ration_word_number(value, &number);
+    bool is_number = true;
 
     if (ration_commands_is_word(name, "limit") && !edit->has_limit) {
         edit->has_limit = true;
         snprintf(edit->limit_name, sizeof(edit->limit_name), "%.*s", (int)value->size,
                  (const char *)value->bytes);
-        return 1;
-    }
-    if (ration_commands_is_word(name, "tokens") && edit->has_tokens) {
+    } else if (ration_commands_is_word(name, "tokens") && edit->has_tokens) {
         edit->has_tokens = false;
-        edit->tokens = number;
-    } else if (ration_commands_is_word(name, "seconds") && edit->has_block &&
-               number <= SECONDS_MAX) {
+        is_number = ration_word_number(value, &edit->tokens);
+    } else if (ration_commands_is_word(name, "seconds") && edit->has_block) {
         edit->has_block = false;
-        edit->block_ns = number * RATION_NS_PER_SECOND;
-    } else if (ration_commands_is_word(name, "ms") && edit->has_block &&
-               number <= MILLISECONDS_MAX) {
+        is_number = read_block(value, RATION_NS_PER_SECOND, &edit->block_ns);
+    } else if (ration_commands_is_word(name, "ms") && edit->has_block) {
         edit->has_block = false;
-        edit->block_ns = number * RATION_NS_PER_MS;
+        is_number = read_block(value, RATION_NS_PER_MS, &edit->block_ns);
     } else {
         return 0;
     }

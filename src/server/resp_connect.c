@@ -218,7 +218,8 @@ static void set_reply(struct ration_resp_desk *desk)
     for (uint8_t mode = 0; mode < 3; mode++) {
         if (!ration_commands_is_word(&desk->request.arguments[2], modes[mode]))
             continue;
-        desk->session->reply_mode = mode;
+        if (mode != RATION_REPLY_SKIP || desk->session->reply_mode != RATION_REPLY_OFF)
+            desk->session->reply_mode = mode;
         if (mode == RATION_REPLY_ON)
             ration_resp_write_simple(desk->output, "OK");
         return;
@@ -304,11 +305,15 @@ void ration_desk_client(struct ration_resp_desk *desk)
 
 void ration_desk_select(struct ration_resp_desk *desk)
 {
+    struct ration_key index = desk->request.arguments[1];
+    bool is_negative = index.size > 1 && ((const char *)index.bytes)[0] == '-';
     uint64_t number;
 
-    if (!ration_word_number(&desk->request.arguments[1], &number))
+    if (is_negative)
+        index = (struct ration_key){(const char *)index.bytes + 1, index.size - 1};
+    if (!ration_word_number(&index, &number))
         ration_desk_error(desk, RATION_ERROR_INTEGER);
-    else if (number >= DATABASES)
+    else if (is_negative || number >= DATABASES)
         ration_desk_error(desk, RATION_ERROR_DB_INDEX);
     else
         ration_resp_write_simple(desk->output, "OK");

@@ -104,16 +104,15 @@ static void serve_request(struct ration_resp_desk *desk, const struct ration_com
     }
 }
 
-/* CLIENT REPLY OFF and SKIP: what was answered is taken back. */
-static void hush(struct ration_resp_desk *desk, size_t size_before, uint8_t mode_before)
+/* CLIENT REPLY OFF and SKIP: what was answered is taken back, unless it was CLIENT REPLY ON. */
+static void hush(struct ration_resp_desk *desk, size_t size_before)
 {
     struct ration_session *session = desk->session;
 
     ration_desk_flush(desk);
-    if (!desk->output->is_failed && (mode_before != RATION_REPLY_ON) &&
-        session->reply_mode != RATION_REPLY_ON)
+    if (!desk->output->is_failed && session->reply_mode != RATION_REPLY_ON)
         desk->output->size = size_before;
-    if (mode_before == RATION_REPLY_SKIP && session->reply_mode == RATION_REPLY_SKIP)
+    if (session->reply_mode == RATION_REPLY_SKIPPING)
         session->reply_mode = RATION_REPLY_ON;
 }
 
@@ -128,6 +127,8 @@ static void serve(struct ration_resp_desk *desk)
     if (__builtin_expect(mode != RATION_REPLY_ON, 0)) {
         ration_desk_flush(desk);
         size_before = desk->output->size;
+        if (mode == RATION_REPLY_SKIP)
+            desk->session->reply_mode = RATION_REPLY_SKIPPING;
     }
     if (__builtin_expect(!desk->session->is_known, 0))
         serve_request(desk, command);
@@ -138,7 +139,7 @@ static void serve(struct ration_resp_desk *desk)
     else
         serve_request(desk, command);
     if (__builtin_expect(mode != RATION_REPLY_ON, 0))
-        hush(desk, size_before, mode);
+        hush(desk, size_before);
 }
 
 static const struct ration_resp_limits *limits_of(const struct ration_resp_desk *desk)
