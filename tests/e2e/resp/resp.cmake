@@ -1,0 +1,3 @@
+# Every command over the Redis protocol, with redis-server as the judge of what it has too.
+find_program(REDIS_SERVER redis-server REQUIRED)
+ration_e2e_test(e2e_resp resp/resp_test.py BASIC)

@@ -1,0 +1,521 @@
+#!/usr/bin/env python3
+"""What a server answers over the Redis protocol: every command and its errors, to the byte and in both
+versions; where Redis has the command too, with a real redis-server as the judge.
+
+    resp_test.py RATION
+"""
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import serve
+from serve import RespError, expect
+
+BINARY = sys.argv[1]
+PASSWORD = "correct horse"
+POLICY = """
+limits:
+  - {name: login, match: {path: /login}, key: ip, rate: 1/min, burst: 3}
+  - {name: window, match: {path: /window}, key: user, rate: 3/10s fixed-window}
+  - {name: all, match: {path: {prefix: /}}, rate: 1000/s}
+exempt: [{user: root}]
+banned: [{user: mallory}]
+"""
+INT64_MAX = (1 << 63) - 1
+MINUTE_NS = 60 * 10 ** 9
+
+
+class Text(str):
+    """INFO and the like: verbatim in RESP3, a bulk string in RESP2."""
+
+
+class Double(str):
+    """A double in RESP3, a bulk string in RESP2."""
+
+
+def encode(value, version):
+    """A value as the server must write it."""
+    if isinstance(value, RespError):
+        return b"-%s\r\n" % value.text.encode()
+    if isinstance(value, Double):
+        return b",%s\r\n" % value.encode() if version == 3 else encode(value.encode(), version)
+    if isinstance(value, Text):
+        text = value.encode()
+        return b"=%d\r\ntxt:%s\r\n" % (len(text) + 4, text) if version == 3 else encode(text, version)
+    if isinstance(value, str):
+        return b"+%s\r\n" % value.encode()
+    if isinstance(value, bytes):
+        return b"$%d\r\n%s\r\n" % (len(value), value)
+    if isinstance(value, int):
+        return b":%d\r\n" % value
+    if value is None:
+        return b"_\r\n" if version == 3 else b"$-1\r\n"
+    if isinstance(value, list):
+        return b"*%d\r\n" % len(value) + b"".join(encode(item, version) for item in value)
+    flat = b"".join(encode(item, version) for pair in value.items() for item in pair)
+    return (b"%%%d\r\n" % len(value) if version == 3 else b"*%d\r\n" % (2 * len(value))) + flat
+
+
+def decision(verdict, limit, burst, remaining, retry, reset, delay=0):
+    return {b"verdict": verdict.encode(), b"limit": limit and limit.encode(), b"burst": burst, b"remaining": remaining,
+            b"retry_after_ns": retry, b"reset_after_ns": reset, b"delay_ns": delay}
+
+
+def top(limit, key, count):
+    return {b"limit": limit, b"key": key, b"count": count, b"error": 0}
+
+
+def arity(name):
+    return RespError(f"ERR wrong number of arguments for '{name}' command")
+
+
+def limit_line(name, text, match, key, keys_max, keys, allowed, denied, never, near=0):
+    return {b"name": name, b"limit": text, b"match": match, b"key": key, b"shadow": 0, b"keys_max": keys_max, b"keys": keys,
+            b"allowed": allowed, b"denied": denied, b"never": never, b"near": near, b"shadow_denied": 0, b"overflow": 0}
+
+
+NOT_A_NUMBER = RespError("ERR value is not an integer or out of range")
+PAIRS = RespError("ERR attributes come in pairs: name value [name value ...]")
+TOP_SYNTAX = RespError("ERR syntax error: RATION.TOP [BY DENIED|COST] [COUNT 1 to 100] [LIMIT name]")
+CLOCK_SYNTAX = RespError("ERR syntax error: RATION.CLOCK GET | SET ns | ADVANCE ns")
+HOW_LONG = RespError("ERR for how long? RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
+MANY = sum(((f"a{number}", "x") for number in range(65)), ())
+WHO = ("path", "/login", "ip", "192.0.2.1")
+
+
+def cell(text):
+    return RespError("Cell error: Store error: " + text)
+
+
+# One after the other on a manual clock that stands at 0: what came before counts.
+TABLE = [
+    (("CL.THROTTLE",), cell("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")),
+    (("CL.THROTTLE", "k", 4, 1, 1, 1, 1), cell("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")),
+    (("CL.THROTTLE", "k", "a", 1, 1), cell("Couldn't parse as integer: a")),
+    (("CL.THROTTLE", "k", 4, 1, 1, "1.5"), cell("Couldn't parse as integer: 1.5")),
+    (("CL.THROTTLE", "k", -1, 1, 1), cell("max_burst must not be negative")),
+    (("CL.THROTTLE", "k", 4, 0, 1), cell("Zero rates are not supported")),
+    (("CL.THROTTLE", "k", 4, 1, 0), cell("Zero rates are not supported")),
+    (("CL.THROTTLE", "k", 4, 1, 1, -1), cell("quantity must not be negative")),
+    (("CL.THROTTLE", "k", 4, 1, 99999999999), cell("period must not exceed 18446744073 seconds")),
+    (("CL.THROTTLE", b"k" * 65536, 4, 1, 1), cell("The key is longer than 65535 bytes")),
+    (("CL.THROTTLE", b"k" * 65535, 4, 1, 1), [0, 5, 4, -1, 1]),
+    (("CL.THROTTLE", "", 4, 1, 1), [0, 5, 4, -1, 1]),
+    (("CL.THROTTLE", b"\xff\x00\r\n", 4, 1, 1), [0, 5, 4, -1, 1]),
+    (("cl.Throttle", "k", "+4", 1, 1, 5), [0, 5, 0, -1, 5]),
+    (("CL.THROTTLE", "k", 4, 1, 1), [1, 5, 0, 1, 5]),
+    (("CL.THROTTLE", "k", 4, 1, 1, 6), [1, 5, 0, -1, 5]),
+    (("GCRA", "g"), arity("gcra")),
+    (("GCRA", "g", 4, 1, "0.5"), RespError("ERR period must be at least 1.0 seconds")),
+    (("GCRA", "g", 4, 1, "x"), RespError("ERR period is not a number of seconds with at most 9 decimals or out of range")),
+    (("GCRA", "g", 4, 1, 1, "TOKENS"), RespError("ERR syntax error")),
+    (("GCRA", "g", 4, 1, 1, "COST", 1), RespError("ERR syntax error")),
+    (("GCRA", "g", 4, 1, "1.5", "TOKENS", 5), [0, 5, 0, Double("-1"), Double("7.5")]),
+    (("GCRA", "g", 4, 1, "1.5"), [1, 5, 0, Double("1.5"), Double("7.5")]),
+    (("RATION.CHECK", "path"), PAIRS),
+    (("RATION.CHECK", "COST", "x", "path", "/"), NOT_A_NUMBER),
+    (("RATION.CHECK", "COST", "-1", "path", "/"), NOT_A_NUMBER),
+    (("RATION.CHECK", *MANY), RespError("ERR a request has at most 64 attributes")),
+    (("RATION.CHECK", *WHO, "ip"), PAIRS),
+    (("RATION.CHECK", "colour", "red"), decision("allow", None, 0, INT64_MAX, 0, 0)),
+    (("RATION.CHECK", "user", "root", *WHO), decision("allow", None, 0, INT64_MAX, 0, 0)),
+    (("RATION.CHECK", "user", "mallory", *WHO), decision("never", "banned", 0, 0, -1, 0)),
+    (("RATION.CHECK", *WHO), decision("allow", "login", 3, 2, 0, MINUTE_NS)),
+    (("RATION.CHECK", "cost", 2, *WHO), decision("allow", "login", 3, 0, 0, 3 * MINUTE_NS)),
+    (("RATION.CHECK", *WHO), decision("deny", "login", 3, 0, MINUTE_NS, 3 * MINUTE_NS)),
+    (("RATION.CHECK", "COST", 4, *WHO), decision("never", "login", 3, 0, -1, 3 * MINUTE_NS)),
+    (("RATION.PEEK", "COST", 2, *WHO), decision("deny", "login", 3, 0, 2 * MINUTE_NS, 3 * MINUTE_NS)),
+    (("RATION.PEEK", "path", "/x"), decision("allow", "all", 1000, 997, 0, 3 * 10 ** 6)),
+    (("RATION.PEEK", "path"), PAIRS),
+    (("RATION.REFUND", "TOKENS", 1), arity("ration.refund")),
+    (("RATION.REFUND", "TOKENS", "x", *WHO), NOT_A_NUMBER),
+    (("RATION.REFUND", "TOKENS", 1, "path", "/login", "ip"), PAIRS),
+    (("RATION.REFUND", "TOKENS", 1, *WHO), 2),
+    (("RATION.REFUND", "TOKENS", 1, "LIMIT", "login", *WHO), 1),
+    (("RATION.REFUND", "TOKENS", 1, "LIMIT", "other", *WHO), 0),
+    (("RATION.PEEK", *WHO), decision("allow", "login", 3, 2, 0, MINUTE_NS)),
+    (("RATION.RESET", "path"), arity("ration.reset")),
+    (("RATION.RESET", "colour", "red"), 0),
+    (("RATION.RESET", "path", "/login", "ip", "nobody"), RespError(
+        "ERR a request has at most 64 attributes, none of them twice, an ip that is an address, and at most 16 limits that apply")),
+    (("RATION.RESET", *WHO), 1),  # not of the limit that is everybody's
+    (("RATION.PEEK", *WHO), decision("allow", "login", 3, 3, 0, 0)),
+    (("RATION.BLOCK", "SECONDS", 10), arity("ration.block")),
+    (("RATION.BLOCK", *WHO), HOW_LONG),
+    (("RATION.BLOCK", "SECONDS", "x", *WHO), NOT_A_NUMBER),
+    (("RATION.BLOCK", "SECONDS", 99999999999999, *WHO), NOT_A_NUMBER),
+    (("RATION.BLOCK", "MS", (1 << 64) - 1, *WHO), NOT_A_NUMBER),
+    (("RATION.BLOCK", "SECONDS", 1, "path", "/window", "user", "u"), RespError(
+        "ERR none of the limits that apply can be blocked: windows and logs keep no moment")),
+    (("RATION.BLOCK", "MS", 1500, *WHO), 1),
+    (("RATION.CHECK", *WHO), decision("deny", "login", 3, 0, 1500 * 10 ** 6, 1500 * 10 ** 6 + 2 * MINUTE_NS)),
+    (("RATION.BLOCK", "SECONDS", 3, "LIMIT", "login", *WHO), 1),
+    (("RATION.CHECK", *WHO), decision("deny", "login", 3, 0, 3 * 10 ** 9, 3 * 10 ** 9 + 2 * MINUTE_NS)),
+    (("RATION.TOP", "BY", "WEIGHT"), TOP_SYNTAX),
+    (("RATION.TOP", "COUNT", 0), TOP_SYNTAX),
+    (("RATION.TOP", "COUNT", 101), TOP_SYNTAX),
+    (("RATION.TOP", "LIMIT"), TOP_SYNTAX),
+    (("RATION.TOP", "WHO", "x"), TOP_SYNTAX),
+    (("RATION.TOP", "LIMIT", "nobody"), []),
+    (("RATION.TOP", "LIMIT", "login"), [top(b"login", b"192.0.2.1", 4)]),
+    (("RATION.TOP", "by", "denied", "COUNT", 1), [top(b"login", b"192.0.2.1", 4)]),
+    (("RATION.LIMITS", "x"), arity("ration.limits")),
+    (("RATION.LIMITS",), [
+        limit_line(b"login", b"1/min burst 3 name login", b"path is /login", [b"ip"], 1000000, 1, 2, 3, 1),
+        limit_line(b"window", b"3/10s fixed-window name window", b"path is /window", [b"user"], 1000000, 0, 0, 0, 0),
+        limit_line(b"all", b"1000/s name all", b"path starts with /", [], 1, 1, 2, 0, 0)]),
+    (("RATION.CLOCK",), arity("ration.clock")),
+    (("RATION.CLOCK", "NOW"), CLOCK_SYNTAX),
+    (("RATION.CLOCK", "SET"), CLOCK_SYNTAX),
+    (("RATION.CLOCK", "SET", "x"), NOT_A_NUMBER),
+    (("RATION.CLOCK", "GET"), 0),
+    (("RATION.CLOCK", "ADVANCE", 7), "OK"),
+    (("RATION.CLOCK", "SET", 5), "OK"),
+    (("RATION.CLOCK", "get"), 5),
+    (("RATION.RELOAD", "x"), arity("ration.reload")),
+    (("RATION.RELOAD",), b"nothing is another\n"),
+    (("DEL",), arity("del")),
+    (("DEL", "k", "nobody", "g"), 2),
+    (("DEL", "k"), 0),
+    (("CL.THROTTLE", "k", 4, 1, 1), [0, 5, 4, -1, 1]),
+    (("COMMAND", "COUNT"), 25),
+    (("COMMAND", "INFO", "cl.throttle", "nobody"),
+     [[b"cl.throttle", -5, ["write", "fast"], 1, 1, 1, ["@write", "@fast"], [], [], []], None]),
+    (("COMMAND", "DOCS", "echo", "nobody"),
+     {b"echo": {b"summary": b"Echo the given string", b"since": b"0.1.0", b"group": b"connection", b"complexity": b"O(1)",
+                b"arguments": [{b"name": b"message", b"type": b"string"}]}}),
+    (("CONFIG", "GET", "save", "appendonly"), {b"save": b"", b"appendonly": b"no"}),
+    (("CLIENT", "SETINFO", "LIB-NAME", "me"), "OK"),
+    (("CLIENT", "SETINFO", "LIB-VER", "1.2"), "OK"),
+    (("CLIENT", "SETNAME", "n"), "OK"),
+]
+
+
+def test_every_command_to_the_byte():
+    for version in 2, 3:
+        with serve.Server(BINARY, policy=POLICY, http="none", options=["--manual-clock"]) as server:
+            client = server.resp(version=version)
+            for words, value in TABLE:
+                client.send(*words)
+                wanted = encode(value, version)
+                shown = " ".join(str(word) for word in words)[:200]
+                got = b""
+                try:
+                    client.socket.settimeout(5)
+                    while len(got) < len(wanted):
+                        got += client.socket.recv(len(wanted) - len(got))
+                        if not wanted.startswith(got):
+                            break
+                except TimeoutError:
+                    pass
+                if got != wanted:
+                    client.socket.setblocking(False)
+                    try:
+                        got += client.socket.recv(65536)
+                    except BlockingIOError:
+                        pass
+                    raise AssertionError(f"RESP{version}: {shown}:\n  got      {got}\n  expected {wanted}")
+            client.socket.settimeout(30)
+            number = client.ask("CLIENT", "ID")
+            client.send("CLIENT", "INFO")
+            wanted = encode(Text(f"id={number} addr=127.0.0.1 name=n db=0 sub=0 psub=0 multi=-1 cmd=client user=default "
+                                 f"resp={version} lib-name=me lib-ver=1.2\n"), version)
+            expect(client.read_raw(len(wanted)), wanted)
+
+
+def test_every_command_is_in_the_table():
+    """A new command has rows here, or among those that Redis judges."""
+    asked = {str(words[0]).lower() for words, _ in TABLE} | {str(words[0]).lower() for words in SHARED if words}
+    with serve.Server(BINARY, http="none") as server:
+        known = {name.decode() for name in server.resp().ask("COMMAND", "LIST")}
+    expect(known - asked - {"info", "time", "dbsize", "quit", "hello"}, set(), "commands without a row")
+
+
+def test_what_tells_about_the_server():
+    with serve.Server(BINARY, http="none") as server:
+        client = server.resp()
+        before = int(time.time())
+        seconds, microseconds = client.ask("TIME")
+        assert before <= int(seconds) <= time.time() and 0 <= int(microseconds) < 10 ** 6
+        expect(client.ask("DBSIZE"), 0)
+        client.pipeline([("CL.THROTTLE", f"k{number}", 4, 1, 60) for number in range(30)])
+        expect(client.ask("DBSIZE"), 30)
+        info = dict(line.split(":", 1) for line in client.ask("INFO").decode().split("\r\n") if ":" in line)
+        expect((info["redis_mode"], info["role"], info["loading"], info["connected_clients"]), ("standalone", "master", "0", "1"))
+        expect(info["db0"], "keys=30,expires=0,avg_ttl=0")
+        expect([client.ask("RATION.CLOCK", *words) for words in (("SET", 1), ("ADVANCE", 1))],
+               [RespError("ERR the clock is the real one: start with --manual-clock to set it")] * 2)
+        assert client.ask("RATION.CLOCK", "GET") > 0
+
+
+# Redis as the judge ------------------------------------------------------------------------------
+
+# Words, or raw bytes. None of them shows a version, a number of a connection or the time.
+SHARED = [
+    ("PING",), ("ping", "x"), ("PING", "x", "y"), ("ECHO", "x"), ("ECHO",), ("echo", b"\x00\r\n"),
+    ("SELECT", 0), ("SELECT", 15), ("SELECT", 16), ("SELECT", -1), ("SELECT", "x"), ("SELECT",),
+    ("AUTH", "x"), ("AUTH", "default", "x"), ("AUTH", "other", "x"), ("AUTH", "a", "b", "c"), ("AUTH",),
+    ("CLIENT",), ("CLIENT", "GETNAME"), ("CLIENT", "SETNAME", "a b"), ("CLIENT", "SETNAME", "a"), ("CLIENT", "GETNAME"),
+    ("CLIENT", "SETNAME", ""), ("CLIENT", "GETNAME"), ("CLIENT", "GETNAME", "x"), ("CLIENT", "nonsense"),
+    ("CLIENT", "NO-EVICT", "ON"), ("CLIENT", "REPLY", "ON"), ("CLIENT", "REPLY", "x"), ("CLIENT", "REPLY"),
+    ("CONFIG", "GET", "save"), ("CONFIG", "GET", "nonsense"), ("CONFIG", "GET"), ("CONFIG",), ("CONFIG", "nonsense"),
+    ("COMMAND", "nonsense"), ("COMMAND", "INFO", "nonsense"), ("COMMAND", "DOCS", "nonsense"), ("COMMAND", "COUNT", "x"),
+    ("HELLO", "x"), ("HELLO", 4), ("HELLO", 1), ("HELLO", 3, "nonsense"), ("HELLO", 3, "AUTH", "x"), ("HELLO", 3, "SETNAME"),
+    ("HELLO", 3, "SETNAME", "a b"), ("HELLO", 3, "AUTH", "other", "x"),
+    ("TIME", "x"), ("DBSIZE", "x"), ("DEL",), ("DEL", "nobody"), ("QUITE",), ("nonsense",), ("nonsense", "a", b"b\r\nc", "d"),
+    ("n" * 200, "a" * 200), ("nonsense", "a" * 100, "b" * 100, "c"), ("",), (b"\xff",),
+    ("RESET", "x"), ("RESET",), ("PING",),
+    # CLIENT REPLY: what is not answered shows in what comes next.
+    ("CLIENT", "REPLY", "SKIP"), ("ECHO", "skipped"), ("ECHO", "1"),
+    ("CLIENT", "REPLY", "SKIP"), ("CLIENT", "REPLY", "SKIP"), ("ECHO", "skipped too"), ("ECHO", "2"),
+    ("CLIENT", "REPLY", "SKIP"), ("CLIENT", "REPLY", "ON"), ("ECHO", "3"),
+    ("CLIENT", "REPLY", "OFF"), ("ECHO", "off"), ("nonsense",), ("CLIENT", "REPLY", "SKIP"), ("ECHO", "off"), ("ECHO", "still off"),
+    ("CLIENT", "REPLY", "ON"), ("ECHO", "4"), ("CLIENT", "REPLY", "OFF"), ("RESET",), ("ECHO", "5"),
+    ("CLIENT", "REPLY", "SKIP"), ("CLIENT", "REPLY", "OFF"), ("ECHO", "off"), ("CLIENT", "REPLY", "ON"), ("ECHO", "6"),
+]
+
+INLINE = [
+    b"PING\r\n", b"PING\n", b"  PING  \r\n", b"\r\nPING\r\n", b"ECHO \"a b\\x41\\n\"\r\n", b"ECHO 'a \\' b'\r\n", b"ECHO \"\"\r\n",
+    b"*0\r\nPING\r\n", b"*-1\r\nPING\r\n", b"*1\r\n$4\r\nPING\r\nPING\r\n", b"ECHO a\tb\r\n", b"echo\r\n", b"nonsense a b\r\n",
+    b"PING\r\nQUIT\r\nPING\r\n", b"QUIT x\r\nPING\r\n",
+    # Errors that end the connection; what came before is answered.
+    b"PING\r\nECHO \"a\r\n", b"ECHO 'a'b\r\n", b"PING\r\n*x\r\n", b"*1\r\n:1\r\n", b"*1\r\n$x\r\n", b"*1\r\n$-5\r\nPING\r\n",
+    b"*1\r\n\r\n", b"*3000000000\r\n", b"*1\r\n$600000000\r\n", b"*2\r\n$4\r\nECHO\r\n+x\r\n", b"*99999999999999999999\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n", b"PING\r\nPOST / HTTP/1.1\r\nHost: x\r\n\r\n", b"host: x\r\n",
+    b"PING\r\npost\r\nPING\r\n",
+]
+
+STRANGERS = [
+    b"PING\r\n", b"ECHO\r\n", b"nonsense\r\n", b"HELLO 3\r\n", b"HELLO\r\n", b"HELLO 3 AUTH default wrong\r\n", b"HELLO 4 AUTH default x\r\n",
+    b"AUTH wrong\r\n", b"AUTH default wrong\r\n", b"AUTH other 'correct horse'\r\nPING\r\n", b"AUTH 'correct horse'\r\nPING\r\n",
+    b"AUTH default 'correct horse'\r\nRESET\r\nPING\r\n", b"AUTH 'correct horse'\r\nAUTH wrong\r\nPING\r\n", b"QUIT\r\nPING\r\n", b"RESET\r\nPING\r\n",
+    b"CLIENT SETNAME x\r\n", b"DEL x\r\n", b"*11\r\n", b"*10\r\n$4\r\nPING\r\n" + b"$1\r\nx\r\n" * 9, b"*1\r\n$16385\r\n",
+    b"*2\r\n$4\r\nECHO\r\n$16384\r\n" + b"x" * 16384 + b"\r\n", b"AUTH 'correct horse'\r\n*12\r\n$4\r\nECHO\r\n" + b"$1\r\nx\r\n" * 11,
+    b"AUTH 'correct horse'\r\n*2\r\n$4\r\nECHO\r\n$16385\r\n" + b"x" * 16385 + b"\r\n",
+]
+
+
+class Judge:
+    """A redis-server on a free port, which keeps nothing."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.mkdtemp(prefix="ration-e2e-redis-")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder, *options],
+            stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:
+            if "Ready to accept connections" in line:
+                return
+        raise AssertionError("redis-server did not start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        shutil.rmtree(self.folder)
+
+
+def say(port, sent):
+    """All that comes back, to the end: nothing more is sent."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return serve.read_to_end(connection)
+
+
+def compare(server, judge, requests, version):
+    faults = []
+    greeting = b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n" if version == 3 else b""
+    marker = b"*2\r\n$4\r\nECHO\r\n$9\r\nthe begin\r\n"
+    for request in requests:
+        raw = request if isinstance(request, bytes) else serve.Resp.encode(*request)
+        answers = []
+        for port in server.resp_port, judge.port:
+            answer = say(port, greeting + (marker if greeting else b"") + raw)
+            answers.append(answer.partition(b"the begin\r\n")[2] if greeting else answer)
+        if answers[0] != answers[1]:
+            faults.append(f"RESP{version} {request if len(request) < 300 else request[:60]!r}:\n"
+                          f"  ration {answers[0]!r}\n  redis  {answers[1]!r}")
+    if faults:
+        raise AssertionError("\n".join(faults))
+
+
+def test_commands_as_redis_has_them():
+    """One by one, each over a connection of its own; then all over one, which has a state."""
+    with serve.Server(BINARY, http="none") as server, Judge() as judge:
+        for version in 2, 3:
+            compare(server, judge, SHARED, version)
+            compare(server, judge, [b"".join(serve.Resp.encode(*words) for words in SHARED)], version)
+
+
+def test_requests_as_redis_reads_them():
+    with serve.Server(BINARY, http="none") as server, Judge() as judge:
+        compare(server, judge, INLINE, 2)
+        compare(server, judge, INLINE, 3)
+
+
+def test_strangers_as_redis_has_them():
+    with serve.Server(BINARY, http="none", options=["--password", PASSWORD]) as server, \
+            Judge("--requirepass", PASSWORD) as judge:
+        compare(server, judge, STRANGERS, 2)
+
+
+def test_strangers_can_ask_nothing():
+    """Every command but those that let one in."""
+    with serve.Server(BINARY, http="none", policy=POLICY, options=["--password", PASSWORD]) as server:
+        client = server.resp(password=PASSWORD)
+        commands = client.ask("COMMAND")
+        expect(len(commands), 25)
+        for command in commands:
+            name, words = command[0], abs(command[1])
+            if "no_auth" in command[2]:
+                assert name in (b"hello", b"auth", b"reset", b"quit"), name
+                continue
+            for count in range(words, words + 4):
+                answer = server.resp().ask(name, *["x"] * (count - 1))
+                if answer != arity(name.decode()):
+                    expect(answer, RespError("NOAUTH Authentication required."), name)
+        expect(client.ask("DBSIZE"), 0, "a stranger left a trace")
+
+
+# Order -----------------------------------------------------------------------------------------
+
+def test_pipelines_of_everything_keep_their_order():
+    """Decisions wait for each other in batches, and other commands in between do not overtake them."""
+    with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock"]) as server:
+        choice = random.Random(7)
+        kinds = [
+            lambda n: ((b"CL.THROTTLE", f"t{n}", n % 1000, 1, 60), [0, n % 1000 + 1, n % 1000, -1, 60]),
+            lambda n: (("CL.THROTTLE", "x", "y", 1, 1), cell("Couldn't parse as integer: y")),
+            lambda n: (("GCRA", f"g{n}", n % 1000, 1, 60), [0, n % 1000 + 1, n % 1000, b"-1", b"60"]),
+            lambda n: (("RATION.PEEK", "COST", 0, "path", "/login", "ip", f"10.0.{n // 256 % 256}.{n % 256}", "n", n),
+                       encode(decision("allow", "login", 3, 3, 0, 0), 2)),
+            lambda n: (("RATION.PEEK", "COST", n, "colour", "red"), encode(decision("allow", None, 0, INT64_MAX, 0, 0), 2)),
+            lambda n: (("RATION.CHECK", "odd"), PAIRS),
+            lambda n: (("RATION.CHECK", *MANY), RespError("ERR a request has at most 64 attributes")),
+            lambda n: (("ECHO", n), str(n).encode()),
+            lambda n: (("nonsense", n), RespError(f"ERR unknown command 'nonsense', with args beginning with: '{n}' ")),
+            lambda n: (("RATION.RESET", "path", "/login", "ip", "192.0.2.9"), 1),
+            lambda n: (("PING", "x", "y"), arity("ping")),
+        ]
+        client = server.resp()
+        for length in 1, 10, 3000:
+            picked = [choice.choice(kinds)(number) for number in range(length)]
+            runs = [kind(number) for kind in kinds for number in range(150)]
+            for asked in picked, runs:
+                sent = b"".join(serve.Resp.encode(*words) for words, _ in asked)
+                wanted = b"".join(value if isinstance(value, bytes) and value.startswith(b"*") else encode(value, 2)
+                                  for _, value in asked)
+                client.socket.sendall(sent)
+                expect(client.read_raw(len(wanted)) == wanted, True, "the order of answers")
+                expect(client.ask("DEL", *[word[1] for word, _ in asked if word[0] in (b"CL.THROTTLE", "GCRA")], "-") >= 0, True)
+
+
+def test_requests_in_any_pieces():
+    """Byte by byte, and cut at every place."""
+    request = serve.Resp.encode("CL.THROTTLE", "k", 4, 1, 60, 0) + b"PING a\r\n" + serve.Resp.encode("ECHO", b"\r\n$1")
+    wanted = encode([0, 5, 5, -1, 0], 2) + encode(b"a", 2) + encode(b"\r\n$1", 2)
+    with serve.Server(BINARY, http="none") as server:
+        client = server.resp()
+        for byte in request:
+            client.socket.sendall(bytes([byte]))
+        expect(client.read_raw(len(wanted)), wanted)
+        for cut in range(1, len(request)):
+            client.socket.sendall(request[:cut])
+            client.socket.sendall(request[cut:])
+            expect(client.read_raw(len(wanted)), wanted, f"cut at {cut}")
+
+
+def test_a_limit_replaced_while_others_wait():
+    """The limits of a batch are kept in 256 places: here more limits than places, in one write."""
+    with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
+        client = server.resp()
+        commands = [("CL.THROTTLE", f"k{number}", number, 1, 60) for number in range(900)]
+        for _ in range(2):
+            expect([answer[1] for answer in client.pipeline(commands)], [number + 1 for number in range(900)])
+
+
+def test_the_longest_pipeline_that_may_be_set():
+    """As many as a batch may hold, and one more; a larger setting is refused at the start."""
+    with serve.Server(BINARY, http="none", options=["--pipeline-max", "1024", "--manual-clock"]) as server:
+        answers = server.resp().pipeline([("CL.THROTTLE", "k", 9999, 1, 60)] * 5000)
+        expect([answer[2] for answer in answers], list(range(9999, 4999, -1)))
+    done = subprocess.run([BINARY, "serve", "--pipeline-max", "1025", "--http", "none", "--resp", "127.0.0.1:0"],
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2 and "--pipeline-max" in done.stderr, done
+
+
+def test_a_port_of_another_protocol():
+    """A browser or a proxy that got the wrong port reads nothing, and nothing it sent is done."""
+    with serve.Server(BINARY) as server:
+        expect(say(server.resp_port, b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nPING\r\n"), b"")
+        expect(say(server.resp_port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE k 4 1 60\r\n"), b"")
+        expect(server.resp().ask("DBSIZE"), 0)
+        assert say(server.http_port, b"*1\r\n$4\r\nPING\r\n").startswith(b"HTTP/1.1 400 ")
+
+
+# Reload ----------------------------------------------------------------------------------------
+
+def test_reload():
+    first = "limits: [{name: a, key: user, rate: 1/min burst 5}, {name: b, key: user, rate: 1/min burst 9}]\n"
+    with serve.Server(BINARY, http="none", policy=first, options=["--manual-clock"]) as server:
+        client = server.resp(version=3)
+        for _ in range(3):
+            expect(client.ask("RATION.CHECK", "user", "u")[b"verdict"], b"allow")
+
+        server.write_policy("limits:\n  - name: a\n    rate: 1/fortnight\n  - nam: b\n")
+        answer = client.ask("RATION.RELOAD")
+        text = r"ERR the policy was not reloaded: \S*policy\.yaml:3:\d+: .*policy\.yaml:4:5: .*nam"
+        assert isinstance(answer, RespError) and re.match(text, answer.text), answer
+        expect(client.ask("RATION.PEEK", "user", "u")[b"remaining"], 2, "a broken policy changed something")
+        expect([limit[b"name"] for limit in client.ask("RATION.LIMITS")], [b"a", b"b"])
+
+        os.unlink(server.policy_path)
+        answer = client.ask("RATION.RELOAD")
+        assert isinstance(answer, RespError) and "policy.yaml" in answer.text, answer
+
+        server.write_policy("limits: [{name: a, key: user, rate: 1/min burst 4}, {name: c, key: user, rate: 1/s burst 100}]\n")
+        changes = set(client.ask("RATION.RELOAD").decode().splitlines())
+        expect(changes, {"limit a changed", "limit b removed", "limit c added"})
+        expect(client.ask("RATION.PEEK", "user", "u"), decision("allow", "a", 4, 2, 0, 2 * MINUTE_NS))
+
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\n")
+        expect(set(client.ask("RATION.RELOAD").decode().splitlines()), {"limit a reset", "limit c removed"})
+        expect(client.ask("RATION.RELOAD"), b"nothing is another\n")
+
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny-status: 403}\n")
+        expect(client.ask("RATION.RELOAD"), b"setting deny-status is another: it needs a restart\n")
+
+
+def test_reload_by_a_signal():
+    """SIGHUP, as RATION.RELOAD; the log tells the same."""
+    with serve.Server(BINARY, http="none", policy="limits: [{name: a, key: user, rate: 1/min burst 5}]\n",
+                      options=["--manual-clock"]) as server:
+        client = server.resp(version=3)
+        client.ask("RATION.CHECK", "user", "u")
+        seen = len(server.lines)
+        server.write_policy("limits: [{name: a, key: user, rate: 1/min burst 3}]\n")
+        server.process.send_signal(1)
+        server.wait_line("reloaded the policy", first=seen)
+        expect("limit a changed" in server.output(), True, "the log tells")
+        expect(client.ask("RATION.PEEK", "user", "u")[b"burst"], 3)
+        seen = len(server.lines)
+        server.write_policy("limits: [{name: a, key: user, rate: nonsense}]\n")
+        server.process.send_signal(1)
+        server.wait_line("the one before stays in force", first=seen)
+        expect(client.ask("RATION.PEEK", "user", "u")[b"burst"], 3)
+
+
+serve.run()
