@@ -342,8 +342,11 @@ int main(int argument_count, char **arguments)
         uint64_t epoch_ns;
     } starts[] = {{0, 0}, {LATER_NS, LATER_NS}, {LATER_NS, LATER_NS - 3700 * RATION_NS_PER_MS}};
     static struct subject s;
-    const struct rows_target target = {argument_count > 1 ? arguments[1] : "?", open_subject,
-                                       change_subject, call_subject, &s};
+    const struct rows_target target = {.name = argument_count > 1 ? arguments[1] : "?",
+                                       .open = open_subject,
+                                       .change = change_subject,
+                                       .call = call_subject,
+                                       .context = &s};
     int rows = 0;
     int wrong = 0;
     int left_out = 0;

@@ -202,8 +202,11 @@ static struct ration_decision library_call(void *context, const struct rows_requ
 int main(int argument_count, char **arguments)
 {
     static struct library library;
-    const struct rows_target target = {"library", library_open, library_change, library_call,
-                                       &library};
+    const struct rows_target target = {.name = "library",
+                                       .open = library_open,
+                                       .change = library_change,
+                                       .call = library_call,
+                                       .context = &library};
     int rows = 0;
     int wrong = 0;
 
