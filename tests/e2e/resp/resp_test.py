@@ -180,7 +180,7 @@ TABLE = [
     (("RATION.CLOCK", "SET", 5), "OK"),
     (("RATION.CLOCK", "get"), 5),
     (("RATION.RELOAD", "x"), arity("ration.reload")),
-    (("RATION.RELOAD",), b"nothing is another\n"),
+    (("RATION.RELOAD",), b"nothing has changed"),
     (("DEL",), arity("del")),
     (("DEL", "k", "nobody", "g"), 2),
     (("DEL", "k"), 0),
@@ -493,7 +493,7 @@ def test_reload():
 
         server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\n")
         expect(set(client.ask("RATION.RELOAD").decode().splitlines()), {"limit a reset", "limit c removed"})
-        expect(client.ask("RATION.RELOAD"), b"nothing is another\n")
+        expect(client.ask("RATION.RELOAD"), b"nothing has changed")
 
         server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny-status: 403}\n")
         expect(client.ask("RATION.RELOAD"), b"setting deny-status is another: it needs a restart\n")
