@@ -1,0 +1,78 @@
+/*
+ * A policy file asked from a program's own process, without a server.
+ *
+ *     policy FILE name=value ...          e.g.  policy examples/policies/login.yaml path=/login ip=::1
+ *
+ * Asks five times, as fast as it can, and prints what each was told.
+ */
+#include <inttypes.h>
+#include <ration/ration.h>
+#include <stdio.h>
+#include <string.h>
+
+static void tell_fault(void *context, const struct ration_policy_fault *fault)
+{
+    fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", (const char *)context, fault->line,
+            fault->column, fault->message);
+}
+
+/* "path=/login" is the attribute path. */
+static size_t read_attributes(char **words, int count, struct ration_attribute *attributes)
+{
+    size_t read = 0;
+
+    for (int i = 0; i < count && read < RATION_ATTRIBUTES_MAX; i++) {
+        char *equals = strchr(words[i], '=');
+
+        if (equals != NULL)
+            attributes[read++] = (struct ration_attribute){{words[i], (size_t)(equals - words[i])},
+                                                           {equals + 1, strlen(equals + 1)}};
+    }
+    return read;
+}
+
+static void print_answer(const struct ration_check *check)
+{
+    const char *name = check->limit != NULL ? check->limit->limit.name : "no limit";
+
+    if (check->status != RATION_OK)
+        printf("no answer: %s\n", check->reason);
+    else if (check->decision.verdict == RATION_ALLOW)
+        printf("allowed: %s has %" PRIu64 " left\n", name, check->decision.remaining);
+    else
+        printf("%s by %s: retry after %" PRIu64 " ms\n",
+               ration_verdict_name(check->decision.verdict), name,
+               check->decision.retry_after_ns / RATION_NS_PER_MS);
+}
+
+int main(int argument_count, char **arguments)
+{
+    struct ration_attribute attributes[RATION_ATTRIBUTES_MAX];
+    struct ration_gate_options options = {.struct_size = sizeof(options)};
+    struct ration_check check = {.attributes = attributes, .cost_tokens = 1};
+    struct ration_error error = {.message = ""};
+    struct ration_visit visit;
+    ration_policy *policy;
+    ration_gate *gate;
+
+    if (argument_count < 2) {
+        fprintf(stderr, "usage: policy FILE name=value ...\n");
+        return 2;
+    }
+    if (ration_policy_load(arguments[1], tell_fault, arguments[1], &policy) != RATION_OK)
+        return 2;
+    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        ration_policy_free(policy);
+        return 2;
+    }
+    check.attribute_count = read_attributes(arguments + 2, argument_count - 2, attributes);
+    for (int i = 0; i < 5; i++) {
+        ration_gate_enter(gate, &visit); /* names of limits stay, even if the policy is replaced */
+        ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+        print_answer(&check);
+        ration_gate_leave(&visit);
+    }
+    ration_gate_free(gate);
+    return 0;
+}
