@@ -28,6 +28,7 @@ bench: packages-build
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release -- --quiet
 	@build/bench/ration_bench build/bench.json
+	@tools/bench-server.sh build
 
 # Installs, builds and runs the limiters that ration is compared with; make bench then runs them too.
 bench-peers:
