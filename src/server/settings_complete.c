@@ -111,7 +111,7 @@ static bool is_of_this_host(const char *address)
     const struct sockaddr_in *in = (const struct sockaddr_in *)&endpoint.address;
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&endpoint.address;
 
-    if (ration_endpoint_parse(address, &endpoint, NULL) != RATION_OK || endpoint.every)
+    if (ration_endpoint_parse(address, &endpoint, NULL) != RATION_OK)
         return false;
     if (endpoint.address.ss_family == AF_INET)
         return ntohl(in->sin_addr.s_addr) >> 24 == 127;

@@ -142,6 +142,13 @@ finish 0 TERM
 manager STOPPING=1
 unset NOTIFY_SOCKET
 
+# Unix sockets: their mode, and that they go. (start has read their line.)
+start --http "unix:$scratch/http.sock" --unix-mode 600
+same "mode of the socket" 600 "$(stat -c %a "$scratch/http.sock")"
+same "curl" 200 "$(curl -sS -o /dev/null -w '%{http_code}' --unix-socket "$scratch/http.sock" http://x/healthz)"
+finish 0 TERM
+[ ! -e "$scratch/http.sock" ] || fail "the socket is still there"
+
 # A secret from a file; others' hosts may come then.
 printf 's3cret\n' >"$scratch/secret"
 chmod 600 "$scratch/secret"
