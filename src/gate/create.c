@@ -174,7 +174,7 @@ ration_status ration_gate_make_throttle(struct ration_gate *gate,
         .name = "throttle",
         .threads_max = options->threads_max,
         .is_prefaulted = options->is_prefaulted,
-        .uses_huge_pages = options->uses_huge_pages,
+        .uses_huge_pages = 1 /* one table, and each request misses in it */,
         .top_keys = options->top_keys,
     };
 
