@@ -401,28 +401,44 @@ static void tell(const struct quick *quick, const struct ration_limit *limit,
         ration_counters_add(quick->limiter->tally.counters, 0, RATION_COUNT_NEAR, 1);
 }
 
+/* The bucket of a key in a slot of its own; found is where it was seen, or NULL. */
+static int tell_plain(const struct quick *quick, const struct ration_place *place,
+                      struct ration_pair *found, const struct ration_limit *limit,
+                      uint64_t cost_tokens, struct ration_step *out_step)
+{
+    struct ration_pair value;
+    struct ration_pair *slot;
+
+    if (found != NULL) {
+        int verdict = tell_slot(quick, place->tag, found, ration_atomic16_load(found), limit,
+                                cost_tokens, out_step);
+
+        if (verdict != RATION_QUICK_NOT)
+            return verdict;
+    }
+    slot = ration_plain_find(quick->section, place, &value);
+    if (slot != NULL)
+        return tell_slot(quick, place->tag, slot, value, limit, cost_tokens, out_step);
+    if (cost_tokens == 0 || cost_tokens > limit->burst)
+        return RATION_QUICK_NOT; /* what an absent key has left is told by the long way */
+    return take_absent(quick, place, &limit->rate, cost_tokens, &out_step->next.tat);
+}
+
 /* False: it takes a whole op. */
 static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
-                      const struct ration_place *place, size_t *allowed)
+                      const struct ration_place *place, struct ration_pair *found, size_t *allowed)
 {
     const struct ration_limit *own = &quick->config->rules[0].limit;
     const struct ration_limit *limit = item->limit != NULL ? item->limit : own;
     struct ration_step step = {.verdict = RATION_ALLOW};
-    struct ration_pair value;
-    struct ration_pair *slot;
     int verdict;
 
     if (!ration_algorithm_is_gcra(limit) || limit->start != RATION_START_FULL || item->is_peek)
         return false;
-    if (!ration_section_is_plain(quick->section)) {
+    if (ration_section_is_plain(quick->section))
+        verdict = tell_plain(quick, place, found, limit, item->cost_tokens, &step);
+    else
         verdict = tell_entry(quick, place, limit, item->cost_tokens, &step);
-    } else if ((slot = ration_plain_find(quick->section, place, &value)) != NULL) {
-        verdict = tell_slot(quick, place->tag, slot, value, limit, item->cost_tokens, &step);
-    } else if (item->cost_tokens == 0 || item->cost_tokens > limit->burst) {
-        return false; /* what an absent key has left is told by the long way */
-    } else {
-        verdict = take_absent(quick, place, &limit->rate, item->cost_tokens, &step.next.tat);
-    }
     if (verdict == RATION_QUICK_NOT)
         return false;
     item->verdict = (enum ration_verdict)count(quick, item->request, verdict, item->cost_tokens);
@@ -435,6 +451,28 @@ static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
     return true;
 }
 
+/* As take_chunk_lines(). */
+static size_t tell_chunk_lines(const struct quick *quick, struct ration_batch_item *items,
+                               size_t item_count, size_t *allowed)
+{
+    struct ration_line_chunk chunk;
+    size_t i;
+
+    chunk.limiter = quick->limiter;
+    chunk.section = quick->section;
+    chunk.config = quick->config;
+    chunk.config_number = quick->config_number;
+    chunk.since_ns = quick->since_ns;
+    item_count = ration_quick_line_find(&chunk, items, item_count);
+    for (i = 0; i < item_count; i++) {
+        struct ration_place place = ration_place_of(chunk.hashes[i], quick->section->set_count);
+
+        if (!tell_item(quick, &items[i], &place, chunk.slots[i], allowed))
+            break;
+    }
+    return i;
+}
+
 size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                                size_t item_count, uint64_t now_ns, size_t *allowed)
 {
@@ -445,9 +483,11 @@ size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_bat
     if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick) ||
         quick.config->rule_count != 1)
         return 0;
+    if (ration_quick_line_possible(quick.section))
+        return tell_chunk_lines(&quick, items, item_count, allowed);
     item_count = find_places(quick.section, items, item_count, places);
     for (i = 0; i < item_count; i++)
-        if (!tell_item(&quick, &items[i], &places[i], allowed))
+        if (!tell_item(&quick, &items[i], &places[i], NULL, allowed))
             break;
     return i;
 }
