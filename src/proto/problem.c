@@ -50,12 +50,12 @@ static void describe(const struct ration_problem_quota *quota, char detail[DETAI
                  quota->retry_seconds, quota->retry_seconds == 1 ? "" : "s");
 }
 
-void ration_problem_write_quota(struct ration_json *json, const struct ration_problem_quota *quotas,
-                                size_t quota_count)
+void ration_problem_write_quota(struct ration_json *json, unsigned status,
+                                const struct ration_problem_quota *quotas, size_t quota_count)
 {
     char detail[DETAIL_SIZE];
     describe(&quotas[0], detail);
-    begin(json, TYPES "quota-exceeded", "Quota Exceeded", 429, detail);
+    begin(json, TYPES "quota-exceeded", "Quota Exceeded", status, detail);
     ration_json_name(json, "violated-policies");
     ration_json_begin_array(json);
     for (size_t i = 0; i < quota_count; i++)

@@ -36,9 +36,9 @@ struct ration_problem_quota {
     uint64_t retry_seconds; /* 0: no wait helps */
 };
 
-/* 429: the first of those that denied decided. At least one. */
-void ration_problem_write_quota(struct ration_json *json, const struct ration_problem_quota *quotas,
-                                size_t quota_count);
+/* Denied, with this status (429, or what proxies know): the first of quotas decided. At least one. */
+void ration_problem_write_quota(struct ration_json *json, unsigned status,
+                                const struct ration_problem_quota *quotas, size_t quota_count);
 
 /* 503: the service itself has less to give (the store is away, and the fallback is to deny). */
 void ration_problem_write_reduced(struct ration_json *json, const char *detail);

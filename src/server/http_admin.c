@@ -151,7 +151,7 @@ static bool read_top(struct ration_http_desk *desk, struct top_query *top, const
             memcpy(top->limit_name, text, sizeof(text));
         else if (ration_http_is(name, "by") && strcmp(text, "cost") == 0)
             top->by = RATION_TOP_COST;
-        else if (ration_http_is(name, "count"))
+        else if (ration_http_is(name, "count") && text[strspn(text, "0123456789")] == '\0')
             top->count = strtoul(text, NULL, 10);
         else if (!ration_http_is(name, "by") || strcmp(text, "denied") != 0)
             return false;

@@ -164,7 +164,7 @@ static size_t list_fields(const struct ration_http_desk *desk, const struct rati
 }
 
 static void write_quota(struct ration_http_desk *desk, const struct ration_check *check,
-                        uint64_t retry_seconds)
+                        unsigned deny_status, uint64_t retry_seconds)
 {
     struct ration_problem_quota quotas[RATION_POLICY_MATCHES_MAX];
     struct ration_json json;
@@ -185,7 +185,7 @@ static void write_quota(struct ration_http_desk *desk, const struct ration_check
             };
         }
     ration_json_init(&json, desk->output);
-    ration_problem_write_quota(&json, quotas, count);
+    ration_problem_write_quota(&json, deny_status, quotas, count);
 }
 
 static void describe(const struct ration_check *check, struct ration_check_limit *limits,
@@ -223,7 +223,7 @@ static void answer_get(struct ration_http_desk *desk, const struct ration_check 
     if (!is_allowed) {
         ration_http_answer_header(&answer, "Cache-Control", "no-store", 8);
         ration_http_answer_body(&answer, RATION_PROBLEM_CONTENT_TYPE);
-        write_quota(desk, check, retry_seconds);
+        write_quota(desk, check, deny_status, retry_seconds);
     } else {
         ration_http_answer_body(&answer, "application/json");
         describe(check, NULL, &told);

@@ -70,15 +70,12 @@ static void write_decisions(void)
 static void write_problems(void)
 {
     const struct ration_problem_quota quota = {"a", 5, 60, 12};
-    const struct ration_policy_fault fault = {1, 2, "wrong"};
     ration_problem_write(&json, &(struct ration_problem){400, "wrong", "/cost"});
     end("Problem");
     ration_problem_write_reduced(&json, "the store is away");
     end("Problem");
-    ration_problem_write_quota(&json, &quota, 1);
+    ration_problem_write_quota(&json, 429, &quota, 1);
     end("QuotaProblem");
-    ration_problem_write_faults(&json, "wrong", &fault, 1);
-    end("FaultsProblem");
 }
 
 static void write_lists(void)
@@ -86,18 +83,12 @@ static void write_lists(void)
     static const char *const names[] = {"ip"};
     struct ration_policy_limit limit = {.key_names = names, .key_count = 1, .keys_max = 1};
     const struct ration_policy_limit *const limits[] = {&limit};
-    const struct ration_top_key key = {12, 3, {1, 2}, 1, "k"};
     if (ration_limit_parse("5/s name api", &limit.limit, NULL) != RATION_OK)
         abort();
     ration_admin_write_limits(&json, limits, 1);
     end("Limits");
-    ration_admin_write_top(&json,
-                           &(struct ration_admin_top){"api", RATION_TOP_COST, &key, 1, {20, 1, 2}});
-    end("Top");
     ration_admin_write_changed(&json, 1);
     end("Changed");
-    ration_admin_write_reloaded(&json, 1, 2);
-    end("Reloaded");
 }
 
 int main(int count, char **arguments)
