@@ -25,14 +25,32 @@ struct place {
     size_t size;
 };
 
-/* Adds a step to the pointer. What does not fit, or would not print, is left off. */
+static void add(struct place *place, const char *bytes, size_t size)
+{
+    size_t left = sizeof(place->pointer) - 1 - place->size;
+
+    if (size > left)
+        size = left;
+    memcpy(place->pointer + place->size, bytes, size);
+    place->size += size;
+    place->pointer[place->size] = '\0';
+}
+
+/*
+ * Adds a step to the pointer, with / and ~ as RFC 6901 has them in names. What does not fit, or would
+ * not print, is left off.
+ */
 static void enter(struct place *place, const char *name, size_t name_size)
 {
     char quote[RATION_WORDS_QUOTE_SIZE];
-    size_t left = sizeof(place->pointer) - place->size;
-    ration_words_quote(name, name_size, quote);
-    int written = snprintf(place->pointer + place->size, left, "/%s", quote);
-    place->size += (size_t)written < left ? (size_t)written : left - 1;
+
+    add(place, "/", 1);
+    for (const char *at = ration_words_quote(name, name_size, quote); *at != '\0'; at++) {
+        if (*at == '/' || *at == '~')
+            add(place, *at == '/' ? "~1" : "~0", 2);
+        else
+            add(place, at, 1);
+    }
 }
 
 static void enter_index(struct place *place, size_t index)
