@@ -192,6 +192,12 @@ class Terminal:
     def type(self, text):
         os.write(self.terminal, text.encode())
 
+    def command(self, text, pattern):
+        """Types a line, and waits for the answer and for the prompt: what is typed before it is lost."""
+        self.type(text + "\r")
+        self.wait(pattern)
+        self.wait("> ")
+
     def end(self):
         """The status; what is still written is thrown away."""
         try:
@@ -211,14 +217,11 @@ def test_a_terminal():
             terminal.wait(rf"127\.0\.0\.1:{server.resp_port}> ")
             terminal.type("CL.THROTTLE")
             terminal.wait("key max_burst count period")  # the hint that COMMAND DOCS made
-            terminal.type(f" t{len(options)} 4 1 1\r")
-            terminal.wait(r"1\) \(integer\) 0.*2\) \(integer\) 5.*3\) \(integer\) 4.*5\) \(integer\) 1")
-            terminal.type("RATION.CLO\t SET 7\r")  # completed
-            terminal.wait("OK")
-            terminal.type("help ration.check\r")
-            terminal.wait("Decide a request by the policy, and charge its limits")
-            terminal.type("help @connection\r")
-            terminal.wait("Authenticate to the server")
+            terminal.command(f" t{len(options)} 4 1 1",
+                             r"1\) \(integer\) 0.*2\) \(integer\) 5.*3\) \(integer\) 4.*5\) \(integer\) 1")
+            terminal.command("RATION.CLO\t SET 7", "OK")  # completed
+            terminal.command("help ration.check", "Decide a request by the policy, and charge its limits")
+            terminal.command("help @connection", "Authenticate to the server")
             terminal.type("quit\r")
             serve.expect(terminal.end(), 0, "redis-cli's status")
 
@@ -227,16 +230,11 @@ def test_a_terminal_that_authenticates():
     with serve.Server(BINARY, http="none", options=["--password", PASSWORD]) as server:
         terminal = Terminal("redis-cli", "-p", str(server.resp_port))
         terminal.wait("> ")
-        terminal.type("ping\r")
-        terminal.wait("NOAUTH Authentication required")
-        terminal.type(f"auth '{PASSWORD}'\r")
-        terminal.wait("OK")
-        terminal.type("ping\r")
-        terminal.wait("PONG")
-        terminal.type("reset\r")
-        terminal.wait("RESET")
-        terminal.type("ping\r")
-        terminal.wait("NOAUTH Authentication required")
+        terminal.command("ping", "NOAUTH Authentication required")
+        terminal.command(f"auth '{PASSWORD}'", "OK")
+        terminal.command("ping", "PONG")
+        terminal.command("reset", "RESET")
+        terminal.command("ping", "NOAUTH Authentication required")
         terminal.type("exit\r")
         serve.expect(terminal.end(), 0, "redis-cli's status")
 
