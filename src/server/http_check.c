@@ -17,15 +17,21 @@ static bool has_attribute(const struct ration_asked *asked, const char *name)
     return false;
 }
 
-/* An attribute more, if there is room and the query did not give it. */
-static void add(struct ration_asked *asked, struct ration_check_room *room, const char *name,
+/*
+ * An attribute more, unless the query gave it. False: there is no room. It must not be left out then: a
+ * limit by this attribute would not hold.
+ */
+static bool add(struct ration_asked *asked, struct ration_check_room *room, const char *name,
                 struct ration_key value)
 {
-    if (asked->attribute_count == RATION_ATTRIBUTES_MAX || has_attribute(asked, name))
-        return;
+    if (has_attribute(asked, name))
+        return true;
+    if (asked->attribute_count == RATION_ATTRIBUTES_MAX)
+        return false;
     room->attributes[asked->attribute_count++] =
         (struct ration_attribute){{name, strlen(name)}, value};
     asked->attributes = room->attributes;
+    return true;
 }
 
 /* The first of two headers that is there. */
@@ -38,7 +44,7 @@ static const struct ration_key *either_header(const struct ration_http_desk *des
 }
 
 /* What proxies say in headers about the request that they ask about. */
-static void add_forwarded(struct ration_http_desk *desk, struct ration_asked *asked,
+static bool add_forwarded(struct ration_http_desk *desk, struct ration_asked *asked,
                           struct ration_check_room *room)
 {
     const struct ration_key *method =
@@ -46,38 +52,38 @@ static void add_forwarded(struct ration_http_desk *desk, struct ration_asked *as
     const struct ration_key *uri = either_header(desk, "x-forwarded-uri", "x-original-uri");
     const struct ration_key *host = ration_http_header(&desk->request, "x-forwarded-host");
 
-    if (method != NULL)
-        add(asked, room, "method", *method);
+    if (method != NULL && !add(asked, room, "method", *method))
+        return false;
     if (uri != NULL) {
         const char *query = memchr(uri->bytes, '?', uri->size);
         size_t size = query != NULL ? (size_t)(query - (const char *)uri->bytes) : uri->size;
 
-        add(asked, room, "path", (struct ration_key){uri->bytes, size});
+        if (!add(asked, room, "path", (struct ration_key){uri->bytes, size}))
+            return false;
     }
-    if (host != NULL)
-        add(asked, room, "host", *host);
+    return host == NULL || add(asked, room, "host", *host);
 }
 
-static void add_address(struct ration_http_desk *desk, struct ration_asked *asked,
+static bool add_address(struct ration_http_desk *desk, struct ration_asked *asked,
                         struct ration_check_room *room)
 {
     struct ration_address client;
 
     if (has_attribute(asked, "ip"))
-        return;
+        return true;
     client = ration_forwarded_client(&desk->service->settings->trust,
                                      ration_connection_peer(desk->connection),
                                      desk->request.headers, desk->request.header_count);
-    if (client.family != 0)
-        add(asked, room, "ip",
-            (struct ration_key){desk->ip, ration_address_print(&client, desk->ip)});
+    return client.family == 0 ||
+           add(asked, room, "ip",
+               (struct ration_key){desk->ip, ration_address_print(&client, desk->ip)});
 }
 
 /*
  * Headers that the policy looks at, and only those: a client may send as many others as it likes, and
  * must not be able to push one out that a limit needs.
  */
-static void add_headers(struct ration_http_desk *desk, const ration_policy *policy,
+static bool add_headers(struct ration_http_desk *desk, const ration_policy *policy,
                         struct ration_asked *asked, struct ration_check_room *room)
 {
     for (size_t i = 0; i < desk->request.header_count; i++) {
@@ -90,9 +96,18 @@ static void add_headers(struct ration_http_desk *desk, const ration_policy *poli
         memcpy(name, HEADER_PREFIX, prefix_size);
         memcpy(name + prefix_size, header->name.bytes, header->name.size);
         name[prefix_size + header->name.size] = '\0';
-        if (ration_policy_uses(policy, name))
-            add(asked, room, name, header->value);
+        if (ration_policy_uses(policy, name) && !add(asked, room, name, header->value))
+            return false;
     }
+    return true;
+}
+
+/* What the query does not say about the request that is asked about. False: there is no room. */
+static bool add_all(struct ration_http_desk *desk, const ration_policy *policy,
+                    struct ration_asked *asked, struct ration_check_room *room)
+{
+    return add_forwarded(desk, asked, room) && add_address(desk, asked, room) &&
+           add_headers(desk, policy, asked, room);
 }
 
 /* Takes ?deny_status=403 out of the attributes. False: it is none that can be answered. */
@@ -352,12 +367,13 @@ void ration_http_get_check(struct ration_http_desk *desk)
         return;
     }
     ration_gate_enter(desk->service->gate, &visit);
-    if (!item->asked.has_key) {
-        add_forwarded(desk, &item->asked, &item->room);
-        add_address(desk, &item->asked, &item->room);
-        add_headers(desk, ration_gate_policy(&visit), &item->asked, &item->room);
-    }
-    if (prepare_fields(desk, &visit))
+    if (!item->asked.has_key &&
+        !add_all(desk, ration_gate_policy(&visit), &item->asked, &item->room))
+        ration_http_desk_problem(desk, 400,
+                                 "A request has at most 64 attributes, with those that come from "
+                                 "headers and the address.",
+                                 NULL);
+    else if (prepare_fields(desk, &visit))
         get_with_limits(desk, item, deny_status);
     else
         ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
