@@ -226,6 +226,29 @@ static bool is_json(const struct ration_http_desk *desk)
             ((const char *)header->bytes)[start.size] == ' ');
 }
 
+/*
+ * A browser says which page has it POST. Only one from here may: a POST without a body has no content
+ * type that the browser would first have to ask about.
+ */
+static bool is_from_other_page(const struct ration_http_desk *desk)
+{
+    static const char *const schemes[] = {"http://", "https://"}; /* TLS may end at a proxy */
+    const struct ration_key *origin = ration_http_header(&desk->request, "origin");
+    const struct ration_key *host = &desk->request.host;
+
+    if (origin == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        size_t size = strlen(schemes[i]);
+
+        if (host->size > 0 && origin->size == size + host->size &&
+            memcmp(origin->bytes, schemes[i], size) == 0 &&
+            memcmp((const char *)origin->bytes + size, host->bytes, host->size) == 0)
+            return false;
+    }
+    return true;
+}
+
 static void serve(struct ration_http_desk *desk)
 {
     const struct ration_key *method = &desk->request.method;
@@ -248,6 +271,8 @@ static void serve(struct ration_http_desk *desk)
                       route->get == NULL    ? "POST"
                       : route->post == NULL ? "GET, HEAD"
                                             : "GET, HEAD, POST");
+    } else if (is_from_other_page(desk)) {
+        ration_http_desk_problem(desk, 403, "A page of another origin may not POST here.", NULL);
     } else if (desk->request.body.size > 0 && !is_json(desk)) {
         ration_http_desk_problem(desk, 415,
                                  "The body must be JSON, and Content-Type say so: "
