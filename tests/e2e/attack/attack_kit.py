@@ -170,13 +170,3 @@ def latency_p99(port, count, request=b"PING\r\n", answer_size=7):
     times.sort()
     return times[len(times) * 99 // 100]
 
-
-def best_ratio(measure, disturb, rounds):
-    """The smallest of several ratios of measure() while disturbed to before: what the disturbance
-    costs, and not what else the machine does. disturb() is called before each disturbed measure."""
-    ratios = []
-    for _ in range(rounds):
-        quiet = measure()
-        disturb()
-        ratios.append(measure() / quiet)
-    return min(ratios)

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Who may do what: no password and no token is guessed for free, and strangers meet tighter bounds.
+
+    auth_test.py RATION
+"""
+import attack_kit as kit
+import serve
+
+TOKEN = "Token-0123456789abcdef"
+PASSWORD = "Pass-0123456789abcdef"
+SECRETS = ["--token", TOKEN, "--password", PASSWORD]
+ADMIN = (("GET", "/v1/top", None), ("POST", "/v1/refund", {"attributes": {"ip": "192.0.2.1"}, "tokens": 1}),
+         ("POST", "/v1/reset", {"attributes": {"ip": "192.0.2.1"}}),
+         ("POST", "/v1/block", {"attributes": {"ip": "192.0.2.1"}, "seconds": 1}),
+         ("POST", "/v1/reload", None))
+GUESSES = 200
+
+
+def failures(server):
+    return kit.metrics(server)["ration_auth_failures_total"]
+
+
+def test_admin_without_the_token_is_401():
+    wrong = (None, "", TOKEN, "Bearer", "Bearer ", "Bearer  " + TOKEN, "Bearer\t" + TOKEN,
+             "Basic " + TOKEN, "Bearer " + TOKEN[:-1], "Bearer " + TOKEN + "x", "Bearer " + TOKEN.lower(),
+             "Bearer " + TOKEN.upper(), "Bearer x" + TOKEN[1:], "BearerX" + TOKEN,
+             "Bearer " + TOKEN + ", Bearer " + TOKEN, "Bearer " + TOKEN + TOKEN, "bear " + TOKEN)
+    with kit.server(options=SECRETS) as server:
+        for method, path, body in ADMIN:
+            for value in wrong:
+                headers = {} if value is None else {"Authorization": value}
+                status, answer, _ = server.http(method, path, body, headers)
+                serve.expect((status, "Bearer" in answer.get("WWW-Authenticate", "")), (401, True),
+                             f"{path} with {value!r}")
+            for scheme in ("Bearer", "bearer", "BEARER"):  # a scheme has no case (RFC 9110, 11.1)
+                status = server.http(method, path, body, {"Authorization": f"{scheme} {TOKEN}"})[0]
+                serve.expect(status, 200, f"{path} with {scheme}")
+        serve.expect(failures(server), len(ADMIN) * len(wrong), "failures that are counted")
+
+
+def test_a_wrong_token_tells_nothing_of_paths_methods_or_bodies():
+    """401 comes before anything about the request is looked at."""
+    with kit.server(options=SECRETS) as server:
+        for method, path, body in (("DELETE", "/v1/top", None), ("GET", "/v1/reload", None),
+                                   ("POST", "/v1/reset", b"{")):
+            serve.expect(server.http(method, path, body, {"Content-Type": "application/json"})[0], 401)
+
+
+def test_two_authorizations_are_not_one():
+    with kit.server(options=SECRETS) as server:
+        for first, second in ((TOKEN + "x", TOKEN), ("", TOKEN)):
+            sent = (b"GET /v1/top HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer %s\r\n"
+                    b"Authorization: Bearer %s\r\n\r\n" % (first.encode(), second.encode()))
+            serve.expect([answer[0] for answer in kit.ask_http(server.http_port, sent)], [401])
+
+
+def test_guesses_are_counted():
+    with kit.server(options=SECRETS) as server:
+        client = server.resp()
+        for number in range(GUESSES):
+            answer = client.ask("AUTH", f"guess-{number}")
+            serve.expect(answer.text.split()[0], "WRONGPASS")
+        for user, password in (("default", "x"), ("root", PASSWORD), ("default", PASSWORD + "\0")):
+            serve.expect(client.ask("AUTH", user, password).text.split()[0], "WRONGPASS")
+        serve.expect(client.ask("HELLO", 3, "AUTH", "default", "x").text.split()[0], "WRONGPASS")
+        serve.expect(failures(server), GUESSES + 4)
+        serve.expect(client.ask("RATION.TOP").text.split()[0], "NOAUTH")
+        serve.expect(client.ask("AUTH", PASSWORD), "OK")
+        serve.expect(client.ask("RATION.TOP"), [])
+
+
+def test_strangers_can_do_nothing_but_say_who_they_are():
+    commands = (["CL.THROTTLE", "k", 1, 1, 1], ["GCRA", "k", 1, 1, 1], ["RATION.CHECK", "ip", "192.0.2.1"],
+                ["RATION.PEEK", "ip", "192.0.2.1"], ["RATION.TOP"], ["RATION.LIMITS"], ["RATION.RELOAD"],
+                ["RATION.RESET", "ip", "192.0.2.1"], ["RATION.BLOCK", "SECONDS", 1, "ip", "192.0.2.1"],
+                ["RATION.CLOCK", "GET"], ["DEL", "k"], ["PING"], ["INFO"], ["CONFIG", "GET", "*"],
+                ["COMMAND"], ["DBSIZE"], ["ECHO", "x"], ["CLIENT", "LIST"], ["SELECT", 0], ["TIME"])
+    with kit.server(options=SECRETS) as server:
+        client = server.resp()
+        for command in commands:
+            answer = client.ask(*command)
+            assert isinstance(answer, serve.RespError), f"{command}: {answer!r}"
+            serve.expect(answer.text.split()[0], "NOAUTH", command)
+        # in one pipeline with a wrong password in the middle, too
+        answers = client.pipeline([*commands, ["AUTH", "x"], *commands])
+        assert all(isinstance(answer, serve.RespError) for answer in answers), answers
+        serve.expect(client.ask("AUTH", PASSWORD), "OK")
+        serve.expect(client.ask("RESET"), "RESET")
+        answer = client.ask("PING")
+        assert isinstance(answer, serve.RespError), f"known after RESET: {answer!r}"
+
+
+def test_strangers_meet_tighter_bounds():
+    rows = ((b"*11\r\n", b"unauthenticated multibulk length"),
+            (b"*2\r\n$16385\r\n", b"unauthenticated bulk length"),
+            (b"PING " * 11 + b"\r\n", b"unauthenticated multibulk length"),
+            (b"PING " + b"a" * 16385 + b"\r\n", b"unauthenticated bulk length"))
+    with kit.server(options=SECRETS) as server:
+        for sent, reason in rows:
+            serve.expect(server.raw(server.resp_port, sent), b"-ERR Protocol error: " + reason + b"\r\n")
+        known = server.resp(password=PASSWORD)
+        assert isinstance(known.ask("ECHO", "a" * 16385), bytes)
+
+
+def test_authentication_opens_its_own_connection_only():
+    with kit.server(options=SECRETS) as server:
+        known, stranger = server.resp(password=PASSWORD), server.resp()
+        serve.expect(known.ask("PING"), "PONG")
+        serve.expect(stranger.ask("PING").text.split()[0], "NOAUTH")
+
+
+def test_a_page_cannot_post():
+    """Content types that a browser sends to another host without asking first are refused, and so is
+    any POST that says it comes from a page elsewhere."""
+    body = b'{"attributes":{"ip":"192.0.2.1"},"seconds":60}'
+    with kit.server() as server:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None, "",
+                     "text/plain; application/json", "application/jsonx", "application/json-patch+json",
+                     "text/plain;charset=application/json"):
+            headers = {} if kind is None else {"Content-Type": kind}
+            for path in ("/v1/check", "/v1/peek", "/v1/block", "/v1/reset"):
+                serve.expect(server.http("POST", path, body, headers)[0], 415, f"{path} as {kind!r}")
+        serve.expect(server.http("POST", "/v1/block", body, {"Content-Type": "application/json"})[0], 200)
+        # Without a body there is no content type to ask for.
+        for origin in ("http://evil.example", "null", "https://127.0.0.1.evil.example",
+                       "http://127.0.0.1:1"):
+            serve.expect(server.http("POST", "/v1/reload", None, {"Origin": origin})[0], 403, origin)
+        own = f"http://127.0.0.1:{server.http_port}"
+        serve.expect(server.http("POST", "/v1/reload", None, {"Origin": own})[0], 200, own)
+        serve.expect(server.http("POST", "/v1/reload")[0], 200)
+        # And no page may read what is answered: there is no header that allows it.
+        for method, path in (("GET", "/v1/top"), ("OPTIONS", "/v1/block"), ("GET", "/metrics")):
+            headers = server.http(method, path, None, {"Origin": "http://evil.example"})[1]
+            assert not [name for name in headers if name.lower().startswith("access-control")], headers
+
+
+serve.run()
