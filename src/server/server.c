@@ -274,6 +274,15 @@ static bool run(struct server *server)
 
 /* Ending -------------------------------------------------------------------------------------- */
 
+/* The loops are gone, and with them whoever heard signals: none may end what is left to do. */
+static void ignore_signals(void)
+{
+    static const int numbers[] = {SIGHUP, SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        signal(numbers[i], SIG_IGN);
+}
+
 static uint64_t count_all(const struct server *server, enum ration_service_count which)
 {
     struct ration_loops *loops = server->service.loops;
@@ -335,6 +344,7 @@ bool ration_server_run(const struct ration_settings *given)
     ration_log_open(2, given->logs_json);
     is_well = run(&server);
     if (is_well) {
+        ignore_signals();
         is_well = save(&server);
         log_what_was_served(&server);
     }
