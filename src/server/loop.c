@@ -240,8 +240,6 @@ static void close_handles(struct ration_loop *loop)
     uv_close((uv_handle_t *)&loop->turn, NULL);
     uv_close((uv_handle_t *)&loop->timer, NULL);
     uv_close((uv_handle_t *)&loop->accept_pause, NULL);
-    if (loop->index == 0)
-        ration_loops_close_signals(loop->loops);
 }
 
 /*
@@ -290,6 +288,8 @@ void ration_loop_drain(struct ration_loop *loop, void *deadline_ms)
 void ration_loop_free(struct ration_loop *loop)
 {
     ration_loop_drain(loop, 0);
+    if (loop->index == 0)
+        ration_loops_close_signals(loop->loops);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
     pthread_mutex_destroy(&loop->messages_lock);

@@ -226,12 +226,14 @@ ration_status ration_loops_on_signal(struct ration_loops *loops, int signal_numb
     signal->uv.data = signal;
     loops->signal_count++;
     result = uv_signal_start(&signal->uv, on_signal, signal_number);
+    uv_unref((uv_handle_t *)&signal->uv); /* it stays when the loop has ended */
     if (result != 0)
         return ration_refuse(error, RATION_EINVAL, "signal %d cannot be caught: %s", signal_number,
                              uv_strerror(result));
     return RATION_OK;
 }
 
+/* Not before all is freed: until then a signal must not do what it does by default. */
 void ration_loops_close_signals(struct ration_loops *loops)
 {
     for (unsigned i = 0; i < loops->signal_count; i++)

@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -274,13 +275,16 @@ static bool run(struct server *server)
 
 /* Ending -------------------------------------------------------------------------------------- */
 
-/* The loops are gone, and with them whoever heard signals: none may end what is left to do. */
-static void ignore_signals(void)
+/* It ends already: no signal may end it before the state is kept. */
+static void block_signals(void)
 {
-    static const int numbers[] = {SIGHUP, SIGTERM, SIGINT};
+    sigset_t set;
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        signal(numbers[i], SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 static uint64_t count_all(const struct server *server, enum ration_service_count which)
@@ -344,7 +348,7 @@ bool ration_server_run(const struct ration_settings *given)
     ration_log_open(2, given->logs_json);
     is_well = run(&server);
     if (is_well) {
-        ignore_signals();
+        block_signals();
         is_well = save(&server);
         log_what_was_served(&server);
     }
