@@ -28,7 +28,7 @@
 /* While more than this waits to be sent nothing is received. */
 #define RATION_OUTPUT_LOW_SIZE 16384
 
-/* What a client may still send, to no use, after its connection's last answer. */
+/* What a client may still send, to no use, after its connection's last answer; then it is not heard. */
 #define RATION_LINGER_BYTES_MAX (1 << 20)
 
 #define RATION_ACCEPTS_PER_TURN 64
@@ -225,6 +225,8 @@ void ration_connection_settle(struct ration_connection *connection);
 /* transfer.c: bytes in, bytes out. To be followed by settle(). */
 void ration_connection_read(struct ration_connection *connection);
 void ration_connection_lost(struct ration_connection *connection);
+/* Whether closing now takes nothing back: all is on its way, and nothing waits that would reset it. */
+bool ration_connection_is_through(const struct ration_connection *connection);
 void ration_connection_send(struct ration_connection *connection);
 void ration_connection_send_kept(struct ration_connection *connection);
 void ration_connection_serve_kept(struct ration_connection *connection);

@@ -39,7 +39,11 @@ static void conclude(struct ration_connection *connection)
     } else if (connection->client_ended && !connection->held && !connection->stopped_early) {
         connection->ending = RATION_ENDING_CLIENT;
     } else if (connection->loop->draining && is_at_rest(connection)) {
-        connection->ending = RATION_ENDING_DRAIN;
+        connection->ending_after = RATION_ENDING_DRAIN;
+        if (ration_connection_is_through(connection))
+            connection->ending = RATION_ENDING_DRAIN; /* who rests need not be heard out */
+        else
+            linger(connection);
     }
 }
 
@@ -84,7 +88,8 @@ static void update_events(struct ration_connection *connection)
     uint32_t unsent = ration_kept_size(&connection->output);
     bool answers = connection->ending_after == RATION_ENDING_NONE &&
                    unsent <= RATION_OUTPUT_LOW_SIZE && !connection->held;
-    bool reads = !connection->client_ended && (answers || connection->lingers);
+    bool hears = connection->lingers && connection->lingered_bytes <= RATION_LINGER_BYTES_MAX;
+    bool reads = !connection->client_ended && (answers || hears);
 
     ration_connection_watch(connection, (reads ? UV_READABLE : 0) | (unsent > 0 ? UV_WRITABLE : 0));
 }

@@ -7,6 +7,8 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "server/loop_parts.h"
@@ -16,6 +18,15 @@
 void ration_connection_lost(struct ration_connection *connection)
 {
     connection->ending = connection->lingers ? connection->ending_after : RATION_ENDING_RESET;
+}
+
+bool ration_connection_is_through(const struct ration_connection *connection)
+{
+    int unsent_bytes = 0, unread_bytes = 0;
+
+    (void)ioctl(connection->fd, SIOCOUTQNSD, &unsent_bytes); /* Unix sockets have none */
+    (void)ioctl(connection->fd, FIONREAD, &unread_bytes);
+    return unsent_bytes == 0 && unread_bytes == 0;
 }
 
 /* How much of bytes the system took; what went wrong becomes the connection's ending. */
@@ -164,8 +175,6 @@ static void take_received(struct ration_connection *connection, char *bytes, siz
         loop->now_known = false;
     if (connection->lingers) {
         connection->lingered_bytes += (uint32_t)size;
-        if (connection->lingered_bytes > RATION_LINGER_BYTES_MAX)
-            connection->ending = connection->ending_after;
     } else if (connection->input.bytes == NULL) {
         serve_new(connection, bytes, size);
     } else if (ration_kept_append(&connection->input, bytes, size)) {
