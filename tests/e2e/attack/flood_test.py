@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""A million fresh keys through the network: no key that is in debt is forgotten, and memory stays what was
+said at the start (R7, R10).
+
+    flood_test.py RATION
+"""
+import attack_kit as kit
+import serve
+
+FRESH = 100000 if kit.IS_SANITIZED else 1000000
+KEYS_MAX = 10000
+BATCH = 500
+POLICY = f"limits: [{{name: user, key: user, rate: 1/h, burst: 5, keys: {KEYS_MAX}}}]"
+
+
+def flood(server, request, count):
+    """Sends request % number for so many numbers, in pipelines; the answers are read and dropped."""
+    client = server.resp()
+    client.socket.sendall(b"CLIENT REPLY OFF\r\n")
+    for first in range(0, count, BATCH):
+        client.socket.sendall(b"".join(request % number for number in range(first, first + BATCH)))
+    client.send("CLIENT", "REPLY", "ON")
+    serve.expect(client.read(), "OK")
+    client.close()
+
+
+def check(client, user):
+    answer = client.ask("RATION.CHECK", "user", user)
+    return serve.pairs(answer)[b"verdict"]
+
+
+def spend(client, user):
+    while check(client, user) == b"allow":
+        pass
+
+
+def test_a_flood_of_policy_keys():
+    with kit.server(POLICY, ["--manual-clock", "--threads", "1", "--top-keys", "100"]) as server:
+        client = server.resp()
+        client.ask("RATION.CLOCK", "SET", 10**17)
+        for number in range(100):
+            spend(client, f"blocked{number}")
+        flood(server, b"RATION.CHECK user warm%d\r\n", 5000)
+        before = kit.memory_bytes(server)
+        flood(server, b"RATION.CHECK user fresh%d\r\n", FRESH)
+        grown = kit.memory_bytes(server) - before
+        for number in range(100):
+            serve.expect(check(client, f"blocked{number}"), b"deny", f"blocked{number} after the flood")
+        stated = kit.metrics(server)["ration_tables_max_bytes"]
+        assert grown < min(stated, 4 * kit.MIB * kit.MEMORY_FACTOR), f"{grown} bytes more of {stated}"
+        samples = kit.metrics(server)
+        overflow = samples['rate_limit_overflow_total{limit="user",rule="shared"}']
+        assert overflow > FRESH / 2, f"{overflow} shared a bucket"
+        assert samples['rate_limit_table_keys{limit="user"}'] <= 2 * KEYS_MAX
+
+
+def test_a_flood_of_throttle_keys():
+    with kit.server(options=["--manual-clock", "--threads", "1", "--throttle-keys", str(KEYS_MAX)]) as server:
+        client = server.resp()
+        client.ask("RATION.CLOCK", "SET", 10**17)
+        for number in range(100):
+            client.pipeline([["CL.THROTTLE", f"blocked{number}", 0, 1, 3600]] * 2)
+        flood(server, b"CL.THROTTLE warm%d 0 1 3600\r\n", 5000)
+        before = kit.memory_bytes(server)
+        flood(server, b"CL.THROTTLE fresh%d 0 1 3600\r\n", FRESH)
+        grown = kit.memory_bytes(server) - before
+        for number in range(100):
+            serve.expect(client.ask("CL.THROTTLE", f"blocked{number}", 0, 1, 3600)[0], 1, number)
+        assert grown < 4 * kit.MIB * kit.MEMORY_FACTOR, f"{grown} bytes more"
+
+
+def test_a_flood_of_blocks_by_an_operator_is_told():
+    """A block that finds no place is refused aloud, and never silently forgotten."""
+    policy = "limits: [{name: user, key: user, rate: 1/h, burst: 5, keys: 64}]"
+    with kit.server(policy, ["--manual-clock"]) as server:
+        client = server.resp()
+        client.ask("RATION.CLOCK", "SET", 10**17)
+        answers = client.pipeline([["RATION.BLOCK", "SECONDS", 3600, "user", f"u{number}"]
+                                   for number in range(1000)])
+        blocked = [number for number, answer in enumerate(answers) if answer == 1]
+        assert 64 <= len(blocked) < 1000, len(blocked)
+        for number in blocked:
+            serve.expect(check(client, f"u{number}"), b"deny", f"u{number} was blocked")
+
+
+serve.run()
