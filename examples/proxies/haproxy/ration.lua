@@ -1,0 +1,108 @@
+-- ration.lua: asks `ration serve` whether a request may go on.
+--
+--     global
+--         lua-load ration.lua
+--     frontend web
+--         http-request lua.ration open
+--     listen ration
+--         bind abns@ration-check
+--         server ration 127.0.0.1:8429
+--
+-- A denial is answered here, as ration gave it. What is left of the limits is put into the variables
+-- txn.ration_state and txn.ration_policy, for http-response set-header. If ration does not answer,
+-- the request goes on, or with "closed" is refused with 503.
+
+-- A section of the configuration and not ration itself: the client that Lua has connects anew for each
+-- request, and tries for three seconds.
+local SECTION = "abns@ration-check"
+
+local TIMEOUT_MS = 500 -- the section's are shorter
+
+-- Headers of the client that ration is told. Nothing else is: a client must not be able to say which
+-- path it asks for. Limits by header.x-api-key need its name here.
+local TOLD = {"x-api-key"}
+
+-- Of ration's answer to a denied request, what the client is told.
+local ANSWERED = {"ratelimit", "ratelimit-policy", "retry-after", "content-type", "cache-control",
+                  "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
+
+-- The client's address behind those that earlier proxies gave; ration believes the trusted ones.
+local function forwarded_for(txn, headers)
+    local list = {}
+    local given = headers["x-forwarded-for"]
+    if given then
+        for i = 0, #given do
+            list[#list + 1] = given[i]
+        end
+    end
+    list[#list + 1] = tostring(txn.f:src())
+    return table.concat(list, ", ")
+end
+
+local function question(txn)
+    local headers = txn.http:req_get_headers()
+    local asked = {
+        ["x-forwarded-method"] = {txn.f:method()},
+        ["x-forwarded-uri"] = {txn.f:pathq()},
+        ["x-forwarded-for"] = {forwarded_for(txn, headers)},
+    }
+    if headers["host"] then
+        asked["x-forwarded-host"] = {headers["host"][0]}
+    end
+    for _, name in ipairs(TOLD) do
+        if headers[name] then
+            asked[name] = {headers[name][0]}
+        end
+    end
+    return asked
+end
+
+local function first(headers, name)
+    return headers and headers[name] and headers[name][0]
+end
+
+local function refuse(txn, status, headers, body)
+    local reply = txn:reply()
+    reply:set_status(status)
+    for _, name in ipairs(ANSWERED) do
+        local value = first(headers, name)
+        if value then
+            reply:add_header(name, value)
+        end
+    end
+    reply:set_body(body or "")
+    txn:done(reply)
+end
+
+-- Whether ration said something that decides: no answer, and 5xx, are none.
+local function is_decided(answer)
+    return answer ~= nil and answer.status ~= nil and answer.status >= 200 and answer.status < 500
+end
+
+-- when_away: "closed", or "open"
+local function ask(txn, when_away)
+    local answer = core.httpclient():get({
+        url = "http://ration/v1/check",
+        dst = SECTION,
+        headers = question(txn),
+        timeout = TIMEOUT_MS,
+    })
+    if not is_decided(answer) then
+        if when_away == "closed" then
+            refuse(txn, 503, nil, "")
+        end
+        return
+    end
+    if answer.status >= 300 then
+        refuse(txn, answer.status, answer.headers, answer.body)
+        return
+    end
+    local state = first(answer.headers, "ratelimit")
+    local policy = first(answer.headers, "ratelimit-policy")
+    if state and policy then
+        txn:set_var("txn.ration_state", state)
+        txn:set_var("txn.ration_policy", policy)
+    end
+end
+
+core.register_action("ration", {"http-req"}, ask, 1)

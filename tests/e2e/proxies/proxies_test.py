@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""ration behind a real proxy, with the configuration that we ship for it.
+
+    proxies_test.py RATION PROXY
+
+PROXY is a name of kit.PROXIES. Clients come from addresses of their own on the loopback network;
+ration trusts 127.0.0.1 only, from which the proxy asks. Time stands still unless a test moves it.
+"""
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import kit
+import serve
+
+BINARY = os.path.abspath(sys.argv[1])
+KIND = kit.PROXIES[sys.argv[2]]
+
+POLICY = """
+limits:
+  - name: api
+    match: {path: {prefix: /api/}}
+    key: ip
+    rate: 3/min
+  - name: login
+    match: {method: POST, path: /login}
+    key: ip
+    rate: 1/min
+  - name: keyed
+    match: {path: /keyed}
+    key: header.x-api-key
+    rate: 1/min
+  - name: host
+    match: {host: limited.example}
+    key: ip
+    rate: 1/min
+exempt:
+  - ip: 127.0.0.7
+banned:
+  - ip: 127.0.0.66
+"""
+
+MINUTE_NS = 60_000_000_000
+
+
+class Setting:
+    """ration, the proxy and the service behind."""
+
+    def __enter__(self):
+        self.service = kit.Service()
+        self.ration = self.proxy = None
+        try:
+            self.ration = serve.Server(BINARY, POLICY, options=[
+                "--manual-clock", "--threads", "2", "--trusted-proxies", "127.0.0.1", *KIND.options])
+            self.proxy = KIND(self.ration.http_port, self.service.port)
+        except BaseException:
+            self.close(*sys.exc_info())
+            raise
+        return self
+
+    def close(self, *exception):
+        try:
+            if self.proxy is not None:
+                self.proxy.__exit__(*exception)
+            if self.ration is not None:
+                self.ration.__exit__(*exception)
+        finally:
+            self.service.close()
+
+    def __exit__(self, *exception):
+        self.close(*exception)
+
+    def ask(self, *arguments, **named):
+        return kit.ask(self.proxy.port, *arguments, **named)
+
+    def statuses(self, count, *arguments, **named):
+        return [self.ask(*arguments, **named)[0] for _ in range(count)]
+
+    def advance(self, ns):
+        serve.expect(self.ration.resp().ask("RATION.CLOCK", "ADVANCE", ns) is not None, True)
+
+
+def limits_of(headers):
+    return headers.get("RateLimit"), headers.get("RateLimit-Policy"), headers.get("Retry-After")
+
+
+def test_admits_denies_and_tells():
+    with Setting() as setting:
+        told = []
+        for turn in range(5):
+            status, headers, body = setting.ask(path=f"/api/{turn}?x=1")
+            told.append((status, limits_of(headers)))
+            if status == 200:
+                serve.expect(body, b"service")
+            else:
+                serve.expect(headers["Content-Type"], "application/problem+json")
+                serve.expect(headers["Cache-Control"], "no-store")
+                serve.expect(headers.get_all("RateLimit"), ['"api";r=0;t=20'], "told once")
+        policy = '"api";q=3;w=60'
+        allowed = [('"api";r=2;t=20', policy, None), ('"api";r=1;t=40', policy, None),
+                   ('"api";r=0;t=60', policy, None)]
+        if not KIND.tells_allowed:
+            allowed = 3 * [(None, None, None)]
+        serve.expect(told, [(200, tell) for tell in allowed]
+                     + 2 * [(429, ('"api";r=0;t=20', policy, "20"))])
+        serve.expect(setting.service.take_seen(),
+                     [("GET", f"/api/{turn}?x=1", b"") for turn in range(3)], "the service saw")
+        setting.advance(MINUTE_NS // 3 - 1)
+        serve.expect(setting.ask(path="/api/early")[0], 429)
+        setting.advance(1)
+        serve.expect(setting.ask(path="/api/late")[0], 200)
+        serve.expect(setting.service.take_seen(), [("GET", "/api/late", b"")], "the service saw")
+
+
+def test_clients_have_their_own_limits():
+    with Setting() as setting:
+        for source in ("127.0.0.2", "127.0.0.3", "127.0.0.4"):
+            serve.expect(setting.statuses(4, path="/api/x", source=source), [200, 200, 200, 429],
+                         source)
+
+
+def test_a_client_cannot_say_who_it_is():
+    """What a client says of its address is not believed; nor are other ways to say it."""
+    with Setting() as setting:
+        said = ["X-Forwarded-For", "X-Real-IP", "Forwarded", "True-Client-IP", "X-Client-IP"]
+        statuses = []
+        for turn in range(6):
+            value = f"203.0.113.{turn + 1}"
+            headers = {name: value for name in said}
+            headers["Forwarded"] = f"for={value}"
+            statuses.append(setting.ask(path=f"/api/x?ip={value}&limit=9", headers=headers)[0])
+        serve.expect(statuses, 3 * [200] + 3 * [429])
+        headers = {"X-Forwarded-For": "127.0.0.7", "X-Real-IP": "127.0.0.7"}
+        serve.expect(setting.ask(path="/api/x", headers=headers)[0], 429, "as the exempt one")
+
+
+def test_a_trusted_proxy_in_front_is_believed():
+    """127.0.0.1 is trusted, so it may be a proxy in front of this one."""
+    if KIND.replaces_header:
+        return
+    with Setting() as setting:
+        for client in ("203.0.113.1", "203.0.113.2", "2001:db8::1"):
+            headers = {KIND.client_header: f"192.0.2.99, {client}"}
+            serve.expect(setting.statuses(4, path="/api/x", headers=headers, source="127.0.0.1"),
+                         [200, 200, 200, 429], client)
+        headers = {KIND.client_header: "2001:db8::ffff:2"}
+        serve.expect(setting.ask(path="/api/x", headers=headers, source="127.0.0.1")[0], 429,
+                     "the same /64")
+        headers = {KIND.client_header: "2001:db8:0:1::1"}
+        serve.expect(setting.ask(path="/api/x", headers=headers, source="127.0.0.1")[0], 200,
+                     "another /64")
+
+
+def test_a_client_cannot_say_what_it_asks_for():
+    with Setting() as setting:
+        lies = {"X-Forwarded-Uri": "/elsewhere", "X-Original-URI": "/elsewhere",
+                "X-Forwarded-Method": "PATCH", "X-Original-Method": "PATCH",
+                "X-Forwarded-Host": "elsewhere.example"}
+        serve.expect(setting.statuses(4, path="/api/x", headers=lies), [200, 200, 200, 429])
+        serve.expect(setting.statuses(2, "POST", "/login", headers=lies), [200, 429])
+        lies["Host"] = "limited.example"
+        serve.expect(setting.statuses(2, path="/", headers=lies), [200, 429], "the host")
+
+
+def test_method_path_and_host_are_matched():
+    with Setting() as setting:
+        serve.expect(setting.statuses(3, "GET", "/login"), 3 * [200])
+        serve.expect(setting.statuses(2, "POST", "/login", body=b"name=a"), [200, 429])
+        serve.expect(setting.statuses(3, "POST", "/logout", body=b"x"), 3 * [200])
+        serve.expect(setting.statuses(2, path="/", headers={"Host": "limited.example"}), [200, 429])
+        serve.expect(setting.statuses(3, path="/", headers={"Host": "free.example"}), 3 * [200])
+        seen = setting.service.take_seen()
+        serve.expect(seen.count(("POST", "/login", b"name=a")), 1, "bodies reach the service")
+        serve.expect(len(seen), 11)
+
+
+def test_headers_are_keys():
+    with Setting() as setting:
+        for key in ("a", "b"):
+            serve.expect(setting.statuses(2, path="/keyed", headers={"X-Api-Key": key}), [200, 429])
+
+
+def test_exempt_and_banned():
+    with Setting() as setting:
+        for _ in range(6):
+            status, headers, _ = setting.ask(path="/api/x", source="127.0.0.7")
+            serve.expect((status, limits_of(headers)), (200, (None, None, None)))
+        setting.service.take_seen()
+        status, headers, _ = setting.ask(path="/", source="127.0.0.66")
+        serve.expect((status, limits_of(headers)), (403, (None, None, None)))
+        serve.expect(setting.service.take_seen(), [], "the service saw")
+
+
+def test_errors_of_the_service_are_its_own():
+    """A 403, 429 or 500 of the service is passed on, and not taken for one of ration."""
+    with Setting() as setting:
+        for status in (403, 404, 429, 500, 502, 503):
+            answer = setting.ask(path=f"/free?status={status}")
+            serve.expect((answer[0], answer[2]), (status, b"service"))
+
+
+def test_odd_requests_are_no_way_around():
+    with Setting() as setting:
+        serve.expect(setting.statuses(4, path="/api/x"), [200, 200, 200, 429])
+        setting.service.take_seen()
+        many = {f"X-Fill-{i}": "v" * 40 for i in range(90)}
+        for path, headers in (("/api/" + "x" * 4000, {}), ("/api/%00%0d%0a%ff", {}),
+                              ("/api/x?" + "a=b&" * 200, {}), ("/api/x", many),
+                              ("/api/x", {"X-Big": "v" * 6000})):
+            status = setting.ask(path=path, headers=headers)[0]
+            serve.expect(400 <= status <= 500, True, f"{path[:20]} got {status}")
+        serve.expect(setting.service.take_seen(), [], "the service saw")
+
+
+def test_ration_is_away():
+    """Each proxy does what its configuration says, at once, and recovers."""
+    with Setting() as setting:
+        setting.ration.check_end()
+        status, headers, _ = setting.ask(path="/api/x")
+        serve.expect((status, limits_of(headers)), (KIND.down_status, (None, None, None)))
+        serve.expect(len(setting.service.take_seen()), int(KIND.down_status == 200))
+        setting.ration.command[setting.ration.command.index("--http") + 1] = \
+            f"127.0.0.1:{setting.ration.http_port}"
+        setting.ration.start()
+        kit.wait_until(lambda: setting.ask(path="/free")[0] == 200 and
+                       setting.statuses(4, path="/api/x", source="127.0.0.9")[-1] == 429,
+                       "the proxy to find ration again")
+
+
+def test_ration_hangs():
+    """It takes connections and does not answer: the proxy's own deadlines, of milliseconds, decide."""
+    if KIND.hang_status is None:
+        return
+    with Setting() as setting:
+        serve.expect(setting.ask(path="/api/x")[0], 200)
+        setting.ration.process.send_signal(signal.SIGSTOP)
+        try:
+            serve.expect(setting.ask(path="/api/x")[0], KIND.hang_status)
+        finally:
+            setting.ration.process.send_signal(signal.SIGCONT)
+        kit.wait_until(lambda: setting.statuses(4, path="/api/x")[-1] == 429,
+                       "the proxy to ask ration again")
+
+
+if __name__ == "__main__":
+    serve.run()
