@@ -26,6 +26,13 @@ void ration_output_reset(struct ration_output *output)
     output->is_failed = false;
 }
 
+void ration_output_rewind(struct ration_output *output, size_t size)
+{
+    output->size = size;
+    output->usable_bytes = output->allocated_bytes;
+    output->is_failed = false;
+}
+
 static bool fail(struct ration_output *output)
 {
     output->is_failed = true;

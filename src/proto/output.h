@@ -43,6 +43,9 @@ void ration_output_done(struct ration_output *output);
 /* Empties the output, failed or not, and keeps at most RATION_OUTPUT_KEEP_BYTES of memory. */
 void ration_output_reset(struct ration_output *output);
 
+/* Forgets what was appended after it had this size, also if that made it fail. */
+void ration_output_rewind(struct ration_output *output, size_t size);
+
 /* The slow part of ration_output_reserve(). */
 bool ration_output_grow(struct ration_output *output, size_t more_bytes);
 

@@ -340,7 +340,7 @@ static void get_with_limits(struct ration_http_desk *desk, struct ration_http_ch
         desk->fields = &own_fields; /* limit_index is 0 */
     }
     if (item->check.policy_verdict == RATION_POLICY_BANNED)
-        ration_http_desk_problem(desk, 403, "The policy bans this caller.", NULL);
+        ration_http_desk_ban(desk, "The policy bans this caller.");
     else
         answer_get(desk, &item->check, deny_status);
     desk->fields = kept;

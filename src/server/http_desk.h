@@ -63,6 +63,9 @@ void ration_http_desk_text(struct ration_http_desk *desk, unsigned status, const
 void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, const char *detail,
                               const char *pointer);
 
+/* A problem that is a denial, and so is not counted among the errors. */
+void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail);
+
 /* A number that nobody need guess: for spreading. */
 uint64_t ration_http_desk_random(struct ration_http_desk *desk);
 

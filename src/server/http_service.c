@@ -74,8 +74,6 @@ void ration_http_desk_begin(struct ration_http_desk *desk, struct ration_http_an
         .date = date_of(desk),
     };
 
-    if (status >= 400 && status != 429)
-        ration_service_add(desk->part, RATION_SERVICE_HTTP_ERRORS, 1);
     ration_http_answer_begin(answer, desk->output, &options);
 }
 
@@ -109,7 +107,20 @@ static void write_problem(struct ration_http_desk *desk, unsigned status, const 
 void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, const char *detail,
                               const char *pointer)
 {
+    ration_service_add(desk->part, RATION_SERVICE_HTTP_ERRORS, 1);
     write_problem(desk, status, detail, pointer, NULL, NULL);
+}
+
+void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail)
+{
+    write_problem(desk, 403, detail, NULL, NULL, NULL);
+}
+
+static void refuse_with(struct ration_http_desk *desk, unsigned status, const char *detail,
+                        const char *header_name, const char *header_value)
+{
+    ration_service_add(desk->part, RATION_SERVICE_HTTP_ERRORS, 1);
+    write_problem(desk, status, detail, NULL, header_name, header_value);
 }
 
 static void get_index(struct ration_http_desk *desk)
@@ -142,13 +153,33 @@ static void get_ready(struct ration_http_desk *desk)
         ration_http_desk_problem(desk, 503, "The server starts or stops.", NULL);
 }
 
+/* Whether the request has the token: "Authorization: Bearer ...". */
+static bool is_authorized(const struct ration_http_desk *desk)
+{
+    static const char scheme[] = "bearer ";
+    const char *token = desk->service->settings->token;
+    const struct ration_key *header = ration_http_header(&desk->request, "authorization");
+    struct ration_key start;
+
+    if (token[0] == '\0')
+        return true;
+    if (header == NULL || header->size < sizeof(scheme) - 1)
+        return false;
+    start = (struct ration_key){header->bytes, sizeof(scheme) - 1};
+    return ration_http_is_any_case(&start, scheme) &&
+           ration_secret_is(token, (const char *)header->bytes + start.size,
+                            header->size - start.size);
+}
+
+/* Keys are shown to whom /v1/top would show them. */
 static void get_metrics(struct ration_http_desk *desk)
 {
     struct ration_http_answer answer;
 
     ration_http_desk_begin(desk, &answer, 200);
     ration_http_answer_body(&answer, "text/plain; version=0.0.4; charset=utf-8");
-    ration_metrics_write(desk->service, ration_http_desk_now(desk), desk->output);
+    ration_metrics_write(desk->service, ration_http_desk_now(desk), is_authorized(desk),
+                         desk->output);
     ration_http_answer_end(&answer);
 }
 
@@ -188,24 +219,6 @@ static const struct route *find_route(const struct ration_key *path)
         if (ration_http_is(path, routes[i].path))
             return &routes[i];
     return NULL;
-}
-
-/* Whether the request has the token: "Authorization: Bearer ...". */
-static bool is_authorized(const struct ration_http_desk *desk)
-{
-    static const char scheme[] = "bearer ";
-    const char *token = desk->service->settings->token;
-    const struct ration_key *header = ration_http_header(&desk->request, "authorization");
-    struct ration_key start;
-
-    if (token[0] == '\0')
-        return true;
-    if (header == NULL || header->size < sizeof(scheme) - 1)
-        return false;
-    start = (struct ration_key){header->bytes, sizeof(scheme) - 1};
-    return ration_http_is_any_case(&start, scheme) &&
-           ration_secret_is(token, (const char *)header->bytes + start.size,
-                            header->size - start.size);
 }
 
 /*
@@ -250,6 +263,7 @@ static bool is_from_other_page(const struct ration_http_desk *desk)
 }
 
 static void serve(struct ration_http_desk *desk)
+static void route_request(struct ration_http_desk *desk)
 {
     const struct ration_key *method = &desk->request.method;
     const struct route *route = find_route(&desk->request.path);
@@ -262,8 +276,8 @@ static void serve(struct ration_http_desk *desk)
                                  NULL);
     } else if (route->is_admin && !is_authorized(desk)) {
         ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
-        write_problem(desk, 401, "This needs the server's token, as Authorization: Bearer TOKEN.",
-                      NULL, "WWW-Authenticate", "Bearer realm=\"ration\"");
+        refuse_with(desk, 401, "This needs the server's token, as Authorization: Bearer TOKEN.",
+                    "WWW-Authenticate", "Bearer realm=\"ration\"");
     } else if (is_get && route->get != NULL) {
         route->get(desk);
     } else if (!is_post || route->post == NULL) {
@@ -273,6 +287,10 @@ static void serve(struct ration_http_desk *desk)
                                             : "GET, HEAD, POST");
     } else if (is_from_other_page(desk)) {
         ration_http_desk_problem(desk, 403, "A page of another origin may not POST here.", NULL);
+        refuse_with(desk, 405, "The path is served by the methods in Allow.", "Allow",
+                    route->get == NULL    ? "POST"
+                    : route->post == NULL ? "GET, HEAD"
+                                          : "GET, HEAD, POST");
     } else if (desk->request.body.size > 0 && !is_json(desk)) {
         ration_http_desk_problem(desk, 415,
                                  "The body must be JSON, and Content-Type say so: "
@@ -281,6 +299,21 @@ static void serve(struct ration_http_desk *desk)
     } else {
         route->post(desk);
     }
+}
+
+/* An answer that has no room is replaced by one that says so. */
+static void serve(struct ration_http_desk *desk)
+{
+    size_t size_before = desk->output->size;
+
+    route_request(desk);
+    if (!desk->output->is_failed)
+        return;
+    ration_output_rewind(desk->output, size_before);
+    ration_http_desk_problem(desk, 500,
+                             "The answer is larger than output-bytes-max, or there is no memory "
+                             "for it.",
+                             NULL);
 }
 
 /* What cannot be read as a request: the answer is the connection's last. */

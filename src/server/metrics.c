@@ -20,22 +20,27 @@ static void write_head(struct ration_output *output, const char *name, const cha
         ration_output_append_text(output, parts[i]);
 }
 
-/* A label's value: any bytes, as text. What is not printable ASCII is written as \xHH. */
+/*
+ * A label's value: any bytes, as text. What is not printable ASCII becomes \xHH and a backslash \\,
+ * so that no two keys give one series; the format wants each of those backslashes doubled.
+ */
 static void write_label_value(struct ration_output *output, const void *value, size_t size)
 {
+    static const char digits[] = "0123456789abcdef";
     const unsigned char *bytes = value;
 
     ration_output_append_byte(output, '"');
     for (size_t i = 0; i < size; i++) {
-        char escaped[8];
+        const char escaped[] = {'\\', '\\', 'x', digits[bytes[i] >> 4], digits[bytes[i] & 15]};
 
-        if (bytes[i] == '"' || bytes[i] == '\\')
-            snprintf(escaped, sizeof(escaped), "\\%c", bytes[i]);
+        if (bytes[i] == '\\')
+            ration_output_append(output, "\\\\\\\\", 4);
+        else if (bytes[i] == '"')
+            ration_output_append(output, "\\\"", 2);
         else if (bytes[i] < ' ' || bytes[i] > '~')
-            snprintf(escaped, sizeof(escaped), "\\\\x%02x", bytes[i]);
+            ration_output_append(output, escaped, sizeof(escaped));
         else
-            snprintf(escaped, sizeof(escaped), "%c", bytes[i]);
-        ration_output_append_text(output, escaped);
+            ration_output_append_byte(output, (char)bytes[i]);
     }
     ration_output_append_byte(output, '"');
 }
@@ -127,7 +132,7 @@ static struct reports read_reports(struct ration_service *service)
     if (reports.items != NULL) {
         struct named_report *item = &reports.items[reports.count++];
 
-        snprintf(item->name, sizeof(item->name), "throttle");
+        snprintf(item->name, sizeof(item->name), RATION_TOP_THROTTLE);
         item->keys_max = service->settings->throttle_keys;
         ration_limiter_report(ration_gate_throttle(service->gate), &item->report);
     }
@@ -184,7 +189,10 @@ static uint64_t read_shadow(const struct named_report *item)
 
 static uint64_t read_keys(const struct named_report *item)
 {
-    return item->report.limiter.created - item->report.limiter.reclaimed;
+    const struct ration_limiter_stats *stats = &item->report.limiter;
+
+    /* read one after the other while keys come and go */
+    return stats->created > stats->reclaimed ? stats->created - stats->reclaimed : 0;
 }
 
 static uint64_t read_keys_max(const struct named_report *item)
@@ -231,7 +239,8 @@ static void write_limits(struct ration_service *service, struct ration_output *o
     write_each(output, &reports, "rate_limit_shadow_denied_total", "counter",
                "Decisions of shadow limits that would have been denials.", read_shadow);
     write_each(output, &reports, "rate_limit_table_keys", "gauge",
-               "Keys that have a place: in debt, or not yet forgotten.", read_keys);
+               "Places that are used: by keys in debt, and by others until a new key needs theirs.",
+               read_keys);
     write_each(output, &reports, "rate_limit_table_keys_max", "gauge",
                "Keys that may be in debt at one time and have a place.", read_keys_max);
     write_each(output, &reports, "rate_limit_table_reclaimed_total", "counter",
@@ -247,8 +256,9 @@ static void write_top(struct ration_service *service, uint64_t now_ns, struct ra
     size_t count = ration_top_collect(service->gate, RATION_TOP_DENIED, NULL, now_ns, items,
                                       RATION_METRICS_KEYS_MAX);
 
-    write_head(output, "rate_limit_tokens", "gauge",
-               "Tokens left of the keys that are denied most; at most 20 of them.");
+    write_head(
+        output, "rate_limit_tokens", "gauge",
+        "Tokens left of the keys that are denied most; at most 20, for those with the token.");
     for (size_t i = 0; i < count; i++) {
         if (!items[i].has_left)
             continue;
@@ -396,11 +406,12 @@ static void write_process(struct ration_service *service, struct ration_output *
     write_labelled(output, "ration_build_info", "version", ration_version(), 1);
 }
 
-void ration_metrics_write(struct ration_service *service, uint64_t now_ns,
+void ration_metrics_write(struct ration_service *service, uint64_t now_ns, bool shows_keys,
                           struct ration_output *output)
 {
     write_limits(service, output);
-    write_top(service, now_ns, output);
+    if (shows_keys)
+        write_top(service, now_ns, output);
     write_durations(service, output);
     write_gate(service, output);
     write_connections(service, output);

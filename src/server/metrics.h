@@ -2,7 +2,8 @@
  * metrics: what the server counts, in Prometheus' text format 0.0.4.
  *
  * Series are bounded by the policy: one per limit and result. Keys appear for the top keys only, at
- * most RATION_METRICS_KEYS_MAX of them, since a series per key would be as many as attackers like.
+ * most RATION_METRICS_KEYS_MAX of them, since a series per key would be as many as attackers like,
+ * and only to whom shows_keys allows, since keys may be names of people.
  */
 #ifndef RATION_SERVER_METRICS_H
 #define RATION_SERVER_METRICS_H
@@ -12,7 +13,7 @@
 
 #define RATION_METRICS_KEYS_MAX 20
 
-void ration_metrics_write(struct ration_service *service, uint64_t now_ns,
+void ration_metrics_write(struct ration_service *service, uint64_t now_ns, bool shows_keys,
                           struct ration_output *output);
 
 #endif

@@ -34,7 +34,7 @@ enum ration_service_count {
     RATION_SERVICE_RESP_COMMANDS = 0,
     RATION_SERVICE_RESP_ERRORS, /* answered with an error, or closed for one */
     RATION_SERVICE_HTTP_REQUESTS,
-    RATION_SERVICE_HTTP_ERRORS, /* 400 and above, but 429 */
+    RATION_SERVICE_HTTP_ERRORS, /* answered with a problem that is no denial */
     RATION_SERVICE_AUTH_FAILURES,
     RATION_SERVICE_COUNTS
 };

@@ -1,0 +1,3 @@
+# What Prometheus reads and Grafana shows.
+
+ration_e2e_test(e2e_metrics metrics/metrics_test.py BASIC)
