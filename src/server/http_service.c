@@ -262,7 +262,6 @@ static bool is_from_other_page(const struct ration_http_desk *desk)
     return true;
 }
 
-static void serve(struct ration_http_desk *desk)
 static void route_request(struct ration_http_desk *desk)
 {
     const struct ration_key *method = &desk->request.method;
@@ -281,16 +280,12 @@ static void route_request(struct ration_http_desk *desk)
     } else if (is_get && route->get != NULL) {
         route->get(desk);
     } else if (!is_post || route->post == NULL) {
-        write_problem(desk, 405, "The path is served by the methods in Allow.", NULL, "Allow",
-                      route->get == NULL    ? "POST"
-                      : route->post == NULL ? "GET, HEAD"
-                                            : "GET, HEAD, POST");
-    } else if (is_from_other_page(desk)) {
-        ration_http_desk_problem(desk, 403, "A page of another origin may not POST here.", NULL);
         refuse_with(desk, 405, "The path is served by the methods in Allow.", "Allow",
                     route->get == NULL    ? "POST"
                     : route->post == NULL ? "GET, HEAD"
                                           : "GET, HEAD, POST");
+    } else if (is_from_other_page(desk)) {
+        ration_http_desk_problem(desk, 403, "A page of another origin may not POST here.", NULL);
     } else if (desk->request.body.size > 0 && !is_json(desk)) {
         ration_http_desk_problem(desk, 415,
                                  "The body must be JSON, and Content-Type say so: "

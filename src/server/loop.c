@@ -96,7 +96,6 @@ void ration_loop_tick(struct ration_loop *loop)
         return;
     next_ms = ration_deadlines_next_ms(&loop->deadlines);
     if (loop->draining && now_ms < loop->drain_end_ms && loop->drain_end_ms < next_ms)
-    if (loop->draining && loop->drain_end_ms > now_ms && loop->drain_end_ms < next_ms)
         next_ms = loop->drain_end_ms;
     if (next_ms != RATION_DEADLINE_NEVER_MS)
         ration_loop_deadline_started(loop, next_ms);
@@ -123,15 +122,6 @@ bool ration_loop_post(struct ration_loop *loop, ration_loop_function *function, 
     if (!posted)
         free(message);
     return posted;
-}
-
-/* Has the loop look around. Any thread, also when it has ended. */
-void ration_loop_wake(struct ration_loop *loop)
-{
-    pthread_mutex_lock(&loop->messages_lock);
-    if (!loop->messages_closed)
-        uv_async_send(&loop->wake);
-    pthread_mutex_unlock(&loop->messages_lock);
 }
 
 static struct ration_message *take_messages(struct ration_loop *loop, bool close)
@@ -163,7 +153,6 @@ static void run_messages(struct ration_loop *loop, bool close)
 static void on_wake(uv_async_t *wake)
 {
     run_messages(wake->data, false);
-    ration_loop_end_if_empty(wake->data);
 }
 
 /* Beginning and end -------------------------------------------------------------------------- */
@@ -251,14 +240,6 @@ void ration_loop_end_if_empty(struct ration_loop *loop)
     if (!loop->draining || loop->ended || loop->connections != NULL)
         return;
     if (loop->index == 0 && !ration_loops_others_ended(loop->loops))
- * Loop 0 has the signals, and is the last to end: without them a second SIGTERM would kill the process
- * while the other loops are still at work. acquire: pairs with the release in run_other().
-static bool outlives_others(const struct ration_loop *loop)
-    return loop->index == 0 && __atomic_load_n(&loop->loops->other_count, __ATOMIC_ACQUIRE) > 0;
-}
-/* Messages that came until now still run; later ones are not taken. */
-    if (!loop->draining || loop->ended || loop->connections.behind != &loop->connections ||
-        outlives_others(loop))
         return;
     loop->ended = true;
     run_messages(loop, true);

@@ -169,7 +169,6 @@ struct ration_loops {
     ration_loop_function *drained; /* with its argument, written before any loop drains */
     void *drained_argument;
     unsigned ended_count; /* atomic: loops that have ended */
-    unsigned other_count; /* atomic: loops but 0 that run, which loop 0 outlives */
 
     unsigned loop_count;
     struct ration_loop *loops[RATION_LOOPS_MAX];
@@ -194,7 +193,6 @@ ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
 void ration_loop_free(struct ration_loop *loop);
 void ration_loop_deadline_started(struct ration_loop *loop, uint64_t end_ms);
 void ration_loop_drain(struct ration_loop *loop, void *deadline_ms);
-void ration_loop_wake(struct ration_loop *loop);
 void ration_loop_end_if_empty(struct ration_loop *loop);
 
 /* loops.c */

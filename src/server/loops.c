@@ -242,32 +242,14 @@ void ration_loops_close_signals(struct ration_loops *loops)
 
 /* Running ------------------------------------------------------------------------------------ */
 
-static void run_loop(struct ration_loop *loop)
+static void *run_loop(void *argument)
 {
+    struct ration_loop *loop = argument;
+
     uv_update_time(&loop->uv);
     ration_acceptors_start(loop);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
-}
-
-/* release: what this loop did is seen by loop 0 when it ends. */
-static void *run_other(void *argument)
-{
-    struct ration_loop *loop = argument;
-    struct ration_loops *loops = loop->loops;
-
-    run_loop(loop);
-    __atomic_sub_fetch(&loops->other_count, 1, __ATOMIC_RELEASE);
-    ration_loop_wake(loops->loops[0]);
     return NULL;
-}
-
-static bool start_other(struct ration_loop *loop)
-{
-    __atomic_add_fetch(&loop->loops->other_count, 1, __ATOMIC_RELAXED);
-    if (pthread_create(&loop->thread, NULL, run_other, loop) == 0)
-        return true;
-    __atomic_sub_fetch(&loop->loops->other_count, 1, __ATOMIC_RELAXED);
-    return false;
 }
 
 ration_status ration_loops_run(struct ration_loops *loops, struct ration_error *error)
@@ -276,7 +258,9 @@ ration_status ration_loops_run(struct ration_loops *loops, struct ration_error *
     unsigned started = 1;
 
     for (; started < loops->loop_count && status == RATION_OK; started++) {
-        if (!start_other(loops->loops[started]))
+        struct ration_loop *loop = loops->loops[started];
+
+        if (pthread_create(&loop->thread, NULL, run_loop, loop) != 0)
             status = ration_refuse(error, RATION_ENOMEM, "thread %u of %u cannot be started",
                                    started, loops->loop_count);
     }
