@@ -279,7 +279,7 @@ def test_reload():
     with start("--token", TOKEN) as server:
         api = Api(server)
         api.ask(200, "POST", "/v1/check", who(cost=2))
-        expect(api.ask(200, "POST", "/v1/reload", None, ADMIN)["changes"], ["nothing is another"])
+        expect(api.ask(200, "POST", "/v1/reload", None, ADMIN)["changes"], ["nothing has changed"])
         server.write_policy("limits:\n  - {name: login, key: ip, rate: 1/min, burst: 2}\n")
         answer = api.ask(200, "POST", "/v1/reload", None, ADMIN)
         expect((answer["limits"], set(answer["changes"])),

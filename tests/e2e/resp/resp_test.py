@@ -496,7 +496,7 @@ def test_reload():
         expect(client.ask("RATION.RELOAD"), b"nothing has changed")
 
         server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny-status: 403}\n")
-        expect(client.ask("RATION.RELOAD"), b"setting deny-status is another: it needs a restart\n")
+        expect(client.ask("RATION.RELOAD"), b"setting deny-status has changed; it needs a restart")
 
 
 def test_reload_by_a_signal():
