@@ -239,6 +239,23 @@ def test_a_terminal_that_authenticates():
         serve.expect(terminal.end(), 0, "redis-cli's status")
 
 
+def test_hiredis():
+    """In ration check, which is made with it."""
+    with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock", "--password", PASSWORD]) as server:
+        path = os.path.join(server.folder, "password")
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
+            file.write(PASSWORD + "\n")
+
+        def check(*words):
+            return subprocess.run([BINARY, "check", "--connect", f"127.0.0.1:{server.resp_port}", "--quiet", *words],
+                                  capture_output=True, timeout=REPLY_SECONDS, check=False).returncode
+
+        known = ["--password-file", path]
+        serve.expect([check(*known, "path=/login", "ip=192.0.2.1") for _ in range(4)], [0, 0, 0, 1], "three pass")
+        serve.expect(check(*known, "--cost", "4", "path=/login", "ip=192.0.2.2"), 1)
+        serve.expect(check("path=/login", "ip=192.0.2.2"), 2, "without the password")
+
+
 def benchmark(server, *words):
     done = subprocess.run(["redis-benchmark", "-p", str(server.resp_port), *map(str, words)],
                           capture_output=True, text=True, timeout=REPLY_SECONDS, check=False)
