@@ -22,6 +22,7 @@ limits:
   - {name: api, match: {path: {prefix: /api/}}, key: user, rate: 2/min}
   - {name: shy, match: {path: {prefix: /api/}}, key: user, rate: 1/min, shadow: true}
   - {name: big, match: {path: /big}, key: user, rate: 10/min}
+  - {name: peer, match: {path: /ip}, key: ip, rate: 1/min}
   - {name: full, match: {path: /full}, key: user, rate: 1/min, keys: 1, overflow: deny}
 exempt:
   - user: root
@@ -99,12 +100,13 @@ ROWS = (
     ([("RATION.CHECK", "COST", "6", "path", "/big", "user", "a")],
      {ACQUIRE % ("big", "allowed"): 1, 'rate_limit_allowed_tokens_total{limit="big"}': 6,
       'rate_limit_near_limit_total{limit="big"}': 1}),
-    ([("RATION.CHECK", "COST", "11", "path", "/big", "user", "a")], {ACQUIRE % ("big", "never"): 1}),
+    ([("RATION.CHECK", "COST", "11", "path", "/big", "user", "a")],
+     {ACQUIRE % ("big", "never"): 1, 'rate_limit_tokens{limit="big",key="a"}': 1}),
     ([("RATION.CHECK", "path", "/free")], {'rate_limit_unlimited_total{reason="no_match"}': 1}),
     (2 * [("RATION.CHECK", "path", "/api/x", "user", "root")],
      {'rate_limit_unlimited_total{reason="exempt"}': 2}),
     ([("RATION.CHECK", "path", "/api/x", "user", "mallory")], {"rate_limit_banned_total": 1}),
-    ([("RATION.CHECK", "path", "/", "ip", "999.1.2.3")],
+    ([("RATION.CHECK", "path", "/ip", "ip", "999.1.2.3")],
      {"rate_limit_errors_total": 1, 'ration_request_errors_total{protocol="resp"}': 1}),
     ([("CL.THROTTLE", "k", "0", "1", "60")],
      {ACQUIRE % ("throttle", "allowed"): 1, 'rate_limit_allowed_tokens_total{limit="throttle"}': 1,
