@@ -9,7 +9,8 @@ set -eu
 build="gcc libc6-dev make cmake ninja-build libxxhash-dev libyaml-dev libuv1-dev libhttp-parser-dev
       libjansson-dev libhiredis-dev"
 test="$build clang clang-format libclang-rt-14-dev libcmocka-dev gcovr binutils pkg-config g++
-      frama-c-base why3 z3 cvc4 spin curl mandoc python3-yaml python3-jsonschema python3-redis redis-server redis-tools"
+      frama-c-base why3 z3 cvc4 spin curl mandoc python3-yaml python3-jsonschema python3-redis redis-server redis-tools
+      nginx-light haproxy caddy prometheus"
 # Of Node any will do, wherever it is from.
 command -v node >/dev/null || test="$test nodejs"
 command -v npm >/dev/null || test="$test npm"
@@ -50,9 +51,33 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+
+# Tests start the servers that they need; none is to run because it was installed. Debian asks
+# policy-rc.d whether a service may start (101: no), so one that says no stands there meanwhile,
+# unless the machine has its own. Services that came with this call do not start at boot either.
+guard=/usr/sbin/policy-rc.d
+if [ -e "$guard" ]; then
+    guard=""
+else
+    printf '#!/bin/sh\nexit 101\n' | $sudo tee "$guard" >/dev/null
+    $sudo chmod 755 "$guard"
+fi
+trap 'rm -f "$log"; [ -z "$guard" ] || $sudo rm -f "$guard"' EXIT
+trap 'exit 1' HUP INT TERM
+
+new_services=""
+for service in nginx haproxy caddy prometheus redis-server; do
+    [ -e "/lib/systemd/system/$service.service" ] || new_services="$new_services $service"
+done
+disable_new_services() {
+    for service in $new_services; do
+        [ ! -e "/lib/systemd/system/$service.service" ] || $sudo systemctl --quiet disable "$service" || true
+    done
+}
+
 # The package lists may be absent or old: fetch them, then install.
-if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } \
+if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing &&
+    disable_new_services; } \
     >"$log" 2>&1 </dev/null; then
     tail -20 "$log" >&2
     echo "ration: apt-get could not install$missing" >&2
