@@ -109,6 +109,31 @@ static void without_memory_it_fails_and_keeps_what_it_has(void **state)
     ration_output_done(&output);
 }
 
+static void a_rewind_makes_room_again(void **state)
+{
+    struct ration_output output;
+    char large[200] = {0};
+
+    (void)state;
+    ration_output_init(&output, 100);
+    ration_output_append_text(&output, "first ");
+    ration_output_append_text(&output, "second");
+    ration_output_append(&output, large, sizeof(large));
+    assert_true(output.is_failed);
+    ration_output_rewind(&output, 6);
+    assert_false(output.is_failed);
+    ration_output_append_text(&output, "third");
+    assert_false(output.is_failed);
+    assert_int_equal(output.size, 11);
+    assert_memory_equal(output.bytes, "first third", 11);
+    ration_output_append(&output, large, 90); /* the maximum still holds */
+    assert_true(output.is_failed);
+    ration_output_rewind(&output, 0);
+    ration_output_append(&output, large, 100);
+    assert_false(output.is_failed);
+    ration_output_done(&output);
+}
+
 static void a_reset_keeps_little_memory(void **state)
 {
     (void)state;
@@ -134,6 +159,7 @@ int main(void)
         cmocka_unit_test(never_more_than_the_maximum),
         cmocka_unit_test(sizes_that_overflow_fail),
         cmocka_unit_test(without_memory_it_fails_and_keeps_what_it_has),
+        cmocka_unit_test(a_rewind_makes_room_again),
         cmocka_unit_test(a_reset_keeps_little_memory),
     };
     return cmocka_run_group_tests_name("output", tests, NULL, NULL);
