@@ -3,8 +3,9 @@
  *
  * When the process has no files left, a connection cannot even be refused: it stays in the
  * system's queue, and the loop would be woken for it for ever. So each loop keeps a spare file,
- * gives it up to accept the newcomer, closes that, and takes the spare back. Should another thread
- * be faster to the place, accepting rests for a while.
+ * gives it up to accept the newcomer, closes that, and takes the spare back. Meanwhile no other loop
+ * accepts: it would be faster to the place, and this loop's newcomers would wait until somebody
+ * leaves. Should another part of the program be faster, accepting rests for a while.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,8 @@ static void rest(struct ration_loop *loop)
 
 /*
  * Closes those that there are no files for: all that wait, since without a file the system does
- * not even say whether there are more. false if that did not work, or the spare is lost.
+ * not even say whether there are more. false if that did not work, or the spare is lost. Under the
+ * lock.
  */
 static bool shed(struct ration_acceptor *acceptor)
 {
@@ -57,12 +59,29 @@ static bool shed(struct ration_acceptor *acceptor)
     return (count > 0 || none_waits) && loop->spare_fd >= 0;
 }
 
+/* The next who waits: a file, or -1 with errno. Without files those who wait are closed, if possible. */
+static int accept_or_shed(struct ration_acceptor *acceptor, struct sockaddr_storage *peer,
+                          bool *out_is_shed)
+{
+    pthread_mutex_t *lock = &acceptor->loop->loops->accept_lock;
+    socklen_t size = sizeof(*peer);
+    int fd, fault;
+
+    pthread_mutex_lock(lock);
+    fd = accept4(acceptor->fd, (struct sockaddr *)peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fault = errno;
+    *out_is_shed = fd < 0 && (fault == EMFILE || fault == ENFILE) && shed(acceptor);
+    pthread_mutex_unlock(lock);
+    errno = fault;
+    return fd;
+}
+
 /* Accepts one connection; false if there is none, or none can be. */
 static bool accept_one(struct ration_acceptor *acceptor)
 {
     struct sockaddr_storage peer = {0};
-    socklen_t size = sizeof(peer);
-    int fd = accept4(acceptor->fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    bool is_shed;
+    int fd = accept_or_shed(acceptor, &peer, &is_shed);
 
     if (fd >= 0) {
         ration_connection_accept(acceptor->loop, acceptor->listener, fd, &peer);
@@ -73,7 +92,7 @@ static bool accept_one(struct ration_acceptor *acceptor)
         return false;
     case EMFILE:
     case ENFILE:
-        if (shed(acceptor))
+        if (is_shed)
             return false;
         break;
     case ENOMEM:
@@ -125,6 +144,8 @@ ration_status ration_acceptor_add(struct ration_loop *loop, const struct ration_
     acceptor->listener = listener;
     acceptor->fd = fd;
     loop->acceptor_count++;
+    if (loop->spare_fd < 0)
+        loop->spare_fd = open_spare(); /* not first when it runs: files may be gone by then */
     return RATION_OK;
 }
 

@@ -164,6 +164,7 @@ struct ration_loops {
     uint32_t open_count;        /* atomic: connections on all loops */
     struct ration_peers *peers; /* NULL if addresses have no bound */
 
+    pthread_mutex_t accept_lock; /* files that one loop gives up are not for another */
     pthread_mutex_t drain_lock;
     bool drains;
     ration_loop_function *drained; /* with its argument, written before any loop drains */

@@ -96,6 +96,7 @@ ration_status ration_loops_create(const struct ration_loops_options *options,
     loops->coarse_ms = options->coarse_ms;
     loops->coarse_context = options->coarse_context;
     loops->loop_count = options->loop_count > 0 ? options->loop_count : 1;
+    pthread_mutex_init(&loops->accept_lock, NULL);
     pthread_mutex_init(&loops->drain_lock, NULL);
     status = create_parts(loops, error);
     if (status != RATION_OK) {
@@ -121,6 +122,7 @@ void ration_loops_free(struct ration_loops *loops)
     for (unsigned i = loops->loop_count; i-- > 0;) /* loop 0 ends last */
         ration_loop_free(loops->loops[i]);
     ration_peers_free(loops->peers);
+    pthread_mutex_destroy(&loops->accept_lock);
     pthread_mutex_destroy(&loops->drain_lock);
     free(loops);
 }
