@@ -3,6 +3,7 @@
 Every wait has an end, and none is a sleep for time to pass: wait_until() looks at something again and
 again, and deadlines of the server are set short where one has to pass.
 """
+import http.client
 import os
 import re
 import resource
@@ -63,7 +64,13 @@ def file_count(of):
 
 def metrics(of):
     """All samples of /metrics, by name and labels as they are written."""
-    status, _, body = of.http("GET", "/metrics")
+    for turn in range(5):
+        try:
+            status, _, body = of.http("GET", "/metrics")
+            break
+        except (ConnectionError, http.client.HTTPException):
+            if turn == 4:
+                raise  # otherwise this machine was slower than a deadline of the test
     serve.expect(status, 200, "/metrics")
     return {name: float(value) for name, value in
             re.findall(r"^([a-z_]+(?:\{[^\n]*\})?) (\S+)$", body.decode("ascii"), re.M)}

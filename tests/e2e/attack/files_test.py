@@ -37,7 +37,7 @@ def is_healthy(server):
         raise
 
 
-def exhaust(threads):
+def exhaust(threads, is_quick=False):
     with kit.server(options=["--threads", str(threads)]) as server:
         assert healthy(server)
         limit_files(server, 10)
@@ -55,11 +55,11 @@ def exhaust(threads):
             closed += answer == b""
         serve.expect((served + closed, served > 0, closed > 0), (CROWD, True, True),
                      f"{served} served, {closed} closed")
-        # A second in which the crowd only stays: the server must sleep, too.
-        still = kit.cpu_seconds(server)
-        time.sleep(0.5)
-        spent = kit.cpu_seconds(server) - still
-        assert spent < CPU_SECONDS_MAX / 2, f"{spent} s of CPU in half a second of waiting"
+        if not is_quick:  # while the crowd only stays the server must sleep, too
+            still = kit.cpu_seconds(server)
+            time.sleep(0.5)
+            spent = kit.cpu_seconds(server) - still
+            assert spent < CPU_SECONDS_MAX / 2, f"{spent} s of CPU in half a second of waiting"
         kit.close_all(crowd)
         kit.wait_until(lambda: is_healthy(server), "it answers again")
         assert kit.metrics(server)['ration_connections_ended_total{reason="files"}'] > 0
@@ -72,7 +72,9 @@ def test_no_files_left():
 
 
 def test_no_files_left_with_two_loops():
-    exhaust(2)
+    """One loop must not take the file that the other gives up: those who wait there would wait on."""
+    for _ in range(8):  # it is a race
+        exhaust(2, is_quick=True)
 
 
 def test_no_files_at_all():
@@ -117,8 +119,9 @@ def test_more_than_connections_max_are_told():
                              [(503, "close")])
         crowd.pop().close()
         kit.wait_until(lambda: is_healthy(server), "there is room for one again")
-        kit.wait_until(lambda: kit.ended(server, "connections_max") == 40, "all are counted")
         kit.close_all(crowd)
+        kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "connections_max") >= 40,
+                       "all are counted")
 
 
 def test_more_than_a_peer_may_have_are_told():
@@ -139,7 +142,8 @@ def test_more_than_a_peer_may_have_are_told():
             serve.expect(other.recv(100), b"+PONG\r\n")
         kit.close_all(crowd)
         kit.wait_until(lambda: is_healthy(server), "the address is let in again")
-        serve.expect(kit.ended(server, "connections_per_peer_max") >= 20, True)
+        kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "connections_per_peer_max") >= 20,
+                       "all are counted")
 
 
 def test_one_not_let_in_who_has_spoken_already_is_told():
