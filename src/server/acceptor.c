@@ -144,8 +144,6 @@ ration_status ration_acceptor_add(struct ration_loop *loop, const struct ration_
     acceptor->listener = listener;
     acceptor->fd = fd;
     loop->acceptor_count++;
-    if (loop->spare_fd < 0)
-        loop->spare_fd = open_spare(); /* not first when it runs: files may be gone by then */
     return RATION_OK;
 }
 
