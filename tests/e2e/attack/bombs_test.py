@@ -126,7 +126,7 @@ def test_http_without_an_end_has_one():
             ("chunks of one byte", chunked, b"1\r\nx\r\n" * 1000, 413),
             ("trailers", chunked + b"0\r\n", b"A: b\r\n" * 1000, 413),
             ("chunks", chunked, b"2710\r\n" + b"x" * 10000 + b"\r\n", 413))
-    with kit.server(options=["--threads", "1"]) as server:
+    with kit.server(options=["--threads", "1", "--linger-deadline-ms", "100"]) as server:
         before = kit.memory_bytes(server)
         for what, begin, more, status in rows:
             got = endless(server, begin, more, 4 * kit.MIB)
