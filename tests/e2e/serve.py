@@ -14,6 +14,7 @@ strings are str, and errors are RespError objects, returned and not raised.
 Main programs of tests end with serve.run(): every function whose name begins with test_ runs, and one
 that fails says so without hiding the others.
 """
+import ctypes
 import http.client
 import json
 import os
@@ -34,6 +35,16 @@ ANSWER_SECONDS = 30
 
 # What a sanitizer writes, whatever it found.
 SANITIZER = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w*Sanitizer")
+
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent():
+    """In the child: a test that is killed, as ctest does with one that takes too long, leaves no server.
+    (The parent is the thread that starts it, so start servers in the main one.)"""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Server:
@@ -71,7 +82,8 @@ class Server:
     def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        cwd=self.folder, env=self.environment)
+                                        cwd=self.folder, env=self.environment,
+                                        preexec_fn=die_with_parent)
         self.condition = threading.Condition()
         self.lines, self.is_over = [], False
         self.reader = threading.Thread(target=self.read_lines, daemon=True)

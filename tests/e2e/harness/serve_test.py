@@ -6,8 +6,10 @@
 import os
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import serve
@@ -56,6 +58,17 @@ def test_a_sanitizer_is_heard():
 
 def test_a_server_that_does_not_start_is_seen():
     with_fault(lambda: serve.Server(BINARY, options=["--no-such-option"]), "no line like")
+
+
+def test_a_test_that_is_killed_leaves_no_server():
+    code = (f"import sys; sys.path.insert(0, {os.path.dirname(serve.__file__)!r}); import serve, os, signal\n"
+            f"print(serve.Server({BINARY!r}).process.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)")
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=False)
+    path = f"/proc/{int(done.stdout)}/exe"
+    deadline = time.monotonic() + 10
+    while os.path.exists(path) and time.monotonic() < deadline:
+        time.sleep(.01)
+    serve.expect(os.path.exists(path), False, "the server lives on")
 
 
 def with_fault(call, text):
