@@ -95,7 +95,7 @@ static size_t resp_check_value(const char *bytes, size_t size, int version, int 
 }
 
 /* Whether bytes are exactly one value. */
-static bool resp_check(const char *bytes, size_t size, int version)
+static inline bool resp_check(const char *bytes, size_t size, int version)
 {
     return size > 0 && resp_check_value(bytes, size, version, 0) == size;
 }

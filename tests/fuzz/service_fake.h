@@ -1,0 +1,332 @@
+/*
+ * service_fake: a connection, its loop and its loops, for a protocol's service to run on without
+ * sockets. Bytes go in by pieces, and what is answered comes out as one text.
+ *
+ *     struct fake fake;
+ *     fake_open(&fake, &ration_http_protocol);
+ *     fake_feed(&fake, bytes, size);          as server/transfer.c would: all that is unconsumed
+ *     ... fake.answers, fake.answer_size, fake.is_closed
+ *     fake_close(&fake);
+ *
+ * Each has a gate of its own that begins anew, on a clock that only RATION.CLOCK moves, so what is
+ * answered depends on the bytes alone. The link wraps clock_gettime: dates stand still.
+ */
+#ifndef RATION_TESTS_SERVICE_FAKE_H
+#define RATION_TESTS_SERVICE_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ration/ration.h"
+#include "server/connection.h"
+#include "server/service.h"
+
+/* Aborts in every build, so that a release build finds what a debug build does. */
+#define CHECK(condition)  \
+    do {                  \
+        if (!(condition)) \
+            abort();      \
+    } while (0)
+
+#define FAKE_STATE_SIZE  512
+#define FAKE_FULL_SIZE   4096    /* small, so that it is met */
+#define FAKE_OUTPUT_MAX  1048576 /* of one receive() */
+#define FAKE_ANSWERS_MAX ((size_t)64 << 20)
+#define FAKE_NOW_NS      (UINT64_C(1000) * RATION_NS_PER_SECOND)
+#define FAKE_WALL_S      1794838999
+
+static const char fake_policy[] =
+    "limits: [{name: user, key: user, rate: 2/s, burst: 3, keys: 16}, "
+    "{name: all, rate: 100/s, burst: 50}, "
+    "{name: window, match: {path: {prefix: /w}}, key: [ip, header.x-a], rate: 5/min, "
+    "algorithm: sliding-window, keys: 16, shadow: true}, "
+    "{name: skip, match: {method: POST}, key: plan, rate: 1/s, missing: skip, keys: 16, cost: "
+    "price}]\n"
+    "exempt: [{user: root}]\n"
+    "banned: [{user: mallory}]\n";
+
+struct ration_loop {
+    void *user;
+};
+
+struct ration_loops {
+    struct ration_loop *loop;
+};
+
+struct ration_connection {
+    struct ration_loop *loop;
+    struct ration_service *service;
+    struct ration_output output;
+    struct ration_address peer;
+    size_t need_bytes;
+    bool is_closed;
+    bool is_aborted;
+    _Alignas(max_align_t) char state[FAKE_STATE_SIZE];
+};
+
+struct fake {
+    const struct ration_protocol *protocol;
+    struct ration_manual_clock manual;
+    struct ration_clock clock;
+    struct ration_settings settings;
+    struct ration_service service;
+    struct ration_loop loop;
+    struct ration_loops loops;
+    struct ration_connection connection;
+    char *kept; /* unconsumed */
+    size_t kept_size;
+    char *answers;
+    size_t answer_size;
+    bool is_closed; /* nothing more is received */
+};
+
+/* What the services call ----------------------------------------------------------------------- */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time);
+int __real_clock_gettime(clockid_t clock, struct timespec *out_time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time)
+{
+    if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)
+        return __real_clock_gettime(clock, out_time);
+    *out_time = (struct timespec){.tv_sec = FAKE_WALL_S};
+    return 0;
+}
+
+void *ration_connection_state(struct ration_connection *connection)
+{
+    return connection->state;
+}
+
+void *ration_connection_context(const struct ration_connection *connection)
+{
+    return connection->service;
+}
+
+struct ration_loop *ration_connection_loop(const struct ration_connection *connection)
+{
+    return connection->loop;
+}
+
+const struct ration_address *ration_connection_peer(const struct ration_connection *connection)
+{
+    return &connection->peer;
+}
+
+struct ration_output *ration_connection_output(struct ration_connection *connection)
+{
+    return &connection->output;
+}
+
+bool ration_connection_is_full(const struct ration_connection *connection)
+{
+    return connection->output.size >= FAKE_FULL_SIZE;
+}
+
+void ration_connection_close(struct ration_connection *connection)
+{
+    connection->is_closed = true;
+}
+
+void ration_connection_abort(struct ration_connection *connection)
+{
+    connection->is_aborted = true;
+}
+
+void ration_connection_need(struct ration_connection *connection, size_t size)
+{
+    connection->need_bytes = size;
+}
+
+void ration_connection_phase(struct ration_connection *connection, enum ration_phase phase)
+{
+    (void)connection;
+    CHECK(phase <= RATION_PHASE_BODY);
+}
+
+bool ration_connection_is_draining(const struct ration_connection *connection)
+{
+    (void)connection;
+    return false;
+}
+
+void *ration_loop_user(const struct ration_loop *loop)
+{
+    return loop->user;
+}
+
+void ration_loop_set_user(struct ration_loop *loop, void *user)
+{
+    loop->user = user;
+}
+
+uint64_t ration_loop_now(struct ration_loop *loop)
+{
+    (void)loop;
+    abort(); /* the clock is manual: the gate's is asked */
+}
+
+unsigned ration_loops_count(const struct ration_loops *loops)
+{
+    (void)loops;
+    return 1;
+}
+
+struct ration_loop *ration_loops_at(struct ration_loops *loops, unsigned index)
+{
+    CHECK(index == 0);
+    return loops->loop;
+}
+
+void ration_loops_counters(const struct ration_loops *loops,
+                           struct ration_loop_counters *out_counters)
+{
+    (void)loops;
+    *out_counters = (struct ration_loop_counters){0};
+}
+
+static bool fake_reload(struct ration_service *service, char *text, size_t text_size)
+{
+    static const char lines[] = "limit user is kept\nnothing \"else\"\r\n";
+
+    (void)service;
+    CHECK(text_size > sizeof(lines));
+    memcpy(text, lines, sizeof(lines));
+    return false; /* so that the lines have to fit into an error */
+}
+
+/* A connection --------------------------------------------------------------------------------- */
+
+static void fake_open_gate(struct fake *fake)
+{
+    struct ration_gate_options options = {.struct_size = sizeof(options),
+                                          .clock = &fake->clock,
+                                          .throttle_keys_max = 16,
+                                          .top_keys = 4,
+                                          .spare_bytes = 1 << 16,
+                                          .threads_max = 1};
+    ration_policy *policy = NULL;
+
+    CHECK(ration_policy_parse(fake_policy, sizeof(fake_policy) - 1, NULL, NULL, &policy) ==
+          RATION_OK);
+    CHECK(ration_gate_create(&options, policy, &fake->service.gate, NULL) == RATION_OK);
+}
+
+static void fake_open(struct fake *fake, const struct ration_protocol *protocol, const char *secret)
+{
+    memset(fake, 0, sizeof(*fake));
+    fake->protocol = protocol;
+    fake->manual.ns = FAKE_NOW_NS;
+    fake->clock = ration_clock_manual(&fake->manual);
+    fake->settings.deny_status = 429;
+    fake->settings.pipeline_max = 8;
+    fake->settings.throttle_keys = 16;
+    fake->settings.resp_limits = ration_resp_limits_default;
+    fake->settings.http_limits = RATION_HTTP_LIMITS_DEFAULT;
+    memcpy(fake->settings.password, secret, strlen(secret) + 1);
+    memcpy(fake->settings.token, secret, strlen(secret) + 1);
+    fake_open_gate(fake);
+    fake->loops.loop = &fake->loop;
+    fake->service.loops = &fake->loops;
+    fake->service.settings = &fake->settings;
+    fake->service.manual = &fake->manual;
+    fake->service.started_wall_s = FAKE_WALL_S;
+    fake->service.reload = fake_reload;
+    fake->service.is_ready = true;
+    CHECK(ration_service_open_loop(&fake->service, &fake->loop) == RATION_OK);
+    CHECK(protocol->state_size <= FAKE_STATE_SIZE);
+    fake->connection.loop = &fake->loop;
+    fake->connection.service = &fake->service;
+    fake->connection.peer = (struct ration_address){.bytes = {192, 0, 2, 1}, .family = 4};
+    ration_output_init(&fake->connection.output, FAKE_OUTPUT_MAX);
+    if (protocol->open != NULL)
+        protocol->open(&fake->connection);
+}
+
+static void fake_close(struct fake *fake)
+{
+    if (fake->protocol->close != NULL)
+        fake->protocol->close(&fake->connection, RATION_ENDING_CLIENT);
+    ration_service_close_loop(&fake->loop);
+    ration_gate_free(fake->service.gate);
+    ration_output_done(&fake->connection.output);
+    free(fake->kept);
+    free(fake->answers);
+}
+
+/* Collects what was answered; an abort takes back what was not sent yet. */
+static void fake_send(struct fake *fake)
+{
+    struct ration_output *output = &fake->connection.output;
+
+    CHECK(!output->is_failed);
+    fake->is_closed = fake->connection.is_closed || fake->connection.is_aborted;
+    if (output->size > 0 && !fake->connection.is_aborted) {
+        CHECK(fake->answer_size + output->size <= FAKE_ANSWERS_MAX);
+        fake->answers = realloc(fake->answers, fake->answer_size + output->size);
+        CHECK(fake->answers != NULL);
+        memcpy(fake->answers + fake->answer_size, output->bytes, output->size);
+        fake->answer_size += output->size;
+    }
+    ration_output_reset(output);
+}
+
+/* Gives the protocol what is kept, again while it stops only because it answered much. */
+static void fake_serve(struct fake *fake)
+{
+    struct ration_connection *connection = &fake->connection;
+    bool again = true;
+
+    while (again && !fake->is_closed && fake->kept_size > 0 &&
+           fake->kept_size >= connection->need_bytes) {
+        size_t used;
+
+        connection->need_bytes = 0;
+        used = fake->protocol->receive(connection, fake->kept, fake->kept_size);
+        CHECK(used <= fake->kept_size);
+        again = used > 0 && ration_connection_is_full(connection);
+        fake->kept_size -= used;
+        memmove(fake->kept, fake->kept + used, fake->kept_size);
+        fake_send(fake);
+    }
+}
+
+/* A piece more. What is unconsumed lies in memory of its very size, for sanitizers to watch. */
+static void fake_feed(struct fake *fake, const uint8_t *bytes, size_t size)
+{
+    char *moved;
+
+    if (fake->is_closed || size == 0)
+        return;
+    moved = malloc(fake->kept_size + size);
+    CHECK(moved != NULL);
+    if (fake->kept_size > 0)
+        memcpy(moved, fake->kept, fake->kept_size);
+    memcpy(moved + fake->kept_size, bytes, size);
+    free(fake->kept);
+    fake->kept = moved;
+    fake->kept_size += size;
+    fake_serve(fake);
+}
+
+#define FAKE_CUTS_SIZE 4
+
+/* All of a stream, cuts[i % FAKE_CUTS_SIZE] % 64 + 1 bytes at a time; NULL: at once. */
+static void fake_feed_all(struct fake *fake, const uint8_t *stream, size_t size,
+                          const uint8_t *cuts)
+{
+    size_t given = 0, turn = 0;
+
+    while (given < size && !fake->is_closed) {
+        size_t piece = cuts != NULL ? (size_t)cuts[turn++ % FAKE_CUTS_SIZE] % 64 + 1 : size;
+
+        piece = piece < size - given ? piece : size - given;
+        fake_feed(fake, stream + given, piece);
+        given += piece;
+    }
+}
+
+#endif
