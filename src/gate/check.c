@@ -54,7 +54,10 @@ static ration_status prepare_limit(struct chunk *chunk, const struct ration_chec
         ration_policy_key(policy, limit_index, check->attributes, check->attribute_count, room,
                           sizeof(chunk->room) - chunk->room_used, key);
 
-    *reason = "the key of a limit is too long: at most 65535 bytes, and 16384 where it is composed";
+    *reason = status == RATION_ENOSPC
+                  ? "the keys that are composed of attributes are too long: at most 16384 bytes "
+                    "together"
+                  : "an ip is not an address, or the key of a limit is longer than 65535 bytes";
     if (status != RATION_OK)
         return status;
     if (key->bytes == room)

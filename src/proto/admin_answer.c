@@ -49,50 +49,9 @@ void ration_admin_write_limits(struct ration_json *json,
 }
 
 /* Keys whose names are cut share their first bytes with others: the hash tells them apart. */
-static void write_key(struct ration_json *json, const struct ration_top_key *key)
-{
-    char hash[2 * 16 + 1];
-    bool is_cut = key->name_size > RATION_TOP_KEY_NAME_MAX;
-    snprintf(hash, sizeof(hash), "%016" PRIx64 "%016" PRIx64, key->hash[0], key->hash[1]);
-    ration_json_begin_object(json);
-    ration_json_name(json, "key");
-    ration_json_string(json, key->name, is_cut ? RATION_TOP_KEY_NAME_MAX : key->name_size);
-    ration_json_name(json, "cut");
-    ration_json_bool(json, is_cut);
-    write_text(json, "hash", hash);
-    write_number(json, "count", key->count);
-    write_number(json, "error", key->error);
-    ration_json_end(json);
-}
-
-void ration_admin_write_top(struct ration_json *json, const struct ration_admin_top *top)
-{
-    ration_json_begin_object(json);
-    write_text(json, "limit", top->limit_name);
-    write_text(json, "by", top->by == RATION_TOP_COST ? "cost" : "denied");
-    ration_json_name(json, "keys");
-    ration_json_begin_array(json);
-    for (size_t i = 0; i < top->key_count; i++)
-        write_key(json, &top->keys[i]);
-    ration_json_end(json);
-    write_number(json, "total", top->stats.total);
-    write_number(json, "lost", top->stats.lost);
-    write_number(json, "unlisted_max", top->stats.unlisted_max);
-    ration_json_end(json);
-}
-
 void ration_admin_write_changed(struct ration_json *json, uint64_t limit_count)
 {
     ration_json_begin_object(json);
     write_number(json, "changed", limit_count);
-    ration_json_end(json);
-}
-
-void ration_admin_write_reloaded(struct ration_json *json, uint64_t generation,
-                                 uint64_t limit_count)
-{
-    ration_json_begin_object(json);
-    write_number(json, "generation", generation);
-    write_number(json, "limits", limit_count);
     ration_json_end(json);
 }

@@ -72,23 +72,3 @@ void ration_problem_write_reduced(struct ration_json *json, const char *detail)
     ration_json_end(json);
     ration_json_end(json);
 }
-
-void ration_problem_write_faults(struct ration_json *json, const char *detail,
-                                 const struct ration_policy_fault *faults, size_t fault_count)
-{
-    begin(json, "about:blank", ration_http_status_text(422), 422, detail);
-    ration_json_name(json, "faults");
-    ration_json_begin_array(json);
-    for (size_t i = 0; i < fault_count; i++) {
-        ration_json_begin_object(json);
-        ration_json_name(json, "line");
-        ration_json_u64(json, faults[i].line);
-        ration_json_name(json, "column");
-        ration_json_u64(json, faults[i].column);
-        ration_json_name(json, "message");
-        ration_json_text(json, faults[i].message);
-        ration_json_end(json);
-    }
-    ration_json_end(json);
-    ration_json_end(json);
-}

@@ -43,8 +43,4 @@ void ration_problem_write_quota(struct ration_json *json, unsigned status,
 /* 503: the service itself has less to give (the store is away, and the fallback is to deny). */
 void ration_problem_write_reduced(struct ration_json *json, const char *detail);
 
-/* 422: a policy that has faults, with all of them. */
-void ration_problem_write_faults(struct ration_json *json, const char *detail,
-                                 const struct ration_policy_fault *faults, size_t fault_count);
-
 #endif

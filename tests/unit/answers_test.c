@@ -91,11 +91,6 @@ static void problems(void **state)
                    "http-problem-types#temporary-reduced-capacity\","
                    "\"title\":\"Temporary Reduced Capacity\",\"status\":503,"
                    "\"violated-policies\":[]}");
-    const struct ration_policy_fault fault = {35, 12, "burst must be at least 1 (got 0)"};
-    ration_problem_write_faults(&written_json, "the policy has a fault", &fault, 1);
-    assert_written("{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\",\"status\":422,"
-                   "\"detail\":\"the policy has a fault\",\"faults\":[{\"line\":35,\"column\":12,"
-                   "\"message\":\"burst must be at least 1 (got 0)\"}]}");
 }
 
 #define QUOTA                                                                       \
@@ -129,20 +124,8 @@ static void lists(void **state)
         "\"period_ns\":1000000000,\"burst\":10,\"key\":[\"user\",\"ip\"],\"shadow\":true,"
         "\"keys_max\":1000}]}");
 
-    struct ration_top_key keys[2] = {{12, 3, {1, 0xABC}, 4, "a\"\xFFz"}, {2, 0, {0, 0}, 65, ""}};
-    memset(keys[1].name, 'k', sizeof(keys[1].name));
-    ration_admin_write_top(
-        &written_json, &(struct ration_admin_top){"api", RATION_TOP_DENIED, keys, 2, {20, 1, 2}});
-    assert_written(
-        "{\"limit\":\"api\",\"by\":\"denied\",\"keys\":[{\"key\":\"a\\\"\xEF\xBF\xBDz\","
-        "\"cut\":false,\"hash\":\"00000000000000010000000000000abc\",\"count\":12,"
-        "\"error\":3},{\"key\":\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
-        "kkkkkkkk\",\"cut\":true,\"hash\":\"00000000000000000000000000000000\","
-        "\"count\":2,\"error\":0}],\"total\":20,\"lost\":1,\"unlisted_max\":2}");
     ration_admin_write_changed(&written_json, 2);
     assert_written("{\"changed\":2}");
-    ration_admin_write_reloaded(&written_json, 3, 12);
-    assert_written("{\"generation\":3,\"limits\":12}");
 }
 
 int main(void)
