@@ -51,7 +51,9 @@ void ration_tally_error(struct ration_tally *tally, uint32_t rule_count);
 /* Whether less than a fifth of the burst is left. */
 static inline bool ration_tally_is_near(const struct ration_decision *decision)
 {
-    return decision->remaining < decision->limit / RATION_NEAR_ONE_IN;
+    uint64_t limit = decision->limit;
+
+    return decision->remaining < limit / RATION_NEAR_ONE_IN + (limit % RATION_NEAR_ONE_IN != 0);
 }
 
 /* For timing one decision in 64: 0, or when it began. */

@@ -42,17 +42,24 @@ static argument attribute_parts[] = {
         .part_count = COUNT_OF(attribute_parts)                                         \
     }
 
+/* Only this limit of those that apply. */
+#define LIMIT_NAME                                                               \
+    {                                                                            \
+        .name = "limit", .type = "string", .token = "LIMIT", .is_optional = true \
+    }
+
 static argument check_arguments[] = {
     {.name = "cost", .type = "integer", .token = "COST", .is_optional = true},
     ATTRIBUTES,
 };
 
 static argument refund_arguments[] = {
-    {.name = "tokens", .type = "integer", .token = "TOKENS"},
+    {.name = "tokens", .type = "integer", .token = "TOKENS", .is_optional = true},
+    LIMIT_NAME,
     ATTRIBUTES,
 };
 
-static argument reset_arguments[] = {ATTRIBUTES};
+static argument reset_arguments[] = {LIMIT_NAME, ATTRIBUTES};
 
 static argument block_parts[] = {
     {.name = "seconds", .type = "integer", .token = "SECONDS"},
@@ -64,6 +71,7 @@ static argument block_arguments[] = {
      .type = "oneof",
      .parts = block_parts,
      .part_count = COUNT_OF(block_parts)},
+    LIMIT_NAME,
     ATTRIBUTES,
 };
 
@@ -165,18 +173,18 @@ const struct ration_command ration_commands[RATION_COMMAND_COUNT] = {
                                     .summary = "Take tokens of a limit that comes with the request",
                                     .group = "module", .complexity = CONSTANT,
                                     ARGUMENTS(throttle_arguments)},
-    [RATION_COMMAND_CHECK] = {NAME(CHECK, "ration.check"), .arity = -3, .flags = WRITE | FAST,
+    [RATION_COMMAND_CHECK] = {NAME(CHECK, "ration.check"), .arity = -1, .flags = WRITE | FAST,
                               .summary = "Decide a request by the policy, and charge its limits",
                               .group = "module", .complexity = "O(N) in the limits of the policy",
                               ARGUMENTS(check_arguments)},
     [RATION_COMMAND_GCRA] = {NAME(GCRA, "gcra"), .arity = -5, .flags = WRITE | FAST, KEYS(1, 1),
                              .summary = "Take tokens, with times in fractions of seconds",
                              .group = "module", .complexity = CONSTANT, ARGUMENTS(gcra_arguments)},
-    [RATION_COMMAND_PEEK] = {NAME(PEEK, "ration.peek"), .arity = -3, .flags = READONLY | FAST,
+    [RATION_COMMAND_PEEK] = {NAME(PEEK, "ration.peek"), .arity = -1, .flags = READONLY | FAST,
                              .summary = "Tell how a request would be decided, charging nothing",
                              .group = "module", .complexity = "O(N) in the limits of the policy",
                              ARGUMENTS(check_arguments)},
-    [RATION_COMMAND_REFUND] = {NAME(REFUND, "ration.refund"), .arity = -5, .flags = WRITE | FAST,
+    [RATION_COMMAND_REFUND] = {NAME(REFUND, "ration.refund"), .arity = -1, .flags = WRITE | FAST,
                                .summary = "Give tokens back to the limits of a request",
                                .group = "module", .complexity = "O(N) in the limits of the policy",
                                ARGUMENTS(refund_arguments)},
@@ -243,6 +251,15 @@ const struct ration_command ration_commands[RATION_COMMAND_COUNT] = {
     [RATION_COMMAND_QUIT] = {NAME(QUIT, "quit"), .arity = -1, .flags = FAST | NO_AUTH,
                              .summary = "Close the connection", .group = "connection",
                              .complexity = CONSTANT},
+    [RATION_COMMAND_MULTI] = {NAME(MULTI, "multi"), .arity = 1, .flags = FAST,
+                              .summary = "Keep requests back until EXEC", .group = "transactions",
+                              .complexity = CONSTANT},
+    [RATION_COMMAND_EXEC] = {NAME(EXEC, "exec"), .arity = 1, .flags = 0,
+                             .summary = "Serve the requests that were kept back",
+                             .group = "transactions", .complexity = "Depends on the requests"},
+    [RATION_COMMAND_DISCARD] = {NAME(DISCARD, "discard"), .arity = 1, .flags = FAST,
+                                .summary = "Forget the requests that were kept back",
+                                .group = "transactions", .complexity = "O(N) in the requests"},
     [RATION_COMMAND_TIME] = {NAME(TIME, "time"), .arity = 1, .flags = FAST,
                              .summary = "Return the current server time", .group = "server",
                              .complexity = CONSTANT},

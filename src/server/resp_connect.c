@@ -327,6 +327,7 @@ void ration_desk_reset(struct ration_resp_desk *desk)
     session->is_known = desk->service->settings->password[0] == '\0';
     session->reply_mode = RATION_REPLY_ON;
     session->name[0] = '\0';
+    ration_session_leave_multi(session);
     ration_resp_write_simple(desk->output, "RESET");
 }
 

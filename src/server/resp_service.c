@@ -75,6 +75,9 @@ static void serve_other(struct ration_resp_desk *desk, enum ration_command_id id
         [RATION_COMMAND_ECHO] = echo,
         [RATION_COMMAND_RESET] = ration_desk_reset,
         [RATION_COMMAND_QUIT] = quit,
+        [RATION_COMMAND_MULTI] = ration_desk_multi,
+        [RATION_COMMAND_EXEC] = ration_desk_exec,
+        [RATION_COMMAND_DISCARD] = ration_desk_discard,
         [RATION_COMMAND_TIME] = ration_desk_time,
         [RATION_COMMAND_DBSIZE] = ration_desk_size,
     };
@@ -116,7 +119,14 @@ static void hush(struct ration_resp_desk *desk, size_t size_before)
         session->reply_mode = RATION_REPLY_ON;
 }
 
-static void serve(struct ration_resp_desk *desk)
+/* Not kept back between MULTI and EXEC. */
+static bool is_served_in_multi(enum ration_command_id id)
+{
+    return id == RATION_COMMAND_EXEC || id == RATION_COMMAND_DISCARD ||
+           id == RATION_COMMAND_MULTI || id == RATION_COMMAND_RESET || id == RATION_COMMAND_QUIT;
+}
+
+void ration_desk_serve(struct ration_resp_desk *desk)
 {
     const struct ration_key *name = &desk->request.arguments[0];
     const struct ration_command *command = ration_commands_find(name->bytes, name->size);
@@ -132,6 +142,8 @@ static void serve(struct ration_resp_desk *desk)
     }
     if (__builtin_expect(!desk->session->is_known, 0))
         serve_request(desk, command);
+    else if (__builtin_expect(desk->session->is_queuing && !is_served_in_multi(id), 0))
+        ration_desk_queue(desk, command);
     else if (id == RATION_COMMAND_CL_THROTTLE || id == RATION_COMMAND_GCRA)
         ration_desk_throttle(desk, id == RATION_COMMAND_GCRA);
     else if (id == RATION_COMMAND_CHECK || id == RATION_COMMAND_PEEK)
@@ -164,6 +176,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
     struct ration_resp_desk *desk = part->resp;
     uint64_t command_count = 0;
     size_t consumed = 0;
+    size_t used;
     bool goes_on = true;
 
     desk->part = part;
@@ -178,8 +191,9 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
         switch (result) {
         case RATION_RESP_REQUEST:
             command_count++;
-            serve(desk);
-            consumed += desk->request.consumed_bytes;
+            used = desk->request.consumed_bytes; /* EXEC reads others meanwhile */
+            ration_desk_serve(desk);
+            consumed += used;
             goes_on = !desk->is_over && !ration_connection_is_full(connection);
             break;
         case RATION_RESP_NOTHING:
@@ -214,10 +228,17 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
         ration_resp_write_error(output, "ERR the request did not arrive in time");
 }
 
+static void close_session(struct ration_connection *connection, enum ration_ending ending)
+{
+    (void)ending;
+    ration_session_leave_multi(ration_connection_state(connection));
+}
+
 const struct ration_protocol ration_resp_protocol = {
     .name = "resp",
     .state_size = sizeof(struct ration_session),
     .open = open_session,
     .receive = receive,
     .refuse = refuse,
+    .close = close_session,
 };

@@ -37,6 +37,12 @@ struct ration_session {
     char name[RATION_SESSION_NAME_MAX + 1];
     char library_name[32];
     char library_version[16];
+
+    /* Between MULTI and EXEC: requests, as they would be sent. */
+    bool is_queuing;
+    bool is_spoiled; /* one of them was wrong */
+    uint32_t queued_count;
+    struct ration_output queue; /* made by MULTI */
 };
 
 /* A limit that came with a request, made. */
@@ -128,6 +134,20 @@ void ration_desk_limits(struct ration_resp_desk *desk);
 void ration_desk_reload(struct ration_resp_desk *desk);
 void ration_desk_clock(struct ration_resp_desk *desk);
 void ration_desk_delete(struct ration_resp_desk *desk);
+
+/* Requests that are kept back and served together (resp_multi.c). */
+void ration_desk_multi(struct ration_resp_desk *desk);
+void ration_desk_exec(struct ration_resp_desk *desk);
+void ration_desk_discard(struct ration_resp_desk *desk);
+
+/* Keeps a request back, or refuses it as it would be refused now. */
+void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_command *command);
+
+/* Ends a MULTI, if there is one. */
+void ration_session_leave_multi(struct ration_session *session);
+
+/* Serves the request that was read (resp_service.c). */
+void ration_desk_serve(struct ration_resp_desk *desk);
 
 /* An error, counted. */
 void ration_desk_error(struct ration_resp_desk *desk, const char *text);

@@ -76,13 +76,20 @@ def test_each_way_to_connect():
         raised(connect(server).ping, redis.AuthenticationError, "Authentication required.")
 
 
-def test_a_transaction_is_refused_in_its_words():
-    """A pipeline is a transaction unless told otherwise; the error must not lose the connection."""
-    with serve.Server(BINARY, http="none") as server, connect(server) as client:
+def test_a_transaction():
+    """A pipeline is one unless told otherwise."""
+    with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
+        client = redis.Redis(port=server.resp_port)
         pipeline = client.pipeline()
+        for _ in range(3):
+            pipeline.execute_command("CL.THROTTLE", "k", 4, 1, 60)
         pipeline.ping()
-        raised(pipeline.execute, redis.ResponseError, "unknown command 'EXEC', with args beginning with: ")
-        serve.expect(client.ping(), True)
+        serve.expect(pipeline.execute(), [[0, 5, 4, -1, 60], [0, 5, 3, -1, 120], [0, 5, 2, -1, 180], True])
+        pipeline.execute_command("CL.THROTTLE", "k", 4, 1, 60)
+        pipeline.execute_command("NONSENSE")
+        raised(pipeline.execute, redis.ResponseError,
+               "Command # 2 (NONSENSE) of pipeline caused error: unknown command 'NONSENSE', with args beginning with: ")
+        serve.expect(client.execute_command("CL.THROTTLE", "k", 4, 1, 60, 0), [0, 5, 2, -1, 180], "nothing was taken")
 
 
 # What clients send when they connect (one list per write), and what breaks them.

@@ -134,7 +134,7 @@ TABLE = [
     (("RATION.PEEK", "COST", 2, *WHO), decision("deny", "login", 3, 0, 2 * MINUTE_NS, 3 * MINUTE_NS)),
     (("RATION.PEEK", "path", "/x"), decision("allow", "all", 1000, 997, 0, 3 * 10 ** 6)),
     (("RATION.PEEK", "path"), PAIRS),
-    (("RATION.REFUND", "TOKENS", 1), arity("ration.refund")),
+    (("RATION.REFUND", "TOKENS", 1), 0),
     (("RATION.REFUND", "TOKENS", "x", *WHO), NOT_A_NUMBER),
     (("RATION.REFUND", "TOKENS", 1, "path", "/login", "ip"), PAIRS),
     (("RATION.REFUND", "TOKENS", 1, *WHO), 2),
@@ -168,7 +168,7 @@ TABLE = [
     (("RATION.TOP", "by", "denied", "COUNT", 1), [top(b"login", b"192.0.2.1", 4)]),
     (("RATION.LIMITS", "x"), arity("ration.limits")),
     (("RATION.LIMITS",), [
-        limit_line(b"login", b"1/min burst 3 name login", b"path is /login", [b"ip"], 1000000, 1, 2, 3, 1),
+        limit_line(b"login", b"1/min burst 3 name login", b"path is /login", [b"ip"], 1000000, 1, 2, 3, 1, near=1),
         limit_line(b"window", b"3/10s fixed-window name window", b"path is /window", [b"user"], 1000000, 0, 0, 0, 0),
         limit_line(b"all", b"1000/s name all", b"path starts with /", [], 1, 1, 2, 0, 0)]),
     (("RATION.CLOCK",), arity("ration.clock")),
@@ -235,7 +235,8 @@ def test_every_command_is_in_the_table():
     asked = {str(words[0]).lower() for words, _ in TABLE} | {str(words[0]).lower() for words in SHARED if words}
     with serve.Server(BINARY, http="none") as server:
         known = {name.decode() for name in server.resp().ask("COMMAND", "LIST")}
-    expect(known - asked - {"info", "time", "dbsize", "quit", "hello"}, set(), "commands without a row")
+    expect(known - asked - {"info", "time", "dbsize", "quit", "hello", "multi", "exec", "discard"}, set(),
+           "commands without a row")
 
 
 def test_what_tells_about_the_server():
@@ -279,6 +280,11 @@ SHARED = [
     ("CLIENT", "REPLY", "OFF"), ("ECHO", "off"), ("nonsense",), ("CLIENT", "REPLY", "SKIP"), ("ECHO", "off"), ("ECHO", "still off"),
     ("CLIENT", "REPLY", "ON"), ("ECHO", "4"), ("CLIENT", "REPLY", "OFF"), ("RESET",), ("ECHO", "5"),
     ("CLIENT", "REPLY", "SKIP"), ("CLIENT", "REPLY", "OFF"), ("ECHO", "off"), ("CLIENT", "REPLY", "ON"), ("ECHO", "6"),
+    # Requests that are kept back.
+    ("EXEC",), ("DISCARD",), ("MULTI",), ("PING",), ("ECHO", "x"), ("SELECT", "99"), ("EXEC",), ("EXEC",), ("MULTI",), ("EXEC",),
+    ("MULTI",), ("MULTI",), ("PING",), ("EXEC",), ("MULTI",), ("PING",), ("DISCARD",), ("EXEC",), ("MULTI", "x"),
+    ("MULTI",), ("PING",), ("nonsense", "a"), ("PING",), ("EXEC",), ("MULTI",), ("ECHO",), ("EXEC",),
+    ("MULTI",), ("PING",), ("RESET",), ("EXEC",), ("MULTI",), ("CLIENT", "GETNAME"), ("RESET",),
 ]
 
 INLINE = [
@@ -377,7 +383,7 @@ def test_strangers_can_ask_nothing():
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--password", PASSWORD]) as server:
         client = server.resp(password=PASSWORD)
         commands = client.ask("COMMAND")
-        expect(len(commands), 25)
+        expect(len(commands), 28)
         for command in commands:
             name, words = command[0], abs(command[1])
             if "no_auth" in command[2]:

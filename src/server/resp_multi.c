@@ -1,0 +1,103 @@
+/*
+ * resp_multi: requests that are kept back by MULTI and served together by EXEC.
+ *
+ * Clients of Redis send pipelines so by default. Here requests of one pipeline are decided together
+ * anyway, and others are never kept waiting by EXEC: what is decided is each request for itself.
+ */
+#include "server/resp_session.h"
+
+#define QUEUE_BYTES_MAX ((size_t)1 << 20) /* of all requests of one MULTI */
+
+void ration_session_leave_multi(struct ration_session *session)
+{
+    if (!session->is_queuing)
+        return;
+    session->is_queuing = false;
+    session->is_spoiled = false;
+    session->queued_count = 0;
+    ration_output_done(&session->queue);
+}
+
+void ration_desk_multi(struct ration_resp_desk *desk)
+{
+    struct ration_session *session = desk->session;
+
+    if (session->is_queuing) {
+        ration_desk_error(desk, "ERR MULTI calls can not be nested");
+        return;
+    }
+    session->is_queuing = true;
+    ration_output_init(&session->queue, QUEUE_BYTES_MAX);
+    ration_resp_write_simple(desk->output, "OK");
+}
+
+void ration_desk_discard(struct ration_resp_desk *desk)
+{
+    if (!desk->session->is_queuing) {
+        ration_desk_error(desk, "ERR DISCARD without MULTI");
+        return;
+    }
+    ration_session_leave_multi(desk->session);
+    ration_resp_write_simple(desk->output, "OK");
+}
+
+static void keep(struct ration_session *session, struct ration_words words)
+{
+    ration_resp_write_array(&session->queue, words.count);
+    for (size_t i = 0; i < words.count; i++)
+        ration_resp_write_bulk(&session->queue, words.items[i].bytes, words.items[i].size);
+    session->queued_count++;
+}
+
+void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_command *command)
+{
+    struct ration_session *session = desk->session;
+    struct ration_words words = ration_desk_words(desk);
+
+    ration_desk_flush(desk);
+    if (command != NULL && ration_commands_fits(command, words.count)) {
+        keep(session, words);
+        if (!session->queue.is_failed) {
+            ration_resp_write_simple(desk->output, "QUEUED");
+            return;
+        }
+        ration_desk_error(desk, "ERR the requests of one MULTI are at most 1048576 bytes");
+    } else if (command != NULL) {
+        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+        ration_commands_write_arity(desk->output, command->name);
+    } else {
+        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+        ration_commands_write_unknown(desk->output, words.items, words.count);
+    }
+    session->is_spoiled = true;
+}
+
+/* The queue is taken out of the session first: what is served may be RESET. */
+void ration_desk_exec(struct ration_resp_desk *desk)
+{
+    struct ration_session *session = desk->session;
+    struct ration_output queue = session->queue;
+    uint32_t count = session->queued_count;
+    size_t done = 0;
+
+    if (!session->is_queuing) {
+        ration_desk_error(desk, "ERR EXEC without MULTI");
+        return;
+    }
+    if (session->is_spoiled) {
+        ration_session_leave_multi(session);
+        ration_desk_error(desk, "EXECABORT Transaction discarded because of previous errors.");
+        return;
+    }
+    session->is_queuing = false;
+    session->queued_count = 0;
+    ration_resp_write_array(desk->output, count);
+    while (done < queue.size && !desk->is_over &&
+           ration_resp_read(&desk->service->settings->resp_limits, queue.bytes + done,
+                            queue.size - done, &desk->request) == RATION_RESP_REQUEST) {
+        done += desk->request.consumed_bytes;
+        ration_desk_serve(desk);
+    }
+    ration_desk_flush(desk); /* what waits points into the queue */
+    ration_output_done(&queue);
+}
