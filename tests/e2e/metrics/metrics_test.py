@@ -59,7 +59,17 @@ def check_format(text):
     serve.expect(text.endswith("\n"), True)
     families = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
     serve.expect(len(families), len(set(families)), "families that are told twice")
-    samples(text)
+    check_histogram(samples(text), "rate_limit_acquire_duration_seconds")
+
+
+def check_histogram(values, name):
+    """Buckets are in order of their bounds and hold those before them; the last holds all."""
+    found = [(float(re.search('le="(.*)"', series).group(1)), value)
+             for series, value in values.items() if series.startswith(name + "_bucket")]
+    serve.expect(found, sorted(found), "buckets")
+    serve.expect([value for _, value in found], sorted(value for _, value in found), "buckets")
+    serve.expect(found[-1], (float("inf"), values[name + "_count"]), "the last bucket")
+    serve.expect(values[name + "_sum"] >= 0, True)
 
 
 def changes(before, after):
@@ -142,6 +152,18 @@ def test_numbers_are_what_was_asked():
             serve.expect(changes(before, now).get('ration_requests_total{protocol="http"}'), 1,
                          "requests")
         check_format(text)
+
+
+def test_one_batch_in_16_is_timed():
+    with serve.Server(BINARY, POLICY, options=["--threads", "1"]) as server:
+        client = server.resp()
+        for _ in range(160):
+            client.ask("RATION.CHECK", "path", "/free")
+        text = scrape(server)
+        check_format(text)
+        name = "rate_limit_acquire_duration_seconds"
+        serve.expect(samples(text)[name + "_count"], 10)
+        serve.expect(0 < samples(text)[name + "_sum"] < 60, True)
 
 
 def test_overflow_is_counted():
