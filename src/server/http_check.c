@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/check_json.h"
+#include "proto/path.h"
 #include "server/http_desk.h"
 
 #define HEADER_PREFIX "header."
@@ -54,13 +55,9 @@ static bool add_forwarded(struct ration_http_desk *desk, struct ration_asked *as
 
     if (method != NULL && !add(asked, room, "method", *method))
         return false;
-    if (uri != NULL) {
-        const char *query = memchr(uri->bytes, '?', uri->size);
-        size_t size = query != NULL ? (size_t)(query - (const char *)uri->bytes) : uri->size;
-
-        if (!add(asked, room, "path", (struct ration_key){uri->bytes, size}))
-            return false;
-    }
+    if (uri != NULL && !has_attribute(asked, "path") &&
+        !add(asked, room, "path", ration_path_normalize((char *)(uintptr_t)uri->bytes, uri->size)))
+        return false;
     return host == NULL || add(asked, room, "host", *host);
 }
 

@@ -72,6 +72,14 @@ def test_traefik():
         serve.expect(check(ration, traefik("198.51.100.9"))[0], 403, "banned")
 
 
+def test_other_spellings_of_a_path():
+    """The limit on /login is not left by writing it another way."""
+    with server("--trusted-proxies", TRUSTED) as ration:
+        for client, uri in enumerate(("//login", "/%6Cogin", "/x/../login?a", "/./login", "http://h/login")):
+            login = traefik(f"203.0.113.{client}", "POST", "/login")
+            serve.expect([check(ration, login)[0], check(ration, {**login, "X-Forwarded-Uri": uri})[0]], [200, 429], uri)
+
+
 def test_traefik_behind_a_proxy():
     """trustForwardHeader: the peer's address is appended to what was there."""
     with server("--trusted-proxies", TRUSTED, "--trusted-proxies", "10.0.0.0/8") as ration:

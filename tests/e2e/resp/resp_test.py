@@ -185,7 +185,7 @@ TABLE = [
     (("DEL", "k", "nobody", "g"), 2),
     (("DEL", "k"), 0),
     (("CL.THROTTLE", "k", 4, 1, 1), [0, 5, 4, -1, 1]),
-    (("COMMAND", "COUNT"), 25),
+    (("COMMAND", "COUNT"), 28),
     (("COMMAND", "INFO", "cl.throttle", "nobody"),
      [[b"cl.throttle", -5, ["write", "fast"], 1, 1, 1, ["@write", "@fast"], [], [], []], None]),
     (("COMMAND", "DOCS", "echo", "nobody"),

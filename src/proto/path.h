@@ -1,0 +1,21 @@
+/*
+ * path: one way to write the path of a request.
+ *
+ *     /login   //login   /%6Cogin   /a/../login   /./login/?x=1        all are /login (the last /login/)
+ *
+ * A proxy tells the path as the client wrote it, and the service behind may read all of these as the
+ * same. A limit on /login must not be left by writing it another way.
+ */
+#ifndef RATION_PROTO_PATH_H
+#define RATION_PROTO_PATH_H
+
+#include "ration/limiter.h"
+
+/*
+ * Takes the path out of a target: without scheme and host, query and fragment, escapes decoded, runs of
+ * slashes folded, dot segments resolved (never above the root). Written over the target's own bytes,
+ * where the answer lies. What is not an escape (%zz) stays as it is.
+ */
+struct ration_key ration_path_normalize(char *target, size_t size);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * Paths, however they are written: the same one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/path.h"
+#include "support/unit.h"
+
+static void assert_path(const char *target, const char *path)
+{
+    size_t size = strlen(target);
+    char *bytes = malloc(size > 0 ? size : 1); /* exactly: sanitizers see the next byte */
+    struct ration_key got;
+
+    memcpy(bytes, target, size);
+    got = ration_path_normalize(bytes, size);
+    if (got.size != strlen(path) || memcmp(got.bytes, path, got.size) != 0)
+        fail_msg("%s is %.*s, not %s", target, (int)got.size, (const char *)got.bytes, path);
+    free(bytes);
+}
+
+static void ways_to_write_a_path(void **state)
+{
+    static const char *const rows[][2] = {
+        {"/login", "/login"},
+        {"/login?x=1", "/login"},
+        {"/login#top", "/login"},
+        {"//login", "/login"},
+        {"/login//", "/login/"},
+        {"/%6Cogin", "/login"},
+        {"/%6cog%69n", "/login"},
+        {"/login%3fx", "/login?x"},
+        {"/a/../login", "/login"},
+        {"/a/./../login", "/login"},
+        {"/../../login", "/login"},
+        {"/a/b/..", "/a/"},
+        {"/a/..", "/"},
+        {"/%2e%2e/login", "/login"},
+        {"/a%2flogin", "/a/login"},
+        {"/.login", "/.login"},
+        {"/...", "/..."},
+        {"/", "/"},
+        {"", "/"},
+        {"?x", "/"},
+        {"//", "/"},
+        {"/%", "/%"},
+        {"/%4", "/%4"},
+        {"/%zz", "/%zz"},
+        {"/%25%36c", "/%6c"}, /* once, not twice */
+        {"http://host/login", "/login"},
+        {"http://host", "/"},
+        {"http://host?x", "/"},
+        {"*", "*"},
+        {"host:80", "host:80"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_path(rows[i][0], rows[i][1]);
+}
+
+/* What was made once is made the same again, and lies within what was given. */
+static void made_once_and_for_all(void **state)
+{
+    static const char letters[] = "/./%2eF6ca?";
+    char text[12], again[12];
+    uint64_t random = 7;
+
+    (void)state;
+    for (int round = 0; round < 200000; round++) {
+        struct ration_key once, twice;
+        size_t size = 0;
+
+        text[size++] = '/';
+        for (; size < sizeof(text); size++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            text[size] = letters[(random >> 33) % (sizeof(letters) - 1)];
+        }
+        once = ration_path_normalize(text, size);
+        assert_true(once.size >= 1 && ((const char *)once.bytes)[0] == '/');
+        if (memchr(once.bytes, '%', once.size) != NULL ||
+            memchr(once.bytes, '?', once.size) != NULL)
+            continue; /* these would be read as escapes or a query */
+        memcpy(again, once.bytes, once.size);
+        twice = ration_path_normalize(again, once.size);
+        assert_int_equal(twice.size, once.size);
+        assert_memory_equal(twice.bytes, once.bytes, once.size);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ways_to_write_a_path),
+        cmocka_unit_test(made_once_and_for_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
