@@ -50,7 +50,13 @@ bool ration_connection_is_full(const struct ration_connection *connection)
     const struct ration_loop *loop = connection->loop;
     size_t lent = loop->output_borrower == connection ? loop->output.size : 0;
 
-    return lent + ration_kept_size(&connection->output) >= RATION_OUTPUT_FULL_SIZE;
+    return connection->yields ||
+           lent + ration_kept_size(&connection->output) >= RATION_OUTPUT_FULL_SIZE;
+}
+
+void ration_connection_yield(struct ration_connection *connection)
+{
+    connection->yields = true;
 }
 
 bool ration_connection_is_draining(const struct ration_connection *connection)
@@ -88,6 +94,7 @@ void ration_connection_flush(struct ration_connection *connection)
 
 static void serve_more(struct ration_connection *connection)
 {
+    connection->yields = false;
     if (connection->stopped_early && connection->ending == RATION_ENDING_NONE)
         ration_connection_serve_kept(connection);
 }

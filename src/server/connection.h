@@ -48,8 +48,14 @@ struct ration_output *ration_connection_output(struct ration_connection *connect
 /* Sends what was appended outside of the protocol's callbacks. The connection may be gone after. */
 void ration_connection_flush(struct ration_connection *connection);
 
-/* Whether so much is waiting to be sent that receive() should stop between two requests. */
+/* Whether receive() should stop between two requests: much waits to be sent, or it yielded. */
 bool ration_connection_is_full(const struct ration_connection *connection);
+
+/*
+ * What was just answered cost much: the loop serves others before the next request of this connection.
+ * It is full until then.
+ */
+void ration_connection_yield(struct ration_connection *connection);
 
 /* Closes when all that was answered is sent. Nothing is received any more. */
 void ration_connection_close(struct ration_connection *connection);

@@ -194,23 +194,24 @@ struct route {
     const char *path;
     void (*get)(struct ration_http_desk *desk);
     void (*post)(struct ration_http_desk *desk);
-    bool is_admin; /* needs the token, if there is one */
+    bool is_admin;  /* needs the token, if there is one */
+    bool is_costly; /* looks at every limit or key: thousands of requests fit into one read */
 };
 
 static const struct route routes[] = {
-    {"/v1/check", ration_http_get_check, ration_http_post_check, false},
-    {"/v1/peek", NULL, ration_http_post_peek, false},
-    {"/metrics", get_metrics, NULL, false},
-    {"/healthz", get_health, NULL, false},
-    {"/readyz", get_ready, NULL, false},
-    {"/v1/limits", ration_http_get_limits, NULL, false},
-    {"/v1/top", ration_http_get_top, NULL, true},
-    {"/v1/refund", NULL, ration_http_post_refund, true},
-    {"/v1/reset", NULL, ration_http_post_reset, true},
-    {"/v1/block", NULL, ration_http_post_block, true},
-    {"/v1/reload", NULL, ration_http_post_reload, true},
-    {"/openapi.yaml", get_openapi, NULL, false},
-    {"/", get_index, NULL, false},
+    {"/v1/check", ration_http_get_check, ration_http_post_check, false, false},
+    {"/v1/peek", NULL, ration_http_post_peek, false, false},
+    {"/metrics", get_metrics, NULL, false, true},
+    {"/healthz", get_health, NULL, false, false},
+    {"/readyz", get_ready, NULL, false, false},
+    {"/v1/limits", ration_http_get_limits, NULL, false, true},
+    {"/v1/top", ration_http_get_top, NULL, true, true},
+    {"/v1/refund", NULL, ration_http_post_refund, true, false},
+    {"/v1/reset", NULL, ration_http_post_reset, true, false},
+    {"/v1/block", NULL, ration_http_post_block, true, false},
+    {"/v1/reload", NULL, ration_http_post_reload, true, true},
+    {"/openapi.yaml", get_openapi, NULL, false, false},
+    {"/", get_index, NULL, false, false},
 };
 
 static const struct route *find_route(const struct ration_key *path)
@@ -270,6 +271,8 @@ static void route_request(struct ration_http_desk *desk)
     bool is_post = ration_http_is(method, "POST");
 
     desk->is_head = ration_http_is(method, "HEAD");
+    if (route != NULL && route->is_costly)
+        ration_connection_yield(desk->connection);
     if (route == NULL) {
         ration_http_desk_problem(desk, 404, "There is no such path; GET / lists what there is.",
                                  NULL);

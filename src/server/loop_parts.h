@@ -72,7 +72,8 @@ struct ration_connection {
     uint8_t ending_after; /* the same, once it only waits for the last answer to be sent */
     bool phase_begins : 1;
     bool held : 1;
-    bool stopped_early : 1; /* receive() may have requests left for want of room or by hold() */
+    bool stopped_early : 1; /* receive() may have requests left: no room, hold() or yield() */
+    bool yields : 1;        /* what is left waits for the next turn */
     bool client_ended : 1;  /* nothing more will come */
     bool lingers : 1;       /* our side is shut down */
     bool is_counted : 1;    /* among the peers */

@@ -52,6 +52,14 @@ static void quit(struct ration_resp_desk *desk)
     desk->is_over = true;
 }
 
+/* Those that look at every limit or key: thousands of them fit into one read. */
+static bool is_costly(enum ration_command_id id)
+{
+    return id == RATION_COMMAND_TOP || id == RATION_COMMAND_LIMITS || id == RATION_COMMAND_RELOAD ||
+           id == RATION_COMMAND_INFO || id == RATION_COMMAND_DBSIZE ||
+           id == RATION_COMMAND_COMMAND || id == RATION_COMMAND_DEL;
+}
+
 /* All but those that are decided in batches. */
 static void serve_other(struct ration_resp_desk *desk, enum ration_command_id id)
 {
@@ -83,6 +91,8 @@ static void serve_other(struct ration_resp_desk *desk, enum ration_command_id id
     };
 
     services[id](desk);
+    if (is_costly(id))
+        ration_connection_yield(desk->connection);
 }
 
 /* A request that is not decided: what waits comes first. */

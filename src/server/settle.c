@@ -90,8 +90,9 @@ static void update_events(struct ration_connection *connection)
                    unsent <= RATION_OUTPUT_LOW_SIZE && !connection->held;
     bool hears = connection->lingers && connection->lingered_bytes <= RATION_LINGER_BYTES_MAX;
     bool reads = !connection->client_ended && (answers || hears);
+    bool writes = unsent > 0 || connection->yields; /* that it can be written to comes at once */
 
-    ration_connection_watch(connection, (reads ? UV_READABLE : 0) | (unsent > 0 ? UV_WRITABLE : 0));
+    ration_connection_watch(connection, (reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
 }
 
 void ration_connection_settle(struct ration_connection *connection)

@@ -127,10 +127,11 @@ static size_t serve(struct ration_connection *connection, char *bytes, size_t si
            !is_blocked(connection)) {
         used_now = receive_once(connection, bytes + used, size - used);
         used += used_now;
-        again = ration_connection_is_full(connection);
+        again = ration_connection_is_full(connection) && !connection->yields;
         ration_connection_send(connection);
     }
-    connection->stopped_early = used < size && is_blocked(connection);
+    connection->stopped_early = used < size && (is_blocked(connection) || connection->yields);
+    connection->yields &= connection->stopped_early;
     if (!connection->listener->protocol->tells_phases)
         guess_phase(connection, used, size - used);
     return used;

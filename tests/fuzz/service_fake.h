@@ -65,6 +65,7 @@ struct ration_connection {
     size_t need_bytes;
     bool is_closed;
     bool is_aborted;
+    bool yields;
     _Alignas(max_align_t) char state[FAKE_STATE_SIZE];
 };
 
@@ -123,7 +124,12 @@ struct ration_output *ration_connection_output(struct ration_connection *connect
 
 bool ration_connection_is_full(const struct ration_connection *connection)
 {
-    return connection->output.size >= FAKE_FULL_SIZE;
+    return connection->yields || connection->output.size >= FAKE_FULL_SIZE;
+}
+
+void ration_connection_yield(struct ration_connection *connection)
+{
+    connection->yields = true;
 }
 
 void ration_connection_close(struct ration_connection *connection)
@@ -285,6 +291,7 @@ static void fake_serve(struct fake *fake)
         size_t used;
 
         connection->need_bytes = 0;
+        connection->yields = false;
         used = fake->protocol->receive(connection, fake->kept, fake->kept_size);
         CHECK(used <= fake->kept_size);
         again = used > 0 && ration_connection_is_full(connection);
