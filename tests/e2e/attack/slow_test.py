@@ -17,6 +17,7 @@ CROWD_LEAST = 100
 ROUNDS = 10
 REQUESTS = 3000
 RATIO_MAX = 2.0
+COSTLY_SECONDS_MAX = 0.05 * (10 if kit.IS_SANITIZED else 1)
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: h\r\nX-Slow: " + b"a" * 1000
 POST = (b"POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
@@ -124,6 +125,37 @@ def test_clients_that_do_not_read_do_not_slow_others():
     kit.raise_files(2000)
     with kit.server(options=["--threads", "1", "--write-deadline-ms", "60s"]) as server:
         p99_is_kept(server, stuck)
+
+
+def test_costly_requests_do_not_stop_others():
+    """Thousands of requests that each look at every limit fit into one read: they are served in turns
+    with those of others, and not all at once."""
+    policy = "limits:\n" + "".join(f"  - {{name: limit{number}, key: ip, rate: 10/s, keys: 1000}}\n"
+                                   for number in range(16))
+    for protocol, request in (("resp", b"RATION.TOP\r\n"), ("resp", b"RATION.RELOAD\r\n"),
+                              ("resp", b"INFO\r\n"), ("resp", b"RATION.LIMITS\r\n"),
+                              ("http", b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")):
+        with kit.server(policy, ["--threads", "1", "--drain-deadline-ms", "1"]) as server:
+            port = getattr(server, protocol + "_port")
+            waits = []
+            while len(waits) < 5 and (not waits or waits[-1] > COSTLY_SECONDS_MAX):
+                waits.append(longest_wait(server, port, request * (60000 // len(request))))
+            assert waits[-1] <= COSTLY_SECONDS_MAX, f"{min(waits):.3f} s behind {request!r}, at best"
+
+
+def longest_wait(server, port, sent):
+    """Of a client that asks a little while another's requests are under way."""
+    with kit.connect(port) as costly, kit.connect(server.resp_port) as fast:
+        fast.sendall(b"PING\r\n")
+        serve.expect(fast.recv(100), b"+PONG\r\n")
+        costly.sendall(sent)
+        waits = []
+        for _ in range(20):
+            began = time.perf_counter()
+            fast.sendall(b"PING\r\n")
+            serve.expect(fast.recv(100), b"+PONG\r\n")
+            waits.append(time.perf_counter() - began)
+    return max(waits)
 
 
 DEADLINES = ["--threads", "1", "--head-deadline-ms", "200", "--body-deadline-ms", "200",
