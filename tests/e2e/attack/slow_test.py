@@ -70,23 +70,22 @@ def never_readers(server, count):
 
 
 def p99_is_kept(server, crowded, rounds=ROUNDS):
-    """Measures a fast client alone and in a crowd (a context), until once the crowd cost nothing: what
-    else this machine does can make a round worse, and a fault of the server makes all of them worse."""
+    """Measures a fast client alone and in a crowd (a context), in turns. The best of each is compared:
+    what else this machine does makes some rounds worse, and a fault of the server makes all of them."""
     def measure():
         return kit.latency_p99(server.resp_port, REQUESTS)
 
     measure()  # warm
-    ratios = []
-    while len(ratios) < rounds:
-        quiet = measure()
+    quiet, busy = [], []
+    while len(busy) < rounds and (len(busy) < 2 or min(busy) > RATIO_MAX * min(quiet)):
+        quiet.append(measure())
         with crowded(server):
             measure()  # while the crowd arrives
-            ratios.append(measure() / quiet)
+            busy.append(min(measure(), measure()))
             open_count = kit.metrics(server)["ration_connections"]
             assert open_count > CROWD_LEAST, f"only {open_count} connections are open"
-        if ratios[-1] <= RATIO_MAX:
-            return
-    raise AssertionError(f"p99 is {min(ratios):.1f} times what it was, at best of {rounds}")
+    ratio = min(busy) / min(quiet)
+    assert ratio <= RATIO_MAX, f"p99 is {ratio:.1f} times what it was, at best of {rounds}"
 
 
 @contextlib.contextmanager
