@@ -25,6 +25,24 @@ def test_a_client_that_only_stops_sending_gets_its_answers():
         serve.expect([answer[0] for answer in answers], [200] * 2000)
 
 
+def test_answers_that_wait_are_sent_to_one_who_stopped_sending():
+    """Of every amount: more than the systems in between keep, a little more, and less."""
+    with kit.server(options=["--threads", "1"]) as server:
+        one = server.raw(server.resp_port, b"COMMAND\r\n", is_ended=True)
+        most = 4 * kit.MIB // len(one)
+        counts = range(most // 4, most, most // 40)
+        clients = [kit.connect(server.resp_port, receive_bytes=4096) for _ in counts]
+        for client, count in zip(clients, counts):
+            client.sendall(b"COMMAND\r\n" * count)
+            client.shutdown(socket.SHUT_WR)
+        sent = 0
+        while sent < kit.metrics(server)["ration_sent_bytes_total"] - 100000:
+            sent = kit.metrics(server)["ration_sent_bytes_total"]
+        for client, count in zip(clients, counts):
+            serve.expect(len(serve.read_to_end(client)), count * len(one), f"bytes of {count} answers")
+            client.close()
+
+
 def test_half_a_request_and_the_end():
     """Nothing is decided and nothing is said: there is nobody to wait for."""
     policy = "limits: [{name: a, key: user, rate: 1/s, burst: 10}]"
