@@ -36,10 +36,11 @@ struct ration_gate_options {
     size_t struct_size;               /* = sizeof(struct ration_gate_options) */
     const struct ration_clock *clock; /* copied; NULL: the default clock */
     uint64_t throttle_keys_max;       /* keys of limits that come with requests. 0: 1000000 */
-    size_t spare_bytes;   /* for limits that reloads add. 0: 16 GiB, or what the system allows: of
+    size_t spare_bytes;   /* for limits that reloads add. 0: 256 GiB, or what the system allows: of
                              addresses, since memory is used when keys are, not before */
     uint32_t threads_max; /* as in struct ration_limiter_options */
-    uint32_t top_keys;    /* the same, for every limit with a key, and for the throttle */
+    uint32_t top_keys;    /* the same, for every limit with a key, and for the throttle; with more
+                             than 100 limits fewer of each */
     uint32_t is_prefaulted;
     uint32_t uses_huge_pages;
 };
@@ -175,7 +176,8 @@ enum ration_gate_change {
     RATION_GATE_ADDED = 0,
     RATION_GATE_REMOVED,
     RATION_GATE_CHANGED, /* keys keep their tokens */
-    RATION_GATE_RESET    /* its key, its kind or its keys_max is another: keys start anew */
+    RATION_GATE_RESET, /* its key is another, or a kind whose state has another form: keys start anew */
+    RATION_GATE_SAME_SIZE /* changed, but for keys: a table keeps its size, and what was taken */
 };
 
 /*
@@ -184,7 +186,7 @@ enum ration_gate_change {
  */
 typedef void ration_gate_change_fn(void *context, enum ration_gate_change change, const char *name);
 
-/* "added", "removed", "changed", "reset". Static storage. */
+/* "added", "removed", "changed", "reset", "kept its size". Static storage. */
 RATION_API const char *ration_gate_change_name(enum ration_gate_change change);
 
 /*

@@ -433,7 +433,9 @@ ration_status ration_stack_add(ration_stack *stack, const struct ration_limiter_
         return status;
     status = ration_memory_add(memory, &shape, &section_index);
     if (status != RATION_OK)
-        ration_refuse(error, status, "the stack's spare_bytes have no room for so many keys");
+        ration_refuse(
+            error, status,
+            "the stack's spare_bytes have no room for so many keys; a new stack (a restart) has");
     if (status == RATION_OK) {
         status = place_limiter(stack, options, &configs, section_index, error);
         if (status != RATION_OK)

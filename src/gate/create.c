@@ -10,9 +10,13 @@
 #include "gate/gate.h"
 #include "limiter/limiter.h"
 
-#define SPARE_BYTES_DEFAULT   ((size_t)16 << 30)
-#define SPARE_BYTES_MIN       ((size_t)1 << 20)
-#define SPARE_LIMITERS        1024
+#define SPARE_BYTES_DEFAULT ((size_t)256 << 30)
+#define SPARE_BYTES_MIN     ((size_t)1 << 20)
+/* Of each limit fewer top keys are known where there are many limits: each costs some KB. */
+#define TOP_KEYS_ALL 10000u
+#define TOP_KEYS_MIN 4u
+
+#define SPARE_LIMITERS        8192
 #define THROTTLE_KEYS_DEFAULT 1000000
 
 struct ration_limiter_options ration_gate_limiter_options(const struct ration_gate *gate,
@@ -140,6 +144,9 @@ ration_status ration_gate_make_stack(struct ration_gate *gate,
     };
     ration_status status = RATION_OK;
 
+    if (gate->top_keys > 0 && count > TOP_KEYS_ALL / gate->top_keys)
+        gate->top_keys =
+            count < TOP_KEYS_ALL / TOP_KEYS_MIN ? TOP_KEYS_ALL / (uint32_t)count : TOP_KEYS_MIN;
     gate->tables = calloc(limiters_max, sizeof(gate->tables[0]));
     gate->table_max = limiters_max;
     if (limiters == NULL || rules == NULL || gate->tables == NULL)

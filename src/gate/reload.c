@@ -14,10 +14,12 @@
 
 const char *ration_gate_change_name(enum ration_gate_change change)
 {
-    static const char *const names[] = {"added", "removed", "changed", "reset"};
+    static const char *const names[] = {"added", "removed", "changed", "reset", "kept its size"};
 
-    return change <= RATION_GATE_RESET ? names[change] : "unknown";
+    return change <= RATION_GATE_SAME_SIZE ? names[change] : "unknown";
 }
+
+#define MATCH_TEXT_SIZE 8192
 
 /* What becomes of one limit of the new policy. */
 struct step {
@@ -66,20 +68,43 @@ static bool are_same_terms(const struct ration_policy_limit *a, const struct rat
            (a->cost_name == NULL || strcmp(a->cost_name, b->cost_name) == 0);
 }
 
-/* Whether a limiter's table can hold a limit's buckets. */
-static bool is_fit(const struct ration_limiter *limiter, const struct ration_rule *rule,
-                   uint64_t keys_max)
+/* Whether a limit of both policies matches the same, as far as can be told in so many words. */
+static bool are_same_matches(const struct reload *reload, const char *name)
 {
+    char before[MATCH_TEXT_SIZE], after[MATCH_TEXT_SIZE];
+    size_t old_index = 0, new_index = 0;
+
+    if (find_limit(reload->old, name) == NULL)
+        return true;
+    while (strcmp(ration_policy_limit(reload->old, old_index)->limit.name, name) != 0)
+        old_index++;
+    while (strcmp(ration_policy_limit(reload->plan->policy, new_index)->limit.name, name) != 0)
+        new_index++;
+    return strcmp(ration_policy_describe(reload->old, old_index, before, sizeof(before)),
+                  ration_policy_describe(reload->plan->policy, new_index, after, sizeof(after))) ==
+           0;
+}
+
+/*
+ * Whether a limiter's table can hold a limit's buckets. One whose keys are the same goes on with the
+ * size it has, since a key's place follows from it: debts count for more than room.
+ */
+static bool is_fit(const struct ration_gate *gate, size_t limiter_index,
+                   const struct ration_policy_limit *limit, const struct ration_rule *rule,
+                   const char *key_text)
+{
+    const struct ration_limiter *limiter = gate->stack->limiters[limiter_index];
     struct ration_walk_shape shape;
 
     limiter->store->calls->shape(limiter->store, limiter->section_index, &shape);
     return ration_configs_check(&limiter->configs, rule, 1, NULL) == RATION_OK &&
-           shape.keys_max == keys_max;
+           (shape.keys_max == limit->keys_max ||
+            strcmp(gate->tables[limiter_index].key_text, key_text) == 0);
 }
 
 /* The limiter that a limit of this name has, or had before it was removed; -1: none that fits. */
 static int find_limiter(const struct ration_gate *gate, const struct ration_policy_limit *limit,
-                        const struct ration_rule *rule, bool is_used)
+                        const struct ration_rule *rule, const char *key_text, bool is_used)
 {
     size_t count = ration_stack_limiter_count(gate->stack);
 
@@ -87,7 +112,7 @@ static int find_limiter(const struct ration_gate *gate, const struct ration_poli
         const struct ration_limiter *limiter = gate->stack->limiters[i];
 
         if (gate->tables[i].is_used == is_used && strcmp(limiter->name, limit->limit.name) == 0 &&
-            (!is_used ? is_fit(limiter, rule, limit->keys_max) : true))
+            (is_used || is_fit(gate, i, limit, rule, key_text)))
             return (int)i;
     }
     return -1;
@@ -130,9 +155,14 @@ static ration_status plan_step(struct reload *reload, const struct ration_policy
     /* one that was left long ago, for a limiter of another kind, has what was taken then */
     step->is_reset = has_other_keys || (step->is_told && step->told == RATION_GATE_RESET);
     step->is_changed = step->is_reset || !are_same_rules(&before, rule);
-    if (!step->is_told && (step->is_changed || (old != NULL && !are_same_terms(old, limit)))) {
+    if (!step->is_told && (step->is_changed || (old != NULL && !are_same_terms(old, limit)) ||
+                           !are_same_matches(reload, limit->limit.name))) {
         step->is_told = true;
         step->told = step->is_reset ? RATION_GATE_RESET : RATION_GATE_CHANGED;
+    }
+    if (!step->is_reset && old != NULL && old->keys_max != limit->keys_max) {
+        step->is_told = true;
+        step->told = RATION_GATE_SAME_SIZE;
     }
     if (!has_other_keys)
         return RATION_OK;
@@ -156,16 +186,16 @@ static ration_status plan_limit(struct reload *reload, size_t limit_index)
 
     (void)ration_gate_limiter_options(gate, limit, &rule);
     ration_gate_key_text(limit, key_text);
-    found = find_limiter(gate, limit, &rule, true);
+    found = find_limiter(gate, limit, &rule, key_text, true);
     step->is_told = found < 0;
     step->told = RATION_GATE_ADDED;
-    if (found >= 0 && !is_fit(gate->stack->limiters[found], &rule, limit->keys_max)) {
+    if (found >= 0 && !is_fit(gate, (size_t)found, limit, &rule, key_text)) {
         step->is_told = true;
         step->told = RATION_GATE_RESET;
         found = -1;
     }
     if (found < 0)
-        found = find_limiter(gate, limit, &rule, false);
+        found = find_limiter(gate, limit, &rule, key_text, false);
     if (found < 0)
         return add_limiter(reload, limit, key_text, limiter_index);
     *limiter_index = (uint32_t)found;

@@ -55,12 +55,23 @@ static char *put_string(char *out, const char *text)
     return out;
 }
 
+/* All that can be taken at once, or nearly: a reserve is behind the burst. */
+static uint64_t capacity_of(const struct ration_limit *limit)
+{
+    uint64_t capacity = limit->burst;
+
+    if (limit->algorithm == RATION_BURST_RESERVE &&
+        __builtin_add_overflow(capacity, limit->reserve_burst, &capacity))
+        capacity = UINT64_MAX;
+    return capacity;
+}
+
 void ration_fields_limit_init(struct ration_fields_limit *fields, const char *name,
                               const struct ration_limit *limit)
 {
     char *out = put_string(fields->policy, name && name[0] ? name : "default");
     fields->name_size = (uint16_t)(out - fields->policy);
-    out = put_number(put_text(out, PARAMETER_QUOTA), limit->burst);
+    out = put_number(put_text(out, PARAMETER_QUOTA), capacity_of(limit));
     out = put_number(put_text(out, PARAMETER_WINDOW), ration_fields_window_seconds(limit));
     fields->policy_size = (uint16_t)(out - fields->policy);
 }

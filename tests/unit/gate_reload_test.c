@@ -120,7 +120,8 @@ static const struct {
     {"key: 'ip/64', rate: 10/h", "key: ip, rate: 10/h", "reset a", 10},
     {"key: [ip, /64], rate: 10/h", "key: ip, rate: 10/h", "reset a", 10},
     /* other tables */
-    {"key: ip, rate: 10/h, keys: 100", "key: ip, rate: 10/h, keys: 200", "reset a", 10},
+    {"key: ip, rate: 10/h, keys: 100", "key: ip, rate: 10/h, keys: 200", "kept its size a", 6},
+    {"key: ip, rate: 10/h, keys: 100", "key: user, rate: 10/h, keys: 200", "reset a", 10},
 };
 
 static void tell_why(size_t row, const char *what)
@@ -375,6 +376,7 @@ static void changes_have_names(void **state)
     (void)state;
     assert_string_equal(ration_gate_change_name(RATION_GATE_ADDED), "added");
     assert_string_equal(ration_gate_change_name(RATION_GATE_RESET), "reset");
+    assert_string_equal(ration_gate_change_name(RATION_GATE_SAME_SIZE), "kept its size");
     assert_string_equal(ration_gate_change_name((enum ration_gate_change)99), "unknown");
 }
 
