@@ -151,6 +151,8 @@ static int read_attribute(struct plan *plan, const char *word)
 
     if (equals == NULL || equals == word)
         return fail("this is no attribute: write NAME=VALUE", word);
+    if (strncmp(word, "cost=", 5) == 0)
+        return fail("a cost is no attribute: write --cost N", word);
     if (plan->word_count + 2 > WORDS_MAX)
         return fail("a request has too many attributes", "");
     add_word(plan, word, (size_t)(equals - word));

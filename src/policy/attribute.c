@@ -25,6 +25,17 @@ static size_t wrong_byte(const char *name, size_t size, bool *out_is_upper)
     return size;
 }
 
+/* What a check says beside its attributes, in one protocol or another: no attribute is called so. */
+static bool is_reserved(const char *name, size_t size)
+{
+    static const char *const words[] = {"cost", "peek", "key", "limit", "deny_status"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strlen(words[i]) == size && memcmp(words[i], name, size) == 0)
+            return true;
+    return false;
+}
+
 static bool check_name(struct ration_schema *schema, const struct ration_node *node)
 {
     bool is_upper;
@@ -38,6 +49,12 @@ static bool check_name(struct ration_schema *schema, const struct ration_node *n
         return false;
     }
     wrong = wrong_byte(node->text, node->size, &is_upper);
+    if (wrong == node->size && is_reserved(node->text, node->size)) {
+        RATION_SCHEMA_FAULT(schema, node,
+                            "%s is a word of checks themselves; give the attribute another name",
+                            node->text);
+        return false;
+    }
     if (wrong == node->size)
         return true;
     ration_schema_error(schema, node, wrong,

@@ -234,6 +234,8 @@ static bool read_attributes(struct place *place, json_t *object, struct ration_c
             (struct ration_key){json_object_iter_key(at), json_object_iter_key_len(at)};
         if (attribute->name.size == 0)
             return FAIL(place, "an attribute has no name");
+        if (attribute->name.size == 4 && memcmp(attribute->name.bytes, "cost", 4) == 0)
+            return FAIL(place, "cost stands beside attributes, not among them");
         if (!attribute_value(value, room->numbers[count], &attribute->value)) {
             enter(place, attribute->name.bytes, attribute->name.size);
             return FAIL(place,

@@ -76,6 +76,23 @@ static bool add_address(struct ration_http_desk *desk, struct ration_asked *aske
                (struct ration_key){desk->ip, ration_address_print(&client, desk->ip)});
 }
 
+/* The attribute that each header would be; empty where its name is too long for one. */
+static void name_headers(struct ration_http_desk *desk)
+{
+    for (size_t i = 0; i < desk->request.header_count; i++) {
+        const struct ration_key *header = &desk->request.headers[i].name;
+        size_t prefix_size = sizeof(HEADER_PREFIX) - 1;
+        char *name = desk->header_names[i];
+
+        name[0] = '\0';
+        if (header->size + prefix_size > RATION_ATTRIBUTE_NAME_MAX)
+            continue;
+        memcpy(name, HEADER_PREFIX, prefix_size);
+        memcpy(name + prefix_size, header->bytes, header->size);
+        name[prefix_size + header->size] = '\0';
+    }
+}
+
 /*
  * Headers that the policy looks at, and only those: a client may send as many others as it likes, and
  * must not be able to push one out that a limit needs.
@@ -84,19 +101,63 @@ static bool add_headers(struct ration_http_desk *desk, const ration_policy *poli
                         struct ration_asked *asked, struct ration_check_room *room)
 {
     for (size_t i = 0; i < desk->request.header_count; i++) {
-        const struct ration_http_header *header = &desk->request.headers[i];
-        size_t prefix_size = sizeof(HEADER_PREFIX) - 1;
-        char *name = desk->header_names[i];
+        const char *name = desk->header_names[i];
 
-        if (header->name.size + prefix_size > RATION_ATTRIBUTE_NAME_MAX)
-            continue;
-        memcpy(name, HEADER_PREFIX, prefix_size);
-        memcpy(name + prefix_size, header->name.bytes, header->name.size);
-        name[prefix_size + header->name.size] = '\0';
-        if (ration_policy_uses(policy, name) && !add(asked, room, name, header->value))
+        if (name[0] != '\0' && ration_policy_uses(policy, name) &&
+            !add(asked, room, name, desk->request.headers[i].value))
             return false;
     }
     return true;
+}
+
+/* Whether a header that an attribute is taken from was sent before in the same request. */
+static bool is_repeated(const struct ration_http_desk *desk, const ration_policy *policy,
+                        size_t index)
+{
+    static const char *const about_request[] = {"x-forwarded-uri", "x-forwarded-method",
+                                                "x-forwarded-host", "x-original-uri",
+                                                "x-original-method"};
+    const struct ration_key *name = &desk->request.headers[index].name;
+    bool is_used = desk->header_names[index][0] != '\0' &&
+                   ration_policy_uses(policy, desk->header_names[index]);
+
+    for (size_t i = 0; i < sizeof(about_request) / sizeof(about_request[0]); i++)
+        is_used |= ration_http_is(name, about_request[i]);
+    for (size_t i = 0; is_used && i < index; i++) {
+        const struct ration_key *before = &desk->request.headers[i].name;
+
+        if (before->size == name->size && memcmp(before->bytes, name->bytes, name->size) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether two headers that say the same thing are there and differ. */
+static bool do_differ(const struct ration_http_desk *desk, const char *first, const char *second)
+{
+    const struct ration_key *a = ration_http_header(&desk->request, first);
+    const struct ration_key *b = ration_http_header(&desk->request, second);
+
+    return a != NULL && b != NULL &&
+           (a->size != b->size || memcmp(a->bytes, b->bytes, a->size) != 0);
+}
+
+/*
+ * Why it cannot be told what the request is that is asked about; NULL: it can. Where one reads the
+ * first of two and another the last, a client could be two at once.
+ */
+static const char *find_doubt(struct ration_http_desk *desk, const ration_policy *policy)
+{
+    name_headers(desk);
+    for (size_t i = 1; i < desk->request.header_count; i++)
+        if (is_repeated(desk, policy, i))
+            return "A header that the policy looks at, or that tells what is asked about, was sent "
+                   "twice.";
+    if (do_differ(desk, "x-forwarded-uri", "x-original-uri") ||
+        do_differ(desk, "x-forwarded-method", "x-original-method"))
+        return "X-Forwarded-Uri or -Method and X-Original-URI or -Method say different things: the "
+               "proxy must drop what the client sent.";
+    return NULL;
 }
 
 /* What the query does not say about the request that is asked about. False: there is no room. */
@@ -308,10 +369,9 @@ static bool is_decided(const struct ration_http_check *item)
 }
 
 /* A limit that came with the request, told as if it were the policy's. */
-static void adopt_key(struct ration_http_desk *desk, struct ration_http_check *item,
-                      struct ration_policy_limit *limit, struct ration_fields_limit *fields)
+static void adopt_key(struct ration_http_check *item, struct ration_policy_limit *limit,
+                      struct ration_fields_limit *fields)
 {
-    (void)desk;
     *limit = (struct ration_policy_limit){.limit = item->asked.limit};
     ration_fields_limit_init(fields, item->asked.limit.name, &item->asked.limit);
     item->parts[0] = (struct ration_check_part){limit, item->asked.tokens, item->decision};
@@ -333,7 +393,7 @@ static void get_with_limits(struct ration_http_desk *desk, struct ration_http_ch
         return;
     }
     if (item->asked.has_key) {
-        adopt_key(desk, item, &own_limit, &own_fields);
+        adopt_key(item, &own_limit, &own_fields);
         desk->fields = &own_fields; /* limit_index is 0 */
     }
     if (item->check.policy_verdict == RATION_POLICY_BANNED)
@@ -350,6 +410,7 @@ void ration_http_get_check(struct ration_http_desk *desk)
     struct ration_check_error error;
     struct ration_visit visit;
     unsigned deny_status;
+    const char *doubt;
 
     if (!ration_check_read_query(query, desk->request.query.size, &item->room, &item->asked,
                                  &error)) {
@@ -364,8 +425,11 @@ void ration_http_get_check(struct ration_http_desk *desk)
         return;
     }
     ration_gate_enter(desk->service->gate, &visit);
-    if (!item->asked.has_key &&
-        !add_all(desk, ration_gate_policy(&visit), &item->asked, &item->room))
+    doubt = item->asked.has_key ? NULL : find_doubt(desk, ration_gate_policy(&visit));
+    if (doubt != NULL)
+        ration_http_desk_problem(desk, 400, doubt, NULL);
+    else if (!item->asked.has_key &&
+             !add_all(desk, ration_gate_policy(&visit), &item->asked, &item->room))
         ration_http_desk_problem(desk, 400,
                                  "A request has at most 64 attributes, with those that come from "
                                  "headers and the address.",
@@ -377,8 +441,7 @@ void ration_http_get_check(struct ration_http_desk *desk)
     ration_gate_leave(&visit);
 }
 
-static void write_answer(struct ration_http_desk *desk, struct ration_json *json,
-                         struct ration_http_check *item)
+static void write_answer(struct ration_json *json, struct ration_http_check *item)
 {
     struct ration_check_limit limits[RATION_POLICY_MATCHES_MAX];
     struct ration_check_answer answer;
@@ -386,7 +449,7 @@ static void write_answer(struct ration_http_desk *desk, struct ration_json *json
     struct ration_fields_limit own_fields;
 
     if (item->asked.has_key)
-        adopt_key(desk, item, &own_limit, &own_fields);
+        adopt_key(item, &own_limit, &own_fields);
     describe(&item->check, limits, &answer);
     ration_check_answer_write(json, &answer);
 }
@@ -420,7 +483,7 @@ static void answer_batch(struct ration_http_desk *desk, const ration_checks *che
         decide(desk, desk->checks, some);
         for (size_t i = 0; i < some; i++) {
             if (is_decided(&desk->checks[i]))
-                write_answer(desk, &json, &desk->checks[i]);
+                write_answer(&json, &desk->checks[i]);
             else
                 write_error(&json, &desk->checks[i]);
         }
@@ -445,7 +508,7 @@ static void answer_one(struct ration_http_desk *desk, const ration_checks *check
     ration_http_desk_begin(desk, &answer, 200);
     ration_http_answer_body(&answer, "application/json");
     ration_json_init(&json, desk->output);
-    write_answer(desk, &json, item);
+    write_answer(&json, item);
     ration_http_answer_end(&answer);
 }
 

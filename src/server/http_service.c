@@ -263,6 +263,24 @@ static bool is_from_other_page(const struct ration_http_desk *desk)
     return true;
 }
 
+/*
+ * A name in Host may be a stranger's that was made to lead here, and then a page of theirs is of the
+ * same origin. Whoever has the token is no such page.
+ */
+static bool is_host_known(const struct ration_http_desk *desk)
+{
+    const struct ration_key *host = &desk->request.host;
+    const char *colon = host->size > 0 ? memrchr(host->bytes, ':', host->size) : NULL;
+    struct ration_key name = {
+        host->bytes, colon != NULL ? (size_t)(colon - (const char *)host->bytes) : host->size};
+    struct ration_address address;
+
+    return desk->service->settings->token[0] != '\0' || host->size == 0 ||
+           ration_connection_peer(desk->connection)->family == 0 ||
+           ration_http_is_any_case(&name, "localhost") ||
+           ration_address_parse_node(host->bytes, host->size, &address);
+}
+
 static void route_request(struct ration_http_desk *desk)
 {
     const struct ration_key *method = &desk->request.method;
@@ -280,6 +298,12 @@ static void route_request(struct ration_http_desk *desk)
         ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
         refuse_with(desk, 401, "This needs the server's token, as Authorization: Bearer TOKEN.",
                     "WWW-Authenticate", "Bearer realm=\"ration\"");
+    } else if (route->is_admin && !is_host_known(desk)) {
+        ration_http_desk_problem(
+            desk, 403,
+            "Without a token this is served to an address or localhost as Host "
+            "only: another name may be somebody else's.",
+            NULL);
     } else if (is_get && route->get != NULL) {
         route->get(desk);
     } else if (!is_post || route->post == NULL) {

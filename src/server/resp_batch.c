@@ -193,10 +193,26 @@ bool ration_desk_attributes(struct ration_resp_desk *desk, size_t first,
         ration_desk_error(desk, "ERR a request has at most 64 attributes");
         return false;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         attributes[i] =
             (struct ration_attribute){words.items[first + 2 * i], words.items[first + 2 * i + 1]};
+        if (ration_commands_is_word(&attributes[i].name, "cost")) {
+            ration_desk_error(desk, "ERR COST n comes before the attributes, and only once");
+            return false;
+        }
+    }
     *out_count = count;
+    return true;
+}
+
+/* Whether ration_desk_attributes() will take them. */
+static bool is_well_formed(struct ration_words words, size_t first)
+{
+    if ((words.count - first) % 2 != 0 || words.count - first > 2 * RATION_ATTRIBUTES_MAX)
+        return false;
+    for (size_t i = first; i < words.count; i += 2)
+        if (ration_commands_is_word(&words.items[i], "cost"))
+            return false;
     return true;
 }
 
@@ -220,7 +236,7 @@ void ration_desk_check(struct ration_resp_desk *desk, bool is_peek)
         first = 3;
     }
     attributes = desk->attributes + desk->attribute_count;
-    if ((words.count - first) % 2 != 0 || words.count - first > 2 * RATION_ATTRIBUTES_MAX)
+    if (!is_well_formed(words, first))
         ration_desk_flush(desk); /* it will be answered at once */
     if (!ration_desk_attributes(desk, first, attributes, RATION_ATTRIBUTES_MAX, &count))
         return;

@@ -134,4 +134,16 @@ def test_a_page_cannot_post():
             assert not [name for name in headers if name.lower().startswith("access-control")], headers
 
 
+def test_a_name_that_leads_here_is_not_ours():
+    """DNS rebinding: without a token operators come by an address or localhost."""
+    with kit.server() as server:
+        for host, status in (("evil.example", 403), ("evil.example:8429", 403), ("localhost.evil.example", 403),
+                             ("localhost", 200), ("LocalHost:8429", 200), ("127.0.0.1:1", 200), ("[::1]:8429", 200)):
+            serve.expect(server.http("GET", "/v1/top", None, {"Host": host})[0], status, host)
+            serve.expect(server.http("GET", "/v1/check?ip=192.0.2.1", None, {"Host": host})[0], 200, host)
+    with kit.server(options=["--token", "secret"]) as server:
+        headers = {"Host": "ration.example", "Authorization": "Bearer secret"}
+        serve.expect(server.http("GET", "/v1/top", None, headers)[0], 200, "with the token")
+
+
 serve.run()

@@ -80,6 +80,20 @@ def test_other_spellings_of_a_path():
             serve.expect([check(ration, login)[0], check(ration, {**login, "X-Forwarded-Uri": uri})[0]], [200, 429], uri)
 
 
+def test_what_is_said_twice_is_not_believed():
+    """Where one reads the first header and another the last, a client could be two at once."""
+    policy = "limits: [{name: k, key: header.x-api-key, rate: 1/min}]"
+    with server("--trusted-proxies", TRUSTED, policy=policy) as ration:
+        for headers, status in (("X-Api-Key: a\r\n", 200), ("X-Api-Key: a\r\nX-Api-Key: b\r\n", 400),
+                                ("X-Other: a\r\nX-Other: b\r\nX-Api-Key: b\r\n", 200),
+                                ("X-Original-URI: /a\r\nX-Original-URI: /b\r\n", 400),
+                                ("X-Original-URI: /a\r\nX-Forwarded-Uri: /b\r\n", 400),
+                                ("X-Original-Method: GET\r\nX-Forwarded-Method: PUT\r\n", 400),
+                                ("X-Original-URI: /a\r\nX-Forwarded-Uri: /a\r\nX-Api-Key: c\r\n", 200)):
+            answer = ration.raw(ration.http_port, f"GET /v1/check HTTP/1.1\r\nHost: h\r\n{headers}Connection: close\r\n\r\n".encode())
+            serve.expect(int(answer.split()[1]), status, headers)
+
+
 def test_traefik_behind_a_proxy():
     """trustForwardHeader: the peer's address is appended to what was there."""
     with server("--trusted-proxies", TRUSTED, "--trusted-proxies", "10.0.0.0/8") as ration:
