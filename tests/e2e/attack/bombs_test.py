@@ -6,6 +6,7 @@ number that was named, and everything has a bound at which the client is told an
 """
 import json
 import re
+import time
 
 import attack_kit as kit
 import serve
@@ -64,7 +65,7 @@ def test_resp_errors_are_told_then_closed():
 
 def test_a_request_of_many_arguments_is_bounded_as_a_whole():
     part = b"$60000\r\n" + b"a" * 60000 + b"\r\n"
-    with kit.server(options=["--threads", "1"]) as server:
+    with kit.server(options=["--threads", "1", "--linger-deadline-ms", "200"]) as server:
         before = kit.memory_bytes(server)
         with kit.connect(server.resp_port) as connection:
             connection.sendall(b"*1024\r\n")
@@ -126,7 +127,7 @@ def test_http_without_an_end_has_one():
             ("chunks of one byte", chunked, b"1\r\nx\r\n" * 1000, 413),
             ("trailers", chunked + b"0\r\n", b"A: b\r\n" * 1000, 413),
             ("chunks", chunked, b"2710\r\n" + b"x" * 10000 + b"\r\n", 413))
-    with kit.server(options=["--threads", "1", "--linger-deadline-ms", "100"]) as server:
+    with kit.server(options=["--threads", "1", "--linger-deadline-ms", "200"]) as server:
         before = kit.memory_bytes(server)
         for what, begin, more, status in rows:
             got = endless(server, begin, more, 4 * kit.MIB)
@@ -220,6 +221,29 @@ def test_others_are_served_while_one_never_reads():
         for _ in range(1000):
             serve.expect(beside.ask("PING"), "PONG")
         stuck.close()
+
+
+def test_one_who_never_reads_costs_no_time():
+    """The server waits for it, and does not look again and again."""
+    with kit.server(options=["--threads", "1", "--write-deadline-ms", "20s"]) as server:
+        for port, request in ((server.resp_port, b"COMMAND\r\n"), (server.resp_port, b"PING\r\n"),
+                              (server.http_port, b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")):
+            stuck = kit.connect(port, receive_bytes=4096)
+            batch = request * (65536 // len(request))
+            sent = 0
+
+            def is_stuck():
+                nonlocal sent
+                before, began = kit.cpu_seconds(server), sent
+                taken = 1
+                while taken:
+                    taken = kit.send_some(stuck, batch[sent % len(request):])
+                    sent += taken
+                time.sleep(0.2)
+                return sent == began and kit.cpu_seconds(server) - before <= 0.03
+
+            kit.wait_until(is_stuck, f"it waits for one who does not read {request[:20]!r}", seconds=10)
+            stuck.close()
 
 
 def test_problems_do_not_echo_without_bound():
