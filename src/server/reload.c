@@ -1,6 +1,7 @@
 #include "server/reload.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ struct ration_reloader {
     struct ration_service *service;
     const struct ration_settings *given;
     pthread_mutex_t reload_lock; /* one reload at a time */
+    char *text;                  /* of the policy in force, as its file had it; NULL: not known */
+    size_t text_size;
 
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
@@ -62,12 +65,42 @@ static void report_setting(void *context, const char *name)
     report_line(context, line);
 }
 
+/* The policy's file as it is now; NULL if there is none. Release: free(). */
+static char *read_text(const struct ration_settings *given, size_t *out_size)
+{
+    FILE *file = given->policy_path != NULL ? fopen(given->policy_path, "re") : NULL;
+    char *text = file != NULL ? malloc(RATION_POLICY_BYTES_MAX) : NULL;
+
+    if (text != NULL)
+        *out_size = fread(text, 1, RATION_POLICY_BYTES_MAX, file);
+    if (file != NULL)
+        fclose(file);
+    return text;
+}
+
+/* Remembers the text. Whether it is another than before. */
+static bool is_other_text(struct ration_reloader *reloader)
+{
+    size_t size = 0;
+    char *text = read_text(reloader->given, &size);
+    bool is_other = text != NULL && (reloader->text == NULL || size != reloader->text_size ||
+                                     memcmp(text, reloader->text, size) != 0);
+
+    if (text != NULL) {
+        free(reloader->text);
+        reloader->text = text;
+        reloader->text_size = size;
+    }
+    return is_other;
+}
+
 /* Puts a policy in place that was read and is valid. Takes the policy over. */
 static bool put_in_place(struct ration_reloader *reloader, ration_policy *policy,
                          const struct ration_settings *settings, struct report *report)
 {
     struct ration_service *service = reloader->service;
     struct ration_error error = {.message = ""};
+    bool is_other;
     ration_status status = ration_gate_reload(service->gate, policy, report_change, report, &error);
 
     if (status != RATION_OK) {
@@ -79,8 +112,12 @@ static bool put_in_place(struct ration_reloader *reloader, ration_policy *policy
     report->level = RATION_LOG_WARNING;
     ration_settings_compare(service->settings, settings, report_setting, report);
     report->level = RATION_LOG_INFO;
+    is_other = is_other_text(reloader);
     if (report->line_count == 0)
-        report_line(report, "nothing has changed");
+        report_line(report, is_other
+                                ? "limits are the same; what is exempt or banned, or the words "
+                                  "of the file, have changed"
+                                : "nothing has changed");
     return true;
 }
 
@@ -153,10 +190,12 @@ ration_status ration_reloader_create(struct ration_service *service,
         return RATION_ENOMEM;
     reloader->service = service;
     reloader->given = given;
+    reloader->text = read_text(given, &reloader->text_size);
     pthread_mutex_init(&reloader->reload_lock, NULL);
     pthread_mutex_init(&reloader->lock, NULL);
     pthread_cond_init(&reloader->asked, NULL);
     if (pthread_create(&reloader->thread, NULL, run, reloader) != 0) {
+        free(reloader->text);
         free(reloader);
         return RATION_ENOMEM;
     }
@@ -186,5 +225,6 @@ void ration_reloader_free(struct ration_reloader *reloader)
     pthread_cond_destroy(&reloader->asked);
     pthread_mutex_destroy(&reloader->lock);
     pthread_mutex_destroy(&reloader->reload_lock);
+    free(reloader->text);
     free(reloader);
 }

@@ -501,6 +501,14 @@ def test_reload():
         expect(set(client.ask("RATION.RELOAD").decode().splitlines()), {"limit a reset", "limit c removed"})
         expect(client.ask("RATION.RELOAD"), b"nothing has changed")
 
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nbanned: [{user: mallory}]\n")
+        expect(client.ask("RATION.RELOAD"),
+               b"limits are the same; what is exempt or banned, or the words of the file, have changed")
+        server.write_policy("limits: [{name: a, match: {path: /x}, key: ip, rate: 1/min burst 4}]\nbanned: [{user: mallory}]\n")
+        expect(client.ask("RATION.RELOAD"), b"limit a changed")
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\n")
+        expect(client.ask("RATION.RELOAD"), b"limit a changed")
+
         server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny-status: 403}\n")
         expect(client.ask("RATION.RELOAD"), b"setting deny-status has changed; it needs a restart")
 
