@@ -2,6 +2,7 @@
  * attribute: names of attributes become small numbers when a policy is read.
  */
 #include <string.h>
+#include <strings.h>
 
 #include "base/words.h"
 #include "policy/schema.h"
@@ -36,6 +37,26 @@ static bool is_reserved(const char *name, size_t size)
     return false;
 }
 
+/* A well-known name in another spelling would be an attribute that nobody sends. */
+static bool is_well_spelled(struct ration_schema *schema, const struct ration_node *node)
+{
+    static const char *const known[] = {"method", "path", "host", "ip", "user", "plan"};
+
+    if (node->size > 8 && memcmp(node->text, "headers.", 8) == 0) {
+        RATION_SCHEMA_FAULT(schema, node, "a header is header.%s (got %s)", node->text + 8,
+                            node->text);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strlen(known[i]) != node->size || memcmp(known[i], node->text, node->size) == 0 ||
+            strncasecmp(known[i], node->text, node->size) != 0)
+            continue;
+        RATION_SCHEMA_FAULT(schema, node, "did you mean %s? (got %s)", known[i], node->text);
+        return false;
+    }
+    return true;
+}
+
 static bool check_name(struct ration_schema *schema, const struct ration_node *node)
 {
     bool is_upper;
@@ -49,6 +70,8 @@ static bool check_name(struct ration_schema *schema, const struct ration_node *n
         return false;
     }
     wrong = wrong_byte(node->text, node->size, &is_upper);
+    if (wrong == node->size && !is_well_spelled(schema, node))
+        return false;
     if (wrong == node->size && is_reserved(node->text, node->size)) {
         RATION_SCHEMA_FAULT(schema, node,
                             "%s is a word of checks themselves; give the attribute another name",

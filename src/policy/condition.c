@@ -67,6 +67,28 @@ static bool read_text(struct condition *condition, enum kind kind, const struct 
         node->size, out_pattern);
 }
 
+static bool is_named(const struct condition *condition, const char *name)
+{
+    const struct ration_policy_name *mine =
+        &condition->schema->policy->names[condition->name_index];
+
+    return mine->size == strlen(name) && memcmp(mine->bytes, name, mine->size) == 0;
+}
+
+/* A limit on a value that no request has is no limit: what looks like one is a fault. */
+static bool can_ever_match(const struct condition *condition, const struct ration_node *node)
+{
+    struct ration_schema *schema = condition->schema;
+
+    if (is_named(condition, "method"))
+        for (size_t i = 0; i < node->size; i++)
+            if (node->text[i] >= 'a' && node->text[i] <= 'z') {
+                ration_schema_error(schema, node, i, "methods are in capitals: GET, POST");
+                return false;
+            }
+    return true;
+}
+
 /* Adds a value to the term, which has room. */
 static void add_pattern(struct condition *condition, enum kind kind, const struct ration_node *node,
                         struct ration_term *term)
@@ -90,6 +112,8 @@ static void add_pattern(struct condition *condition, enum kind kind, const struc
                             RATION_POLICY_VALUE_SIZE_MAX, node->size);
         return;
     }
+    if (!can_ever_match(condition, node))
+        return;
     if (is_ip ? read_network(condition, kind, node, &pattern)
               : read_text(condition, kind, node, &pattern))
         term->patterns[term->pattern_count++] = pattern;
