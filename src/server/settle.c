@@ -54,7 +54,7 @@ static unsigned class_of(const struct ration_connection *connection)
 
     if (connection->lingers)
         return RATION_DEADLINE_LINGER;
-    if (ration_kept_size(&connection->output) > 0)
+    if (ration_kept_size(&connection->output) > 0 || connection->yields)
         return RATION_DEADLINE_WRITE;
     if (connection->held)
         return RATION_DEADLINE_NONE;
@@ -69,7 +69,8 @@ static void update_deadline(struct ration_connection *connection)
     struct ration_deadline *deadline = &connection->deadline;
     unsigned class_index = class_of(connection);
     bool runs = deadline->before != NULL && deadline->class_index == class_index;
-    bool begins = connection->phase_begins && class_index != RATION_DEADLINE_WRITE &&
+    bool begins = connection->phase_begins &&
+                  (class_index != RATION_DEADLINE_WRITE || connection->yields) &&
                   class_index != RATION_DEADLINE_LINGER;
 
     connection->phase_begins = false;
@@ -87,10 +88,10 @@ static void update_events(struct ration_connection *connection)
 {
     uint32_t unsent = ration_kept_size(&connection->output);
     bool answers = connection->ending_after == RATION_ENDING_NONE &&
-                   unsent <= RATION_OUTPUT_LOW_SIZE && !connection->held;
+                   unsent <= RATION_OUTPUT_LOW_SIZE && !connection->held && !connection->yields;
     bool hears = connection->lingers && connection->lingered_bytes <= RATION_LINGER_BYTES_MAX;
     bool reads = !connection->client_ended && (answers || hears);
-    bool writes = unsent > 0 || connection->yields; /* that it can be written to comes at once */
+    bool writes = unsent > 0 || connection->yields; /* comes at once, if the client reads */
 
     ration_connection_watch(connection, (reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
 }
