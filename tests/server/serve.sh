@@ -47,6 +47,8 @@ await "error reload: $scratch/policy.yaml:3:3: there is no setting threds; did y
 await 'error the policy was not reloaded'
 policy 10/h
 kill -HUP "$server"
+await 'info reload: limits are the same'
+kill -HUP "$server"
 await 'info reload: nothing has changed'
 finish 0 INT
 
