@@ -15,6 +15,16 @@ static inline char ration_words_lower(char byte)
     return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
 }
 
+/* What a hexadecimal digit is worth, or -1. */
+static inline int ration_words_hex(char byte)
+{
+    char lower = ration_words_lower(byte);
+
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 /* What separates words: space, tab and the ends of lines. */
 static inline bool ration_words_is_blank(char byte)
 {

@@ -265,6 +265,18 @@ static bool take_item(const struct quick *quick, struct ration_batch_item *item,
     return true;
 }
 
+/* Begins a chunk: where its keys are. Returns how many, up to the first that is no key. */
+static size_t find_lines(const struct quick *quick, const struct ration_batch_item *items,
+                         size_t item_count, struct ration_line_chunk *out_chunk)
+{
+    out_chunk->limiter = quick->limiter;
+    out_chunk->section = quick->section;
+    out_chunk->config = quick->config;
+    out_chunk->config_number = quick->config_number;
+    out_chunk->since_ns = quick->since_ns;
+    return ration_quick_line_find(out_chunk, items, item_count);
+}
+
 /* Keys that are there are decided by the shortest way; the others as they come. */
 static size_t take_chunk_lines(const struct quick *quick, struct ration_batch_item *items,
                                size_t item_count, size_t *allowed)
@@ -272,12 +284,7 @@ static size_t take_chunk_lines(const struct quick *quick, struct ration_batch_it
     struct ration_line_chunk chunk;
     size_t done = 0;
 
-    chunk.limiter = quick->limiter;
-    chunk.section = quick->section;
-    chunk.config = quick->config;
-    chunk.config_number = quick->config_number;
-    chunk.since_ns = quick->since_ns;
-    item_count = ration_quick_line_find(&chunk, items, item_count);
+    item_count = find_lines(quick, items, item_count, &chunk);
     while (done < item_count) {
         struct ration_place place;
 
@@ -458,12 +465,7 @@ static size_t tell_chunk_lines(const struct quick *quick, struct ration_batch_it
     struct ration_line_chunk chunk;
     size_t i;
 
-    chunk.limiter = quick->limiter;
-    chunk.section = quick->section;
-    chunk.config = quick->config;
-    chunk.config_number = quick->config_number;
-    chunk.since_ns = quick->since_ns;
-    item_count = ration_quick_line_find(&chunk, items, item_count);
+    item_count = find_lines(quick, items, item_count, &chunk);
     for (i = 0; i < item_count; i++) {
         struct ration_place place = ration_place_of(chunk.hashes[i], quick->section->set_count);
 

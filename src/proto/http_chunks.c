@@ -2,23 +2,13 @@
 
 #include <string.h>
 
+#include "base/words.h"
 #include "proto/http_lines.h"
 
 enum chunk_phase { PHASE_SIZE = 0, PHASE_DATA, PHASE_DATA_END, PHASE_TRAILERS };
 
 /* Of a size: as many as the largest body can have. */
 #define HEX_DIGITS_MAX 8
-
-static int hex_value(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    if (byte >= 'a' && byte <= 'f')
-        return byte - 'a' + 10;
-    if (byte >= 'A' && byte <= 'F')
-        return byte - 'A' + 10;
-    return -1;
-}
 
 /* Bytes before here that are not of the body. */
 static size_t overhead(const struct ration_http_progress *progress)
@@ -55,10 +45,10 @@ static enum ration_http_result read_size(const struct ration_http_limits *limits
 {
     uint64_t chunk = 0;
     size_t digits = 0;
-    for (; digits < line_size && hex_value(line[digits]) >= 0; digits++) {
+    for (; digits < line_size && ration_words_hex(line[digits]) >= 0; digits++) {
         if (digits == HEX_DIGITS_MAX)
             return ration_http_refuse(progress, 400, "a chunk's size has too many digits");
-        chunk = chunk * 16 + (uint64_t)hex_value(line[digits]);
+        chunk = chunk * 16 + (uint64_t)ration_words_hex(line[digits]);
     }
     if (digits == 0 || !is_extension(line + digits, line_size - digits))
         return ration_http_refuse(progress, 400, "a chunk's size must be hexadecimal digits");

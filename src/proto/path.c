@@ -3,16 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static int hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    if (digit >= 'A' && digit <= 'F')
-        return digit - 'A' + 10;
-    return -1;
-}
+#include "base/words.h"
 
 /* Escapes decoded, from the start up to the query. Returns the new size. */
 static size_t decode(char *path, size_t size)
@@ -20,8 +11,8 @@ static size_t decode(char *path, size_t size)
     size_t to = 0;
 
     for (size_t from = 0; from < size && path[from] != '?' && path[from] != '#'; from++) {
-        int high = size - from > 2 && path[from] == '%' ? hex_digit(path[from + 1]) : -1;
-        int low = high >= 0 ? hex_digit(path[from + 2]) : -1;
+        int high = size - from > 2 && path[from] == '%' ? ration_words_hex(path[from + 1]) : -1;
+        int low = high >= 0 ? ration_words_hex(path[from + 2]) : -1;
 
         if (low >= 0) {
             path[to++] = (char)(high << 4 | low);

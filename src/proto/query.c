@@ -12,14 +12,6 @@ struct reader {
     struct ration_error *error;
 };
 
-static int hex_value(char byte)
-{
-    char lower = ration_words_lower(byte);
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 static ration_status fail_escape(const struct reader *reader)
 {
     char quote[RATION_WORDS_QUOTE_SIZE];
@@ -42,8 +34,8 @@ static ration_status decode(struct reader *reader, const char *stops, struct rat
             byte = ' ';
         if (byte == '%') {
             size_t left = reader->size - reader->at;
-            int high = left > 1 ? hex_value(reader->text[reader->at + 1]) : -1;
-            int low = left > 2 ? hex_value(reader->text[reader->at + 2]) : -1;
+            int high = left > 1 ? ration_words_hex(reader->text[reader->at + 1]) : -1;
+            int low = left > 2 ? ration_words_hex(reader->text[reader->at + 2]) : -1;
             if (high < 0 || low < 0)
                 return fail_escape(reader);
             byte = (char)(high * 16 + low);

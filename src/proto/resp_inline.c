@@ -2,6 +2,8 @@
 
 #include <stdbool.h>
 
+#include "base/words.h"
+
 struct reader {
     char *at;
     const char *end;
@@ -21,14 +23,6 @@ static bool is_word_end(char byte)
 }
 
 /* -1 if it is none. */
-static int hex_value(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    byte = (char)(byte | 0x20);
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 static char unescape(char byte)
 {
     switch (byte) {
@@ -51,8 +45,9 @@ static char unescape(char byte)
 static void read_escape(struct reader *reader)
 {
     char *at = reader->at;
-    if (reader->end - at >= 4 && at[1] == 'x' && hex_value(at[2]) >= 0 && hex_value(at[3]) >= 0) {
-        *reader->put++ = (char)(hex_value(at[2]) << 4 | hex_value(at[3]));
+    if (reader->end - at >= 4 && at[1] == 'x' && ration_words_hex(at[2]) >= 0 &&
+        ration_words_hex(at[3]) >= 0) {
+        *reader->put++ = (char)(ration_words_hex(at[2]) << 4 | ration_words_hex(at[3]));
         reader->at += 4;
         return;
     }

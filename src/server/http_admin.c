@@ -12,7 +12,6 @@
 
 #define TOP_COUNT_DEFAULT  10
 #define TOP_PARAMETERS_MAX 8
-#define RELOAD_TEXT_SIZE   4096
 
 static void begin_json(struct ration_http_desk *desk, struct ration_http_answer *answer,
                        struct ration_json *json)
@@ -240,7 +239,7 @@ void ration_http_get_limits(struct ration_http_desk *desk)
 
 void ration_http_post_reload(struct ration_http_desk *desk)
 {
-    char text[RELOAD_TEXT_SIZE] = "";
+    char text[RATION_RELOAD_TEXT_SIZE] = "";
     struct ration_http_answer answer;
     struct ration_json json;
     struct ration_visit visit;

@@ -50,8 +50,10 @@ struct ration_http_desk {
     char header_names[RATION_HTTP_HEADERS_MAX][RATION_ATTRIBUTE_NAME_MAX + 1];
 };
 
-/* Now, once per turn of the loop; a manual clock may be set in the middle of one. */
-uint64_t ration_http_desk_now(const struct ration_http_desk *desk);
+static inline uint64_t ration_http_desk_now(const struct ration_http_desk *desk)
+{
+    return ration_service_now(desk->service, desk->connection);
+}
 
 /* Begins an answer with this status: the lines that all have. */
 void ration_http_desk_begin(struct ration_http_desk *desk, struct ration_http_answer *answer,

@@ -31,13 +31,6 @@ void ration_http_desk_free(struct ration_http_desk *desk)
     free(desk);
 }
 
-uint64_t ration_http_desk_now(const struct ration_http_desk *desk)
-{
-    return desk->service->manual != NULL
-               ? ration_gate_now(desk->service->gate)
-               : ration_loop_now(ration_connection_loop(desk->connection));
-}
-
 uint64_t ration_http_desk_random(struct ration_http_desk *desk)
 {
     uint64_t *random = &desk->part->random;

@@ -11,7 +11,6 @@
 #define TOP_FIELDS        4
 #define LIMIT_FIELDS      13
 #define TOP_COUNT_DEFAULT 10
-#define RELOAD_TEXT_SIZE  4096
 #define DESCRIPTION_SIZE  512
 
 /* Words that come before the attributes of a request. */
@@ -280,12 +279,12 @@ void ration_desk_limits(struct ration_resp_desk *desk)
 
 void ration_desk_reload(struct ration_resp_desk *desk)
 {
-    char text[RELOAD_TEXT_SIZE] = "";
+    char text[RATION_RELOAD_TEXT_SIZE] = "";
 
     if (desk->service->reload(desk->service, text, sizeof(text))) {
         ration_resp_write_bulk_text(desk->output, text);
     } else {
-        char error[RELOAD_TEXT_SIZE + 64];
+        char error[RATION_RELOAD_TEXT_SIZE + 64];
 
         snprintf(error, sizeof(error), "ERR the policy was not reloaded: %s", text);
         ration_desk_error(desk, error);

@@ -87,12 +87,9 @@ static inline enum ration_resp_version ration_desk_version(const struct ration_r
     return (enum ration_resp_version)desk->session->version;
 }
 
-/* Now, once per turn of the loop; a manual clock may be set in the middle of one. */
 static inline uint64_t ration_desk_now(const struct ration_resp_desk *desk)
 {
-    return desk->service->manual != NULL
-               ? ration_gate_now(desk->service->gate)
-               : ration_loop_now(ration_connection_loop(desk->connection));
+    return ration_service_now(desk->service, desk->connection);
 }
 
 /* A request's words; the first is the command's name. */

@@ -67,6 +67,17 @@ struct ration_service {
     unsigned next_id; /* of connections, for CLIENT ID; atomic */
 };
 
+/* Room for what a reload says. */
+#define RATION_RELOAD_TEXT_SIZE 4096
+
+/* Now, once per turn of the connection's loop; a manual clock may be set in the middle of one. */
+static inline uint64_t ration_service_now(const struct ration_service *service,
+                                          const struct ration_connection *connection)
+{
+    return service->manual != NULL ? ration_gate_now(service->gate)
+                                   : ration_loop_now(ration_connection_loop(connection));
+}
+
 /* A number that grows, of this loop. */
 static inline void ration_service_add(struct ration_loop_part *part,
                                       enum ration_service_count which, uint64_t amount)
