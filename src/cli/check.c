@@ -70,6 +70,7 @@ struct answer {
     int64_t retry_after_ns;                /* below 0: never */
     int64_t remaining;                     /* below 0: not told */
     int64_t delay_ns;
+    bool is_banned;
 };
 
 static int fail(const char *what, const char *why)
@@ -306,6 +307,8 @@ static bool read_answer(const redisReply *reply, struct answer *out_answer)
             answer.retry_after_ns = value->integer;
         else if (is_name(name, "remaining") && value->type == REDIS_REPLY_INTEGER)
             answer.remaining = value->integer;
+        else if (is_name(name, "banned") && value->type == REDIS_REPLY_INTEGER)
+            answer.is_banned = value->integer == 1;
         else if (is_name(name, "delay_ns") && value->type == REDIS_REPLY_INTEGER)
             answer.delay_ns = value->integer;
     }
@@ -352,14 +355,18 @@ static void print_answer(const struct plan *plan, const struct answer *answer)
     if (is_allowed)
         printf("allowed");
     else
-        printf("denied%s%s", has_limit ? " by " : "", answer->limit);
+        printf("denied%s%s",
+               has_limit           ? " by "
+               : answer->is_banned ? " by the policy: banned"
+                                   : "",
+               answer->limit);
     if (is_allowed && answer->delay_ns > 0)
         printf(": go after %s", wait_text(answer->delay_ns, wait));
     else if (is_allowed && has_limit && answer->remaining >= 0)
         printf(": %s has %" PRId64 " left", answer->limit, answer->remaining);
-    else if (!is_allowed && answer->retry_after_ns < 0)
+    else if (!is_allowed && answer->retry_after_ns < 0 && !answer->is_banned)
         printf(": no wait helps");
-    else if (!is_allowed)
+    else if (!is_allowed && !answer->is_banned)
         printf(": retry after %s", wait_text(answer->retry_after_ns, wait));
     printf("\n");
 }

@@ -50,7 +50,7 @@ bool ration_connection_is_full(const struct ration_connection *connection)
     const struct ration_loop *loop = connection->loop;
     size_t lent = loop->output_borrower == connection ? loop->output.size : 0;
 
-    return connection->yields ||
+    return connection->yields || connection->held ||
            lent + ration_kept_size(&connection->output) >= RATION_OUTPUT_FULL_SIZE;
 }
 
@@ -76,6 +76,11 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
     if (phase == RATION_PHASE_IDLE || phase != connection->phase)
         connection->phase_begins = true;
     connection->phase = (uint8_t)phase;
+}
+
+bool ration_connection_is_held(const struct ration_connection *connection)
+{
+    return connection->held;
 }
 
 void ration_connection_hold(struct ration_connection *connection)

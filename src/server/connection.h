@@ -48,7 +48,7 @@ struct ration_output *ration_connection_output(struct ration_connection *connect
 /* Sends what was appended outside of the protocol's callbacks. The connection may be gone after. */
 void ration_connection_flush(struct ration_connection *connection);
 
-/* Whether receive() should stop between two requests: much waits to be sent, or it yielded. */
+/* Whether receive() should stop between two requests: much waits to be sent, it yielded or is held. */
 bool ration_connection_is_full(const struct ration_connection *connection);
 
 /*
@@ -84,6 +84,9 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
  */
 void ration_connection_hold(struct ration_connection *connection);
 void ration_connection_resume(struct ration_connection *connection);
+
+/* Whether an answer is still to come. */
+bool ration_connection_is_held(const struct ration_connection *connection);
 
 /* Whether the server is about to stop: this answer may say that it is the last. */
 bool ration_connection_is_draining(const struct ration_connection *connection);

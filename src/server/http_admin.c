@@ -8,6 +8,7 @@
 #include "proto/check_json.h"
 #include "proto/query.h"
 #include "server/http_desk.h"
+#include "server/reload.h"
 #include "server/top.h"
 
 #define TOP_COUNT_DEFAULT  10
@@ -237,17 +238,12 @@ void ration_http_get_limits(struct ration_http_desk *desk)
     ration_gate_leave(&visit);
 }
 
-void ration_http_post_reload(struct ration_http_desk *desk)
+static void write_reloaded(struct ration_http_desk *desk, const char *text)
 {
-    char text[RATION_RELOAD_TEXT_SIZE] = "";
     struct ration_http_answer answer;
     struct ration_json json;
     struct ration_visit visit;
 
-    if (!desk->service->reload(desk->service, text, sizeof(text))) {
-        ration_http_desk_problem(desk, 422, text, NULL);
-        return;
-    }
     ration_gate_enter(desk->service->gate, &visit);
     begin_json(desk, &answer, &json);
     ration_json_begin_object(&json);
@@ -257,11 +253,35 @@ void ration_http_post_reload(struct ration_http_desk *desk)
     ration_json_u64(&json, ration_policy_limit_count(ration_gate_policy(&visit)));
     ration_json_name(&json, "changes");
     ration_json_begin_array(&json);
-    for (char *rest, *line = strtok_r(text, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest))
-        ration_json_text(&json, line);
+    while (*text != '\0') {
+        size_t size = strcspn(text, "\n");
+
+        ration_json_string(&json, text, size);
+        text += size + (text[size] != '\0');
+    }
     ration_json_end(&json);
     ration_json_end(&json);
     ration_http_answer_end(&answer);
     ration_gate_leave(&visit);
+}
+
+static void answer_reload(struct ration_connection *connection,
+                          const struct ration_reload_result *result)
+{
+    struct ration_http_desk *desk = ration_http_desk_resume(connection);
+
+    if (result->is_done)
+        write_reloaded(desk, result->text);
+    else
+        ration_http_desk_problem(desk, 422, result->text, NULL);
+    ration_http_desk_end_later(desk);
+}
+
+void ration_http_post_reload(struct ration_http_desk *desk)
+{
+    struct ration_http_session *session = ration_connection_state(desk->connection);
+
+    if (!ration_reloader_serve(desk->service->reloader, desk->connection, answer_reload,
+                               &session->reload))
+        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
 }

@@ -29,6 +29,14 @@ struct ration_http_check {
     struct ration_check_room room;
 };
 
+/* What a connection has between its requests, and while an answer is to come. */
+struct ration_http_session {
+    struct ration_http_progress progress;
+    struct ration_reload *reload; /* that is waited for, or NULL */
+    bool keep_alive;              /* of the request that waits */
+    uint8_t minor_version;
+};
+
 struct ration_http_desk {
     struct ration_service *service;
     struct ration_loop_part *part;
@@ -54,6 +62,14 @@ static inline uint64_t ration_http_desk_now(const struct ration_http_desk *desk)
 {
     return ration_service_now(desk->service, desk->connection);
 }
+
+/*
+ * The desk of the connection's loop, to serve this connection. resume: to write the answer that was to
+ * come; end_later, with the answer written, follows, after which the connection may be gone.
+ */
+struct ration_http_desk *ration_http_desk_take(struct ration_connection *connection);
+struct ration_http_desk *ration_http_desk_resume(struct ration_connection *connection);
+void ration_http_desk_end_later(struct ration_http_desk *desk);
 
 /* Begins an answer with this status: the lines that all have. */
 void ration_http_desk_begin(struct ration_http_desk *desk, struct ration_http_answer *answer,

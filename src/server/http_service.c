@@ -7,12 +7,9 @@
 
 #include "server/http_desk.h"
 #include "server/metrics.h"
+#include "server/reload.h"
 
 extern const unsigned char ration_openapi[], ration_openapi_end[];
-
-struct session {
-    struct ration_http_progress progress;
-};
 
 struct ration_http_desk *ration_http_desk_create(struct ration_service *service)
 {
@@ -202,7 +199,7 @@ static const struct route routes[] = {
     {"/v1/refund", NULL, ration_http_post_refund, true, false},
     {"/v1/reset", NULL, ration_http_post_reset, true, false},
     {"/v1/block", NULL, ration_http_post_block, true, false},
-    {"/v1/reload", NULL, ration_http_post_reload, true, true},
+    {"/v1/reload", NULL, ration_http_post_reload, true, false},
     {"/openapi.yaml", get_openapi, NULL, false, false},
     {"/", get_index, NULL, false, false},
 };
@@ -342,7 +339,7 @@ static void refuse_request(struct ration_http_desk *desk,
     ration_connection_close(desk->connection);
 }
 
-static struct ration_http_desk *take_desk(struct ration_connection *connection)
+struct ration_http_desk *ration_http_desk_take(struct ration_connection *connection)
 {
     struct ration_loop_part *part = ration_loop_user(ration_connection_loop(connection));
     struct ration_http_desk *desk = part->http;
@@ -353,10 +350,29 @@ static struct ration_http_desk *take_desk(struct ration_connection *connection)
     return desk;
 }
 
+struct ration_http_desk *ration_http_desk_resume(struct ration_connection *connection)
+{
+    const struct ration_http_session *session = ration_connection_state(connection);
+    struct ration_http_desk *desk = ration_http_desk_take(connection);
+
+    desk->request.keep_alive = session->keep_alive;
+    desk->request.minor_version = session->minor_version;
+    desk->is_head = false;
+    return desk;
+}
+
+void ration_http_desk_end_later(struct ration_http_desk *desk)
+{
+    if (desk->request.keep_alive)
+        ration_connection_resume(desk->connection);
+    else
+        ration_connection_close(desk->connection);
+}
+
 static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
 {
-    struct session *session = ration_connection_state(connection);
-    struct ration_http_desk *desk = take_desk(connection);
+    struct ration_http_session *session = ration_connection_state(connection);
+    struct ration_http_desk *desk = ration_http_desk_take(connection);
     const struct ration_http_limits *limits = &desk->service->settings->http_limits;
     size_t consumed = 0;
     bool goes_on = true;
@@ -370,10 +386,12 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
 
             desk->request.keep_alive = !is_last;
             ration_service_add(desk->part, RATION_SERVICE_HTTP_REQUESTS, 1);
+            session->keep_alive = !is_last;
+            session->minor_version = (uint8_t)desk->request.minor_version;
             serve(desk);
             consumed += desk->request.consumed_bytes;
             ration_connection_phase(connection, RATION_PHASE_IDLE);
-            if (is_last) {
+            if (is_last && !ration_connection_is_held(connection)) {
                 ration_connection_close(connection);
                 return size;
             }
@@ -399,7 +417,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
 
 static void refuse(struct ration_connection *connection, enum ration_ending ending)
 {
-    struct ration_http_desk *desk = take_desk(connection);
+    struct ration_http_desk *desk = ration_http_desk_take(connection);
     struct ration_http_progress progress = {.status = 503,
                                             .reason = "Too many connections; come back later."};
 
@@ -412,10 +430,19 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
     refuse_request(desk, &progress);
 }
 
+static void close_session(struct ration_connection *connection, enum ration_ending ending)
+{
+    struct ration_http_session *session = ration_connection_state(connection);
+
+    (void)ending;
+    ration_reload_forget(session->reload);
+}
+
 const struct ration_protocol ration_http_protocol = {
     .name = "http",
-    .state_size = sizeof(struct session),
+    .state_size = sizeof(struct ration_http_session),
     .tells_phases = true,
     .receive = receive,
     .refuse = refuse,
+    .close = close_session,
 };

@@ -9,44 +9,70 @@
 #include "server/notify.h"
 #include "server/policy_source.h"
 
+#define REPORT_BYTES_MAX ((size_t)1 << 20)
+
+/* One who waits for a reload. Its loop's thread owns it, but for what the reload says. */
+struct ration_reload {
+    struct ration_reload *next; /* in the queue; the reloader's */
+    struct ration_loop *loop;
+    struct ration_connection *connection; /* NULL: it is gone */
+    struct ration_reload **place;
+    ration_reload_answer *answer;
+    struct ration_output text;
+    bool is_done;
+};
+
 struct ration_reloader {
     struct ration_service *service;
     const struct ration_settings *given;
-    pthread_mutex_t reload_lock; /* one reload at a time */
-    char *text;                  /* of the policy in force, as its file had it; NULL: not known */
+    char *text; /* of the policy in force, as its file had it; NULL: not known */
     size_t text_size;
 
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t asked;
-    bool is_asked;
+    struct ration_reload *first; /* who waits */
+    struct ration_reload **last;
+    bool is_asked; /* by a signal */
     bool is_over;
 };
 
 /* Lines that are logged and also handed to whoever asked. */
 struct report {
-    char *text;
-    size_t size;
-    size_t used;
+    struct ration_output *text; /* NULL: nobody */
     enum ration_log_level level;
     size_t line_count;
+    size_t lost_count; /* found no room */
 };
 
-/* Lines are apart by line ends; what has no room is in the log. */
 static void report_line(void *context, const char *line)
 {
     struct report *report = context;
-    size_t size = strlen(line);
-    bool is_first = report->used == 0;
+    size_t size_before = report->text != NULL ? report->text->size : 0;
 
     ration_log(report->level, "reload: %s", line);
     report->line_count++;
-    if (report->used + !is_first + size + 1 > report->size)
+    if (report->text == NULL)
         return;
-    if (!is_first)
-        report->text[report->used++] = '\n';
-    memcpy(report->text + report->used, line, size + 1);
-    report->used += size;
+    if (size_before > 0)
+        ration_output_append_byte(report->text, '\n');
+    ration_output_append_text(report->text, line);
+    if (!report->text->is_failed)
+        return;
+    ration_output_rewind(report->text, size_before);
+    report->lost_count++;
+}
+
+/* The end of what is handed on: how many lines are missing, and the end of a string. */
+static void end_report(struct report *report, struct ration_output *text)
+{
+    char line[80] = "";
+
+    if (report->lost_count > 0)
+        snprintf(line, sizeof(line), "\nand %zu lines more, which are in the log",
+                 report->lost_count);
+    text->bytes_max += sizeof(line);
+    ration_output_append(text, line, strlen(line) + 1);
 }
 
 static void report_change(void *context, enum ration_gate_change change, const char *name)
@@ -121,7 +147,7 @@ static bool put_in_place(struct ration_reloader *reloader, ration_policy *policy
     return true;
 }
 
-static bool reload_locked(struct ration_reloader *reloader, struct report *report)
+static bool reload_and_report(struct ration_reloader *reloader, struct report *report)
 {
     struct ration_settings settings;
     ration_policy *policy;
@@ -137,27 +163,108 @@ static bool reload_locked(struct ration_reloader *reloader, struct report *repor
     return is_done;
 }
 
-static bool reload(struct ration_service *service, char *text, size_t text_size)
+/* text: NULL, or for who waits. */
+static bool reload(struct ration_reloader *reloader, struct ration_output *text)
 {
-    struct ration_reloader *reloader = service->reload_context;
-    struct report report = {.text = text, .size = text_size};
-    bool is_done;
+    struct ration_service *service = reloader->service;
+    struct report report = {.text = text};
+    bool is_done = reload_and_report(reloader, &report);
 
-    if (text_size > 0)
-        text[0] = '\0';
-    pthread_mutex_lock(&reloader->reload_lock);
-    is_done = reload_locked(reloader, &report);
-    pthread_mutex_unlock(&reloader->reload_lock);
     if (is_done) {
         ration_log(RATION_LOG_INFO, "reloaded the policy");
     } else {
         __atomic_add_fetch(&service->failed_reloads, 1, __ATOMIC_RELAXED);
         ration_log(RATION_LOG_ERROR, "the policy was not reloaded; the one before stays in force");
     }
+    if (text != NULL)
+        end_report(&report, text);
     return is_done;
 }
 
+/* Who waits ----------------------------------------------------------------------------------- */
+
+static void free_reload(struct ration_reload *wait)
+{
+    ration_output_done(&wait->text);
+    free(wait);
+}
+
+/* On the loop of the connection. */
+static void finish(struct ration_loop *loop, void *argument)
+{
+    struct ration_reload *wait = argument;
+    struct ration_reload_result result = {
+        .is_done = wait->is_done,
+        .text = wait->text.is_failed ? "there is no memory to say it here: see the log"
+                                     : wait->text.bytes,
+    };
+
+    (void)loop;
+    if (wait->connection != NULL) {
+        *wait->place = NULL;
+        wait->answer(wait->connection, &result);
+    }
+    free_reload(wait);
+}
+
+bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
+                           ration_reload_answer *answer, struct ration_reload **place)
+{
+    struct ration_reload *wait = malloc(sizeof(*wait));
+
+    if (wait == NULL)
+        return false;
+    *wait = (struct ration_reload){
+        .loop = ration_connection_loop(connection),
+        .connection = connection,
+        .place = place,
+        .answer = answer,
+    };
+    ration_output_init(&wait->text, REPORT_BYTES_MAX);
+    *place = wait;
+    ration_connection_hold(connection);
+    pthread_mutex_lock(&reloader->lock);
+    *reloader->last = wait;
+    reloader->last = &wait->next;
+    pthread_cond_signal(&reloader->asked);
+    pthread_mutex_unlock(&reloader->lock);
+    return true;
+}
+
+void ration_reload_forget(struct ration_reload *wait)
+{
+    if (wait != NULL)
+        wait->connection = NULL;
+}
+
 /* The thread ---------------------------------------------------------------------------------- */
+
+/* The next who waits, or NULL; with the lock. */
+static struct ration_reload *take_first(struct ration_reloader *reloader)
+{
+    struct ration_reload *wait = reloader->first;
+
+    if (wait != NULL) {
+        reloader->first = wait->next;
+        if (reloader->first == NULL)
+            reloader->last = &reloader->first;
+    }
+    return wait;
+}
+
+/* For one who waits, or for a signal. */
+static void serve(struct ration_reloader *reloader, struct ration_reload *wait)
+{
+    if (wait == NULL) {
+        ration_notify("RELOADING=1");
+        reload(reloader, NULL);
+        ration_notify("READY=1");
+        return;
+    }
+    wait->is_done = reload(reloader, &wait->text);
+    if (!ration_loop_post(wait->loop, finish, wait))
+        free_reload(wait); /* the loop has ended, and with it the connection */
+}
 
 static void *run(void *argument)
 {
@@ -165,15 +272,16 @@ static void *run(void *argument)
 
     pthread_mutex_lock(&reloader->lock);
     while (!reloader->is_over) {
-        if (!reloader->is_asked) {
+        struct ration_reload *wait = take_first(reloader);
+
+        if (wait == NULL && !reloader->is_asked) {
             pthread_cond_wait(&reloader->asked, &reloader->lock);
             continue;
         }
-        reloader->is_asked = false;
+        if (wait == NULL)
+            reloader->is_asked = false;
         pthread_mutex_unlock(&reloader->lock);
-        ration_notify("RELOADING=1");
-        reload(reloader->service, NULL, 0);
-        ration_notify("READY=1");
+        serve(reloader, wait);
         pthread_mutex_lock(&reloader->lock);
     }
     pthread_mutex_unlock(&reloader->lock);
@@ -190,8 +298,8 @@ ration_status ration_reloader_create(struct ration_service *service,
         return RATION_ENOMEM;
     reloader->service = service;
     reloader->given = given;
+    reloader->last = &reloader->first;
     reloader->text = read_text(given, &reloader->text_size);
-    pthread_mutex_init(&reloader->reload_lock, NULL);
     pthread_mutex_init(&reloader->lock, NULL);
     pthread_cond_init(&reloader->asked, NULL);
     if (pthread_create(&reloader->thread, NULL, run, reloader) != 0) {
@@ -199,8 +307,7 @@ ration_status ration_reloader_create(struct ration_service *service,
         free(reloader);
         return RATION_ENOMEM;
     }
-    service->reload = reload;
-    service->reload_context = reloader;
+    service->reloader = reloader;
     *out_reloader = reloader;
     return RATION_OK;
 }
@@ -222,9 +329,10 @@ void ration_reloader_free(struct ration_reloader *reloader)
     pthread_cond_signal(&reloader->asked);
     pthread_mutex_unlock(&reloader->lock);
     pthread_join(reloader->thread, NULL);
+    for (struct ration_reload *wait; (wait = take_first(reloader)) != NULL;)
+        free_reload(wait);
     pthread_cond_destroy(&reloader->asked);
     pthread_mutex_destroy(&reloader->lock);
-    pthread_mutex_destroy(&reloader->reload_lock);
     free(reloader->text);
     free(reloader);
 }

@@ -1,8 +1,8 @@
 /*
  * reload: a new policy for a server that runs.
  *
- * Whole and valid or not at all. SIGHUP asks for it on loop 0, which must not wait: a thread of its own
- * does it. Services call ration_service's reload() themselves. One reload at a time; others wait.
+ * Whole and valid or not at all. A loop must not wait for it, so a thread of its own does it, one
+ * reload at a time; a connection that asked is held until it is answered.
  */
 #ifndef RATION_SERVER_RELOAD_H
 #define RATION_SERVER_RELOAD_H
@@ -10,11 +10,12 @@
 #include "server/service.h"
 
 struct ration_reloader;
+struct ration_reload;
 
 /*
- * Starts the thread and puts reload() into service. given is what the command line said, and settings what
- * the server was started with; both are borrowed. *out_reloader is released with
- * ration_reloader_free(). Returns RATION_ENOMEM.
+ * Starts the thread. given is what the command line said, and settings what the server was started
+ * with; both are borrowed. *out_reloader is released with ration_reloader_free().
+ * Returns RATION_ENOMEM.
  */
 ration_status ration_reloader_create(struct ration_service *service,
                                      const struct ration_settings *given,
@@ -22,6 +23,28 @@ ration_status ration_reloader_create(struct ration_service *service,
 
 /* Has the thread reload, soon. Any thread; several requests before it begins are one. */
 void ration_reloader_ask(struct ration_reloader *reloader);
+
+/* What came of a reload. */
+struct ration_reload_result {
+    bool is_done;     /* false: nothing was changed */
+    const char *text; /* what changed, or what is wrong: lines, with line ends between them */
+};
+
+/* Writes the answer to ration_connection_output(connection), and resumes or closes it. */
+typedef void ration_reload_answer(struct ration_connection *connection,
+                                  const struct ration_reload_result *result);
+
+/*
+ * Has the thread reload, holds the connection, and when it is done calls answer() on the
+ * connection's loop. On the connection's thread. *place, which lies in the state of
+ * the connection, is not NULL meanwhile; give it to ration_reload_forget() when the connection
+ * closes. False: no memory, and nothing is held.
+ */
+bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
+                           ration_reload_answer *answer, struct ration_reload **place);
+
+/* The connection closes: nobody waits for the answer. NULL is fine. */
+void ration_reload_forget(struct ration_reload *reload);
 
 /* Waits for a reload that has begun. NULL is fine. */
 void ration_reloader_free(struct ration_reloader *reloader);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/reload.h"
 #include "server/resp_session.h"
 #include "server/top.h"
 
@@ -277,18 +278,39 @@ void ration_desk_limits(struct ration_resp_desk *desk)
     ration_gate_leave(&visit);
 }
 
+/* An error is one line, and not long: what is cut off is in the log. */
+static void write_not_reloaded(struct ration_resp_desk *desk, const char *text)
+{
+    static const char more[] = " ... (all of it is in the log)";
+    char error[RATION_RESP_ERROR_BYTES_MAX + 1];
+    int size = snprintf(error, sizeof(error), "ERR the policy was not reloaded: %s", text);
+
+    if (size >= (int)sizeof(error))
+        memcpy(error + sizeof(error) - sizeof(more), more, sizeof(more));
+    ration_desk_error(desk, error);
+}
+
+static void answer_reload(struct ration_connection *connection,
+                          const struct ration_reload_result *result)
+{
+    struct ration_resp_desk *desk = ration_resp_desk_take(connection);
+    size_t size_before = desk->output->size;
+
+    if (!result->is_done)
+        write_not_reloaded(desk, result->text);
+    else
+        ration_resp_write_bulk_text(desk->output, result->text);
+    if (desk->session->is_reload_silent)
+        ration_output_rewind(desk->output, size_before);
+    ration_connection_resume(connection);
+}
+
 void ration_desk_reload(struct ration_resp_desk *desk)
 {
-    char text[RATION_RELOAD_TEXT_SIZE] = "";
-
-    if (desk->service->reload(desk->service, text, sizeof(text))) {
-        ration_resp_write_bulk_text(desk->output, text);
-    } else {
-        char error[RATION_RELOAD_TEXT_SIZE + 64];
-
-        snprintf(error, sizeof(error), "ERR the policy was not reloaded: %s", text);
-        ration_desk_error(desk, error);
-    }
+    desk->session->is_reload_silent = desk->session->reply_mode != RATION_REPLY_ON;
+    if (!ration_reloader_serve(desk->service->reloader, desk->connection, answer_reload,
+                               &desk->session->reload))
+        ration_desk_error(desk, "ERR the server is short of memory");
 }
 
 void ration_desk_clock(struct ration_resp_desk *desk)

@@ -3,10 +3,8 @@
  */
 #include <string.h>
 
+#include "proto/check_resp.h"
 #include "server/resp_session.h"
-
-/* Names in the answer to a check. */
-#define CHECK_FIELDS 7
 
 bool ration_word_number(const struct ration_key *word, uint64_t *out_number)
 {
@@ -45,38 +43,15 @@ static void decide_throttles(struct ration_resp_desk *desk)
     desk->batch_number++;
 }
 
-/* A field of an answer: its name, and a number that may be "never". */
-static void write_wait(struct ration_output *output, const char *name, uint64_t wait_ns)
-{
-    ration_resp_write_bulk_text(output, name);
-    if (wait_ns == RATION_FOREVER)
-        ration_resp_write_integer(output, -1);
-    else
-        ration_resp_write_count(output, wait_ns);
-}
-
 static void write_check(struct ration_resp_desk *desk, const struct ration_check *check)
 {
-    const struct ration_decision *decision = &check->decision;
-    struct ration_output *output = desk->output;
+    struct ration_check_answer answer = {
+        .decision = check->decision,
+        .limit_name = check->limit != NULL ? check->limit->limit.name : NULL,
+        .is_banned = check->policy_verdict == RATION_POLICY_BANNED,
+    };
 
-    ration_resp_write_map(output, ration_desk_version(desk), CHECK_FIELDS);
-    ration_resp_write_bulk_text(output, "verdict");
-    ration_resp_write_bulk_text(output, ration_verdict_name(decision->verdict));
-    ration_resp_write_bulk_text(output, "limit");
-    if (check->limit != NULL)
-        ration_resp_write_bulk_text(output, check->limit->limit.name);
-    else if (check->policy_verdict == RATION_POLICY_BANNED)
-        ration_resp_write_bulk_text(output, "banned");
-    else
-        ration_resp_write_null(output, ration_desk_version(desk));
-    ration_resp_write_bulk_text(output, "burst");
-    ration_resp_write_count(output, decision->limit);
-    ration_resp_write_bulk_text(output, "remaining");
-    ration_resp_write_count(output, decision->remaining);
-    write_wait(output, "retry_after_ns", decision->retry_after_ns);
-    write_wait(output, "reset_after_ns", decision->reset_after_ns);
-    write_wait(output, "delay_ns", decision->delay_ns);
+    ration_check_resp_write(desk->output, ration_desk_version(desk), &answer);
 }
 
 static void decide_checks(struct ration_resp_desk *desk)

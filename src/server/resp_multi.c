@@ -55,7 +55,9 @@ void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_comman
     struct ration_words words = ration_desk_words(desk);
 
     ration_desk_flush(desk);
-    if (command != NULL && ration_commands_fits(command, words.count)) {
+    if (command != NULL && command->id == RATION_COMMAND_RELOAD) {
+        ration_desk_error(desk, "ERR RATION.RELOAD cannot be kept back by MULTI");
+    } else if (command != NULL && ration_commands_fits(command, words.count)) {
         keep(session, words);
         if (!session->queue.is_failed) {
             ration_resp_write_simple(desk->output, "QUEUED");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/reload.h"
 #include "server/resp_session.h"
 
 struct ration_resp_desk *ration_resp_desk_create(struct ration_service *service)
@@ -55,9 +56,8 @@ static void quit(struct ration_resp_desk *desk)
 /* Those that look at every limit or key: thousands of them fit into one read. */
 static bool is_costly(enum ration_command_id id)
 {
-    return id == RATION_COMMAND_TOP || id == RATION_COMMAND_LIMITS || id == RATION_COMMAND_RELOAD ||
-           id == RATION_COMMAND_INFO || id == RATION_COMMAND_DBSIZE ||
-           id == RATION_COMMAND_COMMAND || id == RATION_COMMAND_DEL;
+    return id == RATION_COMMAND_TOP || id == RATION_COMMAND_LIMITS || id == RATION_COMMAND_INFO ||
+           id == RATION_COMMAND_DBSIZE || id == RATION_COMMAND_COMMAND || id == RATION_COMMAND_DEL;
 }
 
 /* All but those that are decided in batches. */
@@ -180,20 +180,27 @@ static void open_session(struct ration_connection *connection)
     session->is_known = service->settings->password[0] == '\0';
 }
 
-static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
+struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connection)
 {
     struct ration_loop_part *part = ration_loop_user(ration_connection_loop(connection));
     struct ration_resp_desk *desk = part->resp;
-    uint64_t command_count = 0;
-    size_t consumed = 0;
-    size_t used;
-    bool goes_on = true;
 
     desk->part = part;
     desk->is_over = false;
     desk->connection = connection;
     desk->session = ration_connection_state(connection);
     desk->output = ration_connection_output(connection);
+    return desk;
+}
+
+static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
+{
+    struct ration_resp_desk *desk = ration_resp_desk_take(connection);
+    uint64_t command_count = 0;
+    size_t consumed = 0;
+    size_t used;
+    bool goes_on = true;
+
     while (goes_on && consumed < size) {
         enum ration_resp_result result =
             ration_resp_read(limits_of(desk), bytes + consumed, size - consumed, &desk->request);
@@ -222,7 +229,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
         }
     }
     ration_desk_flush(desk);
-    ration_service_add(part, RATION_SERVICE_RESP_COMMANDS, command_count);
+    ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, command_count);
     return desk->is_over ? size : consumed;
 }
 
@@ -240,8 +247,11 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
 
 static void close_session(struct ration_connection *connection, enum ration_ending ending)
 {
+    struct ration_session *session = ration_connection_state(connection);
+
     (void)ending;
-    ration_session_leave_multi(ration_connection_state(connection));
+    ration_session_leave_multi(session);
+    ration_reload_forget(session->reload);
 }
 
 const struct ration_protocol ration_resp_protocol = {

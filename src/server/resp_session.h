@@ -43,6 +43,9 @@ struct ration_session {
     bool is_spoiled; /* one of them was wrong */
     uint32_t queued_count;
     struct ration_output queue; /* made by MULTI */
+
+    struct ration_reload *reload; /* that is waited for, or NULL */
+    bool is_reload_silent;        /* it was asked for while CLIENT REPLY was not ON */
 };
 
 /* A limit that came with a request, made. */
@@ -102,6 +105,9 @@ static inline struct ration_words ration_desk_words(const struct ration_resp_des
 {
     return (struct ration_words){desk->request.arguments, desk->request.argument_count};
 }
+
+/* The desk of the connection's loop, to serve this connection. */
+struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connection);
 
 /* Puts a request into its batch, or answers it at once if it is wrong (resp_batch.c). */
 void ration_desk_throttle(struct ration_resp_desk *desk, bool is_gcra);

@@ -15,6 +15,7 @@
 
 struct ration_resp_desk;
 struct ration_http_desk;
+struct ration_reloader;
 
 /* Bounds of the buckets of the time that decisions take, in nanoseconds; the last has no bound. */
 #define RATION_DURATION_BOUNDS_MAP(X) \
@@ -56,19 +57,11 @@ struct ration_service {
     uint64_t started_wall_s;
     uint32_t failed_reloads;
 
-    /*
-     * Reads the policy anew, from whatever thread; slow. Writes what changed, or what is wrong, as lines
-     * into text. False: nothing was changed.
-     */
-    bool (*reload)(struct ration_service *service, char *text, size_t text_size);
-    void *reload_context;
+    struct ration_reloader *reloader;
 
     bool is_ready;    /* the loops run, and do not drain */
     unsigned next_id; /* of connections, for CLIENT ID; atomic */
 };
-
-/* Room for what a reload says. */
-#define RATION_RELOAD_TEXT_SIZE 4096
 
 /* Now, once per turn of the connection's loop; a manual clock may be set in the middle of one. */
 static inline uint64_t ration_service_now(const struct ration_service *service,

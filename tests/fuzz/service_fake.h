@@ -23,6 +23,7 @@
 
 #include "ration/ration.h"
 #include "server/connection.h"
+#include "server/reload.h"
 #include "server/service.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
@@ -153,6 +154,17 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
     CHECK(phase <= RATION_PHASE_BODY);
 }
 
+bool ration_connection_is_held(const struct ration_connection *connection)
+{
+    (void)connection;
+    return false;
+}
+
+void ration_connection_resume(struct ration_connection *connection)
+{
+    (void)connection;
+}
+
 bool ration_connection_is_draining(const struct ration_connection *connection)
 {
     (void)connection;
@@ -194,14 +206,22 @@ void ration_loops_counters(const struct ration_loops *loops,
     *out_counters = (struct ration_loop_counters){0};
 }
 
-static bool fake_reload(struct ration_service *service, char *text, size_t text_size)
+/* Done at once, and refused: so that the lines have to fit into an error. */
+bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
+                           ration_reload_answer *answer, struct ration_reload **place)
 {
-    static const char lines[] = "limit user is kept\nnothing \"else\"\r\n";
+    struct ration_reload_result result = {.is_done = false,
+                                          .text = "limit user is kept\nnothing \"else\"\r\n"};
 
-    (void)service;
-    CHECK(text_size > sizeof(lines));
-    memcpy(text, lines, sizeof(lines));
-    return false; /* so that the lines have to fit into an error */
+    (void)reloader;
+    (void)place;
+    answer(connection, &result);
+    return true;
+}
+
+void ration_reload_forget(struct ration_reload *reload)
+{
+    CHECK(reload == NULL);
 }
 
 /* A connection --------------------------------------------------------------------------------- */
@@ -240,7 +260,6 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     fake->service.settings = &fake->settings;
     fake->service.manual = &fake->manual;
     fake->service.started_wall_s = FAKE_WALL_S;
-    fake->service.reload = fake_reload;
     fake->service.is_ready = true;
     CHECK(ration_service_open_loop(&fake->service, &fake->loop) == RATION_OK);
     CHECK(protocol->state_size <= FAKE_STATE_SIZE);

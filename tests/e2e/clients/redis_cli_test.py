@@ -109,13 +109,13 @@ def test_one_shot_in_each_version():
         check = ("RATION.CHECK", "path", "/login", "ip", "192.0.2.1")
         serve.expect(cli(server, *check),
                      lines("verdict", "allow", "limit", "login", "burst", 3, "remaining", 2, "retry_after_ns", 0,
-                           "reset_after_ns", 60 * 10 ** 9, "delay_ns", 0))
+                           "reset_after_ns", 60 * 10 ** 9, "delay_ns", 0, "banned", 0, "degraded", 0))
         serve.expect(cli(server, "-3", *check),
                      lines("verdict allow", "limit login", "burst 3", "remaining 1", "retry_after_ns 0",
-                           f"reset_after_ns {120 * 10 ** 9}", "delay_ns 0"))
+                           f"reset_after_ns {120 * 10 ** 9}", "delay_ns 0", "banned 0", "degraded 0"))
         serve.expect(json.loads(cli(server, "--json", *check)),
                      {"verdict": "allow", "limit": "login", "burst": 3, "remaining": 0, "retry_after_ns": 0,
-                      "reset_after_ns": 180 * 10 ** 9, "delay_ns": 0})
+                      "reset_after_ns": 180 * 10 ** 9, "delay_ns": 0, "banned": 0, "degraded": 0})
         serve.expect(json.loads(cli(server, "--json", *check))["verdict"], "deny")
         serve.expect(json.loads(cli(server, "--json", "RATION.TOP")),
                      [{"limit": "login", "key": "192.0.2.1", "count": 1, "error": 0}])

@@ -28,7 +28,6 @@ limits:
 exempt: [{user: root}]
 banned: [{user: mallory}]
 """
-INT64_MAX = (1 << 63) - 1
 MINUTE_NS = 60 * 10 ** 9
 
 
@@ -63,9 +62,10 @@ def encode(value, version):
     return (b"%%%d\r\n" % len(value) if version == 3 else b"*%d\r\n" % (2 * len(value))) + flat
 
 
-def decision(verdict, limit, burst, remaining, retry, reset, delay=0):
+def decision(verdict, limit, burst, remaining, retry, reset, delay=0, banned=0):
     return {b"verdict": verdict.encode(), b"limit": limit and limit.encode(), b"burst": burst, b"remaining": remaining,
-            b"retry_after_ns": retry, b"reset_after_ns": reset, b"delay_ns": delay}
+            b"retry_after_ns": retry, b"reset_after_ns": reset, b"delay_ns": delay,
+            b"banned": banned, b"degraded": 0}
 
 
 def top(limit, key, count):
@@ -124,9 +124,9 @@ TABLE = [
     (("RATION.CHECK", "COST", "-1", "path", "/"), NOT_A_NUMBER),
     (("RATION.CHECK", *MANY), RespError("ERR a request has at most 64 attributes")),
     (("RATION.CHECK", *WHO, "ip"), PAIRS),
-    (("RATION.CHECK", "colour", "red"), decision("allow", None, 0, INT64_MAX, 0, 0)),
-    (("RATION.CHECK", "user", "root", *WHO), decision("allow", None, 0, INT64_MAX, 0, 0)),
-    (("RATION.CHECK", "user", "mallory", *WHO), decision("never", "banned", 0, 0, -1, 0)),
+    (("RATION.CHECK", "colour", "red"), decision("allow", None, None, None, 0, None)),
+    (("RATION.CHECK", "user", "root", *WHO), decision("allow", None, None, None, 0, None)),
+    (("RATION.CHECK", "user", "mallory", *WHO), decision("never", None, None, None, -1, None, banned=1)),
     (("RATION.CHECK", *WHO), decision("allow", "login", 3, 2, 0, MINUTE_NS)),
     (("RATION.CHECK", "cost", 2, *WHO), decision("allow", "login", 3, 0, 0, 3 * MINUTE_NS)),
     (("RATION.CHECK", *WHO), decision("deny", "login", 3, 0, MINUTE_NS, 3 * MINUTE_NS)),
@@ -408,7 +408,7 @@ def test_pipelines_of_everything_keep_their_order():
             lambda n: (("GCRA", f"g{n}", n % 1000, 1, 60), [0, n % 1000 + 1, n % 1000, b"-1", b"60"]),
             lambda n: (("RATION.PEEK", "COST", 0, "path", "/login", "ip", f"10.0.{n // 256 % 256}.{n % 256}", "n", n),
                        encode(decision("allow", "login", 3, 3, 0, 0), 2)),
-            lambda n: (("RATION.PEEK", "COST", n, "colour", "red"), encode(decision("allow", None, 0, INT64_MAX, 0, 0), 2)),
+            lambda n: (("RATION.PEEK", "COST", n, "colour", "red"), encode(decision("allow", None, None, None, 0, None), 2)),
             lambda n: (("RATION.CHECK", "odd"), PAIRS),
             lambda n: (("RATION.CHECK", *MANY), RespError("ERR a request has at most 64 attributes")),
             lambda n: (("ECHO", n), str(n).encode()),
@@ -511,6 +511,88 @@ def test_reload():
 
         server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny-status: 403}\n")
         expect(client.ask("RATION.RELOAD"), b"setting deny-status has changed; it needs a restart")
+
+
+class SlowPolicy:
+    """A policy that takes as long to read as the test wants: a FIFO in the place of its file."""
+
+    def __init__(self, server, text):
+        self.path, self.text = server.policy_path, text
+
+    def __enter__(self):
+        os.mkfifo(self.path + ".fifo")
+        os.rename(self.path + ".fifo", self.path)
+        return self
+
+    def wait_reader(self):
+        """Until somebody has begun to read."""
+        self.file = open(self.path, "w", encoding="utf-8")
+
+    def finish(self):
+        """The reader gets the text; whoever opens the path again finds a file."""
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            file.write(self.text)
+        os.rename(self.path + ".new", self.path)
+        self.file.write(self.text)
+        self.file.close()
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_a_slow_reload_holds_up_nobody_else():
+    """One loop, and a reload that waits for its file: others are answered meanwhile, and what the same
+    client sent after it is answered after it, once it is done."""
+    policy = "limits: [{name: a, key: user, rate: 1/min burst 5}]\n"
+    with serve.Server(BINARY, policy=policy, options=["--manual-clock", "--threads", "1"]) as server:
+        client, other = server.resp(), server.resp()
+        with SlowPolicy(server, policy.replace("burst 5", "burst 7")) as slow:
+            client.socket.sendall(b"".join(client.encode(*words) for words in (("PING", "before"), ("RATION.RELOAD",), ("PING", "after"))))
+            expect(client.read(), b"before")
+            slow.wait_reader()
+            expect(other.ask("PING"), "PONG", "while a reload waits")
+            expect(server.http("GET", "/healthz")[0], 200)
+            slow.finish()
+            expect(client.read(), b"limit a changed")
+            expect(client.read(), b"after")
+        # HTTP: and a connection that is asked to close does so after the answer.
+        with SlowPolicy(server, policy) as slow:
+            raw = b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            with socket.create_connection(("127.0.0.1", server.http_port), timeout=30) as connection:
+                connection.sendall(raw)
+                slow.wait_reader()
+                expect(other.ask("PING"), "PONG", "while a reload waits")
+                slow.finish()
+                answer = serve.read_to_end(connection)
+            expect(answer.count(b"HTTP/1.1 200"), 1, answer)
+            assert b'"limit a changed"' in answer, answer
+        # Whoever goes away meanwhile is not answered, and is missed by nobody.
+        with SlowPolicy(server, policy.replace("burst 5", "burst 8")) as slow:
+            client.send("RATION.RELOAD")
+            slow.wait_reader()
+            client.close()
+            slow.finish()
+        server.wait_line("limit a changed", first=0)
+        # CLIENT REPLY OFF is about answers that come later, too; and MULTI keeps none back.
+        quiet = server.resp()
+        quiet.send("CLIENT", "REPLY", "SKIP")
+        quiet.send("RATION.RELOAD")
+        expect(quiet.ask("PING"), "PONG")
+        quiet.ask("MULTI")
+        expect(quiet.ask("RATION.RELOAD"), RespError("ERR RATION.RELOAD cannot be kept back by MULTI"))
+        expect(quiet.ask("EXEC"), RespError("EXECABORT Transaction discarded because of previous errors."))
+
+
+def test_a_slow_reload_and_the_end_of_the_server():
+    """Connections that wait are closed at the deadline; the reload that has begun is waited for."""
+    with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--drain-deadline-ms", "1"]) as server:
+        client = server.resp()
+        with SlowPolicy(server, POLICY) as slow:
+            client.send("RATION.RELOAD")
+            slow.wait_reader()
+            server.process.terminate()
+            assert client.is_closed()
+            slow.finish()
 
 
 def test_reload_by_a_signal():
