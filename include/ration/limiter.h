@@ -214,6 +214,11 @@ RATION_API ration_status ration_limiter_begin(ration_limiter *limiter, const voi
 RATION_API ration_status ration_limiter_refund(ration_limiter *limiter, const void *request,
                                                uint64_t tokens, uint64_t now_ns);
 
+/* The same, of a limit that came with the request, as in struct ration_batch_item. */
+RATION_API ration_status ration_limiter_refund_as(ration_limiter *limiter, const void *request,
+                                                  const struct ration_limit *limit, uint64_t tokens,
+                                                  uint64_t now_ns);
+
 /*
  * Takes tokens that were already used, whatever is left. Same returns, and RATION_ENOMEM: the key
  * finds no place, and the rule is RATION_OVERFLOW_DENY, so that nothing can be charged.

@@ -124,10 +124,18 @@ static ration_status edit(struct ration_call *call, ration_limiter *limiter, con
 ration_status ration_limiter_refund(ration_limiter *limiter, const void *request, uint64_t tokens,
                                     uint64_t now_ns)
 {
+    return ration_limiter_refund_as(limiter, request, NULL, tokens, now_ns);
+}
+
+ration_status ration_limiter_refund_as(ration_limiter *limiter, const void *request,
+                                       const struct ration_limit *limit, uint64_t tokens,
+                                       uint64_t now_ns)
+{
+    struct ration_call_ask ask = {limiter, request, tokens, limit};
     struct ration_call call;
 
-    return edit(&call, limiter, request,
-                (struct ration_op){.kind = RATION_OP_REFUND, .now_ns = now_ns}, tokens);
+    call.op = (struct ration_op){.kind = RATION_OP_REFUND, .now_ns = now_ns};
+    return ration_call_run(&call, &ask, 1);
 }
 
 ration_status ration_limiter_force(ration_limiter *limiter, const void *request, uint64_t tokens,

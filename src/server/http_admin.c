@@ -35,7 +35,8 @@ static ration_status edit_key(ration_limiter *throttle, const struct ration_aske
             until_ns = UINT64_MAX;
         return ration_limiter_block_until(throttle, &asked->key, until_ns, now_ns);
     default:
-        return RATION_EUNFIT; /* a refund is of a limit, which only check has */
+        return ration_limiter_refund_as(throttle, &asked->key, &asked->limit, asked->tokens,
+                                        now_ns);
     }
 }
 
@@ -68,9 +69,7 @@ static const char *reason_of(ration_status status)
 {
     switch (status) {
     case RATION_EUNFIT:
-        return "None of the limits that apply can do this: windows and logs cannot be blocked, and "
-               "a "
-               "refund needs attributes.";
+        return "None of the limits that apply can do this: windows and logs cannot be blocked.";
     case RATION_ENOMEM:
         return "The key finds no place in the table, and is not blocked.";
     default:

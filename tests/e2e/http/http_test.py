@@ -244,6 +244,10 @@ def test_what_operators_do():
         expect(api.ask(200, "POST", "/v1/block", who(ns=5 * 10 ** 9 + 1), ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1)
         api.ask(200, "POST", "/v1/check", {"key": "k", "limit": "1/s"})
+        # What a limit in the request took is given back by the same limit.
+        api.ask(200, "POST", "/v1/check", {"key": "r", "limit": "1/min burst 9", "cost": 7})
+        expect(api.ask(200, "POST", "/v1/refund", {"key": "r", "limit": "1/min burst 9", "tokens": 3}, ADMIN), {"changed": 1})
+        expect(api.ask(200, "POST", "/v1/peek", {"key": "r", "limit": "1/min burst 9"})["remaining"], 5)
         expect(api.ask(200, "POST", "/v1/reset", {"key": "k"}, ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/peek", {"key": "k", "limit": "1/s"})["remaining"], 1)
         expect(api.ask(200, "POST", "/v1/block", {"key": "k", "limit": "1/s", "seconds": 9}, ADMIN), {"changed": 1})
