@@ -244,13 +244,13 @@ static void on_ready(struct ration_loop *loop, void *argument)
     size_t count = server->settings.http_count + server->settings.resp_count;
 
     (void)loop;
+    __atomic_store_n(&server->service.is_ready, true, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < count; i++)
         ration_log(RATION_LOG_INFO, "listening on %s %s",
                    i < server->settings.http_count ? "http" : "resp",
                    ration_loops_address(server->service.loops, i));
     if (server->settings.policy_path == NULL)
         log_what_to_try(server);
-    __atomic_store_n(&server->service.is_ready, true, __ATOMIC_RELEASE);
     ration_notify("READY=1");
 }
 
