@@ -12,7 +12,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l state -r -F -d 'kee
 complete -c ration -n '__fish_seen_subcommand_from serve' -l throttle-keys -x -d 'keys of limits that come with requests (CL.THROTTLE)'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l top-keys -x -d 'of each limit, the keys that are denied most are known; 0: none'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l prefault -d 'touch all memory at the start'
-complete -c ration -n '__fish_seen_subcommand_from serve' -l huge-pages -d 'ask for huge pages'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l huge-pages -x -a 'auto always never' -d 'auto: if all tables take no more than 1/16 of the memory'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l manual-clock -d 'time stands still until it is set (RATION.CLOCK); for tests'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l password -x -d 'what RESP clients must say with AUTH; others on this host can see it here'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l password-file -r -F -d 'the same from a file that others cannot read'

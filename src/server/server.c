@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "server/log.h"
 #include "server/loops.h"
@@ -13,6 +14,10 @@
 #include "server/reload.h"
 #include "server/service.h"
 #include "server/state_file.h"
+
+/* What a key takes in a table, about, and which part of the memory is a small one. */
+#define KEY_BYTES  64
+#define AMPLE_PART 16
 
 /* All of a server, in the order in which it is made; it is taken down the other way round. */
 struct server {
@@ -53,6 +58,17 @@ static bool read_policy(struct server *server, ration_policy **out_policy)
     return true;
 }
 
+/* Whether all tables, once they are full, take a small part of the memory that there is. */
+static bool is_memory_ample(const ration_policy *policy)
+{
+    uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t keys = 0;
+
+    for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
+        keys += ration_policy_limit(policy, i)->keys_max;
+    return keys <= memory_bytes / KEY_BYTES / AMPLE_PART;
+}
+
 static bool open_gate(struct server *server, ration_policy *policy)
 {
     const struct ration_settings *settings = &server->settings;
@@ -62,7 +78,9 @@ static bool open_gate(struct server *server, ration_policy *policy)
         .throttle_keys_max = settings->throttle_keys,
         .top_keys = settings->top_keys,
         .is_prefaulted = settings->is_prefaulted,
-        .uses_huge_pages = settings->uses_huge_pages,
+        .uses_huge_pages =
+            settings->huge_pages == RATION_HUGE_PAGES_ALWAYS ||
+            (settings->huge_pages == RATION_HUGE_PAGES_AUTO && is_memory_ample(policy)),
     };
     struct ration_error error = {.message = "no memory"};
     bool is_loaded = false;

@@ -31,6 +31,13 @@ enum ration_settings_source {
     RATION_SETTINGS_ARGUMENTS
 };
 
+/* Faster beyond some megabytes, but whatever is touched takes 2 MiB. */
+enum ration_huge_pages {
+    RATION_HUGE_PAGES_AUTO = 0,
+    RATION_HUGE_PAGES_ALWAYS,
+    RATION_HUGE_PAGES_NEVER
+};
+
 enum ration_x_ratelimit { RATION_X_NONE = 0, RATION_X_DELTA, RATION_X_EPOCH };
 
 struct ration_settings {
@@ -47,7 +54,7 @@ struct ration_settings {
     uint64_t throttle_keys;
     uint32_t top_keys;
     bool is_prefaulted;
-    bool uses_huge_pages;
+    enum ration_huge_pages huge_pages;
     bool has_manual_clock;
 
     /* Who may do what. */

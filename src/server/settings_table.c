@@ -65,8 +65,8 @@ const struct ration_setting ration_settings_table[] = {
      .most = TOP_KEYS_MOST, .preset = TOP_KEYS},
     {"prefault", NULL, "touch all memory at the start", RATION_SETTING_FLAG,
      RATION_SETTINGS_LIMITING, AT(is_prefaulted)},
-    {"huge-pages", NULL, "ask for huge pages", RATION_SETTING_FLAG, RATION_SETTINGS_LIMITING,
-     AT(uses_huge_pages)},
+    {"huge-pages", "WHEN", "auto: if all tables take no more than 1/16 of the memory",
+     RATION_SETTING_CHOICE, RATION_SETTINGS_LIMITING, AT(huge_pages), .words = "auto always never"},
     {"manual-clock", NULL, "time stands still until it is set (RATION.CLOCK); for tests",
      RATION_SETTING_FLAG, RATION_SETTINGS_LIMITING, AT(has_manual_clock)},
 
