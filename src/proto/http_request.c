@@ -15,12 +15,6 @@
 /* Of a request line: what stands around the target. */
 #define AROUND_TARGET_BYTES_MAX 48
 
-bool ration_http_is(const struct ration_key *slice, const char *text)
-{
-    size_t size = strlen(text);
-    return slice->size == size && memcmp(slice->bytes, text, size) == 0;
-}
-
 bool ration_http_is_any_case(const struct ration_key *slice, const char *text)
 {
     const char *bytes = slice->bytes;
@@ -29,16 +23,6 @@ bool ration_http_is_any_case(const struct ration_key *slice, const char *text)
             return false;
     }
     return text[slice->size] == '\0';
-}
-
-const struct ration_key *ration_http_header(const struct ration_http_request *request,
-                                            const char *name)
-{
-    for (size_t i = 0; i < request->header_count; i++) {
-        if (ration_http_is(&request->headers[i].name, name))
-            return &request->headers[i].value;
-    }
-    return NULL;
 }
 
 static enum ration_http_result check_line(const struct ration_http_limits *limits,

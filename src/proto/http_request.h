@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "ration/limiter.h"
 
@@ -115,12 +116,25 @@ enum ration_http_result ration_http_read(const struct ration_http_limits *limits
                                          struct ration_http_progress *progress, char *bytes,
                                          size_t size, struct ration_http_request *request);
 
-/* The value of the first header of that name (given in lower case), or NULL. */
-const struct ration_key *ration_http_header(const struct ration_http_request *request,
-                                            const char *name);
-
 /* Whether a slice is this text; the second whatever its case (the text in lower case). */
-bool ration_http_is(const struct ration_key *slice, const char *text);
+static inline bool ration_http_is(const struct ration_key *slice, const char *text)
+{
+    size_t size = strlen(text);
+
+    return slice->size == size && memcmp(slice->bytes, text, size) == 0;
+}
+
 bool ration_http_is_any_case(const struct ration_key *slice, const char *text);
+
+/* The value of the first header of that name (given in lower case), or NULL. */
+static inline const struct ration_key *ration_http_header(const struct ration_http_request *request,
+                                                          const char *name)
+{
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (ration_http_is(&request->headers[i].name, name))
+            return &request->headers[i].value;
+    }
+    return NULL;
+}
 
 #endif

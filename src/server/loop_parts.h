@@ -29,7 +29,7 @@
 #define RATION_OUTPUT_LOW_SIZE 16384
 
 /* What a client may still send, to no use, after its connection's last answer; then it is not heard. */
-#define RATION_LINGER_BYTES_MAX (1 << 20)
+#define RATION_LINGER_BYTES_MAX (4 << 20)
 
 #define RATION_ACCEPTS_PER_TURN 64
 #define RATION_ACCEPT_PAUSE_MS  100

@@ -28,13 +28,14 @@ struct ration_reloader {
     char *text; /* of the policy in force, as its file had it; NULL: not known */
     size_t text_size;
 
-    pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t asked;
+    pthread_mutex_t lock;        /* of what follows */
     struct ration_reload *first; /* who waits */
     struct ration_reload **last;
     bool is_asked; /* by a signal */
     bool is_over;
+    bool has_thread; /* to be joined */
+    bool is_running; /* the thread, which looks for work once more before it ends */
+    pthread_t thread;
 };
 
 /* Lines that are logged and also handed to whoever asked. */
@@ -207,30 +208,6 @@ static void finish(struct ration_loop *loop, void *argument)
     free_reload(wait);
 }
 
-bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
-                           ration_reload_answer *answer, struct ration_reload **place)
-{
-    struct ration_reload *wait = malloc(sizeof(*wait));
-
-    if (wait == NULL)
-        return false;
-    *wait = (struct ration_reload){
-        .loop = ration_connection_loop(connection),
-        .connection = connection,
-        .place = place,
-        .answer = answer,
-    };
-    ration_output_init(&wait->text, REPORT_BYTES_MAX);
-    *place = wait;
-    ration_connection_hold(connection);
-    pthread_mutex_lock(&reloader->lock);
-    *reloader->last = wait;
-    reloader->last = &wait->next;
-    pthread_cond_signal(&reloader->asked);
-    pthread_mutex_unlock(&reloader->lock);
-    return true;
-}
-
 void ration_reload_forget(struct ration_reload *wait)
 {
     if (wait != NULL)
@@ -271,21 +248,62 @@ static void *run(void *argument)
     struct ration_reloader *reloader = argument;
 
     pthread_mutex_lock(&reloader->lock);
-    while (!reloader->is_over) {
+    while (!reloader->is_over && (reloader->first != NULL || reloader->is_asked)) {
         struct ration_reload *wait = take_first(reloader);
 
-        if (wait == NULL && !reloader->is_asked) {
-            pthread_cond_wait(&reloader->asked, &reloader->lock);
-            continue;
-        }
         if (wait == NULL)
             reloader->is_asked = false;
         pthread_mutex_unlock(&reloader->lock);
         serve(reloader, wait);
         pthread_mutex_lock(&reloader->lock);
     }
+    reloader->is_running = false;
     pthread_mutex_unlock(&reloader->lock);
     return NULL;
+}
+
+/*
+ * Sees to it that the thread runs, with the lock. It is there only while there is something to do: a
+ * server of one loop then has one thread, for which every system call costs less.
+ */
+static bool begin_thread(struct ration_reloader *reloader)
+{
+    if (reloader->is_running)
+        return true;
+    if (reloader->has_thread)
+        pthread_join(reloader->thread, NULL); /* it needs nothing more than to end */
+    reloader->has_thread = reloader->is_running =
+        pthread_create(&reloader->thread, NULL, run, reloader) == 0;
+    return reloader->is_running;
+}
+
+bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
+                           ration_reload_answer *answer, struct ration_reload **place)
+{
+    struct ration_reload *wait = malloc(sizeof(*wait));
+    bool is_begun;
+
+    if (wait == NULL)
+        return false;
+    *wait = (struct ration_reload){
+        .loop = ration_connection_loop(connection),
+        .connection = connection,
+        .place = place,
+        .answer = answer,
+    };
+    ration_output_init(&wait->text, REPORT_BYTES_MAX);
+    pthread_mutex_lock(&reloader->lock);
+    is_begun = begin_thread(reloader);
+    if (is_begun) {
+        *place = wait;
+        ration_connection_hold(connection);
+        *reloader->last = wait;
+        reloader->last = &wait->next;
+    }
+    pthread_mutex_unlock(&reloader->lock);
+    if (!is_begun)
+        free_reload(wait);
+    return is_begun;
 }
 
 ration_status ration_reloader_create(struct ration_service *service,
@@ -301,12 +319,6 @@ ration_status ration_reloader_create(struct ration_service *service,
     reloader->last = &reloader->first;
     reloader->text = read_text(given, &reloader->text_size);
     pthread_mutex_init(&reloader->lock, NULL);
-    pthread_cond_init(&reloader->asked, NULL);
-    if (pthread_create(&reloader->thread, NULL, run, reloader) != 0) {
-        free(reloader->text);
-        free(reloader);
-        return RATION_ENOMEM;
-    }
     service->reloader = reloader;
     *out_reloader = reloader;
     return RATION_OK;
@@ -316,7 +328,8 @@ void ration_reloader_ask(struct ration_reloader *reloader)
 {
     pthread_mutex_lock(&reloader->lock);
     reloader->is_asked = true;
-    pthread_cond_signal(&reloader->asked);
+    if (!begin_thread(reloader))
+        ration_log(RATION_LOG_ERROR, "reload: no thread for it; the policy stays as it is");
     pthread_mutex_unlock(&reloader->lock);
 }
 
@@ -326,12 +339,11 @@ void ration_reloader_free(struct ration_reloader *reloader)
         return;
     pthread_mutex_lock(&reloader->lock);
     reloader->is_over = true;
-    pthread_cond_signal(&reloader->asked);
     pthread_mutex_unlock(&reloader->lock);
-    pthread_join(reloader->thread, NULL);
+    if (reloader->has_thread)
+        pthread_join(reloader->thread, NULL);
     for (struct ration_reload *wait; (wait = take_first(reloader)) != NULL;)
         free_reload(wait);
-    pthread_cond_destroy(&reloader->asked);
     pthread_mutex_destroy(&reloader->lock);
     free(reloader->text);
     free(reloader);

@@ -13,7 +13,7 @@ struct ration_reloader;
 struct ration_reload;
 
 /*
- * Starts the thread. given is what the command line said, and settings what the server was started
+ * Makes what a reload needs. given is what the command line said, and settings what the server was started
  * with; both are borrowed. *out_reloader is released with ration_reloader_free().
  * Returns RATION_ENOMEM.
  */
@@ -38,7 +38,7 @@ typedef void ration_reload_answer(struct ration_connection *connection,
  * Has the thread reload, holds the connection, and when it is done calls answer() on the
  * connection's loop. On the connection's thread. *place, which lies in the state of
  * the connection, is not NULL meanwhile; give it to ration_reload_forget() when the connection
- * closes. False: no memory, and nothing is held.
+ * closes. False: no memory or no thread, and nothing is held.
  */
 bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
                            ration_reload_answer *answer, struct ration_reload **place);
