@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "base/words.h"
-#include "proto/output.h"
+#include "base/output.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

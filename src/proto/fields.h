@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/output.h"
+#include "base/output.h"
 #include "ration/decision.h"
 #include "ration/limit.h"
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "proto/http_request.h"
-#include "proto/output.h"
+#include "base/output.h"
 
 /* All statuses that are ever answered. */
 #define RATION_HTTP_STATUS_MAP(X)             \

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/output.h"
+#include "base/output.h"
 
 #define RATION_JSON_DEPTH_MAX 16
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/output.h"
+#include "base/output.h"
 
 enum ration_resp_version { RATION_RESP2 = 2, RATION_RESP3 = 3 };
 

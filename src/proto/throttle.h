@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/output.h"
+#include "base/output.h"
 #include "proto/resp_answer.h"
 #include "ration/decision.h"
 #include "ration/limit.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "base/address.h"
-#include "proto/output.h"
+#include "base/output.h"
 #include "server/protocol.h"
 
 struct ration_loop;

@@ -8,7 +8,7 @@
 #ifndef RATION_SERVER_METRICS_H
 #define RATION_SERVER_METRICS_H
 
-#include "proto/output.h"
+#include "base/output.h"
 #include "server/service.h"
 
 #define RATION_METRICS_KEYS_MAX 20

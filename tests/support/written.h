@@ -5,7 +5,7 @@
 #define RATION_TESTS_WRITTEN_H
 
 #include "proto/json_write.h"
-#include "proto/output.h"
+#include "base/output.h"
 #include "support/unit.h"
 
 #define WRITTEN_BYTES_MAX 65536

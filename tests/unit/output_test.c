@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/output.h"
+#include "base/output.h"
 
 static bool no_memory;
 

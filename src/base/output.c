@@ -1,4 +1,4 @@
-#include "proto/output.h"
+#include "base/output.h"
 
 #include <stdlib.h>
 

@@ -11,8 +11,8 @@
  *     ration_output_append_u64(&output, count);
  *     if (output.is_failed) { ... }
  */
-#ifndef RATION_PROTO_OUTPUT_H
-#define RATION_PROTO_OUTPUT_H
+#ifndef RATION_BASE_OUTPUT_H
+#define RATION_BASE_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

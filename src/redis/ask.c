@@ -1,0 +1,262 @@
+#include "redis/ask.h"
+
+#include <string.h>
+
+#include "base/refuse.h"
+#include "base/time.h"
+
+#define EXACT_MAX     ((uint64_t)1 << 50) /* of a count in a script that has only doubles */
+#define POINTS_MAX    ((uint64_t)1 << 31)
+#define WINDOW_MIN_NS RATION_NS_PER_US
+
+enum mode { MODE_SHADOW = 1, MODE_NEVER = 2, MODE_FREE = 4 };
+
+ration_status ration_redis_fits(const struct ration_limit *limit, struct ration_error *error)
+{
+    bool is_window = limit->algorithm == RATION_FIXED_WINDOW ||
+                     limit->algorithm == RATION_SLIDING_WINDOW ||
+                     limit->refill == RATION_REFILL_INTERVAL;
+
+    if (limit->algorithm == RATION_SLIDING_LOG)
+        return ration_refuse(error, RATION_EUNFIT,
+                             "a sliding log is not kept on Redis; a sliding-window is");
+    if (is_window && (limit->tokens > EXACT_MAX || limit->burst > EXACT_MAX))
+        return ration_refuse(error, RATION_EUNFIT,
+                             "on Redis a window or interval has at most 2^50 tokens");
+    if (is_window && limit->period_ns < WINDOW_MIN_NS)
+        return ration_refuse(error, RATION_EUNFIT,
+                             "on Redis a window or interval is at least a microsecond long");
+    if (limit->refill == RATION_REFILL_INTERVAL && limit->burst / limit->tokens >= POINTS_MAX - 1)
+        return ration_refuse(error, RATION_EUNFIT,
+                             "on Redis a burst is less than 2^31 intervals' tokens");
+    return RATION_OK;
+}
+
+/* Names --------------------------------------------------------------------------------------- */
+
+/* A key's bytes without braces, which would end a tag, and without zero length, which is none. */
+static void write_escaped(struct ration_output *text, const struct ration_key *key)
+{
+    const char *bytes = key->bytes;
+    size_t plain = 0;
+
+    for (size_t i = 0; i < key->size; i++) {
+        const char *escape = bytes[i] == '{'   ? "%7B"
+                             : bytes[i] == '}' ? "%7D"
+                             : bytes[i] == '%' ? "%25"
+                                               : NULL;
+
+        if (escape == NULL)
+            continue;
+        ration_output_append(text, bytes + plain, i - plain);
+        ration_output_append_text(text, escape);
+        plain = i + 1;
+    }
+    ration_output_append(text, bytes + plain, key->size - plain);
+}
+
+void ration_redis_name_write(const struct ration_redis_names *names, const struct ration_key *key,
+                             const char *limit_name, struct ration_redis_words *words)
+{
+    struct ration_output *text = &words->text;
+
+    ration_output_append_text(text, names->prefix);
+    if (names->tag != NULL) {
+        ration_output_append_text(text, ":{");
+        ration_output_append_text(text, names->tag);
+        ration_output_append_text(text, "}:");
+        ration_output_append_text(text, limit_name);
+        ration_output_append_byte(text, ':');
+        write_escaped(text, key);
+    } else {
+        ration_output_append_text(text, ":{");
+        write_escaped(text, key);
+        ration_output_append_text(text, "}:");
+        ration_output_append_text(text, limit_name);
+    }
+    ration_redis_word_end(words);
+}
+
+/* Arguments ----------------------------------------------------------------------------------- */
+
+static void write_time(struct ration_redis_words *words, struct ration_time time)
+{
+    ration_redis_word_u64(words, time.ns / RATION_NS_PER_SECOND);
+    ration_redis_word_u64(words, (time.ns % RATION_NS_PER_SECOND << RATION_FRAC_BITS) + time.frac);
+}
+
+static void write_moment(struct ration_redis_words *words, uint64_t ns)
+{
+    ration_redis_word_u64(words, ns / RATION_NS_PER_SECOND);
+    ration_redis_word_u64(words, ns % RATION_NS_PER_SECOND);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a bucket that is new owes, of so many tokens. */
+static uint64_t start_out(const struct ration_limit *limit)
+{
+    if (limit->start == RATION_START_FULL || limit->start_tokens >= limit->burst)
+        return 0;
+    return limit->burst - limit->start_tokens;
+}
+
+static void write_rate(struct ration_redis_words *words, const struct ration_rate *rate,
+                       uint64_t cost_tokens, uint64_t out_tokens)
+{
+    write_time(words, ration_time_scale(rate->token, least(cost_tokens, rate->burst)));
+    write_time(words, rate->capacity);
+    write_time(words, ration_time_scale(rate->token, out_tokens));
+}
+
+/* The sustained part is filled first, so the reserve is what lacks first. */
+static void write_reserve(struct ration_redis_words *words, const struct ration_redis_part *part)
+{
+    const struct ration_limit *limit = part->limit;
+    struct ration_reserve start = {.tats = {{0, 0}, {0, 0}}};
+    const struct ration_rate *rates[] = {&limit->rate, &limit->reserve_rate};
+
+    if (limit->start != RATION_START_FULL)
+        start = ration_reserve_set(limit, limit->start_tokens, 0);
+    for (int i = 0; i < 2; i++) {
+        ration_redis_word_u64(words, part->cost_tokens <= rates[i]->burst);
+        write_time(words,
+                   ration_time_scale(rates[i]->token, least(part->cost_tokens, rates[i]->burst)));
+        write_time(words, rates[i]->capacity);
+        write_time(words, start.tats[i]);
+    }
+}
+
+static void write_window(struct ration_redis_words *words, const struct ration_redis_part *part)
+{
+    write_moment(words, part->limit->period_ns);
+    ration_redis_word_u64(words, part->limit->tokens);
+    ration_redis_word_u64(words, least(part->cost_tokens, part->limit->tokens));
+    ration_redis_word_u64(words, start_out(part->limit));
+}
+
+static void write_interval(struct ration_redis_words *words, const struct ration_redis_part *part)
+{
+    write_moment(words, part->limit->period_ns);
+    ration_redis_word_u64(words, part->limit->tokens);
+    ration_redis_word_u64(words, part->limit->burst);
+    ration_redis_word_u64(words, least(part->cost_tokens, part->limit->burst));
+    ration_redis_word_u64(words, start_out(part->limit));
+}
+
+static void write_gcra(struct ration_redis_words *words, const struct ration_redis_part *part)
+{
+    const struct ration_rate *rate = &part->limit->rate;
+
+    write_rate(words, rate, part->cost_tokens, start_out(part->limit));
+    write_time(words, ration_time_scale(rate->token, least(part->owed_tokens, rate->span_tokens)));
+}
+
+static uint64_t mode_of(const struct ration_redis_part *part)
+{
+    uint64_t most =
+        part->limit->algorithm == RATION_BURST_RESERVE
+            ? (part->limit->burst > part->limit->reserve_burst ? part->limit->burst
+                                                               : part->limit->reserve_burst)
+            : part->limit->burst;
+
+    return (part->is_shadow ? MODE_SHADOW : 0u) + (part->cost_tokens > most ? MODE_NEVER : 0u) +
+           (part->cost_tokens == 0 ? MODE_FREE : 0u);
+}
+
+static void write_part(struct ration_redis_words *words, const struct ration_redis_part *part)
+{
+    static const struct {
+        const char *name;
+        void (*write)(struct ration_redis_words *words, const struct ration_redis_part *part);
+    } algorithms[] = {
+        [RATION_TOKEN_BUCKET] = {"gcra", write_gcra},
+        [RATION_LEAKY_QUEUE] = {"gcra", write_gcra},
+        [RATION_BURST_RESERVE] = {"reserve", write_reserve},
+        [RATION_FIXED_WINDOW] = {"fixed", write_window},
+        [RATION_SLIDING_WINDOW] = {"sliding", write_window},
+    };
+    bool is_interval = part->limit->refill == RATION_REFILL_INTERVAL;
+    uint64_t keep_ms =
+        part->limit->start == RATION_START_FULL ? 0 : part->stale_after_ns / RATION_NS_PER_MS + 1;
+
+    ration_redis_word_text(words,
+                           is_interval ? "interval" : algorithms[part->limit->algorithm].name);
+    ration_redis_word_u64(words, mode_of(part));
+    ration_redis_word_u64(words, keep_ms);
+    (is_interval ? write_interval : algorithms[part->limit->algorithm].write)(words, part);
+}
+
+void ration_redis_ask_write(const struct ration_redis_ask *ask,
+                            const struct ration_redis_names *names,
+                            struct ration_redis_words *words)
+{
+    ration_redis_word_u64(words, ask->part_count);
+    for (uint32_t i = 0; i < ask->part_count; i++)
+        ration_redis_name_write(names, &ask->parts[i].key, ask->parts[i].limit->name, words);
+    if (ask->has_now) {
+        write_moment(words, ration_time_clamp(ask->now_ns));
+    } else {
+        ration_redis_word_text(words, "");
+        ration_redis_word_text(words, "");
+    }
+    ration_redis_word_text(words, ask->is_look ? "look" : "take");
+    for (uint32_t i = 0; i < ask->part_count; i++)
+        write_part(words, &ask->parts[i]);
+}
+
+/* Answers ------------------------------------------------------------------------------------- */
+
+/* Each bucket as it was, before what is asked for now. */
+static bool read_items(const struct ration_redis_ask *ask, const struct ration_redis_answer *answer,
+                       struct ration_case *c)
+{
+    for (uint32_t i = 0; i < ask->part_count; i++) {
+        const struct ration_redis_part *part = &ask->parts[i];
+        struct ration_item *item = &c->items[i];
+
+        *item = (struct ration_item){
+            .cost_tokens = part->cost_tokens,
+            .is_shadow = part->is_shadow,
+            .shares_with = -1,
+            .part_index = i,
+            .limiter_index = i,
+            .before = {.limit = part->limit},
+        };
+        if (!ration_redis_state_read(&answer->texts[i], c->now_ns, &item->before))
+            return false;
+        if (part->owed_tokens > 0)
+            item->before = ration_any_force(&item->before, part->owed_tokens, c->now_ns);
+    }
+    c->item_count = ask->part_count;
+    return true;
+}
+
+ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
+                                    const struct ration_redis_answer *answer,
+                                    struct ration_redis_told *out_told)
+{
+    struct ration_op op = {.kind = ask->is_look ? RATION_OP_LOOK : RATION_OP_TAKE,
+                           .has_decision = true,
+                           .has_details = true};
+    struct ration_case c = {.op = &op};
+
+    if (answer->text_count != ask->part_count || answer->now_ns >= RATION_NS_PER_SECOND ||
+        answer->now_s > RATION_NOW_MAX_NS / RATION_NS_PER_SECOND)
+        return RATION_EINVAL;
+    c.now_ns = ration_time_clamp(answer->now_s * RATION_NS_PER_SECOND + answer->now_ns);
+    op.now_ns = c.now_ns;
+    if (!read_items(ask, answer, &c))
+        return RATION_EINVAL;
+    ration_judge(&c);
+    if ((c.verdict == RATION_ALLOW) != answer->is_taken)
+        return RATION_EINVAL;
+    out_told->now_ns = c.now_ns;
+    out_told->decision = ration_judge_describe_all(&c);
+    for (uint32_t i = 0; i < c.item_count; i++)
+        out_told->parts[i] = ration_judge_describe(&c, &c.items[i]);
+    return RATION_OK;
+}

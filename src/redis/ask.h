@@ -1,0 +1,95 @@
+/*
+ * ask: a decision that Redis makes, as a command and from its answer.
+ *
+ * The script (take.lua) decides and charges; it answers with its time and with each bucket as it was.
+ * What is told of the decision is computed from these here, by the same functions as in memory. So the
+ * two must agree about the verdict, and that they do is checked each time.
+ *
+ *     ration:{key}:limit             a bucket's name. Braces and % of the key are written as %7B
+ *     ration:{}:limit                of a limit without a key
+ *
+ * All limits of one key are in one slot of a cluster, or of all keys if the names have a tag.
+ */
+#ifndef RATION_REDIS_ASK_H
+#define RATION_REDIS_ASK_H
+
+#include "limiter/judge.h"
+#include "redis/words.h"
+
+#define RATION_REDIS_PARTS_MAX RATION_ITEMS_MAX
+
+/* How buckets are named. */
+struct ration_redis_names {
+    const char *prefix; /* "ration" */
+    const char *tag;    /* in the place of the key's own tag; NULL: none */
+};
+
+/* One limit of one key. What it points to is borrowed. */
+struct ration_redis_part {
+    const struct ration_limit *limit;
+    struct ration_key key;
+    uint64_t cost_tokens;
+    uint64_t owed_tokens; /* taken elsewhere, charged whatever is left; token buckets only */
+    uint64_t stale_after_ns;
+    bool is_shadow;
+};
+
+struct ration_redis_ask {
+    bool is_look;
+    bool has_now;    /* else it is Redis' time */
+    uint64_t now_ns; /* for tests */
+    uint32_t part_count;
+    struct ration_redis_part parts[RATION_REDIS_PARTS_MAX];
+};
+
+/* A bucket's text; size 0 and bytes NULL: there was none. */
+struct ration_redis_text {
+    const char *bytes;
+    size_t size;
+};
+
+/* What the script answered. */
+struct ration_redis_answer {
+    uint64_t now_s;
+    uint64_t now_ns; /* of the second */
+    bool is_taken;
+    uint32_t text_count;
+    struct ration_redis_text texts[RATION_REDIS_PARTS_MAX];
+};
+
+/* A decision as it is told. */
+struct ration_redis_told {
+    uint64_t now_ns;
+    struct ration_decision decision; /* limiter_index is the part's that decided */
+    struct ration_decision parts[RATION_REDIS_PARTS_MAX];
+};
+
+/* The script's text. */
+extern const unsigned char ration_redis_take[], ration_redis_take_end[];
+
+/* Whether a limit can be kept by Redis: RATION_EUNFIT, with error (may be NULL) telling why not. */
+ration_status ration_redis_fits(const struct ration_limit *limit, struct ration_error *error);
+
+/* The keys and arguments: all words behind EVAL script or EVALSHA sha. */
+void ration_redis_ask_write(const struct ration_redis_ask *ask,
+                            const struct ration_redis_names *names,
+                            struct ration_redis_words *words);
+
+/* A bucket's name, as one word. */
+void ration_redis_name_write(const struct ration_redis_names *names, const struct ration_key *key,
+                             const char *limit_name, struct ration_redis_words *words);
+
+/*
+ * What was decided. RATION_EINVAL: the answer is none, or another than that of the limits asked. Nothing
+ * else is written then.
+ */
+ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
+                                    const struct ration_redis_answer *answer,
+                                    struct ration_redis_told *out_told);
+
+/* A bucket's text, as a state at now; and the other way round. False: it is none of this limit. */
+bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
+                             struct ration_any *any);
+void ration_redis_state_write(const struct ration_any *any, struct ration_redis_words *words);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * state: a bucket's text, as take.lua reads and writes it.
+ */
+#include "base/time.h"
+#include "redis/ask.h"
+
+#define NUMBERS_MAX 4
+#define REST_PER_NS ((uint64_t)1 << RATION_FRAC_BITS)
+
+/* Numbers apart by single blanks, and nothing else. */
+static bool read_numbers(const struct ration_redis_text *text, uint64_t *numbers, size_t count)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = 0;
+        size_t first = at;
+
+        for (; at < text->size && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
+            if (__builtin_mul_overflow(number, 10, &number) ||
+                __builtin_add_overflow(number, (uint64_t)(text->bytes[at] - '0'), &number))
+                return false;
+        }
+        if (at == first || (i + 1 < count && (at == text->size || text->bytes[at++] != ' ')))
+            return false;
+        numbers[i] = number;
+    }
+    return at == text->size;
+}
+
+static struct ration_time time_of(uint64_t seconds, uint64_t rest)
+{
+    return (struct ration_time){seconds * RATION_NS_PER_SECOND + rest / REST_PER_NS,
+                                rest % REST_PER_NS};
+}
+
+static bool is_second(uint64_t seconds)
+{
+    return seconds <=
+           RATION_NOW_MAX_NS / RATION_NS_PER_SECOND + RATION_SPAN_NS / RATION_NS_PER_SECOND;
+}
+
+static size_t number_count(const struct ration_limit *limit)
+{
+    switch (limit->algorithm) {
+    case RATION_BURST_RESERVE:
+    case RATION_SLIDING_WINDOW:
+        return 4;
+    case RATION_FIXED_WINDOW:
+        return 3;
+    default:
+        return limit->refill == RATION_REFILL_INTERVAL ? 3 : 2;
+    }
+}
+
+static void adopt_numbers(const uint64_t *numbers, struct ration_any *any)
+{
+    uint64_t moment_ns = numbers[0] * RATION_NS_PER_SECOND + numbers[1];
+
+    switch (any->limit->algorithm) {
+    case RATION_BURST_RESERVE:
+        any->state.reserve.tats[0] = time_of(numbers[0], numbers[1]);
+        any->state.reserve.tats[1] = time_of(numbers[2], numbers[3]);
+        break;
+    case RATION_SLIDING_WINDOW:
+        any->state.one.sliding = (struct ration_sliding_window){
+            .end_ns = moment_ns,
+            .current_tokens = (uint32_t)numbers[2],
+            .previous_tokens = (uint32_t)numbers[3],
+        };
+        break;
+    case RATION_FIXED_WINDOW:
+        any->state.one.fixed = (struct ration_fixed_window){moment_ns, numbers[2]};
+        break;
+    default:
+        if (any->limit->refill == RATION_REFILL_INTERVAL)
+            any->state.one.interval = (struct ration_interval){moment_ns, numbers[2]};
+        else
+            any->state.one.tat = time_of(numbers[0], numbers[1]);
+    }
+}
+
+bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
+                             struct ration_any *any)
+{
+    uint64_t numbers[NUMBERS_MAX] = {0};
+
+    if (text->bytes == NULL) {
+        *any = ration_any_start(any, now_ns);
+        return true;
+    }
+    if (!read_numbers(text, numbers, number_count(any->limit)) || !is_second(numbers[0]) ||
+        (any->limit->algorithm == RATION_BURST_RESERVE && !is_second(numbers[2])))
+        return false;
+    adopt_numbers(numbers, any);
+    return true;
+}
+
+static void write_moment(struct ration_output *text, uint64_t moment_ns)
+{
+    ration_output_append_u64(text, moment_ns / RATION_NS_PER_SECOND);
+    ration_output_append_byte(text, ' ');
+    ration_output_append_u64(text, moment_ns % RATION_NS_PER_SECOND);
+}
+
+static void write_time(struct ration_output *text, struct ration_time time)
+{
+    ration_output_append_u64(text, time.ns / RATION_NS_PER_SECOND);
+    ration_output_append_byte(text, ' ');
+    ration_output_append_u64(text, time.ns % RATION_NS_PER_SECOND * REST_PER_NS + time.frac);
+}
+
+static void write_count(struct ration_output *text, uint64_t count)
+{
+    ration_output_append_byte(text, ' ');
+    ration_output_append_u64(text, count);
+}
+
+void ration_redis_state_write(const struct ration_any *any, struct ration_redis_words *words)
+{
+    struct ration_output *text = &words->text;
+
+    switch (any->limit->algorithm) {
+    case RATION_BURST_RESERVE:
+        write_time(text, any->state.reserve.tats[0]);
+        ration_output_append_byte(text, ' ');
+        write_time(text, any->state.reserve.tats[1]);
+        break;
+    case RATION_SLIDING_WINDOW:
+        write_moment(text, any->state.one.sliding.end_ns);
+        write_count(text, any->state.one.sliding.current_tokens);
+        write_count(text, any->state.one.sliding.previous_tokens);
+        break;
+    case RATION_FIXED_WINDOW:
+        write_moment(text, any->state.one.fixed.end_ns);
+        write_count(text, any->state.one.fixed.count_tokens);
+        break;
+    default:
+        if (any->limit->refill != RATION_REFILL_INTERVAL) {
+            write_time(text, any->state.one.tat);
+            break;
+        }
+        write_moment(text, any->state.one.interval.full_at_ns);
+        write_count(text, any->state.one.interval.spare_tokens);
+    }
+    ration_redis_word_end(words);
+}

@@ -1,0 +1,2 @@
+# A window admits one more.
+s/return count + cost <= tokens, /return count + cost <= tokens + 1, /

@@ -1,0 +1,338 @@
+/*
+ * The script that decides in Redis, against the algorithms in memory (R9): the same takes and looks, of
+ * the same buckets at the same times, must be decided, told and left alike. Times are injected, to the
+ * nanosecond, and also run back.
+ *
+ *     redis_take_test SOCKET [SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
+ */
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/time.h"
+#include "redis/ask.h"
+
+#define KEY_COUNT  3
+#define STEP_COUNT 40000
+#define EPOCH_NS   (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+
+static const char *const texts[] = {
+    "5/s name a",
+    "3/s burst 7 name b",
+    "900000/s burst 2000000 name c",
+    "1000000000/s burst 3 name d",
+    "1/year burst 2 name e",
+    "7 per 13s start empty name f",
+    "10/s burst 20 start 3 name g",
+    "10/s burst 4 reserve 1/s burst 9 name h",
+    "3/s burst 2 reserve 100/h burst 5 start 4 name i",
+    "4 per 10s refill interval burst 9 name j",
+    "1 per 1us refill interval burst 3 name k",
+    "999983 per 7919us refill interval burst 1999983 start empty name l",
+    "5/s fixed-window name m",
+    "3 per 1us fixed-window name n",
+    "100 per 7919us fixed-window start 30 name o",
+    "1000000 per 400d fixed-window name p",
+    "5/s sliding-window name q",
+    "4000000000 per 5000d sliding-window name r",
+    "7 per 13us sliding-window start 2 name s",
+    "2/s leaky-queue burst 3 name t",
+};
+#define LIMIT_COUNT (sizeof(texts) / sizeof(texts[0]))
+
+static struct ration_limit limits[LIMIT_COUNT];
+static struct ration_any buckets[LIMIT_COUNT][KEY_COUNT];
+static bool is_there[LIMIT_COUNT][KEY_COUNT];
+static const char *const keys[KEY_COUNT] = {"", "alice", "{x}%\xff\n"};
+static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
+
+static uint64_t random_state = 1;
+
+static uint64_t draw(uint64_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % below;
+}
+
+static char *read_script(const char *path, size_t *out_size)
+{
+    FILE *file = path != NULL ? fopen(path, "re") : NULL;
+    char *text = calloc(1, 65536);
+
+    *out_size = (size_t)(ration_redis_take_end - ration_redis_take);
+    if (path == NULL)
+        memcpy(text, ration_redis_take, *out_size);
+    else if (file != NULL)
+        *out_size = fread(text, 1, 65536, file);
+    if (file != NULL)
+        fclose(file);
+    return text;
+}
+
+static redisReply *run(redisContext *redis, const char *sha, const struct ration_redis_words *words)
+{
+    static const char *pointers[RATION_REDIS_WORDS_MAX + 2];
+    static size_t sizes[RATION_REDIS_WORDS_MAX + 2];
+    redisReply *reply;
+
+    pointers[0] = "EVALSHA";
+    sizes[0] = 7;
+    pointers[1] = sha;
+    sizes[1] = strlen(sha);
+    for (size_t i = 0; i < words->count; i++) {
+        pointers[i + 2] = ration_redis_word_at(words, i);
+        sizes[i + 2] = ration_redis_word_size(words, i);
+    }
+    reply = redisCommandArgv(redis, (int)words->count + 2, pointers, sizes);
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) {
+        fprintf(stderr, "redis: %s\n", reply != NULL ? reply->str : redis->errstr);
+        exit(1);
+    }
+    return reply;
+}
+
+static struct ration_redis_answer answer_of(const redisReply *reply)
+{
+    struct ration_redis_answer answer = {
+        .now_s = (uint64_t)reply->element[0]->integer,
+        .now_ns = (uint64_t)reply->element[1]->integer,
+        .is_taken = reply->element[2]->integer == 1,
+        .text_count = (uint32_t)reply->elements - 3,
+    };
+
+    for (size_t i = 3; i < reply->elements; i++)
+        if (reply->element[i]->type == REDIS_REPLY_STRING)
+            answer.texts[i - 3] =
+                (struct ration_redis_text){reply->element[i]->str, (size_t)reply->element[i]->len};
+    return answer;
+}
+
+/* Which buckets an ask is about. */
+struct picked {
+    size_t limit;
+    size_t key;
+};
+
+/* One that is never asked together with others: a queue. */
+static bool stands_alone(size_t limit)
+{
+    return limits[limit].algorithm == RATION_LEAKY_QUEUE;
+}
+
+static uint64_t draw_cost(const struct ration_limit *limit)
+{
+    switch (draw(8)) {
+    case 0:
+        return 0;
+    case 1:
+        return limit->burst;
+    case 2:
+        return limit->burst + 1 + draw(3);
+    case 3:
+        return draw(limit->burst) + 1;
+    case 4:
+        return draw(40) == 0 ? UINT64_MAX : 1;
+    default:
+        return 1 + draw(limit->burst > 100 ? limit->burst / 10 : 2);
+    }
+}
+
+static void draw_ask(uint64_t now_ns, struct ration_redis_ask *ask, struct picked *picked)
+{
+    size_t count = 1 + draw(3);
+    size_t used = 0;
+
+    *ask = (struct ration_redis_ask){.is_look = draw(5) == 0, .has_now = true, .now_ns = now_ns};
+    for (size_t i = 0; i < count; i++) {
+        struct picked one = {draw(LIMIT_COUNT), draw(KEY_COUNT)};
+        bool is_new = !(used > 0 && stands_alone(one.limit));
+
+        for (size_t j = 0; j < used; j++)
+            is_new &= one.limit != picked[j].limit || one.key != picked[j].key;
+        if (!is_new)
+            continue;
+        picked[used] = one;
+        ask->parts[used++] = (struct ration_redis_part){
+            .limit = &limits[one.limit],
+            .key = {keys[one.key], strlen(keys[one.key])},
+            .cost_tokens = draw_cost(&limits[one.limit]),
+            .owed_tokens = limits[one.limit].algorithm == RATION_TOKEN_BUCKET &&
+                                   limits[one.limit].refill == RATION_REFILL_CONTINUOUS &&
+                                   limits[one.limit].period_ns < RATION_NS_PER_DAY &&
+                                   !ask->is_look && draw(10) == 0
+                               ? draw(3)
+                               : 0,
+            .stale_after_ns = RATION_NS_PER_DAY,
+            .is_shadow = draw(6) == 0,
+        };
+        if (ask->parts[used - 1].cost_tokens == 0)
+            ask->parts[used - 1].owed_tokens = 0;
+        if (stands_alone(one.limit))
+            break;
+    }
+    ask->part_count = (uint32_t)used;
+}
+
+/* Decides in memory. */
+static void decide(const struct ration_redis_ask *ask, const struct picked *picked,
+                   struct ration_redis_told *told)
+{
+    struct ration_op op = {.kind = ask->is_look ? RATION_OP_LOOK : RATION_OP_TAKE,
+                           .now_ns = ask->now_ns};
+    static struct ration_case c;
+
+    memset(&c, 0, sizeof(c));
+    c.op = &op;
+    c.now_ns = ask->now_ns;
+    c.item_count = ask->part_count;
+    for (uint32_t i = 0; i < ask->part_count; i++) {
+        struct ration_any *bucket = &buckets[picked[i].limit][picked[i].key];
+        struct ration_any before = *bucket;
+
+        before.limit = ask->parts[i].limit;
+        if (!is_there[picked[i].limit][picked[i].key])
+            before = ration_any_start(&before, ask->now_ns);
+        if (ask->parts[i].owed_tokens > 0)
+            before = ration_any_force(&before, ask->parts[i].owed_tokens, ask->now_ns);
+        c.items[i] = (struct ration_item){.cost_tokens = ask->parts[i].cost_tokens,
+                                          .is_shadow = ask->parts[i].is_shadow,
+                                          .shares_with = -1,
+                                          .part_index = i,
+                                          .limiter_index = i,
+                                          .before = before};
+    }
+    ration_judge(&c);
+    told->now_ns = ask->now_ns;
+    told->decision = ration_judge_describe_all(&c);
+    for (uint32_t i = 0; i < ask->part_count; i++) {
+        const struct ration_item *item = &c.items[i];
+        bool *there = &is_there[picked[i].limit][picked[i].key];
+
+        told->parts[i] = ration_judge_describe(&c, item);
+        if (ask->is_look || item->cost_tokens == 0)
+            continue;
+        if (item->limiter_index != i)
+            abort();
+        if (memcmp(&item->before.state, &item->after.state, sizeof(item->after.state)) != 0 ||
+            ask->parts[i].owed_tokens > 0 || item->before.limit->start != RATION_START_FULL) {
+            buckets[picked[i].limit][picked[i].key] = item->after;
+            *there = true;
+        }
+    }
+}
+
+static bool is_same(const struct ration_decision *a, const struct ration_decision *b)
+{
+    return a->verdict == b->verdict && a->limit == b->limit && a->remaining == b->remaining &&
+           a->retry_after_ns == b->retry_after_ns && a->reset_after_ns == b->reset_after_ns &&
+           a->delay_ns == b->delay_ns && a->limiter_index == b->limiter_index;
+}
+
+static void print_decision(const char *who, const struct ration_decision *d)
+{
+    fprintf(stderr,
+            "  %s: %s limit %" PRIu64 " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64
+            " delay %" PRIu64 " by %" PRIu32 "\n",
+            who, ration_verdict_name(d->verdict), d->limit, d->remaining, d->retry_after_ns,
+            d->reset_after_ns, d->delay_ns, d->limiter_index);
+}
+
+static int fail(unsigned step, const char *what, const struct ration_redis_ask *ask,
+                const struct ration_redis_answer *answer)
+{
+    fprintf(stderr, "step %u at %" PRIu64 " (%s): %s\n", step, ask->now_ns,
+            ask->is_look ? "look" : "take", what);
+    for (uint32_t i = 0; i < ask->part_count; i++)
+        fprintf(stderr, "  %s cost %" PRIu64 " owed %" PRIu64 " shadow %d was '%.*s'\n",
+                ask->parts[i].limit->name, ask->parts[i].cost_tokens, ask->parts[i].owed_tokens,
+                ask->parts[i].is_shadow, (int)answer->texts[i].size,
+                answer->texts[i].bytes != NULL ? answer->texts[i].bytes : "");
+    fprintf(stderr, "  taken %d\n", answer->is_taken);
+    return 1;
+}
+
+static uint64_t draw_step_ns(void)
+{
+    static const uint64_t scales[] = {
+        1, 100, 1000, 1000000, 100000000, 1000000000, UINT64_C(86400000000000)};
+
+    return draw(scales[draw(sizeof(scales) / sizeof(scales[0]))] * 3 + 1);
+}
+
+int main(int argument_count, char **arguments)
+{
+    redisContext *redis = argument_count > 1 ? redisConnectUnix(arguments[1]) : NULL;
+    const char *seed = getenv("RATION_TEST_SEED");
+    uint64_t now_ns = EPOCH_NS;
+    struct ration_redis_words words;
+    redisReply *loaded;
+    size_t script_size;
+    char *script = read_script(argument_count > 2 ? arguments[2] : NULL, &script_size);
+    unsigned counts[3] = {0};
+
+    if (redis == NULL || redis->err != 0) {
+        fprintf(stderr, "no redis\n");
+        return 2;
+    }
+    random_state = seed != NULL ? strtoull(seed, NULL, 10) * 2654435761u + 88172645463325252u : 1;
+    loaded = redisCommand(redis, "SCRIPT LOAD %b", script, script_size);
+    if (loaded == NULL || loaded->type != REDIS_REPLY_STRING) {
+        fprintf(stderr, "the script does not load: %s\n", loaded != NULL ? loaded->str : "");
+        return 1;
+    }
+    for (size_t i = 0; i < LIMIT_COUNT; i++) {
+        struct ration_error error;
+
+        if (ration_limit_parse(texts[i], &limits[i], &error) != RATION_OK ||
+            ration_redis_fits(&limits[i], &error) != RATION_OK) {
+            fprintf(stderr, "%s: %s\n", texts[i], error.message);
+            return 2;
+        }
+        for (size_t k = 0; k < KEY_COUNT; k++)
+            buckets[i][k].limit = &limits[i];
+    }
+    ration_redis_words_init(&words);
+    for (unsigned step = 0; step < STEP_COUNT; step++) {
+        struct ration_redis_told told, wanted;
+        struct ration_redis_answer answer;
+        struct ration_redis_ask ask;
+        struct picked picked[4];
+        redisReply *reply;
+
+        now_ns += draw_step_ns();
+        draw_ask(draw(20) == 0 ? now_ns - draw(2 * RATION_NS_PER_SECOND) : now_ns, &ask, picked);
+        ration_redis_words_reset(&words);
+        ration_redis_ask_write(&ask, &names, &words);
+        reply = run(redis, loaded->str, &words);
+        answer = answer_of(reply);
+        decide(&ask, picked, &wanted);
+        if (ration_redis_ask_read(&ask, &answer, &told) != RATION_OK)
+            return fail(step, "the answer contradicts the buckets", &ask, &answer);
+        if (told.now_ns != wanted.now_ns || !is_same(&told.decision, &wanted.decision)) {
+            fail(step, "another decision", &ask, &answer);
+            print_decision("redis ", &told.decision);
+            print_decision("memory", &wanted.decision);
+            return 1;
+        }
+        for (uint32_t i = 0; i < ask.part_count; i++)
+            if (!is_same(&told.parts[i], &wanted.parts[i])) {
+                fail(step, "another part", &ask, &answer);
+                print_decision("redis ", &told.parts[i]);
+                print_decision("memory", &wanted.parts[i]);
+                return 1;
+            }
+        counts[told.decision.verdict]++;
+        freeReplyObject(reply);
+    }
+    printf("%u allowed, %u denied, %u never: all as in memory\n", counts[RATION_ALLOW],
+           counts[RATION_DENY], counts[RATION_NEVER]);
+    ration_redis_words_done(&words);
+    freeReplyObject(loaded);
+    redisFree(redis);
+    free(script);
+    return 0;
+}
