@@ -59,6 +59,9 @@ typedef struct ration_policy ration_policy;
 #define RATION_ATTRIBUTE_NAME_MAX 127
 #define RATION_POLICY_MATCHES_MAX 16 /* limits that apply to one request */
 
+/* What limits that come with requests are called together; no limit of a policy has this name. */
+#define RATION_POLICY_THROTTLE "throttle"
+
 #define RATION_POLICY_KEYS_DEFAULT        1000000
 #define RATION_POLICY_IPV6_PREFIX_DEFAULT 64
 

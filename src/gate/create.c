@@ -178,7 +178,7 @@ ration_status ration_gate_make_throttle(struct ration_gate *gate,
         .keys_max =
             options->throttle_keys_max > 0 ? options->throttle_keys_max : THROTTLE_KEYS_DEFAULT,
         .clock = &gate->clock,
-        .name = "throttle",
+        .name = RATION_POLICY_THROTTLE,
         .threads_max = options->threads_max,
         .is_prefaulted = options->is_prefaulted,
         .uses_huge_pages = 1 /* one table, and each request misses in it */,

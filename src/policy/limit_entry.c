@@ -211,6 +211,21 @@ static void read_match(struct reader *reader)
     }
 }
 
+/* In metrics and lists each name is one limit's. */
+static void check_name(struct reader *reader)
+{
+    const struct ration_node *name = reader->fields[FIELD_NAME];
+
+    if (!name)
+        RATION_SCHEMA_FAULT(reader->schema, reader->node,
+                            "the limit has no name: write for example name: login");
+    else if (ration_node_is(name, RATION_POLICY_THROTTLE))
+        RATION_SCHEMA_FAULT(reader->schema, name,
+                            "limits that come with requests are called %s: write another name, "
+                            "for example login",
+                            RATION_POLICY_THROTTLE);
+}
+
 static void read_limit(struct reader *reader)
 {
     struct ration_limit_fields fields = {
@@ -223,9 +238,7 @@ static void read_limit(struct reader *reader)
         .reserve = reader->fields[FIELD_RESERVE],
     };
 
-    if (!fields.name)
-        RATION_SCHEMA_FAULT(reader->schema, reader->node,
-                            "the limit has no name: write for example name: login");
+    check_name(reader);
     if (ration_limit_fields_make(reader->schema, reader->node, &fields, &reader->entry->view.limit))
         check_cost(reader);
 }

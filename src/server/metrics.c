@@ -132,7 +132,7 @@ static struct reports read_reports(struct ration_service *service)
     if (reports.items != NULL) {
         struct named_report *item = &reports.items[reports.count++];
 
-        snprintf(item->name, sizeof(item->name), RATION_TOP_THROTTLE);
+        snprintf(item->name, sizeof(item->name), RATION_POLICY_THROTTLE);
         item->keys_max = service->settings->throttle_keys;
         ration_limiter_report(ration_gate_throttle(service->gate), &item->report);
     }

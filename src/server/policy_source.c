@@ -2,9 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "server/top.h"
 
 /* builtin.yaml, as ration_embed() puts it here. */
 extern const unsigned char ration_builtin_policy[], ration_builtin_policy_end[];
@@ -43,26 +40,6 @@ static ration_status read_policy(const struct ration_settings *given, struct tel
         tell_fault, telling, out_policy);
 }
 
-/* Limits that come with requests have a name in metrics and lists, which no other may have. */
-static ration_status check_names(const ration_policy *policy, struct telling *telling)
-{
-    for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
-        struct ration_policy_fault fault = {
-            .line = limit->line,
-            .column = 1,
-            .message = "the server has a limit of the name throttle, for those that come with "
-                       "requests: choose another",
-        };
-
-        if (strcmp(limit->limit.name, RATION_TOP_THROTTLE) == 0) {
-            tell_fault(telling, &fault);
-            return RATION_EINVAL;
-        }
-    }
-    return RATION_OK;
-}
-
 static ration_status read_settings(struct telling *telling, const ration_policy *policy,
                                    struct ration_settings *settings)
 {
@@ -86,8 +63,6 @@ ration_status ration_policy_source_read(const struct ration_settings *given,
     ration_policy *policy = NULL;
     ration_status status = read_policy(given, &telling, &policy);
 
-    if (status == RATION_OK)
-        status = check_names(policy, &telling);
     if (status == RATION_OK)
         status = ration_settings_copy(given, &settings);
     if (status == RATION_OK) {

@@ -50,7 +50,7 @@ static void collect(struct collection *collection, ration_limiter *limiter, cons
         insert(collection, name, &room[i]);
     for (size_t i = 0; i < collection->count; i++)
         if (strcmp(collection->items[i].limit_name, name) == 0 &&
-            strcmp(name, RATION_TOP_THROTTLE) != 0)
+            strcmp(name, RATION_POLICY_THROTTLE) != 0)
             look(limiter, &collection->items[i], now_ns);
 }
 
@@ -72,8 +72,8 @@ size_t ration_top_collect(ration_gate *gate, enum ration_top by, const char *lim
         if (limit_name == NULL || strcmp(limit_name, name) == 0)
             collect(&collection, ration_gate_limiter(&visit, i), name, by, now_ns, room);
     }
-    if (limit_name == NULL || strcmp(limit_name, RATION_TOP_THROTTLE) == 0)
-        collect(&collection, ration_gate_throttle(gate), RATION_TOP_THROTTLE, by, now_ns, room);
+    if (limit_name == NULL || strcmp(limit_name, RATION_POLICY_THROTTLE) == 0)
+        collect(&collection, ration_gate_throttle(gate), RATION_POLICY_THROTTLE, by, now_ns, room);
     ration_gate_leave(&visit);
     free(room);
     return collection.count;

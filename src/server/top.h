@@ -8,11 +8,8 @@
 
 #define RATION_TOP_MAX 100 /* that are told at once */
 
-/* What limits that come with requests are called; a policy cannot have a limit of this name. */
-#define RATION_TOP_THROTTLE "throttle"
-
 struct ration_top_item {
-    char limit_name[RATION_LIMIT_NAME_MAX + 1]; /* may be RATION_TOP_THROTTLE */
+    char limit_name[RATION_LIMIT_NAME_MAX + 1]; /* may be RATION_POLICY_THROTTLE */
     struct ration_top_key key;
     bool has_left;
     uint64_t left_tokens; /* what the key has now; only if all of its name is known */

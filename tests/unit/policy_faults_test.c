@@ -67,6 +67,8 @@ static const struct row rows[] = {
      {{4, 12, "already that of the limit in line 2"}, {5, 12, "limit in line 2"}}},
     {"limits: [{name: a b, rate: 1/s}]\n", {{1, 18, "blank in what must be one word"}}},
     {"limits: [{name: a*b, rate: 1/s}]\n", {{1, 18, "'*' cannot be in a name"}}},
+    {"limits:\n  - name: throttle\n    rate: 1/s\n  - {name: throttled, rate: 1/s}\n",
+     {{2, 11, "are called throttle: write another name"}}},
     {"limits: [{name: '', rate: 1/s}]\n", {{1, 17, "name is empty"}}},
     {"limits: [{name: [a], rate: 1/s}]\n", {{1, 17, "name is one value, and this is a list"}}},
     {"limits: [{name: a, rate: 10}]\n", {{1, 26, "'10' has no period"}}},

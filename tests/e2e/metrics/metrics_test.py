@@ -294,7 +294,7 @@ def test_the_name_of_the_throttle_is_taken():
     try:
         serve.Server(BINARY, policy)
     except AssertionError as fault:
-        serve.expect("policy.yaml:3:" in str(fault) and "throttle" in str(fault), True, str(fault))
+        serve.expect("policy.yaml:3:12:" in str(fault) and "throttle" in str(fault), True, str(fault))
         return
     raise AssertionError("a limit of this name is taken")
 
