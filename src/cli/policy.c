@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "ration/ration.h"
+#include "server/settings.h"
 
 #define SHOWN_BYTES_MAX  80
 #define SHOWN_SIZE       (4 * SHOWN_BYTES_MAX + sizeof("..."))
@@ -120,13 +121,40 @@ static void print_row(const struct widths *widths, const char *name, const char 
            (int)widths->limit, limit, match, note);
 }
 
+static void print_note(void *context, const struct ration_policy_fault *fault)
+{
+    fprintf(stderr, "%s: ration serve needs more options: %s\n", (const char *)context,
+            fault->message);
+}
+
+/*
+ * Whether ration serve could take the section server:. A value that is wrong is wrong whatever else the
+ * server is told. What only its command line can mend (a password, say) is told, and no fault.
+ */
+static bool check_settings(const ration_policy *policy, char *path)
+{
+    struct ration_settings settings;
+    ration_status status;
+
+    ration_settings_init(&settings);
+    status = ration_settings_suppose_policy(&settings, policy, print_fault, path);
+    if (status == RATION_OK)
+        (void)ration_settings_complete(&settings, print_note, path);
+    else if (status != RATION_EINVAL)
+        fprintf(stderr, "%s: %s\n", path, ration_status_text(status));
+    ration_settings_done(&settings);
+    return status == RATION_OK;
+}
+
 static int check(char *path)
 {
     ration_policy *policy = load(path);
     struct widths widths;
 
-    if (policy == NULL)
+    if (policy == NULL || !check_settings(policy, path)) {
+        ration_policy_free(policy);
         return EXIT_USAGE;
+    }
     widths = measure(policy);
     print_row(&widths, "NAME", "KEY", "LIMIT", "MATCH", "");
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {

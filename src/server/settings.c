@@ -98,7 +98,9 @@ struct reader {
     void *context;
     uint32_t line;
     uint32_t column;
-    const char *dashes;                       /* before names in messages */
+    const char *dashes; /* before names in messages */
+    ration_status (*read)(const struct ration_setting *setting, const char *text, size_t size,
+                          struct ration_settings *settings, struct ration_error *error);
     bool is_none[RATION_SETTINGS_COUNT_MAX];  /* a list that was given as none */
     bool is_given[RATION_SETTINGS_COUNT_MAX]; /* by this source */
     bool is_faulty;
@@ -229,7 +231,7 @@ static void read_value(struct reader *reader, size_t index, struct ration_settin
 
     if (read_none(reader, index, text, count))
         return;
-    status = ration_setting_read(setting, text, size, settings, &error);
+    status = reader->read(setting, text, size, settings, &error);
     if (status == RATION_ENOMEM)
         reader->is_short_of_memory = true;
     if (status != RATION_OK)
@@ -291,7 +293,8 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
                             .source = RATION_SETTINGS_ARGUMENTS,
                             .fault = fault,
                             .context = context,
-                            .dashes = "--"};
+                            .dashes = "--",
+                            .read = ration_setting_read};
     char quote[RATION_WORDS_QUOTE_SIZE];
     int used = 0;
 
@@ -334,21 +337,35 @@ static void read_setting(struct reader *reader, const struct ration_policy_setti
     }
 }
 
+static ration_status read_policy(struct reader *reader, const ration_policy *policy)
+{
+    reader->source = RATION_SETTINGS_POLICY;
+    reader->dashes = "";
+    if (begin(reader) != RATION_OK)
+        return RATION_ENOMEM;
+    for (size_t i = 0; i < ration_policy_setting_count(policy); i++)
+        read_setting(reader, ration_policy_setting(policy, i));
+    return end(reader);
+}
+
 ration_status ration_settings_read_policy(struct ration_settings *settings,
                                           const ration_policy *policy,
                                           ration_policy_fault_fn *fault, void *context)
 {
-    struct reader reader = {.settings = settings,
-                            .source = RATION_SETTINGS_POLICY,
-                            .fault = fault,
-                            .context = context,
-                            .dashes = ""};
+    struct reader reader = {
+        .settings = settings, .fault = fault, .context = context, .read = ration_setting_read};
 
-    if (begin(&reader) != RATION_OK)
-        return RATION_ENOMEM;
-    for (size_t i = 0; i < ration_policy_setting_count(policy); i++)
-        read_setting(&reader, ration_policy_setting(policy, i));
-    return end(&reader);
+    return read_policy(&reader, policy);
+}
+
+ration_status ration_settings_suppose_policy(struct ration_settings *settings,
+                                             const ration_policy *policy,
+                                             ration_policy_fault_fn *fault, void *context)
+{
+    struct reader reader = {
+        .settings = settings, .fault = fault, .context = context, .read = ration_setting_suppose};
+
+    return read_policy(&reader, policy);
 }
 
 /* Comparing ----------------------------------------------------------------------------------- */

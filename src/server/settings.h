@@ -106,6 +106,14 @@ ration_status ration_settings_read_policy(struct ration_settings *settings,
                                           ration_policy_fault_fn *fault, void *context);
 
 /*
+ * The same for who only checks a policy, perhaps on another host: no file is opened, and a secret that
+ * would be read from one counts as given.
+ */
+ration_status ration_settings_suppose_policy(struct ration_settings *settings,
+                                             const ration_policy *policy,
+                                             ration_policy_fault_fn *fault, void *context);
+
+/*
  * Checks what no setting can tell alone, and fills in what follows from others; after all is read.
  * Faults are told without a line.
  */

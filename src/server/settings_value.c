@@ -208,14 +208,21 @@ static ration_status read_choice(const struct value *value)
                          words);
 }
 
+static ration_status check_path(const struct value *value)
+{
+    return value->size > 0
+               ? RATION_OK
+               : ration_refuse(value->error, RATION_EINVAL, "%s is empty; write the path of a file",
+                               value->setting->name);
+}
+
 static ration_status read_path(const struct value *value)
 {
     char **place = place_of(value->setting, value->settings);
     char *copy;
 
-    if (value->size == 0)
-        return ration_refuse(value->error, RATION_EINVAL, "%s is empty; write the path of a file",
-                             value->setting->name);
+    if (check_path(value) != RATION_OK)
+        return RATION_EINVAL;
     copy = strdup(value->text);
     if (copy == NULL)
         return ration_refuse(value->error, RATION_ENOMEM, "no memory for the settings");
@@ -325,10 +332,13 @@ static ssize_t read_all(int file, char *buffer, size_t buffer_size)
 static ration_status read_secret_file(const struct value *value)
 {
     char secret[RATION_SETTINGS_SECRET_MAX + 3];
-    int file = open(value->text, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ration_status status;
+    ration_status status = check_path(value);
     ssize_t size;
+    int file;
 
+    if (status != RATION_OK)
+        return status;
+    file = open(value->text, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0)
         return ration_refuse(value->error, RATION_EINVAL, "%s: cannot open %.300s: %s",
                              value->setting->name, value->text, strerror(errno));
@@ -351,15 +361,35 @@ static ration_status read_secret_file(const struct value *value)
 
 /* All kinds ----------------------------------------------------------------------------------- */
 
+static ration_status check_bytes(const struct value *value)
+{
+    return strlen(value->text) == value->size
+               ? RATION_OK
+               : ration_refuse(value->error, RATION_EINVAL, "%s has a zero byte; write it without",
+                               value->setting->name);
+}
+
+ration_status ration_setting_suppose(const struct ration_setting *setting, const char *text,
+                                     size_t size, struct ration_settings *settings,
+                                     struct ration_error *error)
+{
+    struct value value = {setting, text, size, settings, error};
+
+    if (setting->kind != RATION_SETTING_SECRET_FILE)
+        return ration_setting_read(setting, text, size, settings, error);
+    if (check_bytes(&value) != RATION_OK || check_path(&value) != RATION_OK)
+        return RATION_EINVAL;
+    return keep_secret(&value, "?", 1);
+}
+
 ration_status ration_setting_read(const struct ration_setting *setting, const char *text,
                                   size_t size, struct ration_settings *settings,
                                   struct ration_error *error)
 {
     struct value value = {setting, text, size, settings, error};
 
-    if (strlen(text) != size)
-        return ration_refuse(error, RATION_EINVAL, "%s has a zero byte; write it without",
-                             setting->name);
+    if (check_bytes(&value) != RATION_OK)
+        return RATION_EINVAL;
     switch (setting->kind) {
     case RATION_SETTING_FLAG:
         return read_flag(&value);

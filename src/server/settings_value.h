@@ -16,6 +16,14 @@ ration_status ration_setting_read(const struct ration_setting *setting, const ch
                                   size_t size, struct ration_settings *settings,
                                   struct ration_error *error);
 
+/*
+ * The same, but opens no file: one that would be read for a secret is taken to be there, and some secret
+ * stands for what is in it.
+ */
+ration_status ration_setting_suppose(const struct ration_setting *setting, const char *text,
+                                     size_t size, struct ration_settings *settings,
+                                     struct ration_error *error);
+
 /* Releases what a setting's place holds, and makes it 0: a list empty, a path NULL. */
 void ration_setting_clear(const struct ration_setting *setting, struct ration_settings *settings);
 
