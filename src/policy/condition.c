@@ -75,11 +75,34 @@ static bool is_named(const struct condition *condition, const char *name)
     return mine->size == strlen(name) && memcmp(mine->bytes, name, mine->size) == 0;
 }
 
+/* Every path begins with a slash, but for the * of OPTIONS. */
+static bool is_path(struct ration_schema *schema, enum kind kind, const struct ration_node *node)
+{
+    char quote[RATION_WORDS_QUOTE_SIZE];
+    bool is_escaped = kind == KIND_GLOB && node->size > 1 && node->text[0] == '\\';
+    char first = node->text[is_escaped];
+
+    if (node->size == 0 || first == '/' || (kind == KIND_GLOB && !is_escaped && first == '?'))
+        return true;
+    ration_words_quote(node->text, node->size, quote);
+    if (first != '*')
+        RATION_SCHEMA_FAULT(schema, node, "a path begins with /, as in /login (got '%s')", quote);
+    else if (kind != KIND_GLOB && node->size > 1)
+        RATION_SCHEMA_FAULT(schema, node, "a path with wildcards is a glob: write {glob: '%s'}",
+                            quote);
+    else
+        return true;
+    return false;
+}
+
 /* A limit on a value that no request has is no limit: what looks like one is a fault. */
-static bool can_ever_match(const struct condition *condition, const struct ration_node *node)
+static bool can_ever_match(const struct condition *condition, enum kind kind,
+                           const struct ration_node *node)
 {
     struct ration_schema *schema = condition->schema;
 
+    if (is_named(condition, "path") && kind != KIND_CIDR)
+        return is_path(schema, kind, node);
     if (is_named(condition, "method"))
         for (size_t i = 0; i < node->size; i++)
             if (node->text[i] >= 'a' && node->text[i] <= 'z') {
@@ -112,7 +135,7 @@ static void add_pattern(struct condition *condition, enum kind kind, const struc
                             RATION_POLICY_VALUE_SIZE_MAX, node->size);
         return;
     }
-    if (!can_ever_match(condition, node))
+    if (!can_ever_match(condition, kind, node))
         return;
     if (is_ip ? read_network(condition, kind, node, &pattern)
               : read_text(condition, kind, node, &pattern))

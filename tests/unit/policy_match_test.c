@@ -173,10 +173,10 @@ static void globs_are_as_written(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[200];
-        sprintf(text, "limits: [{name: a, rate: 1/s, match: {path: {glob: '%s'}}}]\n",
+        sprintf(text, "limits: [{name: a, rate: 1/s, match: {plan: {glob: '%s'}}}]\n",
                 cases[i].glob);
         ration_policy *policy = kit_policy(text);
-        if ((kit_match(policy, REQUEST("path", cases[i].value))[0] == 'a') != cases[i].matches)
+        if ((kit_match(policy, REQUEST("plan", cases[i].value))[0] == 'a') != cases[i].matches)
             fail_msg("glob %s, value %s", cases[i].glob, cases[i].value);
         ration_policy_free(policy);
     }
@@ -188,7 +188,7 @@ static void globs_are_as_written(void **state)
  */
 enum { NAMES_COUNT = 4, TERMS_MAX = 3, VALUES_MAX = 3, RULES_MAX = 30 };
 
-static const char *const names[NAMES_COUNT] = {"path", "user", "ip", "header.x"};
+static const char *const names[NAMES_COUNT] = {"plan", "user", "ip", "header.x"};
 static const char *const kinds[] = {"exact", "prefix", "glob", "cidr"};
 
 struct random_value {
@@ -461,7 +461,7 @@ static void random_policies_match_as_the_slow_matcher_says(void **state)
             const char *expected = slow_match(&random, chosen);
             const char *got = kit_match(policy, request);
             if (strcmp(got, expected) != 0)
-                fail_msg("seed %" PRIu64 " round %d: %s, not %s\n%s\npath %s user %s ip %s x %s",
+                fail_msg("seed %" PRIu64 " round %d: %s, not %s\n%s\nplan %s user %s ip %s x %s",
                          seed, round, got, expected, text, chosen[0], chosen[1], chosen[2],
                          chosen[3]);
             limits_count += got[0] == 'n';

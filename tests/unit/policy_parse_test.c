@@ -176,7 +176,7 @@ static void conditions_are_told_in_words(void **state)
                    "    key: user\n"
                    "    missing: skip\n"
                    "    match:\n"
-                   "      path: [/a, /b, {prefix: /c}, {glob: '/d*e'}, \"\\x01\"]\n"
+                   "      path: [/a, /b, {prefix: /c}, {glob: '/d*e'}, \"/\\x01\"]\n"
                    "      user: {not: [x, \"\"]}\n"
                    "      plan: {glob: '*', not: {prefix: y}}\n"
                    "      ip: ['::/0', 10.0.0.1]\n");
