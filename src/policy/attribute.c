@@ -64,6 +64,12 @@ static bool check_name(struct ration_schema *schema, const struct ration_node *n
 
     if (!ration_schema_text(schema, node, "the name of an attribute"))
         return false;
+    if (ration_node_is_null(node)) {
+        RATION_SCHEMA_FAULT(schema, node,
+                            "%s is no attribute: leave it out; one of this name is in quotes",
+                            node->text);
+        return false;
+    }
     if (node->size > RATION_ATTRIBUTE_NAME_MAX) {
         RATION_SCHEMA_FAULT(schema, node, "the name of an attribute has at most %d bytes (got %zu)",
                             RATION_ATTRIBUTE_NAME_MAX, node->size);

@@ -130,6 +130,13 @@ static void add_pattern(struct condition *condition, enum kind kind, const struc
                             "the value is missing: write one, or \"\" for the empty text");
         return;
     }
+    if (ration_node_is_null(node)) {
+        RATION_SCHEMA_FAULT(schema, node,
+                            "a request without %s is {not: {glob: '*'}}; the word is \"%s\" in "
+                            "quotes",
+                            schema->policy->names[condition->name_index].bytes, node->text);
+        return;
+    }
     if (node->size > RATION_POLICY_VALUE_SIZE_MAX) {
         RATION_SCHEMA_FAULT(schema, node, "a value has at most %d bytes (got %zu)",
                             RATION_POLICY_VALUE_SIZE_MAX, node->size);

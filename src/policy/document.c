@@ -261,6 +261,12 @@ bool ration_node_is(const struct ration_node *node, const char *word)
            memcmp(node->text, word, node->size) == 0;
 }
 
+bool ration_node_is_null(const struct ration_node *node)
+{
+    return !node->is_quoted && (ration_node_is(node, "null") || ration_node_is(node, "Null") ||
+                                ration_node_is(node, "NULL") || ration_node_is(node, "~"));
+}
+
 uint32_t ration_node_column(const struct ration_node *node, size_t offset)
 {
     if (node->text_column == 0)

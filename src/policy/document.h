@@ -54,4 +54,7 @@ static inline bool ration_node_is_blank(const struct ration_node *node)
     return node->kind == RATION_NODE_SCALAR && node->size == 0 && !node->is_quoted;
 }
 
+/* A scalar that is nothing to other readers of YAML: null or ~ without quotes. */
+bool ration_node_is_null(const struct ration_node *node);
+
 #endif
