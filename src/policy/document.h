@@ -57,4 +57,11 @@ static inline bool ration_node_is_blank(const struct ration_node *node)
 /* A scalar that is nothing to other readers of YAML: null or ~ without quotes. */
 bool ration_node_is_null(const struct ration_node *node);
 
+/* A match with nothing in it. */
+static inline bool ration_node_is_empty(const struct ration_node *node)
+{
+    return ration_node_is_blank(node) || ration_node_is_null(node) ||
+           (node->kind == RATION_NODE_MAPPING && node->count == 0);
+}
+
 #endif

@@ -200,7 +200,7 @@ static void read_match(struct reader *reader)
     const struct ration_node *match = reader->fields[FIELD_MATCH];
     const struct ration_policy_limit *view = &reader->entry->view;
 
-    if (match && ration_node_is_blank(match))
+    if (match && ration_node_is_empty(match))
         RATION_SCHEMA_FAULT(reader->schema, match,
                             "match is empty: leave it out to match every request");
     else if (match)

@@ -105,7 +105,7 @@ static void read_items(struct ration_schema *schema, const struct ration_node *l
 {
     for (const struct ration_node *node = list->first; node; node = node->next, rules++) {
         rules->line = node->line;
-        if (ration_node_is_blank(node) || (node->kind == RATION_NODE_MAPPING && node->count == 0))
+        if (ration_node_is_empty(node))
             RATION_SCHEMA_FAULT(schema, node,
                                 "the match is empty, and would mean every request: write for "
                                 "example user: root");

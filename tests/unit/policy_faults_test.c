@@ -128,6 +128,9 @@ static const struct row rows[] = {
 
     /* conditions */
     {"limits: [{name: a, rate: 10/s, match: }]\n", {{1, 39, "match is empty"}}},
+    {"limits: [{name: a, rate: 10/s, match: {}}]\n",
+     {{1, 39, "match is empty: leave it out to match every request"}}},
+    {"limits: [{name: a, rate: 10/s, match: ~}]\n", {{1, 39, "match is empty"}}},
     {"limits: [{name: a, rate: 10/s, match: [path]}]\n", {{1, 39, "and this is a list"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: }}]\n", {{1, 46, "the value is missing"}}},
     {"limits: [{name: a, rate: 10/s, match: {user: null, plan: [~, 'null', Null]}}]\n",

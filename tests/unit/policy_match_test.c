@@ -299,9 +299,11 @@ static size_t write_policy(const struct random_policy *policy, char *out)
         used += (size_t)sprintf(out + used, "%s:\n", sections[s]);
         for (size_t i = 0; i < policy->counts[s]; i++) {
             const struct random_rule *rule = &policy->rules[s][i];
-            used += (size_t)sprintf(out + used,
-                                    s == 2 ? "  - {name: n%zu, rate: 1/s, match: " : "  - ", i);
-            used += write_terms(rule, out + used);
+            used += (size_t)sprintf(out + used, s == 2 ? "  - {name: n%zu, rate: 1/s" : "  - ", i);
+            if (s == 2 && rule->term_count > 0)
+                used += (size_t)sprintf(out + used, ", match: ");
+            if (s != 2 || rule->term_count > 0)
+                used += write_terms(rule, out + used);
             if (s == 2)
                 used += (size_t)sprintf(out + used, ", key: user, missing: %s}",
                                         rule->is_skipping ? "skip" : "share");

@@ -160,7 +160,7 @@ static void settings_are_kept_as_written(void **state)
 static void empty_sections_are_right(void **state)
 {
     (void)state;
-    ration_policy_free(kit_policy("limits: [{name: a, rate: 1/s, match: {}}]\n"
+    ration_policy_free(kit_policy("limits: [{name: a, rate: 1/s}]\n"
                                   "exempt:\n  # - user: root\nbanned:\nserver:\n"));
     ration_policy_free(kit_policy("\xEF\xBB\xBF{limits: [{name: a, rate: 1/s}], banned: []}"));
     ration_policy_free(NULL);
