@@ -103,7 +103,7 @@ void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, co
 
 void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail)
 {
-    write_problem(desk, 403, detail, NULL, NULL, NULL);
+    write_problem(desk, 403, detail, NULL, "Cache-Control", "no-store");
 }
 
 static void refuse_with(struct ration_http_desk *desk, unsigned status, const char *detail,

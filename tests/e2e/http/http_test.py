@@ -83,7 +83,7 @@ class Api:
             response = self.resolve(responses[str(status)])
             content = response["content"]
             for name, value in headers.items():
-                if name.startswith(("RateLimit", "X-RateLimit", "Retry-", "WWW-")):
+                if name.startswith(("RateLimit", "X-RateLimit", "Retry-", "WWW-", "Cache-")):
                     assert name in response.get("headers", {}), f"{target}: {status} has {name}, which is not in the document"
         kind = headers["Content-Type"].partition(";")[0]
         assert kind in content, f"{method} {target}: {status} is {kind}"
@@ -126,6 +126,7 @@ def test_check_for_proxies():
         api.ask(429, "GET", one + "&cost=4")
         expect(api.headers["Retry-After"], None, "no wait helps")
         api.ask(403, "GET", "/v1/check?user=mallory&path=/login")
+        expect(api.headers["Cache-Control"], "no-store", "a ban may end, too")
         expect(api.ask(200, "GET", "/v1/check?user=root&path=/login")["limit"], None)
         api.ask(403, "GET", one + "&deny_status=403")
         for query in ("cost=x", "cost=-1", "cost=18446744073709551616", "key=k", "limit=1/s", "key=k&limit=nonsense", "%zz", "deny_status=999",
