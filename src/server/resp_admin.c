@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/limit_name.h"
 #include "server/reload.h"
 #include "server/resp_session.h"
 #include "server/top.h"
@@ -16,10 +17,10 @@
 
 /* Words that come before the attributes of a request. */
 struct edit_words {
-    char limit_name[RATION_LIMIT_NAME_MAX + 1];
+    struct ration_key limit_name;
     bool has_limit;
     uint64_t tokens;
-    bool has_tokens;
+    bool has_tokens; /* may still be given; so has_block */
     uint64_t block_ns;
     bool has_block;
 };
@@ -42,8 +43,7 @@ static int read_option(struct ration_resp_desk *desk, size_t index, struct edit_
 
     if (ration_commands_is_word(name, "limit") && !edit->has_limit) {
         edit->has_limit = true;
-        snprintf(edit->limit_name, sizeof(edit->limit_name), "%.*s", (int)value->size,
-                 (const char *)value->bytes);
+        edit->limit_name = *value;
     } else if (ration_commands_is_word(name, "tokens") && edit->has_tokens) {
         edit->has_tokens = false;
         is_number = ration_word_number(value, &edit->tokens);
@@ -81,12 +81,24 @@ static bool read_edit(struct ration_resp_desk *desk, struct edit_words *words_ou
     }
     if (!ration_desk_attributes(desk, first, desk->attributes, RATION_ATTRIBUTES_MAX, &count))
         return false;
-    *out_edit = (struct ration_edit){
-        .attributes = desk->attributes,
-        .attribute_count = count,
-        .limit_name = words_out->has_limit ? words_out->limit_name : NULL,
-    };
+    *out_edit = (struct ration_edit){.attributes = desk->attributes, .attribute_count = count};
     return true;
+}
+
+/* The name of a limit that there is, for as long as the visit; NULL: answered with an error. */
+static const char *find_limit(struct ration_resp_desk *desk, const struct ration_visit *visit,
+                              enum ration_limit_names among, const struct ration_key *name)
+{
+    char reason[RATION_LIMIT_NAME_TEXT_SIZE];
+    char error[RATION_LIMIT_NAME_TEXT_SIZE + sizeof("ERR ")];
+    const char *found = ration_limit_name_find(visit, among, name, reason);
+
+    if (found == NULL) {
+        snprintf(error, sizeof(error), "ERR %s", reason);
+        ration_desk_error(desk, error);
+        ration_connection_yield(desk->connection); /* the guess is slow */
+    }
+    return found;
 }
 
 /* How many limits it concerned, or why it could not be done. */
@@ -106,59 +118,77 @@ static void answer_edit(struct ration_resp_desk *desk, ration_status status, siz
                           "that is an address, and at most 16 limits that apply");
 }
 
-void ration_desk_refund(struct ration_resp_desk *desk)
+/* What is done to the limits of a request. */
+typedef ration_status edit_fn(ration_gate *gate, const struct ration_edit *edit,
+                              const struct edit_words *words, uint64_t now_ns, size_t *out_count);
+
+static void serve_edit(struct ration_resp_desk *desk, struct edit_words *words, edit_fn *run)
 {
-    struct edit_words words = {.has_tokens = true, .tokens = 1};
+    ration_gate *gate = desk->service->gate;
     struct ration_edit edit;
+    struct ration_visit visit;
     ration_status status;
     size_t count = 0;
 
-    if (!read_edit(desk, &words, &edit))
+    if (!read_edit(desk, words, &edit))
         return;
-    status =
-        ration_gate_refund(desk->service->gate, &edit, words.tokens, ration_desk_now(desk), &count);
-    answer_edit(desk, status, count);
-}
-
-void ration_desk_reset_keys(struct ration_resp_desk *desk)
-{
-    struct edit_words words = {.tokens = 0};
-    struct ration_edit edit;
-    ration_status status;
-    size_t count = 0;
-
-    if (!read_edit(desk, &words, &edit))
-        return;
-    status = ration_gate_reset(desk->service->gate, &edit, ration_desk_now(desk), &count);
-    answer_edit(desk, status, count);
-}
-
-void ration_desk_block(struct ration_resp_desk *desk)
-{
-    struct edit_words words = {.has_block = true};
-    uint64_t now_ns = ration_desk_now(desk);
-    struct ration_edit edit;
-    ration_status status;
-    uint64_t until_ns;
-    size_t count = 0;
-
-    if (!read_edit(desk, &words, &edit))
-        return;
-    if (words.has_block) {
+    if (words->has_block) {
         ration_desk_error(desk, "ERR for how long? RATION.BLOCK SECONDS s | MS ms [LIMIT name] "
                                 "attribute value ...");
         return;
     }
-    if (__builtin_add_overflow(now_ns, words.block_ns, &until_ns))
+    ration_gate_enter(gate, &visit);
+    if (words->has_limit)
+        edit.limit_name = find_limit(desk, &visit, RATION_LIMIT_NAMES_POLICY, &words->limit_name);
+    if (!words->has_limit || edit.limit_name != NULL) {
+        status = run(gate, &edit, words, ration_desk_now(desk), &count);
+        answer_edit(desk, status, count);
+    }
+    ration_gate_leave(&visit);
+}
+
+static ration_status refund(ration_gate *gate, const struct ration_edit *edit,
+                            const struct edit_words *words, uint64_t now_ns, size_t *out_count)
+{
+    return ration_gate_refund(gate, edit, words->tokens, now_ns, out_count);
+}
+
+void ration_desk_refund(struct ration_resp_desk *desk)
+{
+    serve_edit(desk, &(struct edit_words){.has_tokens = true, .tokens = 1}, refund);
+}
+
+static ration_status reset(ration_gate *gate, const struct ration_edit *edit,
+                           const struct edit_words *words, uint64_t now_ns, size_t *out_count)
+{
+    (void)words;
+    return ration_gate_reset(gate, edit, now_ns, out_count);
+}
+
+void ration_desk_reset_keys(struct ration_resp_desk *desk)
+{
+    serve_edit(desk, &(struct edit_words){.tokens = 0}, reset);
+}
+
+static ration_status block(ration_gate *gate, const struct ration_edit *edit,
+                           const struct edit_words *words, uint64_t now_ns, size_t *out_count)
+{
+    uint64_t until_ns;
+
+    if (__builtin_add_overflow(now_ns, words->block_ns, &until_ns))
         until_ns = UINT64_MAX;
-    status = ration_gate_block_until(desk->service->gate, &edit, until_ns, now_ns, &count);
-    answer_edit(desk, status, count);
+    return ration_gate_block_until(gate, edit, until_ns, now_ns, out_count);
+}
+
+void ration_desk_block(struct ration_resp_desk *desk)
+{
+    serve_edit(desk, &(struct edit_words){.has_block = true}, block);
 }
 
 struct top_words {
     enum ration_top by;
     uint64_t count;
-    char limit_name[RATION_LIMIT_NAME_MAX + 1];
+    const struct ration_key *limit_name; /* NULL: all of them */
 };
 
 static bool read_top(struct ration_resp_desk *desk, struct top_words *top)
@@ -180,8 +210,7 @@ static bool read_top(struct ration_resp_desk *desk, struct top_words *top)
                 top->count > RATION_TOP_MAX)
                 return false;
         } else if (ration_commands_is_word(&words.items[i], "limit")) {
-            snprintf(top->limit_name, sizeof(top->limit_name), "%.*s", (int)value->size,
-                     (const char *)value->bytes);
+            top->limit_name = value;
         } else {
             return false;
         }
@@ -189,37 +218,52 @@ static bool read_top(struct ration_resp_desk *desk, struct top_words *top)
     return true;
 }
 
+static void write_top_item(struct ration_resp_desk *desk, const struct ration_top_item *item)
+{
+    struct ration_output *output = desk->output;
+    size_t name_size = item->key.name_size < RATION_TOP_KEY_NAME_MAX ? (size_t)item->key.name_size
+                                                                     : RATION_TOP_KEY_NAME_MAX;
+
+    ration_resp_write_map(output, ration_desk_version(desk), TOP_FIELDS);
+    ration_resp_write_bulk_text(output, "limit");
+    ration_resp_write_bulk_text(output, item->limit_name);
+    ration_resp_write_bulk_text(output, "key");
+    ration_resp_write_bulk(output, item->key.name, name_size);
+    ration_resp_write_bulk_text(output, "count");
+    ration_resp_write_count(output, item->key.count);
+    ration_resp_write_bulk_text(output, "error");
+    ration_resp_write_count(output, item->key.error);
+}
+
+static void write_top(struct ration_resp_desk *desk, const struct top_words *top,
+                      const char *limit_name)
+{
+    static _Thread_local struct ration_top_item items[RATION_TOP_MAX];
+    size_t count = ration_top_collect(desk->service->gate, top->by, limit_name,
+                                      ration_desk_now(desk), items, top->count);
+
+    ration_resp_write_array(desk->output, count);
+    for (size_t i = 0; i < count; i++)
+        write_top_item(desk, &items[i]);
+}
+
 void ration_desk_top(struct ration_resp_desk *desk)
 {
     struct top_words top = {.by = RATION_TOP_DENIED, .count = TOP_COUNT_DEFAULT};
-    struct ration_output *output = desk->output;
-    static _Thread_local struct ration_top_item items[RATION_TOP_MAX];
-    size_t count;
+    struct ration_visit visit;
+    const char *name = NULL;
 
     if (!read_top(desk, &top)) {
         ration_desk_error(desk, "ERR syntax error: RATION.TOP [BY DENIED|COST] [COUNT 1 to 100] "
                                 "[LIMIT name]");
         return;
     }
-    count = ration_top_collect(desk->service->gate, top.by,
-                               top.limit_name[0] != '\0' ? top.limit_name : NULL,
-                               ration_desk_now(desk), items, top.count);
-    ration_resp_write_array(output, count);
-    for (size_t i = 0; i < count; i++) {
-        size_t name_size = items[i].key.name_size < RATION_TOP_KEY_NAME_MAX
-                               ? (size_t)items[i].key.name_size
-                               : RATION_TOP_KEY_NAME_MAX;
-
-        ration_resp_write_map(output, ration_desk_version(desk), TOP_FIELDS);
-        ration_resp_write_bulk_text(output, "limit");
-        ration_resp_write_bulk_text(output, items[i].limit_name);
-        ration_resp_write_bulk_text(output, "key");
-        ration_resp_write_bulk(output, items[i].key.name, name_size);
-        ration_resp_write_bulk_text(output, "count");
-        ration_resp_write_count(output, items[i].key.count);
-        ration_resp_write_bulk_text(output, "error");
-        ration_resp_write_count(output, items[i].key.error);
-    }
+    ration_gate_enter(desk->service->gate, &visit);
+    if (top.limit_name != NULL)
+        name = find_limit(desk, &visit, RATION_LIMIT_NAMES_ALL, top.limit_name);
+    if (top.limit_name == NULL || name != NULL)
+        write_top(desk, &top, name);
+    ration_gate_leave(&visit);
 }
 
 static void write_count_field(struct ration_output *output, const char *name, uint64_t count)

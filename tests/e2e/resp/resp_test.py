@@ -90,6 +90,10 @@ MANY = sum(((f"a{number}", "x") for number in range(65)), ())
 WHO = ("path", "/login", "ip", "192.0.2.1")
 
 
+def no_limit(text):
+    return RespError("ERR there is no limit " + text)
+
+
 def cell(text):
     return RespError("Cell error: Store error: " + text)
 
@@ -139,7 +143,11 @@ TABLE = [
     (("RATION.REFUND", "TOKENS", 1, "path", "/login", "ip"), PAIRS),
     (("RATION.REFUND", "TOKENS", 1, *WHO), 2),
     (("RATION.REFUND", "TOKENS", 1, "LIMIT", "login", *WHO), 1),
-    (("RATION.REFUND", "TOKENS", 1, "LIMIT", "other", *WHO), 0),
+    (("RATION.REFUND", "TOKENS", 1, "LIMIT", "all", "path", "/login", "user", "root"), 0),  # there, and not of this request
+    (("RATION.REFUND", "TOKENS", 1, "LIMIT", "other", *WHO), no_limit("'other': limits are login, window and all")),
+    (("RATION.RESET", "LIMIT", "Login", *WHO), no_limit("'Login': did you mean login?")),
+    (("RATION.BLOCK", "MS", 1, "LIMIT", "throttle", *WHO), no_limit("'throttle': limits are login, window and all")),
+    (("RATION.BLOCK", "MS", 1, "LIMIT", b"login\x00", *WHO), no_limit("'login\\x00': did you mean login?")),
     (("RATION.PEEK", *WHO), decision("allow", "login", 3, 2, 0, MINUTE_NS)),
     (("RATION.RESET", "path"), arity("ration.reset")),
     (("RATION.RESET", "colour", "red"), 0),
@@ -163,7 +171,11 @@ TABLE = [
     (("RATION.TOP", "COUNT", 101), TOP_SYNTAX),
     (("RATION.TOP", "LIMIT"), TOP_SYNTAX),
     (("RATION.TOP", "WHO", "x"), TOP_SYNTAX),
-    (("RATION.TOP", "LIMIT", "nobody"), []),
+    (("RATION.TOP", "LIMIT", "nobody"), no_limit("'nobody': limits are login, window, all and throttle")),
+    (("RATION.TOP", "LIMIT", ""), no_limit("'': limits are login, window, all and throttle")),
+    (("RATION.TOP", "LIMIT", b"login\x00x"), no_limit("'login\\x00x': did you mean login?")),
+    (("RATION.TOP", "LIMIT", "trottle"), no_limit("'trottle': did you mean throttle?")),
+    (("RATION.TOP", "LIMIT", "throttle"), [top(b"throttle", b"k", 2), top(b"throttle", b"g", 1)]),
     (("RATION.TOP", "LIMIT", "login"), [top(b"login", b"192.0.2.1", 4)]),
     (("RATION.TOP", "by", "denied", "COUNT", 1), [top(b"login", b"192.0.2.1", 4)]),
     (("RATION.LIMITS", "x"), arity("ration.limits")),
@@ -228,6 +240,20 @@ def test_every_command_to_the_byte():
             wanted = encode(Text(f"id={number} addr=127.0.0.1 name=n db=0 sub=0 psub=0 multi=-1 cmd=client user=default "
                                  f"resp={version} lib-name=me lib-ver=1.2\n"), version)
             expect(client.read_raw(len(wanted)), wanted)
+
+
+def test_a_name_that_is_too_long_is_no_other_name():
+    """Names have up to 63 bytes, and were once cut there: the limit that was named is none."""
+    names = ["n" * 63, *(f"limit-{number}" for number in range(1, 9))]
+    policy = "limits:\n" + "".join(f"  - {{name: {name}, match: {{user: u}}, key: user, rate: 1/h}}\n" for name in names)
+    with serve.Server(BINARY, policy=policy, http="none", options=["--manual-clock"]) as server:
+        client = server.resp()
+        told = "'" + "n" * 24 + "...': limits are " + ", ".join(names[:8]) + " and %d more"
+        for words in ("RESET",), ("REFUND",), ("BLOCK", "SECONDS", 9):
+            expect(client.ask("RATION." + words[0], *words[1:], "LIMIT", "n" * 64, "user", "u"), no_limit(told % 1), words[0])
+        expect(serve.pairs(client.ask("RATION.CHECK", "user", "u"))[b"verdict"], b"allow", "nothing is blocked")
+        expect(client.ask("RATION.BLOCK", "SECONDS", 9, "LIMIT", "n" * 63, "user", "u"), 1)
+        expect(client.ask("RATION.TOP", "LIMIT", "n" * 64), no_limit(told % 2))
 
 
 def test_every_command_is_in_the_table():
