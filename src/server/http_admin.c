@@ -8,6 +8,7 @@
 #include "proto/check_json.h"
 #include "proto/query.h"
 #include "server/http_desk.h"
+#include "server/limit_name.h"
 #include "server/reload.h"
 #include "server/top.h"
 
@@ -124,8 +125,23 @@ void ration_http_post_block(struct ration_http_desk *desk)
 struct top_query {
     enum ration_top by;
     size_t count;
-    char limit_name[RATION_LIMIT_NAME_MAX + 1];
+    struct ration_key limit_name;
+    bool has_limit;
 };
+
+static bool read_count(const struct ration_key *text, size_t *out_count)
+{
+    const char *digits = text->bytes;
+    size_t count = 0;
+
+    for (size_t i = 0; i < text->size; i++) {
+        if (digits[i] < '0' || digits[i] > '9' || count > RATION_TOP_MAX)
+            return false;
+        count = count * 10 + (size_t)(digits[i] - '0');
+    }
+    *out_count = count;
+    return true;
+}
 
 /* False, with what is wrong. */
 static bool read_top(struct ration_http_desk *desk, struct top_query *top, const char **reason)
@@ -141,19 +157,18 @@ static bool read_top(struct ration_http_desk *desk, struct top_query *top, const
     for (size_t i = 0; i < count; i++) {
         const struct ration_key *name = &parameters[i].name;
         const struct ration_key *value = &parameters[i].value;
-        char text[RATION_LIMIT_NAME_MAX + 1] = "";
 
-        if (value->size >= sizeof(text))
-            return false;
-        memcpy(text, value->bytes, value->size);
-        if (ration_http_is(name, "limit"))
-            memcpy(top->limit_name, text, sizeof(text));
-        else if (ration_http_is(name, "by") && strcmp(text, "cost") == 0)
+        if (ration_http_is(name, "limit")) {
+            top->limit_name = *value;
+            top->has_limit = true;
+        } else if (ration_http_is(name, "by") && ration_http_is(value, "cost")) {
             top->by = RATION_TOP_COST;
-        else if (ration_http_is(name, "count") && text[strspn(text, "0123456789")] == '\0')
-            top->count = strtoul(text, NULL, 10);
-        else if (!ration_http_is(name, "by") || strcmp(text, "denied") != 0)
+        } else if (ration_http_is(name, "count")) {
+            if (!read_count(value, &top->count))
+                return false;
+        } else if (!ration_http_is(name, "by") || !ration_http_is(value, "denied")) {
             return false;
+        }
     }
     return top->count >= 1 && top->count <= RATION_TOP_MAX;
 }
@@ -182,26 +197,19 @@ static void write_top_item(struct ration_json *json, const struct ration_top_ite
     ration_json_end(json);
 }
 
-void ration_http_get_top(struct ration_http_desk *desk)
+static void write_top(struct ration_http_desk *desk, const struct top_query *top,
+                      const char *limit_name)
 {
     static _Thread_local struct ration_top_item items[RATION_TOP_MAX];
-    struct top_query top = {.by = RATION_TOP_DENIED, .count = TOP_COUNT_DEFAULT};
     struct ration_http_answer answer;
     struct ration_json json;
-    const char *reason;
-    size_t count;
+    size_t count = ration_top_collect(desk->service->gate, top->by, limit_name,
+                                      ration_http_desk_now(desk), items, top->count);
 
-    if (!read_top(desk, &top, &reason)) {
-        ration_http_desk_problem(desk, 400, reason, NULL);
-        return;
-    }
-    count = ration_top_collect(desk->service->gate, top.by,
-                               top.limit_name[0] != '\0' ? top.limit_name : NULL,
-                               ration_http_desk_now(desk), items, top.count);
     begin_json(desk, &answer, &json);
     ration_json_begin_object(&json);
     ration_json_name(&json, "by");
-    ration_json_text(&json, top.by == RATION_TOP_COST ? "cost" : "denied");
+    ration_json_text(&json, top->by == RATION_TOP_COST ? "cost" : "denied");
     ration_json_name(&json, "keys");
     ration_json_begin_array(&json);
     for (size_t i = 0; i < count; i++)
@@ -209,6 +217,39 @@ void ration_http_get_top(struct ration_http_desk *desk)
     ration_json_end(&json);
     ration_json_end(&json);
     ration_http_answer_end(&answer);
+}
+
+/* The name of a limit that there is, for as long as the visit; NULL: answered with a problem. */
+static const char *find_limit(struct ration_http_desk *desk, const struct ration_visit *visit,
+                              enum ration_limit_names among, const struct ration_key *name)
+{
+    char reason[RATION_LIMIT_NAME_TEXT_SIZE];
+    const char *found = ration_limit_name_find(visit, among, name, reason);
+
+    if (found == NULL) {
+        ration_http_desk_problem(desk, 404, reason, NULL);
+        ration_connection_yield(desk->connection); /* the guess is slow */
+    }
+    return found;
+}
+
+void ration_http_get_top(struct ration_http_desk *desk)
+{
+    struct top_query top = {.by = RATION_TOP_DENIED, .count = TOP_COUNT_DEFAULT};
+    struct ration_visit visit;
+    const char *name = NULL;
+    const char *reason;
+
+    if (!read_top(desk, &top, &reason)) {
+        ration_http_desk_problem(desk, 400, reason, NULL);
+        return;
+    }
+    ration_gate_enter(desk->service->gate, &visit);
+    if (top.has_limit)
+        name = find_limit(desk, &visit, RATION_LIMIT_NAMES_ALL, &top.limit_name);
+    if (!top.has_limit || name != NULL)
+        write_top(desk, &top, name);
+    ration_gate_leave(&visit);
 }
 
 void ration_http_get_limits(struct ration_http_desk *desk)

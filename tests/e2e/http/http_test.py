@@ -275,8 +275,11 @@ def test_who_is_limited_most():
         top = api.ask(200, "GET", "/v1/top?limit=throttle", None, ADMIN)
         expect([(key["key"], key["key_bytes"], key["count"]) for key in top["keys"]], [("k" * 64, 100, 3)])
         expect(api.ask(200, "GET", "/v1/top?by=cost", None, ADMIN)["by"], "cost")
-        expect(api.ask(200, "GET", "/v1/top?limit=nobody", None, ADMIN)["keys"], [])
-        for query in "by=weight", "count=0", "count=101", "count=x", "count=5x", "limit=" + "x" * 64, "what=ever", "%zz":
+        everything = "limits are login, window, quiet, all and throttle"
+        for name, told in (("nobody", f"'nobody': {everything}"), ("logn", "'logn': did you mean login?"), ("", f"'': {everything}"),
+                           ("login%00", "'login\\x00': did you mean login?"), ("x" * 64, f"'{'x' * 24}...': {everything}")):
+            expect(api.ask(404, "GET", "/v1/top?limit=" + name, None, ADMIN)["detail"], f"there is no limit {told}")
+        for query in "by=weight", "count=", "count=0", "count=101", "count=1" + "0" * 20, "count=x", "count=5x", "what=ever", "%zz":
             api.ask(400, "GET", "/v1/top?" + query, None, ADMIN)
 
 
