@@ -36,6 +36,8 @@ struct ration_asked {
     bool has_limit; /* always with has_key, but for a reset */
     struct ration_key key;
     struct ration_limit limit;
+    bool has_limit_name; /* attributes, and only this limit of the policy; not to check or peek */
+    struct ration_key limit_name;
     const struct ration_attribute *attributes;
     size_t attribute_count;
     uint64_t tokens;   /* what it costs (1 unless said), or how many to refund */

@@ -260,6 +260,18 @@ static bool read_key(struct place *place, const json_t *value, struct ration_ask
     return true;
 }
 
+/* An edit by attributes may name one of the policy's limits. */
+static bool read_limit_name(struct place *place, const json_t *value, struct ration_asked *check)
+{
+    if (!json_is_string(value))
+        return FAIL_AT(place, "limit",
+                       "with attributes, limit is the name of one of the policy's (got %s)",
+                       type_name(value));
+    check->has_limit_name = true;
+    check->limit_name = (struct ration_key){json_string_value(value), json_string_length(value)};
+    return true;
+}
+
 /* Who asks: attributes, or a key with its limit. */
 static bool read_subject(struct place *place, const json_t *object, struct ration_check_room *room,
                          struct ration_asked *check)
@@ -267,18 +279,19 @@ static bool read_subject(struct place *place, const json_t *object, struct ratio
     json_t *attributes = json_object_get(object, "attributes");
     json_t *key = json_object_get(object, "key");
     json_t *limit = json_object_get(object, "limit");
+    bool is_edit = check->kind != RATION_CHECK_TAKE && check->kind != RATION_CHECK_PEEK;
     size_t size = place->size;
     if (!attributes && !key)
         return FAIL(place, "who asks is missing: write \"attributes\": {\"ip\": \"192.0.2.7\"}, or "
                            "\"key\": \"user:7\" and \"limit\": \"10/s\"");
-    if (attributes && (key || limit))
+    if (attributes && (key || (limit && !is_edit)))
         return FAIL_AT(place, key ? "key" : "limit",
                        "attributes ask the policy; key and limit ask without it: keep one");
     if (attributes) {
-        bool is_read = read_attributes(place, attributes, room, check);
-        if (is_read)
-            leave(place, size);
-        return is_read;
+        if (!read_attributes(place, attributes, room, check))
+            return false;
+        leave(place, size);
+        return !limit || read_limit_name(place, limit, check);
     }
     if (!read_key(place, key, check))
         return false;

@@ -7,6 +7,7 @@
  *     {"checks": [ ... ]}                       up to RATION_CHECKS_MAX of them, check and peek only
  *     {"attributes": { ... }, "tokens": 2}      refund
  *     {"attributes": { ... }, "seconds": 60}    block; or "ns"
+ *     {"attributes": { ... }, "limit": "login"} reset: only of this limit; also refund and block
  *
  * The body is checked as a whole before the first of its checks is decided: a mistake in the last
  * one must not cost the others' tokens. Numbers are whole and not negative; what is not known is

@@ -23,6 +23,21 @@ static void begin_json(struct ration_http_desk *desk, struct ration_http_answer 
     ration_json_init(json, desk->output);
 }
 
+/* The name of a limit that there is, for as long as the visit; NULL: answered with a problem. */
+static const char *find_limit(struct ration_http_desk *desk, const struct ration_visit *visit,
+                              enum ration_limit_names among, const struct ration_key *name,
+                              const char *pointer)
+{
+    char reason[RATION_LIMIT_NAME_TEXT_SIZE];
+    const char *found = ration_limit_name_find(visit, among, name, reason);
+
+    if (found == NULL) {
+        ration_http_desk_problem(desk, 404, reason, pointer);
+        ration_connection_yield(desk->connection); /* the guess is slow */
+    }
+    return found;
+}
+
 static ration_status edit_key(ration_limiter *throttle, const struct ration_asked *asked,
                               uint64_t now_ns)
 {
@@ -42,12 +57,13 @@ static ration_status edit_key(ration_limiter *throttle, const struct ration_aske
 }
 
 static ration_status edit(struct ration_http_desk *desk, const struct ration_asked *asked,
-                          size_t *out_count)
+                          const char *limit_name, size_t *out_count)
 {
     ration_gate *gate = desk->service->gate;
     uint64_t now_ns = ration_http_desk_now(desk);
     struct ration_edit edit = {.attributes = asked->attributes,
-                               .attribute_count = asked->attribute_count};
+                               .attribute_count = asked->attribute_count,
+                               .limit_name = limit_name};
     uint64_t until_ns;
 
     if (asked->has_key) {
@@ -79,31 +95,45 @@ static const char *reason_of(ration_status status)
     }
 }
 
+static void answer_edit(struct ration_http_desk *desk, const struct ration_asked *asked,
+                        const char *limit_name)
+{
+    struct ration_http_answer answer;
+    struct ration_json json;
+    size_t count = 0;
+    ration_status status = edit(desk, asked, limit_name, &count);
+
+    if (status != RATION_OK) {
+        ration_http_desk_problem(desk, status == RATION_ENOMEM ? 503 : 400, reason_of(status),
+                                 NULL);
+        return;
+    }
+    begin_json(desk, &answer, &json);
+    ration_admin_write_changed(&json, count);
+    ration_http_answer_end(&answer);
+}
+
 static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
 {
     const struct ration_key *body = &desk->request.body;
     struct ration_http_check *item = &desk->checks[0];
+    const struct ration_asked *asked = &item->asked;
     struct ration_check_error error;
-    struct ration_http_answer answer;
-    struct ration_json json;
+    struct ration_visit visit;
     ration_checks *checks;
-    ration_status status;
-    size_t count = 0;
+    const char *name = NULL;
 
     if (!ration_checks_read(kind, body->bytes, body->size, &checks, &error)) {
         ration_http_desk_problem(desk, 400, error.message, error.pointer);
         return;
     }
     ration_checks_get(checks, 0, &item->room, &item->asked);
-    status = edit(desk, &item->asked, &count);
-    if (status != RATION_OK) {
-        ration_http_desk_problem(desk, status == RATION_ENOMEM ? 503 : 400, reason_of(status),
-                                 NULL);
-    } else {
-        begin_json(desk, &answer, &json);
-        ration_admin_write_changed(&json, count);
-        ration_http_answer_end(&answer);
-    }
+    ration_gate_enter(desk->service->gate, &visit);
+    if (asked->has_limit_name)
+        name = find_limit(desk, &visit, RATION_LIMIT_NAMES_POLICY, &asked->limit_name, "/limit");
+    if (!asked->has_limit_name || name != NULL)
+        answer_edit(desk, asked, name);
+    ration_gate_leave(&visit);
     ration_checks_free(checks);
 }
 
@@ -219,20 +249,6 @@ static void write_top(struct ration_http_desk *desk, const struct top_query *top
     ration_http_answer_end(&answer);
 }
 
-/* The name of a limit that there is, for as long as the visit; NULL: answered with a problem. */
-static const char *find_limit(struct ration_http_desk *desk, const struct ration_visit *visit,
-                              enum ration_limit_names among, const struct ration_key *name)
-{
-    char reason[RATION_LIMIT_NAME_TEXT_SIZE];
-    const char *found = ration_limit_name_find(visit, among, name, reason);
-
-    if (found == NULL) {
-        ration_http_desk_problem(desk, 404, reason, NULL);
-        ration_connection_yield(desk->connection); /* the guess is slow */
-    }
-    return found;
-}
-
 void ration_http_get_top(struct ration_http_desk *desk)
 {
     struct top_query top = {.by = RATION_TOP_DENIED, .count = TOP_COUNT_DEFAULT};
@@ -246,7 +262,7 @@ void ration_http_get_top(struct ration_http_desk *desk)
     }
     ration_gate_enter(desk->service->gate, &visit);
     if (top.has_limit)
-        name = find_limit(desk, &visit, RATION_LIMIT_NAMES_ALL, &top.limit_name);
+        name = find_limit(desk, &visit, RATION_LIMIT_NAMES_ALL, &top.limit_name, NULL);
     if (!top.has_limit || name != NULL)
         write_top(desk, &top, name);
     ration_gate_leave(&visit);

@@ -43,6 +43,9 @@ static void check_read(const ration_checks *checks, enum ration_check_kind kind)
         CHECK((kind == RATION_CHECK_BLOCK) == (check.block_ns > 0));
         CHECK(check.has_limit == check.has_key || kind == RATION_CHECK_RESET);
         CHECK(!check.has_key || check.attribute_count == 0);
+        CHECK(!check.has_limit_name || (!check.has_key && kind >= RATION_CHECK_REFUND));
+        if (check.has_limit_name)
+            touch(&check.limit_name);
         for (size_t j = 0; j < check.attribute_count; j++) {
             touch(&check.attributes[j].name);
             touch(&check.attributes[j].value);

@@ -51,6 +51,9 @@ static void describe(const struct ration_asked *check, bool sorts, char *text)
         text += sprintf(text, "%s%.*s=%.*s", i == 0 ? " " : ",", (int)attributes[i].name.size,
                         (const char *)attributes[i].name.bytes, (int)attributes[i].value.size,
                         (const char *)attributes[i].value.bytes);
+    if (check->has_limit_name)
+        sprintf(text, " of %zu: %.*s", check->limit_name.size, (int)check->limit_name.size,
+                (const char *)check->limit_name.bytes);
 }
 
 static bool read_body(enum ration_check_kind kind, const char *body, size_t size, char *text,
@@ -103,6 +106,9 @@ static void good_bodies(void **state)
         {PEEK, "{\"attributes\":{},\"cost\":2}", "peek 2"},
         {REFUND, "{\"attributes\":{\"a\":1},\"tokens\":2}", "refund 2 a=1"},
         {RESET, "{\"attributes\":{\"a\":1}}", "reset 1 a=1"},
+        {RESET, "{\"attributes\":{\"a\":1},\"limit\":\"l\\u0000\"}", "reset 1 a=1 of 2: l"},
+        {REFUND, "{\"attributes\":{},\"limit\":\"10/s\",\"tokens\":2}", "refund 2 of 4: 10/s"},
+        {BLOCK, "{\"attributes\":{},\"limit\":\"\",\"ns\":5}", "block 1 5ns of 0: "},
         {RESET, "{\"key\":\"u\"}", "reset 1 key u"},
         {BLOCK, "{\"attributes\":{},\"seconds\":60}", "block 1 60000000000ns"},
         {BLOCK, "{\"key\":\"u\",\"limit\":\"1/s\",\"ns\":5}", "block 1 5ns key u 1/s"},
@@ -178,6 +184,9 @@ static void bad_bodies(void **state)
         {TAKE, "{\"key\":\"k\",\"limit\":{\"tokens\":1,\"period\":1,\"bust\":1}}", "/limit/bust",
          "did you mean burst?"},
         {PEEK, "{\"attributes\":{},\"peek\":true}", "/peek", "unknown member 'peek'"},
+        {PEEK, "{\"attributes\":{},\"limit\":\"login\"}", "/limit", "keep one"},
+        {RESET, "{\"attributes\":{},\"limit\":{}}", "/limit", "the name of one of the policy's"},
+        {RESET, "{\"attributes\":{},\"key\":\"k\",\"limit\":\"a\"}", "/key", "keep one"},
         {REFUND, "{\"attributes\":{}}", "/tokens", "say how many"},
         {REFUND, "{\"attributes\":{},\"tokens\":0}", "/tokens", "at least 1"},
         {REFUND, "{\"attributes\":{},\"cost\":1}", "/cost", "unknown member"},

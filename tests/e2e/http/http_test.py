@@ -244,6 +244,15 @@ def test_what_operators_do():
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9)
         expect(api.ask(200, "POST", "/v1/block", who(ns=5 * 10 ** 9 + 1), ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1)
+        # Of one limit, if it is named: then also of one that is everybody's.
+        expect(api.ask(200, "POST", "/v1/reset", who(limit="all"), ADMIN), {"changed": 1})
+        expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1, "login is as it was")
+        expect(api.ask(200, "POST", "/v1/reset", who(limit="login"), ADMIN), {"changed": 1})
+        expect(api.ask(200, "POST", "/v1/peek", who())["remaining"], 3)
+        expect(api.ask(200, "POST", "/v1/block", who(limit="window", seconds=5), ADMIN), {"changed": 0}, "does not apply")
+        for path, more in ("/v1/refund", {"tokens": 1}), ("/v1/reset", {}), ("/v1/block", {"seconds": 5}):
+            answer = api.ask(404, "POST", path, who(limit="logn", **more), ADMIN)
+            expect((answer["detail"], answer["pointer"]), ("there is no limit 'logn': did you mean login?", "/limit"))
         api.ask(200, "POST", "/v1/check", {"key": "k", "limit": "1/s"})
         # What a limit in the request took is given back by the same limit.
         api.ask(200, "POST", "/v1/check", {"key": "r", "limit": "1/min burst 9", "cost": 7})
