@@ -1,13 +1,12 @@
 /*
  * http_admin: what operators ask and do, in JSON.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "proto/admin_answer.h"
 #include "proto/check_json.h"
 #include "proto/query.h"
 #include "server/http_desk.h"
+#include "server/limit_list.h"
 #include "server/limit_name.h"
 #include "server/reload.h"
 #include "server/top.h"
@@ -273,24 +272,20 @@ void ration_http_get_limits(struct ration_http_desk *desk)
     struct ration_http_answer answer;
     struct ration_json json;
     struct ration_visit visit;
-    const ration_policy *policy;
-    const struct ration_policy_limit **limits;
     size_t count;
 
     ration_gate_enter(desk->service->gate, &visit);
-    policy = ration_gate_policy(&visit);
-    count = ration_policy_limit_count(policy);
-    limits = calloc(count, sizeof(*limits));
-    if (limits == NULL) {
-        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
-    } else {
-        for (size_t i = 0; i < count; i++)
-            limits[i] = ration_policy_limit(policy, i);
-        begin_json(desk, &answer, &json);
-        ration_admin_write_limits(&json, limits, count);
-        ration_http_answer_end(&answer);
+    count = ration_policy_limit_count(ration_gate_policy(&visit));
+    begin_json(desk, &answer, &json);
+    ration_admin_begin_limits(&json);
+    for (size_t i = 0; i < count; i++) {
+        struct ration_admin_limit limit;
+
+        ration_limit_list_get(&visit, i, &limit);
+        ration_admin_write_limit(&json, &limit);
     }
-    free(limits);
+    ration_admin_end_limits(&json);
+    ration_http_answer_end(&answer);
     ration_gate_leave(&visit);
 }
 

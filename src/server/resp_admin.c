@@ -5,15 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/limit_list.h"
 #include "server/limit_name.h"
 #include "server/reload.h"
 #include "server/resp_session.h"
 #include "server/top.h"
 
 #define TOP_FIELDS        4
-#define LIMIT_FIELDS      13
 #define TOP_COUNT_DEFAULT 10
-#define DESCRIPTION_SIZE  512
+
+/* name, limit, match, key and shadow, and the numbers. */
+#define ONE_MORE(name) +1
+#define LIMIT_FIELDS   (5 RATION_ADMIN_NUMBERS_MAP(ONE_MORE))
 
 /* Words that come before the attributes of a request. */
 struct edit_words {
@@ -272,41 +275,26 @@ static void write_count_field(struct ration_output *output, const char *name, ui
     ration_resp_write_count(output, count);
 }
 
-static void write_limit(struct ration_resp_desk *desk, const struct ration_visit *visit,
-                        size_t index)
+static void write_limit(struct ration_resp_desk *desk, const struct ration_admin_limit *limit)
 {
-    const ration_policy *policy = ration_gate_policy(visit);
-    const struct ration_policy_limit *limit = ration_policy_limit(policy, index);
+    const struct ration_policy_limit *of_policy = limit->limit;
     struct ration_output *output = desk->output;
-    struct ration_limiter_report report;
-    char text[RATION_LIMIT_TEXT_SIZE] = "";
-    char description[DESCRIPTION_SIZE];
 
-    (void)ration_limit_print(&limit->limit, text, sizeof(text));
-    ration_limiter_report(ration_gate_limiter(visit, index), &report);
     ration_resp_write_map(output, ration_desk_version(desk), LIMIT_FIELDS);
     ration_resp_write_bulk_text(output, "name");
-    ration_resp_write_bulk_text(output, limit->limit.name);
+    ration_resp_write_bulk_text(output, of_policy->limit.name);
     ration_resp_write_bulk_text(output, "limit");
-    ration_resp_write_bulk_text(output, text);
+    ration_resp_write_bulk_text(output, limit->text);
     ration_resp_write_bulk_text(output, "match");
-    ration_resp_write_bulk_text(
-        output, ration_policy_describe(policy, index, description, sizeof(description)));
+    ration_resp_write_bulk_text(output, limit->match);
     ration_resp_write_bulk_text(output, "key");
-    ration_resp_write_array(output, limit->key_count);
-    for (size_t i = 0; i < limit->key_count; i++)
-        ration_resp_write_bulk_text(output, limit->key_names[i]);
-    write_count_field(output, "shadow", limit->is_shadow);
-    write_count_field(output, "keys_max", limit->keys_max);
-    write_count_field(output, "keys", report.limiter.created - report.limiter.reclaimed);
-    write_count_field(output, "allowed", report.rules[0].allowed);
-    write_count_field(output, "denied", report.rules[0].denied);
-    write_count_field(output, "never", report.rules[0].never);
-    write_count_field(output, "near", report.rules[0].near);
-    write_count_field(output, "shadow_denied", report.rules[0].shadow_denied);
-    write_count_field(output, "overflow",
-                      report.limiter.overflow_shared + report.limiter.overflow_deny +
-                          report.limiter.overflow_allow);
+    ration_resp_write_array(output, of_policy->key_count);
+    for (size_t i = 0; i < of_policy->key_count; i++)
+        ration_resp_write_bulk_text(output, of_policy->key_names[i]);
+    write_count_field(output, "shadow", of_policy->is_shadow);
+#define WRITE_NUMBER(name) write_count_field(output, #name, limit->name);
+    RATION_ADMIN_NUMBERS_MAP(WRITE_NUMBER)
+#undef WRITE_NUMBER
 }
 
 void ration_desk_limits(struct ration_resp_desk *desk)
@@ -317,8 +305,12 @@ void ration_desk_limits(struct ration_resp_desk *desk)
     ration_gate_enter(desk->service->gate, &visit);
     count = ration_policy_limit_count(ration_gate_policy(&visit));
     ration_resp_write_array(desk->output, count);
-    for (size_t i = 0; i < count; i++)
-        write_limit(desk, &visit, i);
+    for (size_t i = 0; i < count; i++) {
+        struct ration_admin_limit limit;
+
+        ration_limit_list_get(&visit, i, &limit);
+        write_limit(desk, &limit);
+    }
     ration_gate_leave(&visit);
 }
 

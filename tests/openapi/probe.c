@@ -81,11 +81,13 @@ static void write_problems(void)
 static void write_lists(void)
 {
     static const char *const names[] = {"ip"};
-    struct ration_policy_limit limit = {.key_names = names, .key_count = 1, .keys_max = 1};
-    const struct ration_policy_limit *const limits[] = {&limit};
+    struct ration_policy_limit limit = {.key_names = names, .key_count = 1};
+    struct ration_admin_limit listed = {.limit = &limit, .text = "5/s", .match = "every request"};
     if (ration_limit_parse("5/s name api", &limit.limit, NULL) != RATION_OK)
         abort();
-    ration_admin_write_limits(&json, limits, 1);
+    ration_admin_begin_limits(&json);
+    ration_admin_write_limit(&json, &listed);
+    ration_admin_end_limits(&json);
     end("Limits");
     ration_admin_write_changed(&json, 1);
     end("Changed");

@@ -114,15 +114,32 @@ static void lists(void **state)
 {
     (void)state;
     static const char *const names[] = {"user", "ip"};
-    struct ration_policy_limit limit = {
-        .key_names = names, .key_count = 2, .is_shadow = 1, .keys_max = 1000};
-    const struct ration_policy_limit *const limits[] = {&limit};
+    struct ration_policy_limit limit = {.key_names = names, .key_count = 2, .is_shadow = 1};
+    struct ration_admin_limit listed = {
+        .limit = &limit,
+        .text = "5/s burst 10",
+        .match = "path is \"\"",
+        .tokens = 5,
+        .period_ns = 1000000000,
+        .burst = 10,
+        .keys_max = 1000,
+        .keys = 7,
+        .allowed = 6,
+        .denied = 5,
+        .never = 4,
+        .near = 3,
+        .shadow_denied = 2,
+        .overflow = 1,
+    };
     assert_int_equal(ration_limit_parse("5/s burst 10 name api", &limit.limit, NULL), RATION_OK);
-    ration_admin_write_limits(&written_json, limits, 1);
+    ration_admin_begin_limits(&written_json);
+    ration_admin_write_limit(&written_json, &listed);
+    ration_admin_end_limits(&written_json);
     assert_written(
-        "{\"limits\":[{\"name\":\"api\",\"limit\":\"5/s burst 10 name api\",\"tokens\":5,"
-        "\"period_ns\":1000000000,\"burst\":10,\"key\":[\"user\",\"ip\"],\"shadow\":true,"
-        "\"keys_max\":1000}]}");
+        "{\"limits\":[{\"name\":\"api\",\"limit\":\"5/s burst 10\",\"match\":\"path is \\\"\\\"\","
+        "\"key\":[\"user\",\"ip\"],\"shadow\":true,\"tokens\":5,\"period_ns\":1000000000,"
+        "\"burst\":10,\"keys_max\":1000,\"keys\":7,\"allowed\":6,\"denied\":5,\"never\":4,"
+        "\"near\":3,\"shadow_denied\":2,\"overflow\":1}]}");
 
     ration_admin_write_changed(&written_json, 2);
     assert_written("{\"changed\":2}");

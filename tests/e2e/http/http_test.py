@@ -312,6 +312,15 @@ def test_about_the_server():
     with start() as server:
         api = Api(server)
         expect([limit["name"] for limit in api.ask(200, "GET", "/v1/limits")["limits"]], ["login", "window", "quiet", "all"])
+        # By both protocols the same is told of a limit, but for what RESP has no word for.
+        api.ask(200, "POST", "/v1/check", {"checks": [who()] * 5 + [who(cost=4)]})
+        listed = api.ask(200, "GET", "/v1/limits")["limits"]
+        expect(listed[0], {"name": "login", "limit": "1/min burst 3", "match": "path is /login", "key": ["ip"], "shadow": False, "tokens": 1,
+                           "period_ns": MINUTE_NS, "burst": 3, "keys_max": 1000000, "keys": 1, "allowed": 3, "denied": 2, "never": 1,
+                           "near": 1, "shadow_denied": 0, "overflow": 0})
+        expect((listed[2]["shadow"], listed[2]["shadow_denied"] > 0), (True, True))
+        told = [serve.pairs(limit) for limit in server.resp().ask("RATION.LIMITS")]
+        expect(repr(told).replace("b'", "'"), repr([{**limit, "shadow": int(limit["shadow"])} for limit in listed]))
         expect(api.ask(200, "GET", "/healthz"), b"ok\n")
         expect(api.ask(200, "GET", "/readyz"), b"ready\n")
         assert b"\n# TYPE ration_" in api.ask(200, "GET", "/metrics")

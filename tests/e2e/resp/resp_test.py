@@ -76,9 +76,10 @@ def arity(name):
     return RespError(f"ERR wrong number of arguments for '{name}' command")
 
 
-def limit_line(name, text, match, key, keys_max, keys, allowed, denied, never, near=0):
-    return {b"name": name, b"limit": text, b"match": match, b"key": key, b"shadow": 0, b"keys_max": keys_max, b"keys": keys,
-            b"allowed": allowed, b"denied": denied, b"never": never, b"near": near, b"shadow_denied": 0, b"overflow": 0}
+def limit_line(name, text, match, key, rate, keys_max, keys, allowed, denied, never, near=0):
+    tokens, period_ns, burst = rate
+    return {b"name": name, b"limit": text, b"match": match, b"key": key, b"shadow": 0, b"tokens": tokens, b"period_ns": period_ns,
+            b"burst": burst, b"keys_max": keys_max, b"keys": keys, b"allowed": allowed, b"denied": denied, b"never": never, b"near": near, b"shadow_denied": 0, b"overflow": 0}
 
 
 NOT_A_NUMBER = RespError("ERR value is not an integer or out of range")
@@ -180,9 +181,9 @@ TABLE = [
     (("RATION.TOP", "by", "denied", "COUNT", 1), [top(b"login", b"192.0.2.1", 4)]),
     (("RATION.LIMITS", "x"), arity("ration.limits")),
     (("RATION.LIMITS",), [
-        limit_line(b"login", b"1/min burst 3 name login", b"path is /login", [b"ip"], 1000000, 1, 2, 3, 1, near=1),
-        limit_line(b"window", b"3/10s fixed-window name window", b"path is /window", [b"user"], 1000000, 0, 0, 0, 0),
-        limit_line(b"all", b"1000/s name all", b"path starts with /", [], 1, 1, 2, 0, 0)]),
+        limit_line(b"login", b"1/min burst 3", b"path is /login", [b"ip"], (1, MINUTE_NS, 3), 1000000, 1, 2, 3, 1, near=1),
+        limit_line(b"window", b"3/10s fixed-window", b"path is /window", [b"user"], (3, 10 ** 10, 3), 1000000, 0, 0, 0, 0),
+        limit_line(b"all", b"1000/s", b"path starts with /", [], (1000, 10 ** 9, 1000), 1, 1, 2, 0, 0)]),
     (("RATION.CLOCK",), arity("ration.clock")),
     (("RATION.CLOCK", "NOW"), CLOCK_SYNTAX),
     (("RATION.CLOCK", "SET"), CLOCK_SYNTAX),

@@ -1,0 +1,30 @@
+#include "server/limit_list.h"
+
+void ration_limit_list_get(const struct ration_visit *visit, size_t limit_index,
+                           struct ration_admin_limit *out_limit)
+{
+    const ration_policy *policy = ration_gate_policy(visit);
+    const struct ration_policy_limit *limit = ration_policy_limit(policy, limit_index);
+    struct ration_limit unnamed = limit->limit;
+    struct ration_limiter_report report;
+
+    ration_limiter_report(ration_gate_limiter(visit, limit_index), &report);
+    *out_limit = (struct ration_admin_limit){
+        .limit = limit,
+        .tokens = limit->limit.tokens,
+        .period_ns = limit->limit.period_ns,
+        .burst = limit->limit.burst,
+        .keys_max = limit->keys_max,
+        .keys = report.limiter.created - report.limiter.reclaimed,
+        .allowed = report.rules[0].allowed,
+        .denied = report.rules[0].denied,
+        .never = report.rules[0].never,
+        .near = report.rules[0].near,
+        .shadow_denied = report.rules[0].shadow_denied,
+        .overflow = report.limiter.overflow_shared + report.limiter.overflow_deny +
+                    report.limiter.overflow_allow,
+    };
+    unnamed.name[0] = '\0';
+    (void)ration_limit_print(&unnamed, out_limit->text, sizeof(out_limit->text));
+    ration_policy_describe(policy, limit_index, out_limit->match, sizeof(out_limit->match));
+}
