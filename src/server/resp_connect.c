@@ -237,32 +237,50 @@ static void write_ok(struct ration_resp_desk *desk)
     ration_resp_write_simple(desk->output, "OK");
 }
 
-static void write_client_help(struct ration_resp_desk *desk)
-{
-    static const char *const lines[] = {
-        "CLIENT <subcommand> [<arg> ...]. Subcommands are:",
-        "GETNAME",
-        "ID",
-        "INFO",
-        "LIST",
-        "NO-EVICT (ON|OFF)",
-        "NO-TOUCH (ON|OFF)",
-        "REPLY (ON|OFF|SKIP)",
-        "SETINFO (LIB-NAME|LIB-VER) <value>",
-        "SETNAME <name>",
-    };
-
-    ration_resp_write_array(desk->output, sizeof(lines) / sizeof(lines[0]));
-    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-        ration_resp_write_simple(desk->output, lines[i]);
-}
-
-/* A word behind a command: how many words in all, and what it does. */
+/* A word behind a command: how many words in all, what it does, and how that is told. */
 struct subcommand {
     const char *name;
     size_t words_min, words_max;
     void (*serve)(struct ration_resp_desk *desk);
+    const char *usage;
+    const char *help;
 };
+
+static void write_help_lines(struct ration_output *output, const char *usage, const char *help)
+{
+    char line[128];
+
+    snprintf(line, sizeof(line), "    %s", help);
+    ration_resp_write_simple(output, usage);
+    ration_resp_write_simple(output, line);
+}
+
+/* In the form of Redis: a heading, then two lines for each. */
+static void write_help(struct ration_resp_desk *desk, const char *command_name,
+                       const struct subcommand *list, size_t list_size)
+{
+    char heading[128];
+
+    snprintf(heading, sizeof(heading),
+             "%s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", command_name);
+    for (char *at = heading; *at != ' '; at++)
+        *at = (char)(*at - 'a' + 'A'); /* names of commands with subcommands are letters */
+    ration_resp_write_array(desk->output, 1 + 2 * (list_size + 1));
+    ration_resp_write_simple(desk->output, heading);
+    for (size_t i = 0; i < list_size; i++)
+        write_help_lines(desk->output, list[i].usage, list[i].help);
+    write_help_lines(desk->output, "HELP", "Print this help.");
+}
+
+static void write_arity(struct ration_resp_desk *desk, const char *command_name,
+                        const char *subcommand_name)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s|%s", command_name, subcommand_name);
+    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+    ration_commands_write_arity(desk->output, name);
+}
 
 static void serve_subcommand(struct ration_resp_desk *desk, enum ration_command_id id,
                              const struct subcommand *list, size_t list_size)
@@ -270,18 +288,20 @@ static void serve_subcommand(struct ration_resp_desk *desk, enum ration_command_
     const struct ration_command *command = &ration_commands[id];
     struct ration_words words = ration_desk_words(desk);
 
+    if (ration_commands_is_word(&words.items[1], "help")) {
+        if (words.count == 2)
+            write_help(desk, command->name, list, list_size);
+        else
+            write_arity(desk, command->name, "help");
+        return;
+    }
     for (size_t i = 0; i < list_size; i++) {
-        char name[64];
-
         if (!ration_commands_is_word(&words.items[1], list[i].name))
             continue;
-        if (words.count >= list[i].words_min && words.count <= list[i].words_max) {
+        if (words.count >= list[i].words_min && words.count <= list[i].words_max)
             list[i].serve(desk);
-            return;
-        }
-        snprintf(name, sizeof(name), "%s|%s", command->name, list[i].name);
-        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
-        ration_commands_write_arity(desk->output, name);
+        else
+            write_arity(desk, command->name, list[i].name);
         return;
     }
     ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
@@ -293,11 +313,16 @@ static void serve_subcommand(struct ration_resp_desk *desk, enum ration_command_
 void ration_desk_client(struct ration_resp_desk *desk)
 {
     static const struct subcommand list[] = {
-        {"setinfo", 4, 4, set_info},  {"setname", 3, 3, set_name},
-        {"getname", 2, 2, get_name},  {"id", 2, 2, write_id},
-        {"info", 2, 2, write_client}, {"list", 2, SIZE_MAX, write_client},
-        {"no-evict", 3, 3, write_ok}, {"no-touch", 3, 3, write_ok},
-        {"reply", 3, 3, set_reply},   {"help", 2, 2, write_client_help},
+        {"getname", 2, 2, get_name, "GETNAME", "Return the name of this connection."},
+        {"id", 2, 2, write_id, "ID", "Return the number of this connection."},
+        {"info", 2, 2, write_client, "INFO", "Return what is known of this connection."},
+        {"list", 2, SIZE_MAX, write_client, "LIST", "The same: others are not listed."},
+        {"no-evict", 3, 3, write_ok, "NO-EVICT (ON|OFF)", "Accepted, and without effect."},
+        {"no-touch", 3, 3, write_ok, "NO-TOUCH (ON|OFF)", "Accepted, and without effect."},
+        {"reply", 3, 3, set_reply, "REPLY (ON|OFF|SKIP)", "Whether requests are answered."},
+        {"setinfo", 4, 4, set_info, "SETINFO (LIB-NAME|LIB-VER) <value>",
+         "Tell what the client is made with."},
+        {"setname", 3, 3, set_name, "SETNAME <name>", "Give this connection a name."},
     };
 
     serve_subcommand(desk, RATION_COMMAND_CLIENT, list, LIST_SIZE(list));
@@ -363,10 +388,12 @@ static void write_info(struct ration_resp_desk *desk)
 void ration_desk_command(struct ration_resp_desk *desk)
 {
     static const struct subcommand list[] = {
-        {"docs", 2, SIZE_MAX, write_docs},
-        {"info", 2, SIZE_MAX, write_info},
-        {"count", 2, 2, write_count},
-        {"list", 2, 2, write_list},
+        {"count", 2, 2, write_count, "COUNT", "Return the number of commands."},
+        {"docs", 2, SIZE_MAX, write_docs, "DOCS [<command-name> ...]",
+         "Return what commands do, and their arguments; of all unless some are named."},
+        {"info", 2, SIZE_MAX, write_info, "INFO [<command-name> ...]",
+         "Return arity, flags and places of keys; of all unless some are named."},
+        {"list", 2, 2, write_list, "LIST", "Return the names of all commands."},
     };
 
     if (desk->request.argument_count == 1)
@@ -402,7 +429,10 @@ static void get_config(struct ration_resp_desk *desk)
 
 void ration_desk_config(struct ration_resp_desk *desk)
 {
-    static const struct subcommand list[] = {{"get", 3, SIZE_MAX, get_config}};
+    static const struct subcommand list[] = {
+        {"get", 3, SIZE_MAX, get_config, "GET <name> [<name> ...]",
+         "Return what a Redis that keeps nothing would say of these settings."},
+    };
 
     serve_subcommand(desk, RATION_COMMAND_CONFIG, list, LIST_SIZE(list));
 }

@@ -204,6 +204,9 @@ TABLE = [
     (("COMMAND", "DOCS", "echo", "nobody"),
      {b"echo": {b"summary": b"Echo the given string", b"since": b"0.1.0", b"group": b"connection", b"complexity": b"O(1)",
                 b"arguments": [{b"name": b"message", b"type": b"string"}]}}),
+    (("CONFIG", "HELP"), [
+        "CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "GET <name> [<name> ...]",
+        "    Return what a Redis that keeps nothing would say of these settings.", "HELP", "    Print this help."]),
     (("CONFIG", "GET", "save", "appendonly"), {b"save": b"", b"appendonly": b"no"}),
     (("CLIENT", "SETINFO", "LIB-NAME", "me"), "OK"),
     (("CLIENT", "SETINFO", "LIB-VER", "1.2"), "OK"),
@@ -257,6 +260,22 @@ def test_a_name_that_is_too_long_is_no_other_name():
         expect(client.ask("RATION.TOP", "LIMIT", "n" * 64), no_limit(told % 2))
 
 
+def test_help_is_what_errors_say_it_is():
+    """What errors say one should try: each subcommand that there is, in the form of Redis."""
+    with serve.Server(BINARY, http="none") as server:
+        client = server.resp()
+        for command, some in ("CLIENT", {"ID", "SETNAME <name>"}), ("COMMAND", {"COUNT", "LIST"}), ("CONFIG", {"GET <name> [<name> ...]"}):
+            expect(client.ask(command, "nonsense"), RespError(f"ERR unknown subcommand 'nonsense'. Try {command} HELP."))
+            lines = client.ask(command, "help")
+            expect({type(line) for line in lines}, {str}, "simple strings")
+            expect(lines[0], f"{command} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+            expect(lines[-2:], ["HELP", "    Print this help."])
+            assert some <= set(lines[1::2]) and all(line.startswith("    ") for line in lines[2::2]), lines
+            for line in lines[1::2]:
+                answer = client.ask(command, line.split(" ")[0])
+                assert not isinstance(answer, RespError) or "wrong number" in answer.text, (line, answer)
+
+
 def test_every_command_is_in_the_table():
     """A new command has rows here, or among those that Redis judges."""
     asked = {str(words[0]).lower() for words, _ in TABLE} | {str(words[0]).lower() for words in SHARED if words}
@@ -294,6 +313,7 @@ SHARED = [
     ("CLIENT", "SETNAME", ""), ("CLIENT", "GETNAME"), ("CLIENT", "GETNAME", "x"), ("CLIENT", "nonsense"),
     ("CLIENT", "NO-EVICT", "ON"), ("CLIENT", "REPLY", "ON"), ("CLIENT", "REPLY", "x"), ("CLIENT", "REPLY"),
     ("CONFIG", "GET", "save"), ("CONFIG", "GET", "nonsense"), ("CONFIG", "GET"), ("CONFIG",), ("CONFIG", "nonsense"),
+    ("CLIENT", "HELP", "x"), ("CONFIG", "HELP", "x"), ("COMMAND", "HELP", "x"),
     ("COMMAND", "nonsense"), ("COMMAND", "INFO", "nonsense"), ("COMMAND", "DOCS", "nonsense"), ("COMMAND", "COUNT", "x"),
     ("HELLO", "x"), ("HELLO", 4), ("HELLO", 1), ("HELLO", 3, "nonsense"), ("HELLO", 3, "AUTH", "x"), ("HELLO", 3, "SETNAME"),
     ("HELLO", 3, "SETNAME", "a b"), ("HELLO", 3, "AUTH", "other", "x"),
