@@ -139,12 +139,38 @@ static ration_status read_some(void *context, void *bytes, size_t size, size_t *
     return RATION_OK;
 }
 
+/*
+ * Who may write the file decides who is held to what, and its checksum is no secret: a state that a
+ * stranger could have written is none.
+ */
+static ration_status check_owner(const char *path, int file, struct ration_error *error)
+{
+    struct stat status;
+
+    if (fstat(file, &status) != 0)
+        return fail(error, "open", path);
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return ration_refuse(error, RATION_EINVAL,
+                             "state %.300s: it belongs to user %u, and the server is user %u; say "
+                             "chown to it, if the state is right",
+                             path, (unsigned)status.st_uid, (unsigned)geteuid());
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return ration_refuse(error, RATION_EINVAL,
+                             "state %.300s: others may write it (mode %04o); say chmod go-w to it, "
+                             "if the state is right",
+                             path, (unsigned)(status.st_mode & 07777));
+    return RATION_OK;
+}
+
 static ration_status load(const char *path, int file, const struct ration_gate_options *options,
                           ration_policy *policy, ration_gate **out_gate, struct ration_error *error)
 {
     struct ration_error reason = {.message = "it cannot be read"};
-    ration_status status = ration_gate_load(options, policy, read_some, &file, out_gate, &reason);
+    ration_status status = check_owner(path, file, error);
 
+    if (status != RATION_OK)
+        return status;
+    status = ration_gate_load(options, policy, read_some, &file, out_gate, &reason);
     if (status != RATION_OK)
         return ration_refuse(error, status, "state %.200s: %.250s", path, reason.message);
     return RATION_OK;

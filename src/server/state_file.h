@@ -22,7 +22,8 @@ ration_status ration_state_file_probe(const char *path, struct ration_error *err
 
 /*
  * As ration_gate_load(), or ration_gate_create() if there is no such file: *out_is_loaded says which. A
- * file that is not a state, or is damaged, is refused: RATION_EINVAL.
+ * file that is not a state, or is damaged, or that others than the server's user and root may have
+ * written, is refused: RATION_EINVAL.
  */
 ration_status ration_state_file_open(const char *path, const struct ration_gate_options *options,
                                      ration_policy *policy, ration_gate **out_gate,

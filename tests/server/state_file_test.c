@@ -130,7 +130,8 @@ static void change_byte(off_t offset)
     close(file);
 }
 
-static void must_refuse(void)
+/* words: what the error says beside the path. */
+static void must_refuse(const char *words)
 {
     struct ration_error error = {.message = ""};
     ration_policy *policy = a_policy();
@@ -141,6 +142,7 @@ static void must_refuse(void)
                          RATION_OK);
     assert_null(gate);
     assert_non_null(strstr(error.message, path));
+    assert_non_null(strstr(error.message, words));
     assert_int_equal(access(path, F_OK), 0);
     ration_policy_free(policy); /* still ours */
 }
@@ -157,13 +159,42 @@ static void every_damage_is_refused(void **state)
     assert_int_equal(stat(path, &status), 0);
     for (off_t offset = 0; offset < status.st_size; offset++) {
         change_byte(offset);
-        must_refuse();
+        must_refuse("");
         change_byte(offset);
     }
     assert_int_equal(truncate(path, status.st_size - 1), 0);
-    must_refuse();
+    must_refuse("");
     assert_int_equal(truncate(path, 0), 0);
-    must_refuse();
+    must_refuse("");
+}
+
+static void a_file_that_others_may_write_is_refused(void **state)
+{
+    static const struct {
+        mode_t mode;
+        const char *words;
+    } rows[] = {
+        {0620, "others may write it (mode 0620); say chmod go-w"},
+        {0602, "others may write it (mode 0602); say chmod go-w"},
+        {0666, "others may write it (mode 0666)"},
+    };
+    bool is_loaded;
+
+    (void)state;
+    save(open_gate(&is_loaded));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(chmod(path, rows[i].mode), 0);
+        must_refuse(rows[i].words);
+    }
+    assert_int_equal(chmod(path, 0644), 0); /* to read it is not to write it */
+    ration_gate_free(open_gate(&is_loaded));
+    assert_true(is_loaded);
+    if (geteuid() != 0)
+        return; /* only root can give a file away */
+    assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
+    must_refuse("it belongs to user 12345, and the server is user 0; say chown");
+    assert_int_equal(chown(path, 0, 12345), 0);
+    ration_gate_free(open_gate(&is_loaded));
 }
 
 static void a_save_that_fails_leaves_the_one_before(void **state)
@@ -205,6 +236,7 @@ int main(void)
         TEST(debts_are_there_after_a_restart),
         TEST(the_file_is_for_nobody_else),
         TEST(every_damage_is_refused),
+        TEST(a_file_that_others_may_write_is_refused),
         TEST(a_save_that_fails_leaves_the_one_before),
         TEST(a_place_that_cannot_be_written_is_known_at_the_start),
     };
