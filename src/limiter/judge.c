@@ -279,13 +279,24 @@ static struct ration_any start_anew(const struct ration_any *any, uint64_t now_n
     return ration_any_start(any, now_ns);
 }
 
+/*
+ * A now beyond what a table can count is the last one that it can (R6). Then a block ends as long after
+ * that one as was asked, not at a moment that the table's now is far from.
+ */
+static uint64_t until_of(const struct ration_case *c)
+{
+    uint64_t beyond_ns = c->op->now_ns > c->now_ns ? c->op->now_ns - c->now_ns : 0;
+
+    return c->op->until_ns > beyond_ns ? c->op->until_ns - beyond_ns : 0;
+}
+
 /* A block that is over, and of which nothing is to be seen, is none: no key is remembered for it. */
 static struct ration_any block(const struct ration_case *c, const struct ration_item *item)
 {
     struct ration_any next = item->before;
 
     if (ration_any_can_block(item->before.limit))
-        next = ration_any_block(&item->before, c->op->until_ns);
+        next = ration_any_block(&item->before, until_of(c));
     return ration_any_full_after_ns(&next, c->now_ns) == 0 ? item->before : next;
 }
 

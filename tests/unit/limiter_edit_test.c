@@ -212,6 +212,32 @@ static void a_block_denies_everything_until_then(void **state)
         }
 }
 
+/* A table counts 18 years from its epoch; a later now is the last of them. */
+static void a_block_beyond_the_tables_time_is_as_long_as_asked(void **state)
+{
+    static const uint64_t nows_ns[] = {UINT64_C(1000000000000000000), UINT64_MAX - 10 * SECOND,
+                                       UINT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(nows_ns); i++)
+        for (enum shape shape = SLOT; shape < SHAPE_COUNT; shape++) {
+            uint64_t until_ns = nows_ns[i] + 5 * SECOND;
+            struct kit kit;
+
+            if (until_ns < nows_ns[i])
+                until_ns = UINT64_MAX;
+            begin(&kit, shape, "10/s burst 20");
+            ration_manual_clock_set(&kit.manual, nows_ns[i]);
+            assert_int_equal(ration_limiter_block_until(kit.limiter, &key, until_ns, nows_ns[i]),
+                             RATION_OK);
+            if (until_ns > nows_ns[i])
+                assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 5 * SECOND);
+            else
+                assert_int_equal(kit_look(&kit, "k", 1).verdict, RATION_ALLOW);
+            kit_end(&kit);
+        }
+}
+
 static void a_longer_debt_stays(void **state)
 {
     struct kit kit;
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test(force_is_charged_whatever_is_left_and_bounded),
         cmocka_unit_test(reset_starts_anew),
         cmocka_unit_test(a_block_denies_everything_until_then),
+        cmocka_unit_test(a_block_beyond_the_tables_time_is_as_long_as_asked),
         cmocka_unit_test(a_longer_debt_stays),
         cmocka_unit_test(a_block_that_no_limit_can_say_is_refused),
         cmocka_unit_test(a_block_by_a_rule_that_does_not_apply_is_refused),
