@@ -69,7 +69,7 @@ static uint64_t capacity_of(const struct ration_limit *limit)
 void ration_fields_limit_init(struct ration_fields_limit *fields, const char *name,
                               const struct ration_limit *limit)
 {
-    char *out = put_string(fields->policy, name && name[0] ? name : "default");
+    char *out = put_string(fields->policy, name && name[0] ? name : RATION_FIELDS_NAME_DEFAULT);
     fields->name_size = (uint16_t)(out - fields->policy);
     out = put_number(put_text(out, PARAMETER_QUOTA), capacity_of(limit));
     out = put_number(put_text(out, PARAMETER_WINDOW), ration_fields_window_seconds(limit));

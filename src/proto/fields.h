@@ -24,6 +24,9 @@
 /* Integers of structured fields have 15 digits (RFC 9651). More is written as this. */
 #define RATION_FIELDS_NUMBER_MAX UINT64_C(999999999999999)
 
+/* What a limit without a name is called, in fields and elsewhere: one that came with a request. */
+#define RATION_FIELDS_NAME_DEFAULT "default"
+
 /* "name", with each byte of it escaped, and ;q= and ;w= with a number. */
 #define RATION_FIELDS_POLICY_SIZE (2 * RATION_LIMIT_NAME_MAX + 2 + 2 * (3 + 15))
 
@@ -34,7 +37,7 @@ struct ration_fields_limit {
     char policy[RATION_FIELDS_POLICY_SIZE]; /* "login";q=10;w=120 */
 };
 
-/* name is copied, up to RATION_LIMIT_NAME_MAX bytes; a limit without one is called "default". */
+/* name is copied, up to RATION_LIMIT_NAME_MAX bytes; without one: RATION_FIELDS_NAME_DEFAULT. */
 void ration_fields_limit_init(struct ration_fields_limit *fields, const char *name,
                               const struct ration_limit *limit);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "proto/fields.h"
 #include "proto/http_answer.h"
 
 #define TYPES "https://iana.org/assignments/http-problem-types#"
@@ -59,7 +60,8 @@ void ration_problem_write_quota(struct ration_json *json, unsigned status,
     ration_json_name(json, "violated-policies");
     ration_json_begin_array(json);
     for (size_t i = 0; i < quota_count; i++)
-        ration_json_text(json, quotas[i].name && quotas[i].name[0] ? quotas[i].name : "default");
+        ration_json_text(json, quotas[i].name && quotas[i].name[0] ? quotas[i].name
+                                                                   : RATION_FIELDS_NAME_DEFAULT);
     ration_json_end(json);
     ration_json_end(json);
 }

@@ -261,16 +261,22 @@ static void write_quota(struct ration_http_desk *desk, const struct ration_check
     ration_problem_write_quota(&json, deny_status, quotas, count);
 }
 
+/* As in the header fields of the same answer. */
+static const char *name_of(const struct ration_policy_limit *limit)
+{
+    return limit->limit.name[0] != '\0' ? limit->limit.name : RATION_FIELDS_NAME_DEFAULT;
+}
+
 static void describe(const struct ration_check *check, struct ration_check_limit *limits,
                      struct ration_check_answer *out_answer)
 {
     for (uint32_t i = 0; limits != NULL && i < check->part_count; i++)
         limits[i] =
-            (struct ration_check_limit){check->parts[i].limit->limit.name, check->parts[i].decision,
+            (struct ration_check_limit){name_of(check->parts[i].limit), check->parts[i].decision,
                                         check->parts[i].limit->is_shadow != 0};
     *out_answer = (struct ration_check_answer){
         .decision = check->decision,
-        .limit_name = check->limit != NULL ? check->limit->limit.name : NULL,
+        .limit_name = check->limit != NULL ? name_of(check->limit) : NULL,
         .is_banned = check->policy_verdict == RATION_POLICY_BANNED,
         .limits = limits,
         .limit_count = check->part_count,

@@ -136,6 +136,13 @@ def test_check_for_proxies():
             assert answer["detail"], query
         expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=7")["remaining"], 13)
         expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=9&peek=true")["remaining"], 13)
+        # A limit that comes with a request has one name, in the fields and in the body.
+        for text, name in ("1/h", "default"), ("1/h+name+mine", "mine"):
+            answer = api.ask(200, "GET", f"/v1/check?key={name}&limit={text}")
+            expect((answer["limit"], api.headers["RateLimit-Policy"]), (name, f'"{name}";q=1;w=3600'))
+            expect(api.ask(429, "GET", f"/v1/check?key={name}&limit={text}")["violated-policies"], [name])
+            answer = api.ask(200, "POST", "/v1/peek", {"key": name, "limit": text.replace("+", " ")})
+            expect((answer["limit"], answer["limits"][0]["limit"]), (name, name))
         # HEAD decides as GET does, and says so in its fields.
         expect(api.ask(200, "HEAD", "/v1/check?path=/login&ip=192.0.2.2"), b"")
         expect(api.ask(200, "GET", "/v1/check?path=/login&ip=192.0.2.2")["remaining"], 1)
