@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/units.h"
 #include "base/words.h"
-#include "base/output.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

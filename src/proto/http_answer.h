@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "proto/http_request.h"
 #include "base/output.h"
+#include "proto/http_request.h"
 
 /* All statuses that are ever answered. */
 #define RATION_HTTP_STATUS_MAP(X)             \

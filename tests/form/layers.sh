@@ -24,9 +24,11 @@ must "policy base core" core/algorithm_words.h
 must_not "policy base core" bucket/yield.h
 must "policy base core" policy/policy.h
 must_not base core/gcra.h
-must "proto base" proto/output.h
+must "proto base" proto/query.h
 must_not "proto base" core/gcra.h
-must_not "policy base core" proto/output.h
+must_not "policy base core" proto/query.h
+must_not "redis base core stats table limiter" policy/policy.h
+must_not "limiter base core stats table" redis/ask.h
 must_not base bucket/yield.h
 must_not "core base" bucket/yield.h
 

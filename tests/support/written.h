@@ -4,8 +4,8 @@
 #ifndef RATION_TESTS_WRITTEN_H
 #define RATION_TESTS_WRITTEN_H
 
-#include "proto/json_write.h"
 #include "base/output.h"
+#include "proto/json_write.h"
 #include "support/unit.h"
 
 #define WRITTEN_BYTES_MAX 65536

@@ -13,7 +13,7 @@ const { createRequire } = require('node:module')
 const [packages, port, password] = process.argv.slice(2)
 const load = createRequire(path.join(packages, 'x.js'))
 const check = ['RATION.CHECK', 'path', '/login', 'ip', '192.0.2.1']
-const fields = ['verdict', 'limit', 'burst', 'remaining', 'retry_after_ns', 'reset_after_ns', 'delay_ns']
+const fields = ['verdict', 'limit', 'burst', 'remaining', 'retry_after_ns', 'reset_after_ns', 'delay_ns', 'banned', 'degraded']
 const usage = 'Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]'
 
 // A map of either version of the protocol, in whatever shape a client hands it out.
