@@ -24,7 +24,8 @@ struct ration_call {
 
 /*
  * Carries out an op of this kind on all that is asked for. The caller has set the op's other
- * fields. Counts it if it takes. Results are in call->op and call->parts.
+ * fields; with holds_ns, all that is asked for are different buckets, so that each is a part. Counts
+ * it if it takes. Results are in call->op and call->parts.
  * Returns RATION_EINVAL, RATION_EUNFIT, or what the store returns.
  */
 ration_status ration_call_run(struct ration_call *call, const struct ration_call_ask *asks,

@@ -77,6 +77,16 @@ static void charge_at(struct ration_case *c, uint64_t delay_ns)
     }
 }
 
+/* So long an item is denied whatever its bucket holds. One that takes nothing never is. */
+static uint64_t closed_ns(const struct ration_item *item)
+{
+    uint64_t away_ns = item->is_turned_away ? item->free_after_ns : 0;
+
+    if (__builtin_expect((item->hold_ns | away_ns) == 0, 1))
+        return 0;
+    return item->cost_tokens > 0 ? later_of(item->hold_ns, away_ns) : 0;
+}
+
 /* Each by itself. */
 static void take_item(const struct ration_case *c, struct ration_item *item)
 {
@@ -87,11 +97,13 @@ static void take_item(const struct ration_case *c, struct ration_item *item)
     if (step.verdict == RATION_NEVER && is_too_much_together(item))
         step = (struct ration_any_step){
             .verdict = RATION_DENY, .wait_ns = item->free_after_ns, .next = item->before};
-    if (item->is_turned_away && step.verdict != RATION_NEVER && item->cost_tokens > 0) {
+    if (item->is_unlimited)
+        step = (struct ration_any_step){.verdict = RATION_ALLOW, .next = item->before};
+    if (closed_ns(item) > 0 && step.verdict != RATION_NEVER) {
         uint64_t new_wait_ns = step.verdict == RATION_DENY ? step.wait_ns : 0;
 
         step = (struct ration_any_step){.verdict = RATION_DENY,
-                                        .wait_ns = later_of(item->free_after_ns, new_wait_ns),
+                                        .wait_ns = later_of(closed_ns(item), new_wait_ns),
                                         .next = item->before};
     }
 
@@ -111,9 +123,11 @@ static void take_item(const struct ration_case *c, struct ration_item *item)
 static uint64_t passes_after(const struct ration_case *c, const struct ration_item *item,
                              uint64_t after_ns)
 {
-    uint64_t wait_ns = later_of(after_ns, item->verdict == RATION_ALLOW ? 0 : item->wait_ns);
+    uint64_t wait_ns;
     struct ration_any_step step;
 
+    after_ns = later_of(after_ns, closed_ns(item));
+    wait_ns = later_of(after_ns, item->verdict == RATION_ALLOW ? 0 : item->wait_ns);
     if (item->newborn.limit == NULL || wait_ns < item->free_after_ns)
         return wait_ns;
     step = ration_any_take(&item->newborn, item->cost_tokens, 0, c->now_ns);
@@ -137,7 +151,9 @@ static uint64_t all_pass_after(const struct ration_case *c)
 
 static uint64_t remaining_of(const struct ration_case *c, const struct ration_item *item)
 {
-    return item->is_turned_away ? 0 : ration_any_remaining(&item->after, c->now_ns);
+    return item->is_turned_away || item->hold_ns > 0
+               ? 0
+               : ration_any_remaining(&item->after, c->now_ns);
 }
 
 static void nothing_taken(struct ration_case *c)
@@ -354,6 +370,9 @@ struct ration_decision ration_judge_describe(const struct ration_case *c,
                                              const struct ration_item *item)
 {
     bool allowed = item->verdict == RATION_ALLOW;
+    uint64_t full_after_ns = item->is_turned_away
+                                 ? item->free_after_ns
+                                 : ration_any_full_after_ns(&item->after, c->now_ns);
 
     return (struct ration_decision){
         .verdict = item->verdict,
@@ -362,8 +381,7 @@ struct ration_decision ration_judge_describe(const struct ration_case *c,
         .limit = ration_any_burst(item->before.limit),
         .remaining = remaining_of(c, item),
         .retry_after_ns = allowed ? 0 : passes_after(c, item, 0),
-        .reset_after_ns = item->is_turned_away ? item->free_after_ns
-                                               : ration_any_full_after_ns(&item->after, c->now_ns),
+        .reset_after_ns = later_of(full_after_ns, item->hold_ns),
         .delay_ns = allowed ? item->delay_ns : 0,
     };
 }

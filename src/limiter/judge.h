@@ -25,6 +25,8 @@ struct ration_item {
     bool is_shadow;
     bool has_own_cost;      /* the rule's function has set it: it is not the caller's */
     int shares_with;        /* an earlier item, of another key, about the same bucket; -1: none */
+    uint64_t hold_ns;       /* so long it is denied whatever its bucket holds. 0: it is not held */
+    bool is_unlimited;      /* but for that: its key has no place, and would pass */
     bool is_turned_away;    /* its key has no place, and is denied until it has one */
     uint64_t free_after_ns; /* until its key, which has none, can have a place. 0: it has one */
     struct ration_any newborn; /* what it would have there; no limit: it does not share a bucket */

@@ -68,9 +68,11 @@ struct ration_op {
     uint64_t max_wait_ns;
     uint64_t until_ns;
     uint64_t used_tokens;
-    uint64_t ready_at_ns; /* of what is settled; written by RESERVE */
-    bool has_decision;    /* the decision is wanted whole, not just the verdict */
-    bool has_details;     /* each rule's own decision is wanted */
+    uint64_t ready_at_ns;     /* of what is settled; written by RESERVE */
+    const uint64_t *holds_ns; /* TAKE and LOOK: by part, for how long its key is denied whatever its
+                                 buckets hold. NULL: none is */
+    bool has_decision;        /* the decision is wanted whole, not just the verdict */
+    bool has_details;         /* each rule's own decision is wanted */
 
     uint32_t part_count;
     struct ration_op_part *parts;

@@ -21,11 +21,22 @@
 #include "base/yield.h"
 #include "store/memory_find.h"
 
-/* Whether nothing of this part is limited: no place for it, and the rule is to let it pass. */
-static bool is_waved_through(const struct ration_run *run, uint32_t part_index)
+static uint64_t hold_ns(const struct ration_run *run, uint32_t part_index)
+{
+    return run->op->holds_ns != NULL ? run->op->holds_ns[part_index] : 0;
+}
+
+/* Whether no bucket limits this part: no place for it, and the rule is to let it pass. */
+static bool is_unlimited(const struct ration_run *run, uint32_t part_index)
 {
     return run->found[part_index].is_full &&
            run->op->parts[part_index].overflow == RATION_OVERFLOW_ALLOW;
+}
+
+/* The same, and nobody holds it. */
+static bool is_waved_through(const struct ration_run *run, uint32_t part_index)
+{
+    return is_unlimited(run, part_index) && hold_ns(run, part_index) == 0;
 }
 
 /* How long until a moment of the table, at least a nanosecond. */
@@ -49,7 +60,7 @@ static void tell_places(const struct ration_run *run, const struct ration_found 
     item->is_turned_away = found->is_full && part->overflow == RATION_OVERFLOW_DENY;
     item->free_after_ns = found->is_full ? until_ns(run, free_at_ns(found)) : 0;
     item->newborn.limit = NULL;
-    if (!found->is_full || item->is_turned_away)
+    if (!found->is_full || item->is_turned_away || item->is_unlimited)
         return;
     item->newborn = found->newborns[item->rule_index];
     if (item->before.limit->start != RATION_START_FULL)
@@ -100,6 +111,8 @@ static void build_case(struct ration_run *run)
             item->limiter_index = part->to.section_index;
             item->rule_index = i;
             item->before = run->found[p].anys[i];
+            item->hold_ns = hold_ns(run, p);
+            item->is_unlimited = is_unlimited(run, p);
             item->shares_with = shared_item(run, p, i);
             tell_places(run, &run->found[p], part, item);
             run->c.item_count++;
