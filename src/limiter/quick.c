@@ -493,3 +493,17 @@ size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_bat
             break;
     return i;
 }
+
+uint64_t ration_quick_full_after_ns(const struct ration_limiter *limiter,
+                                    const struct ration_key *key, uint64_t now_ns)
+{
+    const struct ration_section *section = limiter->quick_section;
+    struct ration_place place = ration_place_of(
+        ration_hash_key(&section->block->secret, key->bytes, key->size), section->set_count);
+    struct ration_pair value;
+
+    if (ration_plain_find(section, &place, &value) == NULL)
+        return 0;
+    return ration_gcra_full_after_ns(ration_pair_moment(value),
+                                     ration_block_now(limiter->store->epoch_ns, now_ns));
+}

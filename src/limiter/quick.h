@@ -36,6 +36,13 @@ size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_bat
 size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                                size_t item_count, uint64_t now_ns, size_t *allowed);
 
+/*
+ * How long until the bucket of a key is full; 0 also for a key without a place. For a limiter that is not
+ * stackable, of one token bucket that never changes. Counts nothing.
+ */
+uint64_t ration_quick_full_after_ns(const struct ration_limiter *limiter,
+                                    const struct ration_key *key, uint64_t now_ns);
+
 /* Whether there is a short way at all, with the rules as they are. */
 bool ration_quick_is_possible(const struct ration_limiter *limiter);
 
