@@ -126,13 +126,17 @@ RATION_API ration_status ration_gate_refund(ration_gate *gate, const struct rati
                                             uint64_t cost_tokens, uint64_t now_ns,
                                             size_t *out_count);
 
-/* Makes the buckets as those of keys never seen. Same returns. */
+/* Makes the buckets as those of keys never seen, and ends what blocks them. Same returns. */
 RATION_API ration_status ration_gate_reset(ration_gate *gate, const struct ration_edit *edit,
                                            uint64_t now_ns, size_t *out_count);
 
 /*
- * Denies everything before until_ns. Returns also RATION_EUNFIT if no limit concerned can say it,
- * RATION_ENOMEM if one of the keys finds no place, and so is not blocked.
+ * Denies everything before until_ns, whatever the limit's algorithm; shadow limits are left alone. At
+ * that moment a token bucket has one token, and a window or a log goes on with what it had counted.
+ * A reload keeps it as it keeps what was taken from a bucket; of windows and logs also if it resets a
+ * limit whose key is the same. Returns also RATION_EUNFIT if only shadow limits are concerned,
+ * RATION_ENOMEM if one of the keys finds no place, and so is not blocked: of windows and logs of all
+ * limits, 65536 can be blocked at one time.
  */
 RATION_API ration_status ration_gate_block_until(ration_gate *gate, const struct ration_edit *edit,
                                                  uint64_t until_ns, uint64_t now_ns,

@@ -190,10 +190,33 @@ static bool decide_quickly(const struct prepared *prepared, uint64_t now_ns,
            1;
 }
 
+/* Those of a check's limits whose key is held, for how long. False: none is. */
+static bool find_holds(const struct chunk *chunk, const struct prepared *prepared, uint64_t now_ns,
+                       uint64_t *out_holds_ns)
+{
+    const struct ration_gate_plan *plan = chunk->plan;
+    bool is_held = false;
+
+    for (uint32_t i = 0; i < prepared->match.limit_count; i++) {
+        uint32_t limit_index = prepared->match.limits[i];
+        bool is_shadow = ration_policy_limit(plan->policy, limit_index)->is_shadow != 0;
+
+        /* of whatever kind: it may have been a window when its key was blocked */
+        out_holds_ns[i] = is_shadow
+                              ? 0
+                              : ration_gate_held_ns(chunk->gate, &plan->hold_secrets[limit_index],
+                                                    &prepared->keys[i], now_ns);
+        is_held |= out_holds_ns[i] > 0;
+    }
+    return is_held;
+}
+
 static void decide(struct chunk *chunk, struct ration_check *check, struct prepared *prepared,
                    uint64_t now_ns)
 {
     struct ration_decision details[RATION_POLICY_MATCHES_MAX];
+    uint64_t holds_ns[RATION_POLICY_MATCHES_MAX];
+    bool is_held;
     struct ration_call call;
     ration_status status;
 
@@ -203,13 +226,17 @@ static void decide(struct chunk *chunk, struct ration_check *check, struct prepa
         answer_plainly(chunk->gate, check);
         return;
     }
-    if (check->part_count == 1 && !check->is_peek && decide_quickly(prepared, now_ns, details)) {
+    is_held =
+        ration_gate_has_holds(chunk->gate, now_ns) && find_holds(chunk, prepared, now_ns, holds_ns);
+    if (check->part_count == 1 && !check->is_peek && !is_held &&
+        decide_quickly(prepared, now_ns, details)) {
         check->decision = details[0];
         tell_check(chunk, check, prepared, details);
         return;
     }
     call.op = (struct ration_op){.kind = check->is_peek ? RATION_OP_LOOK : RATION_OP_TAKE,
-                                 .now_ns = now_ns};
+                                 .now_ns = now_ns,
+                                 .holds_ns = is_held ? holds_ns : NULL};
     status = ration_call_take(&call, prepared->asks, check->part_count, &check->decision, details);
     if (status != RATION_OK) {
         refuse(chunk, check, status, ration_status_text(status));

@@ -55,14 +55,21 @@ void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_tex
     }
 }
 
-struct ration_gate_plan *ration_gate_plan_create(ration_policy *policy)
+struct ration_gate_plan *ration_gate_plan_create(const struct ration_gate *gate,
+                                                 ration_policy *policy)
 {
-    size_t limit_count = ration_policy_limit_count(policy);
+    size_t count = ration_policy_limit_count(policy);
+    size_t index_count = count + count % 2; /* what follows them is aligned */
     struct ration_gate_plan *plan =
-        calloc(1, sizeof(*plan) + limit_count * sizeof(plan->limiter_indexes[0]));
+        calloc(1, sizeof(*plan) + index_count * sizeof(plan->limiter_indexes[0]) +
+                      count * sizeof(plan->hold_secrets[0]));
 
-    if (plan != NULL)
-        plan->policy = policy;
+    if (plan == NULL)
+        return NULL;
+    plan->policy = policy;
+    plan->hold_secrets = (struct ration_hash *)(void *)(plan->limiter_indexes + index_count);
+    for (size_t i = 0; i < count; i++)
+        plan->hold_secrets[i] = ration_gate_hold_secret(gate, ration_policy_limit(policy, i));
     return plan;
 }
 
@@ -200,11 +207,13 @@ static ration_status make_first_plan(struct ration_gate *gate,
     size_t count = ration_policy_limit_count(policy);
     struct ration_gate_seed *seeds = calloc(count, sizeof(*seeds));
     char *key_texts = malloc(count * RATION_GATE_KEY_TEXT_SIZE);
-    struct ration_gate_plan *plan = ration_gate_plan_create(policy);
+    struct ration_gate_plan *plan = NULL;
     struct ration_gate_stack stack = {.seeds = seeds, .seed_count = count};
-    ration_status status = RATION_OK;
+    ration_status status = ration_gate_make_holds(gate, options, NULL, NULL, error);
 
-    if (seeds == NULL || key_texts == NULL || plan == NULL)
+    if (status == RATION_OK)
+        plan = ration_gate_plan_create(gate, policy);
+    if (status == RATION_OK && (seeds == NULL || key_texts == NULL || plan == NULL))
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the policy");
     for (size_t i = 0; i < count && status == RATION_OK; i++) {
         seeds[i].limit = *ration_policy_limit(policy, i);
@@ -293,6 +302,7 @@ void ration_gate_free(ration_gate *gate)
     free(gate->tables);
     ration_stack_free(gate->stack);
     ration_limiter_free(gate->throttle);
+    ration_limiter_free(gate->holds);
     pthread_mutex_destroy(&gate->reload_lock);
     ration_grace_done(&gate->grace);
     free(gate);

@@ -24,7 +24,42 @@ static bool is_meant(const struct ration_policy_limit *limit, const struct ratio
     return kind == EDIT_REFUND || limit->key_count > 0;
 }
 
-static ration_status edit_limit(const struct ration_gate_plan *plan, ration_limiter *limiter,
+static ration_limiter *limiter_of(const struct ration_gate *gate,
+                                  const struct ration_gate_plan *plan, uint32_t limit_index)
+{
+    return gate->stack->limiters[plan->limiter_indexes[limit_index]];
+}
+
+/* In its bucket, or where that cannot say it, beside it. Shadow limits deny nobody. */
+static ration_status block(ration_gate *gate, const struct ration_gate_plan *plan,
+                           uint32_t limit_index, const struct ration_key *key,
+                           const struct task *task)
+{
+    const struct ration_policy_limit *limit = ration_policy_limit(plan->policy, limit_index);
+    ration_status status = RATION_EUNFIT;
+
+    if (limit->is_shadow)
+        return status;
+    if (ration_any_can_block(&limit->limit))
+        status = ration_limiter_block_until(limiter_of(gate, plan, limit_index), key,
+                                            task->until_ns, task->now_ns);
+    if (status == RATION_EUNFIT) /* also if a reload has changed the limiter already */
+        status = ration_gate_hold_until(gate, &plan->hold_secrets[limit_index], key, task->until_ns,
+                                        task->now_ns);
+    return status;
+}
+
+static ration_status reset(ration_gate *gate, const struct ration_gate_plan *plan,
+                           uint32_t limit_index, const struct ration_key *key, uint64_t now_ns)
+{
+    ration_status status = ration_limiter_reset(limiter_of(gate, plan, limit_index), key, now_ns);
+
+    if (status != RATION_OK)
+        return status;
+    return ration_gate_let_go(gate, &plan->hold_secrets[limit_index], key, now_ns);
+}
+
+static ration_status edit_limit(ration_gate *gate, const struct ration_gate_plan *plan,
                                 uint32_t limit_index, const struct ration_edit *edit,
                                 const struct task *task)
 {
@@ -41,16 +76,17 @@ static ration_status edit_limit(const struct ration_gate_plan *plan, ration_limi
         return RATION_EINVAL;
     switch (task->kind) {
     case EDIT_REFUND:
-        return ration_limiter_refund(limiter, &key, cost_tokens, task->now_ns);
+        return ration_limiter_refund(limiter_of(gate, plan, limit_index), &key, cost_tokens,
+                                     task->now_ns);
     case EDIT_RESET:
-        return ration_limiter_reset(limiter, &key, task->now_ns);
+        return reset(gate, plan, limit_index, &key, task->now_ns);
     default:
-        return ration_limiter_block_until(limiter, &key, task->until_ns, task->now_ns);
+        return block(gate, plan, limit_index, &key, task);
     }
 }
 
 /* A limit that cannot be blocked is no fault if another one can. The first other fault is told. */
-static ration_status edit_plan(const struct ration_gate *gate, const struct ration_gate_plan *plan,
+static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan *plan,
                                const struct ration_edit *edit, const struct task *task,
                                size_t *out_count)
 {
@@ -68,8 +104,7 @@ static ration_status edit_plan(const struct ration_gate *gate, const struct rati
 
         if (!is_meant(ration_policy_limit(plan->policy, limit_index), edit, task->kind))
             continue;
-        status = edit_limit(plan, gate->stack->limiters[plan->limiter_indexes[limit_index]],
-                            limit_index, edit, task);
+        status = edit_limit(gate, plan, limit_index, edit, task);
         if (status == RATION_OK)
             count++;
         else if (status == RATION_EUNFIT)

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "base/hash.h"
 #include "gate/grace.h"
 #include "ration/gate.h"
 
@@ -25,7 +26,8 @@ struct ration_gate_plan {
     struct ration_gate_plan *next; /* of those that were replaced; under the lock */
     ration_policy *policy;         /* owned */
     uint64_t generation;
-    uint32_t limiter_indexes[]; /* in the stack; by the policy's limit */
+    struct ration_hash *hold_secrets; /* by the policy's limit; they lie behind the indexes */
+    uint32_t limiter_indexes[];       /* in the stack; by the policy's limit */
 };
 
 /* What is known of a limiter of the stack beside what it knows itself. */
@@ -40,6 +42,8 @@ struct ration_gate {
     struct ration_grace grace;
     ration_stack *stack;
     ration_limiter *throttle;
+    ration_limiter *holds;  /* see hold.c */
+    uint64_t held_until_ns; /* from then on no key is held; 0: none ever was */
     struct ration_clock clock;
     uint32_t top_keys;
     pthread_mutex_t reload_lock;      /* those who check do not take it: see ration_gate_lock() */
@@ -67,8 +71,9 @@ struct ration_limiter_options ration_gate_limiter_options(const struct ration_ga
 /* By which attributes a limit keeps its keys: two limits with the same text have the same keys. */
 void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_text);
 
-/* A plan for so many limits, owned by the caller; free(). NULL without memory. */
-struct ration_gate_plan *ration_gate_plan_create(ration_policy *policy);
+/* A plan for so many limits, owned by the caller; free(). NULL without memory. The gate has holds. */
+struct ration_gate_plan *ration_gate_plan_create(const struct ration_gate *gate,
+                                                 ration_policy *policy);
 
 /* Keeps the policy as it is, until it is unlocked. */
 void ration_gate_lock(struct ration_gate *gate);
@@ -106,6 +111,32 @@ ration_status ration_gate_make_throttle(struct ration_gate *gate,
                                         const struct ration_gate_options *options,
                                         ration_reader *read, void *context,
                                         struct ration_error *error);
+
+/* The limiter for keys that are blocked beside their buckets: new, or read from a dump. */
+ration_status ration_gate_make_holds(struct ration_gate *gate,
+                                     const struct ration_gate_options *options, ration_reader *read,
+                                     void *context, struct ration_error *error);
+
+/* What makes a limit's keys there. */
+struct ration_hash ration_gate_hold_secret(const struct ration_gate *gate,
+                                           const struct ration_policy_limit *limit);
+
+/* Whether any key may be held. */
+static inline bool ration_gate_has_holds(const struct ration_gate *gate, uint64_t now_ns)
+{
+    return __builtin_expect(now_ns < __atomic_load_n(&gate->held_until_ns, __ATOMIC_RELAXED), 0);
+}
+
+/* For how long a key is held; 0: it is not. */
+uint64_t ration_gate_held_ns(const struct ration_gate *gate, const struct ration_hash *secret,
+                             const struct ration_key *key, uint64_t now_ns);
+
+/* Returns RATION_ENOMEM if the key finds no place, and so is not held. */
+ration_status ration_gate_hold_until(struct ration_gate *gate, const struct ration_hash *secret,
+                                     const struct ration_key *key, uint64_t until_ns,
+                                     uint64_t now_ns);
+ration_status ration_gate_let_go(struct ration_gate *gate, const struct ration_hash *secret,
+                                 const struct ration_key *key, uint64_t now_ns);
 
 /* What ration_gate_reload() does, with the lock held. */
 ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,

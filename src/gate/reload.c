@@ -281,7 +281,7 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
     struct reload reload = {
         .gate = gate,
         .old = old != NULL ? old->policy : NULL,
-        .plan = ration_gate_plan_create(policy),
+        .plan = ration_gate_plan_create(gate, policy),
         .steps = calloc(limit_count, sizeof(*reload.steps)),
         .error = error,
     };

@@ -200,6 +200,8 @@ static ration_status load(struct ration_gate *gate, const struct ration_gate_opt
     if (status == RATION_OK)
         status = ration_gate_make_throttle(gate, options, read, context, error);
     if (status == RATION_OK)
+        status = ration_gate_make_holds(gate, options, NULL, NULL, error);
+    if (status == RATION_OK)
         status = ration_gate_adopt(gate, policy, NULL, NULL, error);
     return status;
 }

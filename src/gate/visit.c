@@ -57,5 +57,6 @@ void ration_gate_stats(const ration_gate *gate, struct ration_gate_stats *out_st
 
 size_t ration_gate_bytes(const ration_gate *gate)
 {
-    return sizeof(*gate) + ration_stack_bytes(gate->stack) + ration_limiter_bytes(gate->throttle);
+    return sizeof(*gate) + ration_stack_bytes(gate->stack) + ration_limiter_bytes(gate->throttle) +
+           ration_limiter_bytes(gate->holds);
 }

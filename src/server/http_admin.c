@@ -85,7 +85,7 @@ static const char *reason_of(ration_status status)
 {
     switch (status) {
     case RATION_EUNFIT:
-        return "None of the limits that apply can do this: windows and logs cannot be blocked.";
+        return "None of the limits that apply can do this: shadow limits deny nobody.";
     case RATION_ENOMEM:
         return "The key finds no place in the table, and is not blocked.";
     default:

@@ -110,9 +110,8 @@ static void answer_edit(struct ration_resp_desk *desk, ration_status status, siz
     if (status == RATION_OK)
         ration_resp_write_count(desk->output, count);
     else if (status == RATION_EUNFIT)
-        ration_desk_error(desk,
-                          "ERR none of the limits that apply can be blocked: windows and logs "
-                          "keep no moment");
+        ration_desk_error(desk, "ERR none of the limits that apply can be blocked: shadow limits "
+                                "deny nobody");
     else if (status == RATION_ENOMEM)
         ration_desk_error(desk, "ERR the key finds no place in the table, and is not blocked");
     else

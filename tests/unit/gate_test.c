@@ -242,14 +242,6 @@ static void edits_reach_the_callers_own_buckets(void **state)
     gate_kit_request(&request, "ip=wrong");
     assert_int_equal(ration_gate_reset(kit.gate, &edit, KIT_NOW_NS, &count), RATION_EINVAL);
     gate_kit_close(&kit);
-
-    gate_kit_open(&kit, "limits: [{name: w, key: ip, rate: 5/h, algorithm: fixed-window}]");
-    edit.limit_name = NULL;
-    gate_kit_request(&request, "ip=192.0.2.1");
-    assert_int_equal(
-        ration_gate_block_until(kit.gate, &edit, KIT_NOW_NS + 60 * SECOND, KIT_NOW_NS, &count),
-        RATION_EUNFIT);
-    gate_kit_close(&kit);
 }
 
 static void a_queue_tells_when_to_go(void **state)

@@ -260,6 +260,12 @@ def test_what_operators_do():
         for path, more in ("/v1/refund", {"tokens": 1}), ("/v1/reset", {}), ("/v1/block", {"seconds": 5}):
             answer = api.ask(404, "POST", path, who(limit="logn", **more), ADMIN)
             expect((answer["detail"], answer["pointer"]), ("there is no limit 'logn': did you mean login?", "/limit"))
+        # Of a window too, which goes on as it was.
+        window = {"attributes": {"path": "/window", "user": "u"}}
+        api.ask(200, "POST", "/v1/check", dict(window, cost=2))
+        expect(api.ask(200, "POST", "/v1/block", dict(window, ns=7), ADMIN), {"changed": 1})
+        answer = api.ask(200, "POST", "/v1/check", window)
+        expect((answer["verdict"], answer["limit"], answer["remaining"], answer["retry_after_ns"]), ("deny", "window", 0, 7))
         api.ask(200, "POST", "/v1/check", {"key": "k", "limit": "1/s"})
         # What a limit in the request took is given back by the same limit.
         api.ask(200, "POST", "/v1/check", {"key": "r", "limit": "1/min burst 9", "cost": 7})
@@ -271,11 +277,16 @@ def test_what_operators_do():
         expect(api.ask(200, "POST", "/v1/check", {"key": "k", "limit": "1/s"})["retry_after_ns"], 9 * 10 ** 9)
         for path, body in (("/v1/refund", who()), ("/v1/refund", who(tokens=0)), ("/v1/refund", who(ip="nobody", tokens=1)), ("/v1/reset", {}),
                            ("/v1/reset", who(ip="nobody")), ("/v1/block", who()), ("/v1/block", who(seconds=0)), ("/v1/block", who(seconds=1, ns=1)),
-                           ("/v1/block", who(ip="nobody", ns=1)), ("/v1/block", {"attributes": {"path": "/window", "user": "u"}, "ns": 1}),
-                           ("/v1/block", who(seconds=504576001))):
+                           ("/v1/block", who(ip="nobody", ns=1)), ("/v1/block", who(seconds=504576001))):
             api.ask(400, "POST", path, body, ADMIN)
         for path in "/v1/refund", "/v1/reset", "/v1/block":
             api.ask(415, "POST", path, b"{}", {**ADMIN, "Content-Type": "text/plain"})
+
+
+def test_a_shadow_is_not_blocked():
+    with start("--token", TOKEN, policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed-window, shadow: true}]\n") as server:
+        expect(Api(server).ask(400, "POST", "/v1/block", who(seconds=1), ADMIN)["detail"],
+               "None of the limits that apply can do this: shadow limits deny nobody.")
 
 
 def test_who_is_limited_most():

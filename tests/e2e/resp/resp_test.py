@@ -161,8 +161,10 @@ TABLE = [
     (("RATION.BLOCK", "SECONDS", "x", *WHO), NOT_A_NUMBER),
     (("RATION.BLOCK", "SECONDS", 99999999999999, *WHO), NOT_A_NUMBER),
     (("RATION.BLOCK", "MS", (1 << 64) - 1, *WHO), NOT_A_NUMBER),
-    (("RATION.BLOCK", "SECONDS", 1, "path", "/window", "user", "u"), RespError(
-        "ERR none of the limits that apply can be blocked: windows and logs keep no moment")),
+    (("RATION.BLOCK", "MS", 2500, "path", "/window", "user", "u"), 1),
+    (("RATION.PEEK", "path", "/window", "user", "u"), decision("deny", "window", 3, 0, 2500 * 10 ** 6, 2500 * 10 ** 6)),
+    (("RATION.RESET", "path", "/window", "user", "u"), 1),
+    (("RATION.PEEK", "path", "/window", "user", "u"), decision("allow", "window", 3, 3, 0, 0)),
     (("RATION.BLOCK", "MS", 1500, *WHO), 1),
     (("RATION.CHECK", *WHO), decision("deny", "login", 3, 0, 1500 * 10 ** 6, 1500 * 10 ** 6 + 2 * MINUTE_NS)),
     (("RATION.BLOCK", "SECONDS", 3, "LIMIT", "login", *WHO), 1),
@@ -489,6 +491,13 @@ def test_requests_in_any_pieces():
             client.socket.sendall(request[:cut])
             client.socket.sendall(request[cut:])
             expect(client.read_raw(len(wanted)), wanted, f"cut at {cut}")
+
+
+def test_a_shadow_is_not_blocked():
+    with serve.Server(BINARY, http="none", policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed-window, shadow: true}]\n",
+                      options=["--manual-clock"]) as server:
+        expect(server.resp().ask("RATION.BLOCK", "SECONDS", 1, "ip", "192.0.2.1"),
+               RespError("ERR none of the limits that apply can be blocked: shadow limits deny nobody"))
 
 
 def test_a_limit_replaced_while_others_wait():
