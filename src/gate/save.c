@@ -1,7 +1,7 @@
 /*
  * save: a gate written down, and read back under a policy that may be another.
  *
- *     the limiters: their names, limits and keys | the stack's dump | the throttle's dump
+ *     the limiters: their names, limits and keys | the stack's dump | the throttle's | the holds'
  *
  * each in chunks (limiter/chunks.h). When it is read the stack is made as it was, with limits as they
  * were; then the policy is adopted as in a reload, which knows what to keep.
@@ -15,7 +15,8 @@
 #include "limiter/chunks.h"
 #include "limiter/limiter.h"
 
-#define SAVED_VERSION 1
+#define SAVED_VERSION               2
+#define SAVED_VERSION_WITHOUT_HOLDS 1
 
 static void put_text(struct ration_chunk_writer *writer, const char *text)
 {
@@ -62,6 +63,8 @@ static ration_status save_locked(ration_gate *gate, struct ration_chunk_writer *
         status = ration_stack_dump(gate->stack, now_ns, write, context);
     if (status == RATION_OK)
         status = ration_limiter_dump(gate->throttle, now_ns, write, context);
+    if (status == RATION_OK)
+        status = ration_limiter_dump(gate->holds, now_ns, write, context);
     return status;
 }
 
@@ -85,6 +88,7 @@ struct seeds {
     struct ration_gate_seed *items;
     size_t count;
     size_t room;
+    bool has_holds; /* the state goes on with them, behind the throttle */
 };
 
 static void seeds_done(struct seeds *seeds)
@@ -162,12 +166,14 @@ static ration_status get_limiters(ration_reader *read, void *context, struct see
 {
     struct ration_chunk_reader *reader = malloc(sizeof(*reader));
     ration_status status;
-    uint64_t count;
+    uint64_t version, count;
 
     if (reader == NULL)
         return ration_refuse(error, RATION_ENOMEM, "no memory to read a state with");
     ration_chunks_open(reader, read, context);
-    if (ration_chunks_get(reader, 4) != SAVED_VERSION)
+    version = ration_chunks_get(reader, 4);
+    seeds->has_holds = version == SAVED_VERSION;
+    if (version != SAVED_VERSION && version != SAVED_VERSION_WITHOUT_HOLDS)
         ration_chunks_refuse(reader, "it is of a version that this library does not know");
     count = ration_chunks_get(reader, 4);
     if (count == 0 || count > RATION_STACK_MAX)
@@ -189,6 +195,7 @@ static ration_status load(struct ration_gate *gate, const struct ration_gate_opt
 {
     struct seeds seeds = {0};
     ration_status status = get_limiters(read, context, &seeds, error);
+    bool has_holds = seeds.has_holds;
 
     if (status == RATION_OK) {
         struct ration_gate_stack stack = {
@@ -200,7 +207,7 @@ static ration_status load(struct ration_gate *gate, const struct ration_gate_opt
     if (status == RATION_OK)
         status = ration_gate_make_throttle(gate, options, read, context, error);
     if (status == RATION_OK)
-        status = ration_gate_make_holds(gate, options, NULL, NULL, error);
+        status = ration_gate_make_holds(gate, options, has_holds ? read : NULL, context, error);
     if (status == RATION_OK)
         status = ration_gate_adopt(gate, policy, NULL, NULL, error);
     return status;

@@ -1,6 +1,6 @@
 /*
  * Any bytes as the state of a gate. The first byte says under which policy it is loaded, and whether
- * the rest is the state itself or what its three parts hold, each behind its size, which are then
+ * the rest is the state itself or what its four parts hold, each behind its size, which are then
  * given right checksums. What is refused has a reason and leaves the policy alone; what is loaded
  * decides, and can be saved and loaded again without becoming another.
  */
@@ -22,7 +22,7 @@
     } while (0)
 
 #define NOW_NS     (1000 * RATION_NS_PER_SECOND)
-#define PART_COUNT 3                  /* of a state */
+#define PART_COUNT 4                  /* of a state; the first version had three */
 #define BYTES_MAX  ((size_t)64 << 20) /* of a gate whose tables are walked */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

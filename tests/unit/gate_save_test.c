@@ -86,6 +86,18 @@ static const char *request_of(char *room, size_t room_size, int path, int key)
     return room;
 }
 
+static void block(struct gate_kit *kit, const char *text, const char *limit_name, uint64_t until_ns)
+{
+    struct gate_kit_request request;
+    struct ration_edit who = {.limit_name = limit_name};
+
+    gate_kit_request(&request, text);
+    who.attributes = request.attributes;
+    who.attribute_count = request.count;
+    assert_int_equal(ration_gate_block_until(kit->gate, &who, until_ns, kit->manual.ns, NULL),
+                     RATION_OK);
+}
+
 static void act(struct gate_kit *kit)
 {
     char room[64];
@@ -96,6 +108,10 @@ static void act(struct gate_kit *kit)
                 gate_kit_check(kit, request_of(room, sizeof(room), path, key));
                 kit->manual.ns += 1234567;
             }
+    for (int path = 0; path < 7; path++)
+        for (int key = 2; key < KEY_COUNT; key += 7)
+            block(kit, request_of(room, sizeof(room), path, key), NULL,
+                  kit->manual.ns + (uint64_t)key * 20 * SECOND);
     throttle(kit, 4);
 }
 
@@ -264,7 +280,9 @@ struct small {
 };
 
 static const char small_text[] = "limits: [{name: a, key: ip, rate: 10/h, keys: 4}, "
-                                 "{name: b, rate: 20/h, algorithm: sliding-window}]";
+                                 "{name: b, rate: 20/h, algorithm: sliding-window}, "
+                                 "{name: c, match: {path: /c}, key: ip, rate: 9/h, algorithm: "
+                                 "fixed-window, keys: 4}]";
 
 static void begin(struct small *small)
 {
@@ -276,6 +294,8 @@ static void begin(struct small *small)
                      RATION_OK);
     gate_kit_ask(&small->kit, "ip=192.0.2.1", 7, 0);
     throttle(&small->kit, 3);
+    gate_kit_ask(&small->kit, "path=/c ip=192.0.2.2", 2, 0);
+    block(&small->kit, "path=/c ip=192.0.2.2", "c", KIT_NOW_NS + 60 * SECOND);
     small->bytes = save(&small->kit);
     small->policy = gate_kit_policy(small_text);
 }
@@ -308,6 +328,8 @@ static void end(struct small *small)
     gate_kit_close(&small->kit);
     small->kit.gate = loaded;
     assert_int_equal(gate_kit_left(&small->kit, "ip=192.0.2.1"), 3);
+    assert_int_equal(gate_kit_check(&small->kit, "path=/c ip=192.0.2.2").decision.retry_after_ns,
+                     60 * SECOND);
     gate_kit_close(&small->kit);
     free(small->bytes.data);
 }
@@ -373,7 +395,7 @@ static void what_is_no_state_is_refused(void **state)
     end(&small);
 }
 
-/* Where the first of the three parts ends: the next prelude. */
+/* Where the first of the four parts ends: the next prelude. */
 static size_t first_size(const struct saved_bytes *bytes)
 {
     const uint8_t *next = memmem(bytes->data + 8, bytes->size - 8, bytes->data, 8);
@@ -413,11 +435,12 @@ static void lies_with_right_checksums_are_refused(void **state)
 
     (void)state;
     begin(&small);
-    refuse_with(&small, 0, "\x02", 1, "a version that this library does not know");
+    refuse_with(&small, 0, "\x03", 1, "a version that this library does not know");
+    refuse_with(&small, 0, "\0", 1, "a version that this library does not know");
     refuse_with(&small, 4, "\0\0\0\0", 4, "no limits, or too many");
     refuse_with(&small, 4, "\x01\x40\0\0", 4, "no limits, or too many"); /* 16385 */
     refuse_with(&small, 4, "\x01\0\0\0", 4, "it goes on behind its end");
-    refuse_with(&small, 4, "\x03\0\0\0", 4, "it is damaged"); /* asks for a third */
+    refuse_with(&small, 4, "\x04\0\0\0", 4, "it is damaged"); /* asks for a fourth */
     refuse_with(&small, 8, "\xff\xff", 2, "a text that is too long");
     saved_set_number(size, 2, RATION_LIMIT_TEXT_SIZE); /* no room for its end */
     refuse_with(&small, 8, size, 2, "a text that is too long");
@@ -431,6 +454,62 @@ static void lies_with_right_checksums_are_refused(void **state)
     refuse_with(&small, end_at - 2, "\x02", 1, "makes no sense"); /* shadow */
     refuse_with(&small, end_at - 1, "\x02", 1, "makes no sense"); /* in use */
     end(&small);
+}
+
+/* Blocks of windows came with the second version. */
+static void a_state_of_the_first_version_is_read(void **state)
+{
+    struct saved_bytes limiters, payload, old;
+    size_t first, size;
+    ration_gate *loaded = NULL;
+    struct small small;
+
+    (void)state;
+    begin(&small);
+    first = first_size(&small.bytes);
+    limiters = (struct saved_bytes){.data = small.bytes.data, .size = first};
+    payload = saved_unwrap(&limiters);
+    saved_set_number(payload.data, 4, 1);
+    old = saved_wrap(payload.data, payload.size);
+    for (size = small.bytes.size - 8; memcmp(small.bytes.data + size, small.bytes.data, 8) != 0;)
+        size--; /* where the last part begins */
+    saved_add(&old, small.bytes.data + first, size - first);
+    assert_int_equal(try(&small, &old, &loaded, NULL), RATION_OK);
+    assert_int_equal(old.at, old.size);
+    free(payload.data);
+    free(old.data);
+    gate_kit_close(&small.kit);
+    small.kit.gate = loaded;
+    assert_int_equal(gate_kit_left(&small.kit, "ip=192.0.2.1"), 3);
+    assert_int_equal(gate_kit_left(&small.kit, "path=/c ip=192.0.2.2"), 7);
+    block(&small.kit, "path=/c ip=192.0.2.2", "c", KIT_NOW_NS + 60 * SECOND);
+    free(small.bytes.data);
+    small.bytes = save(&small.kit);
+    small.policy = gate_kit_policy(small_text);
+    end(&small);
+}
+
+/* R4: a block ends when it was to end, by the wall if the clock starts anew. */
+static void a_block_goes_on(void **state)
+{
+    static const char text[] =
+        "limits: [{name: w, key: ip, rate: 5/h, algorithm: sliding-window, keys: 100}]";
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, text);
+    gate_kit_ask(&kit, "ip=192.0.2.1", 2, 0);
+    block(&kit, "ip=192.0.2.1", NULL, KIT_NOW_NS + 90 * SECOND);
+    go_away(&kit, 30 * SECOND, 30 * SECOND, text);
+    assert_int_equal(gate_kit_check(&kit, "ip=192.0.2.1").decision.retry_after_ns, 60 * SECOND);
+    go_away(&kit, 20 * SECOND, 7300 * SECOND - kit.manual.ns, text);
+    assert_int_equal(gate_kit_check(&kit, "ip=192.0.2.1").decision.retry_after_ns, 40 * SECOND);
+    kit.manual.ns += 40 * SECOND - 1;
+    assert_int_equal(gate_kit_check(&kit, "ip=192.0.2.1").decision.retry_after_ns, 1);
+    kit.manual.ns++;
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 3);
+    assert_int_equal(gate_kit_check(&kit, "ip=192.0.2.1").decision.verdict, RATION_ALLOW);
+    gate_kit_close(&kit);
 }
 
 /* Fails at some call, with a status of its own. */
@@ -471,7 +550,7 @@ static void errors_of_writers_and_readers_are_passed_on(void **state)
             break;
         assert_int_equal(status, RATION_ECLOSED);
     }
-    assert_true(failed_count >= 6); /* three parts, each a prelude and a chunk */
+    assert_true(failed_count >= 8); /* four parts, each a prelude and a chunk */
     for (failed_count = 0;; failed_count++) {
         struct failing failing = {.bytes = &small.bytes, .fails_at = failed_count};
         struct ration_error error = {.message = ""};
@@ -489,7 +568,7 @@ static void errors_of_writers_and_readers_are_passed_on(void **state)
         assert_int_equal(error.status, RATION_ECLOSED);
         assert_null(loaded);
     }
-    assert_true(failed_count >= 6);
+    assert_true(failed_count >= 8);
     small.policy = gate_kit_policy(small_text);
     end(&small);
 }
@@ -517,6 +596,8 @@ int main(void)
         cmocka_unit_test(every_kind_goes_on_where_it_was),
         cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_anew),
         cmocka_unit_test(under_another_policy_it_is_as_if_reloaded),
+        cmocka_unit_test(a_block_goes_on),
+        cmocka_unit_test(a_state_of_the_first_version_is_read),
         cmocka_unit_test(what_a_failed_reload_left_is_not_what_was_in_use),
         cmocka_unit_test(saved_again_it_is_the_same_state),
         cmocka_unit_test(every_end_that_comes_too_early_is_noticed),
