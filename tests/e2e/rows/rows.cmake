@@ -8,7 +8,7 @@ target_link_libraries(rows_served_test PRIVATE libration_static ration_flags)
 set(rows ${PROJECT_SOURCE_DIR}/tests/rows)
 ration_e2e_test(e2e_rows rows/rows_test.py BASIC ARGUMENTS $<TARGET_FILE:rows_served_test>
     ${rows}/token_bucket.rows ${rows}/interval.rows ${rows}/windows.rows ${rows}/burst_reserve.rows
-    ${rows}/change.rows ${rows}/queue.rows ${rows}/reservations.rows)
+    ${rows}/blocks.rows ${rows}/change.rows ${rows}/queue.rows ${rows}/reservations.rows)
 ration_e2e_test(e2e_rows_control rows/rows_test.py BASIC ARGUMENTS $<TARGET_FILE:rows_served_test>
     ${rows}/wrong.rows)
 ration_e2e_test(e2e_rows_lie_control rows/rows_test.py BASIC ARGUMENTS

@@ -194,11 +194,8 @@ static bool knows(void *context, const struct rows_request *request)
     case ROWS_TAKE:
     case ROWS_LOOK:
     case ROWS_REFUND:
+    case ROWS_BLOCK:
         return true;
-    case ROWS_BLOCK: /* windows keep no moment */
-        return served->limit.algorithm != RATION_FIXED_WINDOW &&
-               served->limit.algorithm != RATION_SLIDING_WINDOW &&
-               served->limit.algorithm != RATION_SLIDING_LOG;
     case ROWS_SET: /* taken at once from a full bucket; a reserve pays from two, a queue in turn */
         return served->limit.algorithm != RATION_BURST_RESERVE &&
                served->limit.algorithm != RATION_LEAKY_QUEUE &&
