@@ -91,6 +91,7 @@ struct ration_check {
     /* Answered. */
     ration_status status; /* RATION_OK, or RATION_EINVAL with reason telling why */
     const char *reason;   /* static storage */
+    uint32_t is_degraded; /* 1: Redis did not decide it, but what the policy has instead */
     enum ration_policy_verdict policy_verdict; /* exempt is ALLOW, and banned NEVER */
     struct ration_decision decision; /* of all limits together, as of a stack; its limit_index is
                                         the policy's. limit is 0 if no limit applies */

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "gate/grace.h"
+#include "limiter/calls.h"
 #include "ration/gate.h"
 
 /*
@@ -67,6 +68,44 @@ static inline const struct ration_gate_plan *ration_gate_plan(const struct ratio
 struct ration_limiter_options ration_gate_limiter_options(const struct ration_gate *gate,
                                                           const struct ration_policy_limit *limit,
                                                           struct ration_rule *rule);
+
+/* A check whose limits, keys and costs are known. */
+struct ration_gate_prepared {
+    struct ration_policy_match match;
+    struct ration_key keys[RATION_POLICY_MATCHES_MAX];
+    struct ration_call_ask asks[RATION_POLICY_MATCHES_MAX];
+};
+
+/* Where checks are prepared, by one who has entered the grace period. */
+struct ration_gate_desk {
+    struct ration_gate *gate;
+    const struct ration_gate_plan *plan;
+    char *room; /* for keys that are composed */
+    size_t room_size;
+    size_t room_used;
+};
+
+/*
+ * The limits of a check, and what they are asked. RATION_ENOSPC: the room is used up, by others. What
+ * cannot be decided is answered at once.
+ */
+ration_status ration_gate_prepare(struct ration_gate_desk *desk, struct ration_check *check,
+                                  struct ration_gate_prepared *prepared);
+
+/* Decides a prepared check in memory. */
+void ration_gate_decide(struct ration_gate *gate, const struct ration_gate_plan *plan,
+                        struct ration_check *check, const struct ration_gate_prepared *prepared,
+                        uint64_t now_ns);
+
+/* The answer to a check that has no limit to ask, and to one that cannot be decided. */
+void ration_gate_answer_plainly(struct ration_gate *gate, struct ration_check *check);
+void ration_gate_refuse(struct ration_gate *gate, struct ration_check *check, ration_status status,
+                        const char *reason);
+
+/* Which limit decided (binding: by part; -1: none that is enforced), and what each said. */
+void ration_gate_tell(const struct ration_gate_plan *plan, struct ration_check *check,
+                      const struct ration_gate_prepared *prepared,
+                      const struct ration_decision *details, int binding);
 
 /* By which attributes a limit keeps its keys: two limits with the same text have the same keys. */
 void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_text);

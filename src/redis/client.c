@@ -1,0 +1,279 @@
+#include "redis/client.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/refuse.h"
+
+#define TROUBLE_SIZE  200
+#define ANSWER_BEFORE 3 /* now, in two parts, and whether it was taken */
+
+/* One ask under way. Kept for the next when it is over. */
+struct take {
+    struct take *next; /* of those that are free */
+    struct ration_redis_client *client;
+    struct ration_redis_ask ask;
+    struct ration_redis_words words;
+    bool is_repeated; /* with the script's text, since its name was not known */
+    ration_redis_decided *decided;
+    void *context;
+};
+
+struct ration_redis_client {
+    struct ration_redis_options options;
+    struct ration_redis_names names;
+    struct ration_redis_link *link;
+    struct take *spare;
+};
+
+static void finish(struct take *take, const struct ration_redis_told *told, const char *trouble)
+{
+    struct ration_redis_client *client = take->client;
+
+    take->decided(take->context, told, trouble);
+    take->next = client->spare;
+    client->spare = take;
+}
+
+static bool begins(const redisReply *reply, const char *word)
+{
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
+}
+
+/* False: it is no answer of the script. */
+static bool read_answer(const redisReply *reply, struct ration_redis_answer *answer)
+{
+    size_t count = reply->elements - ANSWER_BEFORE;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < ANSWER_BEFORE ||
+        count > RATION_REDIS_PARTS_MAX)
+        return false;
+    for (size_t i = 0; i < ANSWER_BEFORE; i++)
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER || reply->element[i]->integer < 0)
+            return false;
+    answer->now_s = (uint64_t)reply->element[0]->integer;
+    answer->now_ns = (uint64_t)reply->element[1]->integer;
+    answer->is_taken = reply->element[2]->integer == 1;
+    answer->text_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const redisReply *text = reply->element[i + ANSWER_BEFORE];
+
+        answer->texts[i] = (struct ration_redis_text){NULL, 0};
+        if (text->type == REDIS_REPLY_STRING)
+            answer->texts[i] = (struct ration_redis_text){text->str, (size_t)text->len};
+        else if (text->type != REDIS_REPLY_NIL)
+            return false;
+    }
+    return true;
+}
+
+static void send_take(struct take *take);
+
+static void on_answer(struct take *take, const redisReply *reply)
+{
+    struct ration_redis_client *client = take->client;
+    struct ration_redis_answer answer;
+    struct ration_redis_told told;
+
+    if (begins(reply, "NOSCRIPT") && !take->is_repeated) { /* so nothing was done */
+        take->is_repeated = true;
+        send_take(take);
+        return;
+    }
+    if (begins(reply, "READONLY") || begins(reply, "MASTERDOWN"))
+        ration_redis_link_renew(client->link, "it is a replica, and takes nothing");
+    if (reply->type == REDIS_REPLY_ERROR) {
+        char trouble[TROUBLE_SIZE];
+
+        strncpy(trouble, reply->str, sizeof(trouble) - 1);
+        trouble[sizeof(trouble) - 1] = '\0';
+        finish(take, NULL, trouble);
+    } else if (!read_answer(reply, &answer) ||
+               ration_redis_ask_read(&take->ask, &answer, &told) != RATION_OK) {
+        finish(take, NULL, "the answer is not that of the script");
+    } else {
+        finish(take, &told, NULL);
+    }
+}
+
+static void on_done(void *context, enum ration_redis_outcome outcome,
+                    const struct redisReply *reply)
+{
+    struct take *take = context;
+
+    switch (outcome) {
+    case RATION_REDIS_ANSWERED:
+        on_answer(take, reply);
+        break;
+    case RATION_REDIS_LATE:
+        finish(take, NULL, "Redis did not answer in time");
+        break;
+    case RATION_REDIS_LOST:
+        finish(take, NULL, "the connection to Redis was lost");
+        break;
+    default:
+        finish(take, NULL, "Redis is not there");
+    }
+}
+
+static void send_take(struct take *take)
+{
+    struct ration_redis_client *client = take->client;
+    struct ration_redis_words *words = &take->words;
+
+    if (!take->is_repeated) {
+        ration_redis_words_reset(words);
+        ration_redis_word_text(words, "EVALSHA");
+        ration_redis_word_text(words, ration_redis_link_script(client->link));
+        ration_redis_ask_write(&take->ask, &client->names, words);
+        ration_redis_link_send(client->link, words, on_done, take);
+    } else { /* the keys may be gone: all but the first two words is copied */
+        struct ration_redis_words again;
+
+        ration_redis_words_init(&again);
+        ration_redis_word_text(&again, "EVAL");
+        ration_redis_word(&again, ration_redis_take,
+                          (size_t)(ration_redis_take_end - ration_redis_take));
+        for (size_t i = 2; i < words->count; i++)
+            ration_redis_word(&again, ration_redis_word_at(words, i),
+                              ration_redis_word_size(words, i));
+        ration_redis_link_send(client->link, &again, on_done, take);
+        ration_redis_words_done(&again);
+    }
+}
+
+static struct take *get_take(struct ration_redis_client *client)
+{
+    struct take *take = client->spare;
+
+    if (take != NULL) {
+        client->spare = take->next;
+        return take;
+    }
+    take = malloc(sizeof(*take));
+    if (take != NULL) {
+        take->client = client;
+        ration_redis_words_init(&take->words);
+    }
+    return take;
+}
+
+void ration_redis_client_take(struct ration_redis_client *client,
+                              const struct ration_redis_ask *ask, ration_redis_decided *decided,
+                              void *context)
+{
+    struct take *take = get_take(client);
+
+    if (take == NULL) {
+        decided(context, NULL, "no memory to ask Redis");
+        return;
+    }
+    take->ask = *ask;
+    take->is_repeated = false;
+    take->decided = decided;
+    take->context = context;
+    send_take(take);
+}
+
+void ration_redis_client_send(struct ration_redis_client *client,
+                              const struct ration_redis_words *words, ration_redis_done *done,
+                              void *context)
+{
+    ration_redis_link_send(client->link, words, done, context);
+}
+
+static uint64_t or_default(uint64_t given, uint64_t preset)
+{
+    return given > 0 ? given : preset;
+}
+
+ration_status ration_redis_options_read(const struct ration_redis *redis,
+                                        struct ration_redis_options *out_options,
+                                        struct ration_error *error)
+{
+    const char *prefix = redis->prefix != NULL ? redis->prefix : "ration";
+    struct ration_redis_options options = {
+        .times = {.deadline_ns = or_default(redis->deadline_ns, RATION_REDIS_DEADLINE_NS),
+                  .connect_deadline_ns =
+                      or_default(redis->connect_deadline_ns, RATION_REDIS_CONNECT_DEADLINE_NS),
+                  .retry_min_ns = or_default(redis->retry_min_ns, RATION_REDIS_RETRY_MIN_NS),
+                  .retry_max_ns = or_default(redis->retry_max_ns, RATION_REDIS_RETRY_MAX_NS)},
+        .node_count = redis->node_count > 0 ? redis->node_count : 1,
+    };
+
+    if (strlen(prefix) > RATION_REDIS_PREFIX_MAX || strpbrk(prefix, "{}") != NULL)
+        return ration_refuse(error, RATION_EINVAL,
+                             "a prefix of names in Redis has at most 63 bytes, and no braces");
+    strcpy(options.prefix, prefix);
+    if (redis->url == NULL)
+        return ration_refuse(error, RATION_EINVAL, "where is Redis? url is NULL");
+    if (ration_redis_url_parse(redis->url, &options.url, error) != RATION_OK)
+        return RATION_EINVAL;
+    *out_options = options;
+    return RATION_OK;
+}
+
+ration_status ration_redis_client_create(const struct ration_redis_options *options,
+                                         const struct ration_redis_loop *loop,
+                                         struct ration_redis_client **out_client)
+{
+    struct ration_redis_client *client = calloc(1, sizeof(*client));
+    struct ration_redis_place place;
+
+    if (client == NULL)
+        return RATION_ENOMEM;
+    client->options = *options;
+    client->names.prefix = client->options.prefix;
+    place = ration_redis_url_place(&client->options.url);
+    place.script = (const char *)ration_redis_take;
+    place.script_size = (size_t)(ration_redis_take_end - ration_redis_take);
+    if (ration_redis_link_create(&place, &client->options.times, loop, &client->link) !=
+        RATION_OK) {
+        free(client);
+        return RATION_ENOMEM;
+    }
+    *out_client = client;
+    return RATION_OK;
+}
+
+void ration_redis_client_free(struct ration_redis_client *client)
+{
+    if (client == NULL)
+        return;
+    ration_redis_link_free(client->link);
+    while (client->spare != NULL) {
+        struct take *take = client->spare;
+
+        client->spare = take->next;
+        ration_redis_words_done(&take->words);
+        free(take);
+    }
+    free(client);
+}
+
+const struct ration_redis_names *ration_redis_client_names(const struct ration_redis_client *client)
+{
+    return &client->names;
+}
+
+bool ration_redis_client_is_up(const struct ration_redis_client *client)
+{
+    return ration_redis_link_is_up(client->link);
+}
+
+bool ration_redis_client_is_tried(const struct ration_redis_client *client)
+{
+    return ration_redis_link_is_tried(client->link);
+}
+
+const char *ration_redis_client_trouble(const struct ration_redis_client *client)
+{
+    return ration_redis_link_trouble(client->link);
+}
+
+void ration_redis_client_stats(const struct ration_redis_client *client,
+                               struct ration_redis_stats *out_stats)
+{
+    ration_redis_link_stats(client->link, out_stats);
+}

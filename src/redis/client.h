@@ -1,0 +1,74 @@
+/*
+ * client: decisions that Redis makes, for one loop.
+ *
+ * Each ask is one call of the script. It is answered within the deadline: decided, or not, with the
+ * reason. What was not decided may still have been charged, if it was sent.
+ */
+#ifndef RATION_REDIS_CLIENT_H
+#define RATION_REDIS_CLIENT_H
+
+#include "redis/ask.h"
+#include "redis/link.h"
+#include "redis/url.h"
+
+struct ration_redis_client;
+
+#define RATION_REDIS_PREFIX_MAX 63
+
+/* What struct ration_redis says, checked and with the defaults filled in. */
+struct ration_redis_options {
+    struct ration_redis_url url;
+    struct ration_redis_times times;
+    char prefix[RATION_REDIS_PREFIX_MAX + 1];
+    uint32_t node_count;
+};
+
+/* Returns RATION_EINVAL, with error (may be NULL) telling why. */
+ration_status ration_redis_options_read(const struct ration_redis *redis,
+                                        struct ration_redis_options *out_options,
+                                        struct ration_error *error);
+
+/* The times that are used where 0 is given. */
+#define RATION_REDIS_DEADLINE_NS         (20 * RATION_NS_PER_MS)
+#define RATION_REDIS_CONNECT_DEADLINE_NS RATION_NS_PER_SECOND
+#define RATION_REDIS_RETRY_MIN_NS        (100 * RATION_NS_PER_MS)
+#define RATION_REDIS_RETRY_MAX_NS        (5 * RATION_NS_PER_SECOND)
+
+/* told is borrowed for the call; NULL: not decided, and trouble says why. */
+typedef void ration_redis_decided(void *context, const struct ration_redis_told *told,
+                                  const char *trouble);
+
+/* options are copied. Release: ration_redis_client_free(). Returns RATION_ENOMEM. */
+ration_status ration_redis_client_create(const struct ration_redis_options *options,
+                                         const struct ration_redis_loop *loop,
+                                         struct ration_redis_client **out_client);
+
+/* Whoever waits is told first. NULL is fine. */
+void ration_redis_client_free(struct ration_redis_client *client);
+
+/*
+ * Decides, now or later. The limits must stay until then; the keys need not. decided() may be called
+ * before this returns.
+ */
+void ration_redis_client_take(struct ration_redis_client *client,
+                              const struct ration_redis_ask *ask, ration_redis_decided *decided,
+                              void *context);
+
+/*
+ * Runs any command of one bucket's, for those who edit: words as in ration_redis_link_send(). The first
+ * key decides which node.
+ */
+void ration_redis_client_send(struct ration_redis_client *client,
+                              const struct ration_redis_words *words, ration_redis_done *done,
+                              void *context);
+
+const struct ration_redis_names *ration_redis_client_names(
+    const struct ration_redis_client *client);
+
+bool ration_redis_client_is_up(const struct ration_redis_client *client);
+bool ration_redis_client_is_tried(const struct ration_redis_client *client);
+const char *ration_redis_client_trouble(const struct ration_redis_client *client);
+void ration_redis_client_stats(const struct ration_redis_client *client,
+                               struct ration_redis_stats *out_stats);
+
+#endif

@@ -1,0 +1,463 @@
+#include "redis/link.h"
+
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#define SCRIPT_NAME_SIZE 40
+#define TROUBLE_SIZE     160
+#define WINDOW_MIN       16 /* asks under way, of a link that came back */
+#define WINDOW_MAX       (1u << 20)
+#define SILENT_MAX       3 /* deadlines in a row that passed without any answer */
+#define NEVER_NS         UINT64_MAX
+
+enum state { STATE_DOWN, STATE_CONNECTING, STATE_GREETING, STATE_UP };
+
+/* One who waits for an answer. In the order of deadlines, which is that of sending. */
+struct call {
+    struct call *next;
+    uint64_t deadline_ns;
+    ration_redis_done *done; /* NULL: it was told already */
+    void *context;
+    bool is_listed;
+};
+
+struct ration_redis_link {
+    struct ration_redis_place place;
+    struct ration_redis_times times;
+    struct ration_redis_loop loop;
+    struct redisAsyncContext *redis; /* NULL: none */
+    enum state state;
+    unsigned greetings; /* answers to come before it is up */
+    bool is_tried;
+
+    uint64_t retry_at_ns;   /* down */
+    uint64_t retry_ns;      /* how long it rests the next time */
+    uint64_t connect_by_ns; /* connecting, greeting */
+    unsigned silent_count;
+    uint32_t window; /* asks that may be under way */
+    uint32_t under_way;
+    uint32_t answered_in_window;
+    uint64_t random;
+
+    struct call *first; /* whose deadline runs */
+    struct call **last;
+    void *timer;
+    char script[SCRIPT_NAME_SIZE + 1];
+    char trouble[TROUBLE_SIZE];
+    struct ration_redis_stats stats;
+};
+
+static uint64_t now_of(const struct ration_redis_link *link)
+{
+    return link->loop.now_ns(link->loop.context);
+}
+
+/* Who waits ------------------------------------------------------------------------------------ */
+
+static void tell(struct call *call, enum ration_redis_outcome outcome, const redisReply *reply)
+{
+    ration_redis_done *done = call->done;
+
+    call->done = NULL;
+    if (done != NULL)
+        done(call->context, outcome, reply);
+}
+
+static void list(struct ration_redis_link *link, struct call *call)
+{
+    call->is_listed = true;
+    *link->last = call;
+    link->last = &call->next;
+}
+
+static struct call *unlist_first(struct ration_redis_link *link)
+{
+    struct call *call = link->first;
+
+    link->first = call->next;
+    if (link->first == NULL)
+        link->last = &link->first;
+    call->next = NULL;
+    call->is_listed = false;
+    return call;
+}
+
+/* Answers come in the order of the asks, so all before this one are told already. */
+static void unlist(struct ration_redis_link *link, const struct call *call)
+{
+    while (call->is_listed)
+        (void)unlist_first(link);
+}
+
+static void note_trouble(struct ration_redis_link *link, const char *trouble)
+{
+    snprintf(link->trouble, sizeof(link->trouble), "%s", trouble);
+}
+
+/* Time ----------------------------------------------------------------------------------------- */
+
+static void on_wake(void *argument);
+
+static void set_timer(struct ration_redis_link *link)
+{
+    uint64_t moment_ns = NEVER_NS;
+
+    if (link->state == STATE_DOWN)
+        moment_ns = link->retry_at_ns;
+    else if (link->state != STATE_UP)
+        moment_ns = link->connect_by_ns;
+    if (link->first != NULL && link->first->deadline_ns < moment_ns)
+        moment_ns = link->first->deadline_ns;
+    if (moment_ns != NEVER_NS)
+        link->loop.wake_at(link->loop.context, &link->timer, moment_ns, on_wake, link);
+}
+
+/* Between half of it and all of it: many who lost the same Redis do not come back together. */
+static uint64_t spread(struct ration_redis_link *link, uint64_t ns)
+{
+    link->random ^= link->random << 13;
+    link->random ^= link->random >> 7;
+    link->random ^= link->random << 17;
+    return ns / 2 + link->random % (ns / 2 + 1);
+}
+
+/* The state after a connection ended, however it did. */
+static void rest(struct ration_redis_link *link)
+{
+    if (link->state == STATE_UP)
+        link->stats.losses++;
+    link->state = STATE_DOWN;
+    link->is_tried = true;
+    link->silent_count = 0;
+    link->under_way = 0;
+    link->retry_at_ns = now_of(link) + spread(link, link->retry_ns);
+    link->retry_ns = link->retry_ns * 2 < link->times.retry_max_ns ? link->retry_ns * 2
+                                                                   : link->times.retry_max_ns;
+    set_timer(link);
+}
+
+/* Ends the connection now. Whoever waits is told. */
+static void drop(struct ration_redis_link *link, const char *trouble)
+{
+    struct redisAsyncContext *redis = link->redis;
+
+    note_trouble(link, trouble);
+    link->redis = NULL;
+    rest(link); /* whoever is told may ask again, and is refused */
+    while (link->first != NULL) {
+        struct call *call = unlist_first(link);
+
+        link->stats.lost++;
+        tell(call, RATION_REDIS_LOST, NULL);
+    }
+    if (redis != NULL) {
+        redis->data = NULL; /* callbacks that come now find no link, and release the calls */
+        redisAsyncFree(redis);
+    }
+}
+
+/* Answers -------------------------------------------------------------------------------------- */
+
+/* More may be asked at once when all that could be asked were answered in time. */
+static void widen(struct ration_redis_link *link)
+{
+    if (link->window >= WINDOW_MAX || ++link->answered_in_window < link->window)
+        return;
+    link->window *= 2;
+    link->answered_in_window = 0;
+}
+
+static void on_reply(struct redisAsyncContext *redis, void *raw_reply, void *raw_call)
+{
+    struct ration_redis_link *link = redis->data;
+    struct call *call = raw_call;
+    const redisReply *reply = raw_reply;
+
+    if (link != NULL && reply != NULL) {
+        link->silent_count = 0;
+        link->under_way--;
+        if (call->done != NULL) {
+            unlist(link, call);
+            link->stats.answered++;
+            widen(link);
+            tell(call, RATION_REDIS_ANSWERED, reply);
+        }
+    } else if (link != NULL && call->done != NULL) { /* the connection is about to end */
+        unlist(link, call);
+        link->stats.lost++;
+        tell(call, RATION_REDIS_LOST, NULL);
+    }
+    free(call);
+}
+
+/* Beginning ------------------------------------------------------------------------------------ */
+
+static void become_up(struct ration_redis_link *link)
+{
+    link->state = STATE_UP;
+    link->is_tried = true;
+    link->retry_ns = link->times.retry_min_ns;
+    link->window = link->stats.connects == 0 ? WINDOW_MAX : WINDOW_MIN;
+    link->answered_in_window = 0;
+    link->under_way = 0;
+    link->stats.connects++;
+    link->trouble[0] = '\0';
+    set_timer(link);
+}
+
+static void on_greeting(struct redisAsyncContext *redis, void *raw_reply, void *unused)
+{
+    struct ration_redis_link *link = redis->data;
+    const redisReply *reply = raw_reply;
+
+    (void)unused;
+    if (link == NULL || reply == NULL)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        char trouble[TROUBLE_SIZE];
+
+        snprintf(trouble, sizeof(trouble), "it answers: %s", reply->str);
+        note_trouble(link, trouble);
+        redisAsyncDisconnect(redis); /* drop() would free what hiredis works on */
+        return;
+    }
+    if (reply->type == REDIS_REPLY_STRING && reply->len == SCRIPT_NAME_SIZE)
+        snprintf(link->script, sizeof(link->script), "%s", reply->str);
+    if (--link->greetings == 0)
+        become_up(link);
+}
+
+static void greet(struct ration_redis_link *link)
+{
+    const struct ration_redis_place *place = &link->place;
+    struct redisAsyncContext *redis = link->redis;
+
+    link->state = STATE_GREETING;
+    link->greetings = 0;
+    if (place->password != NULL && place->user != NULL)
+        link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "AUTH %s %s", place->user,
+                                             place->password) == REDIS_OK;
+    else if (place->password != NULL)
+        link->greetings +=
+            redisAsyncCommand(redis, on_greeting, NULL, "AUTH %s", place->password) == REDIS_OK;
+    if (place->database != 0)
+        link->greetings +=
+            redisAsyncCommand(redis, on_greeting, NULL, "SELECT %u", place->database) == REDIS_OK;
+    if (place->script != NULL)
+        link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "SCRIPT LOAD %b",
+                                             place->script, place->script_size) == REDIS_OK;
+    else
+        link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "PING") == REDIS_OK;
+}
+
+static void on_connect(const struct redisAsyncContext *redis, int status)
+{
+    struct ration_redis_link *link = redis->data;
+    int one = 1;
+
+    if (link == NULL)
+        return;
+    if (status == REDIS_OK) {
+        (void)setsockopt(redis->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        greet(link);
+        return;
+    }
+    note_trouble(link, redis->errstr != NULL ? redis->errstr : "it cannot be reached");
+    link->redis = NULL; /* hiredis releases it */
+    rest(link);
+}
+
+static void on_disconnect(const struct redisAsyncContext *redis, int status)
+{
+    struct ration_redis_link *link = redis->data;
+
+    if (link == NULL)
+        return;
+    if (status != REDIS_OK)
+        note_trouble(link, redis->errstr != NULL ? redis->errstr : "the connection was lost");
+    link->redis = NULL; /* hiredis releases it; callbacks were told */
+    rest(link);
+}
+
+static void connect_to(struct ration_redis_link *link)
+{
+    const struct ration_redis_place *place = &link->place;
+    struct redisAsyncContext *redis = place->unix_path != NULL
+                                          ? redisAsyncConnectUnix(place->unix_path)
+                                          : redisAsyncConnect(place->host, (int)place->port);
+
+    if (redis == NULL || redis->err != 0) {
+        note_trouble(link, redis != NULL ? redis->errstr : "no memory for a connection");
+        if (redis != NULL)
+            redisAsyncFree(redis);
+        rest(link);
+        return;
+    }
+    redis->data = link;
+    link->redis = redis;
+    link->state = STATE_CONNECTING;
+    link->connect_by_ns = now_of(link) + link->times.connect_deadline_ns;
+    if (!link->loop.attach(link->loop.context, redis) ||
+        redisAsyncSetConnectCallback(redis, on_connect) != REDIS_OK ||
+        redisAsyncSetDisconnectCallback(redis, on_disconnect) != REDIS_OK) {
+        drop(link, "the loop cannot watch the connection");
+        return;
+    }
+    set_timer(link);
+}
+
+/* Those whose deadline has passed. */
+static void tell_late(struct ration_redis_link *link, uint64_t now_ns)
+{
+    bool was_late = false;
+
+    while (link->first != NULL && link->first->deadline_ns <= now_ns) {
+        struct call *call = unlist_first(link);
+
+        was_late = true;
+        link->stats.late++;
+        tell(call, RATION_REDIS_LATE, NULL);
+    }
+    if (was_late) {
+        link->window = WINDOW_MIN;
+        link->answered_in_window = 0;
+        link->silent_count++;
+    }
+}
+
+static void on_wake(void *argument)
+{
+    struct ration_redis_link *link = argument;
+    uint64_t now_ns = now_of(link);
+
+    link->timer = NULL;
+    tell_late(link, now_ns);
+    if (link->state == STATE_UP && link->silent_count >= SILENT_MAX)
+        drop(link, "it does not answer in time");
+    else if ((link->state == STATE_CONNECTING || link->state == STATE_GREETING) &&
+             link->connect_by_ns <= now_ns)
+        drop(link, "it cannot be reached in time");
+    else if (link->state == STATE_DOWN && link->retry_at_ns <= now_ns)
+        connect_to(link);
+    else
+        set_timer(link);
+}
+
+ration_status ration_redis_link_create(const struct ration_redis_place *place,
+                                       const struct ration_redis_times *times,
+                                       const struct ration_redis_loop *loop,
+                                       struct ration_redis_link **out_link)
+{
+    struct ration_redis_link *link = calloc(1, sizeof(*link));
+
+    if (link == NULL)
+        return RATION_ENOMEM;
+    link->place = *place;
+    link->times = *times;
+    link->loop = *loop;
+    link->last = &link->first;
+    link->retry_ns = times->retry_min_ns;
+    link->random = (uint64_t)(uintptr_t)link ^ now_of(link) ^ UINT64_C(0x9e3779b97f4a7c15);
+    note_trouble(link, "it is not connected yet");
+    *out_link = link;
+    connect_to(link);
+    return RATION_OK;
+}
+
+void ration_redis_link_free(struct ration_redis_link *link)
+{
+    if (link == NULL)
+        return;
+    drop(link, "it is released");
+    if (link->timer != NULL)
+        link->loop.forget(link->loop.context, link->timer);
+    free(link);
+}
+
+/* Sending -------------------------------------------------------------------------------------- */
+
+static bool submit(struct ration_redis_link *link, const struct ration_redis_words *words,
+                   struct call *call)
+{
+    const char *pointers[RATION_REDIS_WORDS_MAX];
+    size_t sizes[RATION_REDIS_WORDS_MAX];
+
+    for (size_t i = 0; i < words->count; i++) {
+        pointers[i] = ration_redis_word_at(words, i);
+        sizes[i] = ration_redis_word_size(words, i);
+    }
+    return redisAsyncCommandArgv(link->redis, on_reply, call, (int)words->count, pointers, sizes) ==
+           REDIS_OK;
+}
+
+void ration_redis_link_send(struct ration_redis_link *link, const struct ration_redis_words *words,
+                            ration_redis_done *done, void *context)
+{
+    bool is_possible =
+        link->state == STATE_UP && link->under_way < link->window && !words->text.is_failed;
+    struct call *call = is_possible ? malloc(sizeof(*call)) : NULL;
+
+    if (call != NULL) {
+        *call = (struct call){.done = done, .context = context};
+        call->deadline_ns = now_of(link) + link->times.deadline_ns;
+        if (!submit(link, words, call)) {
+            free(call);
+            call = NULL;
+        }
+    }
+    if (call == NULL) {
+        link->stats.refused++;
+        done(context, RATION_REDIS_REFUSED, NULL);
+        return;
+    }
+    link->under_way++;
+    link->stats.sent++;
+    list(link, call);
+    if (link->first == call)
+        set_timer(link);
+}
+
+/* What is told ----------------------------------------------------------------------------------- */
+
+bool ration_redis_link_is_up(const struct ration_redis_link *link)
+{
+    return link->state == STATE_UP;
+}
+
+bool ration_redis_link_is_tried(const struct ration_redis_link *link)
+{
+    return link->is_tried;
+}
+
+const char *ration_redis_link_trouble(const struct ration_redis_link *link)
+{
+    return link->state == STATE_UP ? "" : link->trouble;
+}
+
+const char *ration_redis_link_script(const struct ration_redis_link *link)
+{
+    return link->script;
+}
+
+void ration_redis_link_renew(struct ration_redis_link *link, const char *trouble)
+{
+    note_trouble(link, trouble);
+    if (link->redis != NULL && link->state == STATE_UP) {
+        link->state =
+            STATE_GREETING; /* nothing more is sent; what is under way is still answered */
+        link->connect_by_ns = now_of(link) + link->times.deadline_ns;
+        redisAsyncDisconnect(link->redis);
+        set_timer(link);
+    }
+}
+
+void ration_redis_link_stats(const struct ration_redis_link *link,
+                             struct ration_redis_stats *out_stats)
+{
+    *out_stats = link->stats;
+}

@@ -1,0 +1,221 @@
+#include "redis/poll_loop.h"
+
+#include <hiredis/async.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ration/limit.h"
+
+#define WATCHES_MAX 64 /* connections: one per node, and some that end */
+#define TIMERS_MAX  64
+#define NEVER_NS    UINT64_MAX
+
+/* A connection that is watched. */
+struct watch {
+    struct ration_poll_loop *loop;
+    struct redisAsyncContext *redis; /* NULL: the place is free */
+    short events;
+};
+
+struct timer {
+    uint64_t moment_ns; /* NEVER_NS: the place is free */
+    void (*wake)(void *argument);
+    void *argument;
+};
+
+struct ration_poll_loop {
+    struct ration_redis_loop hooks;
+    struct watch watches[WATCHES_MAX];
+    struct timer timers[TIMERS_MAX];
+};
+
+static uint64_t now_ns(void *context)
+{
+    struct timespec time;
+
+    (void)context;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * RATION_NS_PER_SECOND + (uint64_t)time.tv_nsec;
+}
+
+/* What hiredis asks for ------------------------------------------------------------------------- */
+
+static void add_read(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch->events |= POLLIN;
+}
+
+static void delete_read(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch->events &= (short)~POLLIN;
+}
+
+static void add_write(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch->events |= POLLOUT;
+}
+
+static void delete_write(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch->events &= (short)~POLLOUT;
+}
+
+static void clean_up(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch->redis = NULL;
+    watch->events = 0;
+}
+
+static bool attach(void *context, struct redisAsyncContext *redis)
+{
+    struct ration_poll_loop *loop = context;
+
+    for (size_t i = 0; i < WATCHES_MAX; i++) {
+        struct watch *watch = &loop->watches[i];
+
+        if (watch->redis != NULL)
+            continue;
+        *watch = (struct watch){.loop = loop, .redis = redis};
+        redis->ev.data = watch;
+        redis->ev.addRead = add_read;
+        redis->ev.delRead = delete_read;
+        redis->ev.addWrite = add_write;
+        redis->ev.delWrite = delete_write;
+        redis->ev.cleanup = clean_up;
+        return true;
+    }
+    return false;
+}
+
+/* Time ------------------------------------------------------------------------------------------ */
+
+static void wake_at(void *context, void **raw_timer, uint64_t moment_ns,
+                    void (*wake)(void *argument), void *argument)
+{
+    struct ration_poll_loop *loop = context;
+    struct timer *timer = *raw_timer;
+
+    for (size_t i = 0; timer == NULL && i < TIMERS_MAX; i++)
+        if (loop->timers[i].moment_ns == NEVER_NS)
+            timer = &loop->timers[i];
+    if (timer != NULL)
+        *timer = (struct timer){moment_ns, wake, argument};
+    *raw_timer = timer;
+}
+
+static void forget(void *context, void *raw_timer)
+{
+    struct timer *timer = raw_timer;
+
+    (void)context;
+    timer->moment_ns = NEVER_NS;
+}
+
+static void run_timers(struct ration_poll_loop *loop)
+{
+    uint64_t now = now_ns(NULL);
+
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        struct timer timer = loop->timers[i];
+
+        if (timer.moment_ns > now)
+            continue;
+        loop->timers[i].moment_ns = NEVER_NS;
+        timer.wake(timer.argument);
+    }
+}
+
+/* Milliseconds until the next of them, rounded up; -1: there is none. */
+static int time_left_ms(const struct ration_poll_loop *loop)
+{
+    uint64_t now = now_ns(NULL), next = NEVER_NS;
+
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        if (loop->timers[i].moment_ns < next)
+            next = loop->timers[i].moment_ns;
+    if (next == NEVER_NS)
+        return -1;
+    return next <= now ? 0 : (int)((next - now + RATION_NS_PER_MS - 1) / RATION_NS_PER_MS);
+}
+
+/* Turns ----------------------------------------------------------------------------------------- */
+
+static void turn(struct ration_poll_loop *loop, int wait_ms)
+{
+    struct pollfd files[WATCHES_MAX];
+    struct watch *watches[WATCHES_MAX];
+    nfds_t count = 0;
+
+    for (size_t i = 0; i < WATCHES_MAX; i++) {
+        struct watch *watch = &loop->watches[i];
+
+        if (watch->redis == NULL || watch->events == 0)
+            continue;
+        files[count] = (struct pollfd){.fd = watch->redis->c.fd, .events = watch->events};
+        watches[count++] = watch;
+    }
+    if (poll(files, count, wait_ms) > 0) {
+        for (nfds_t i = 0; i < count; i++) {
+            struct watch *watch = watches[i];
+            struct redisAsyncContext *redis = watch->redis;
+
+            if (redis != NULL && (files[i].revents & (POLLIN | POLLERR | POLLHUP)) != 0 &&
+                (watch->events & POLLIN) != 0)
+                redisAsyncHandleRead(redis);
+            if (redis != NULL && watch->redis == redis &&
+                (files[i].revents & (POLLOUT | POLLERR | POLLHUP)) != 0 &&
+                (watch->events & POLLOUT) != 0)
+                redisAsyncHandleWrite(redis);
+        }
+    }
+    run_timers(loop);
+}
+
+void ration_poll_loop_run(struct ration_poll_loop *loop)
+{
+    turn(loop, time_left_ms(loop));
+}
+
+void ration_poll_loop_look(struct ration_poll_loop *loop)
+{
+    turn(loop, 0);
+}
+
+struct ration_poll_loop *ration_poll_loop_create(void)
+{
+    struct ration_poll_loop *loop = calloc(1, sizeof(*loop));
+
+    if (loop == NULL)
+        return NULL;
+    loop->hooks = (struct ration_redis_loop){
+        .context = loop,
+        .now_ns = now_ns,
+        .attach = attach,
+        .wake_at = wake_at,
+        .forget = forget,
+    };
+    for (size_t i = 0; i < TIMERS_MAX; i++)
+        loop->timers[i].moment_ns = NEVER_NS;
+    return loop;
+}
+
+void ration_poll_loop_free(struct ration_poll_loop *loop)
+{
+    free(loop);
+}
+
+const struct ration_redis_loop *ration_poll_loop_hooks(const struct ration_poll_loop *loop)
+{
+    return &loop->hooks;
+}
