@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: all run demo test bench bench-peers prove fuzz soak format install clean packages-build packages-test
+.PHONY: all run demo test bench bench-peers prove fuzz soak format install clean packages-build packages-test packages-bench
 
 all: packages-build
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
@@ -24,7 +24,7 @@ demo: packages-build
 test: packages-test
 	@tools/test.sh
 
-bench: packages-build
+bench: packages-bench
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release -- --quiet
 	@build/bench/ration_bench build/bench.json
@@ -59,6 +59,9 @@ clean:
 
 packages-build:
 	@tools/install-packages.sh build
+
+packages-bench:
+	@tools/install-packages.sh bench
 
 packages-test:
 	@tools/install-packages.sh test

@@ -20,6 +20,8 @@ seconds_max=180
 keys_count=1000000
 warm_seconds=3
 idle_count=10000
+rate_equal=60000 # requests a second
+seconds_whole=$(awk -v s="$seconds" 'BEGIN { print s < 1 ? 1 : int(s) }') # wrk knows no parts of one
 ready_seconds_max=10
 
 [ -x "$ration" ] || { echo "bench-server: $ration is not built" >&2; exit 2; }
@@ -331,11 +333,32 @@ warm() { # warm PORT
         --seconds "$warm_seconds" --warmup 0 >/dev/null 2>&1 || true
 }
 
+# wrk, as elsewhere: it costs about as much as the servers, and so is what a server meets at best. Our own
+# client costs less, so that the server alone is measured.
+cat >"$folder/keys.lua" <<'C'
+local key = 1
+request = function()
+    key = (key * 16807) % 2147483647
+    local n = key % 1000000
+    return wrk.format("GET", string.format("/v1/check?ip=10.%d.%d.%d", n / 65536, n / 256 % 256, n % 256))
+end
+C
+by_wrk() { # by_wrk SUBJECT PORT
+    note "$1" "$($on_client wrk -t1 -c32 -d "${seconds_whole}s" -s "$folder/keys.lua" "http://127.0.0.1:$2/" |
+        awk '/^Requests\/sec/ { print $2 }')" 0
+}
+serve_wrk() { by_wrk serve_wrk $http_port; }
+floor_wrk() { by_wrk floor_wrk $floor_port; }
+
+# At one rate for both: what a request costs depends on how many come together.
+serve_rate() { by_http serve_rate $ration_pid $http_port --rate $rate_equal; }
+floor_rate() { by_http floor_rate $floor_pid $floor_port --rate $rate_equal; }
+
 suite_http() {
     local turns=()
-    ! $has_serve || { start_ration 1 && turns+=(serve_http); }
+    ! $has_serve || { start_ration 1 && turns+=(serve_http serve_rate); }
     if [ -x "$build/bench/floor_server" ]; then
-        start_floor && turns+=(floor_http)
+        start_floor && turns+=(floor_http floor_rate)
     else
         say "(bench/floor_server is not built)"
     fi
@@ -349,6 +372,11 @@ suite_http() {
     else
         say "(haproxy is not installed)"
     fi
+    if has_command wrk; then
+        ! $has_serve || turns+=(serve_wrk floor_wrk)
+    else
+        say "(wrk is not installed)"
+    fi
     ! $has_serve || warm $http_port
     ! has_command nginx || warm $nginx_port
     ! has_command haproxy || warm $haproxy_port
@@ -361,8 +389,10 @@ suite_http() {
     alone "peer: nginx limit_req, CPU" nginx_http 2
     alone "peer: HAProxy stick table" haproxy_http
     alone "peer: HAProxy stick table, CPU" haproxy_http 2
-    beside "serve: GET /v1/check, 1 M keys" serve_http "bare epoll server" floor_http 1.111
-    beside "serve: GET /v1/check, CPU" serve_http "bare epoll server, CPU" floor_http 1.3 2
+    beside "serve: GET /v1/check by wrk" serve_wrk "bare epoll server by wrk" floor_wrk 1.111
+    beside "serve: GET /v1/check, CPU at ${rate_equal}/s" serve_rate "bare epoll server, CPU" floor_rate 1.3 2
+    beside "serve: GET /v1/check, 1 M keys" serve_http "bare epoll server" floor_http null
+    beside "serve: GET /v1/check, CPU" serve_http "bare epoll server, CPU" floor_http null 2
     beside "serve: GET /v1/check, 1 M keys" serve_http "nginx limit_req" nginx_http 1
     beside "serve: GET /v1/check, CPU" serve_http "nginx limit_req, CPU" nginx_http null 2
     beside "serve: GET /v1/check, 1 M keys" serve_http "HAProxy stick table" haproxy_http 1

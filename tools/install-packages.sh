@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that a task needs and that are missing, and says which.
 #
-#     tools/install-packages.sh build|test
+#     tools/install-packages.sh build|test|bench
 #
 # The one place where the project's packages are listed.
 set -eu
@@ -11,6 +11,7 @@ build="gcc libc6-dev make cmake ninja-build libxxhash-dev libyaml-dev libuv1-dev
 test="$build clang clang-format libclang-rt-14-dev libcmocka-dev gcovr binutils pkg-config g++
       frama-c-base why3 z3 cvc4 spin curl mandoc python3-yaml python3-jsonschema python3-redis redis-server redis-tools
       nginx-light haproxy caddy prometheus"
+bench="wrk"
 # Of Node any will do, wherever it is from.
 command -v node >/dev/null || test="$test nodejs"
 command -v npm >/dev/null || test="$test npm"
@@ -18,8 +19,9 @@ command -v npm >/dev/null || test="$test npm"
 case "${1:-}" in
 build) wanted=$build ;;
 test) wanted=$test ;;
+bench) wanted="$test $bench" ;;
 *)
-    echo "usage: $0 build|test" >&2
+    echo "usage: $0 build|test|bench" >&2
     exit 2
     ;;
 esac
