@@ -27,6 +27,7 @@
 #include "ration/dump.h"
 #include "ration/limiter.h"
 #include "ration/policy.h"
+#include "ration/redis.h"
 
 RATION_C_BEGIN
 
@@ -43,6 +44,8 @@ struct ration_gate_options {
                              than 100 limits fewer of each */
     uint32_t is_prefaulted;
     uint32_t uses_huge_pages;
+    const struct ration_redis *redis; /* copied; NULL: limits live in this process' memory */
+    uint32_t tells_redis_time; /* 1: Redis decides by the gate's clock, not by its own. For tests */
 };
 
 /*
@@ -109,6 +112,68 @@ struct ration_check {
 RATION_API void ration_gate_check(ration_gate *gate, struct ration_check *checks,
                                   size_t check_count, uint64_t now_ns);
 
+/* Whether Redis decides. */
+RATION_API bool ration_gate_is_remote(const ration_gate *gate);
+
+/*
+ * Those who have an event loop need not wait for Redis. Each loop has a link of its own; its calls belong
+ * to the loop's thread.
+ */
+typedef struct ration_gate_link ration_gate_link;
+
+/*
+ * Begins to connect. *out_link is released with ration_gate_link_free(), after its batches. loop is
+ * copied. Returns RATION_EINVAL if the gate is not remote, RATION_ENOMEM.
+ */
+RATION_API ration_status ration_gate_link_create(ration_gate *gate,
+                                                 const struct ration_redis_loop *loop,
+                                                 ration_gate_link **out_link);
+RATION_API void ration_gate_link_free(ration_gate_link *link);
+
+/* Whether Redis answers; if not, trouble (else "") says why. is_tried: false while it first connects. */
+RATION_API bool ration_gate_link_is_up(const ration_gate_link *link);
+RATION_API bool ration_gate_link_is_tried(const ration_gate_link *link);
+RATION_API const char *ration_gate_link_trouble(const ration_gate_link *link);
+RATION_API void ration_gate_link_stats(const ration_gate_link *link,
+                                       struct ration_redis_stats *out_stats);
+
+/*
+ * Checks that are decided together, later.
+ *
+ *     batch = ration_gate_batch_create(link, now_ns, done, context);
+ *     ration_gate_batch_add(batch, &check);                    as many as there are
+ *     if (ration_gate_batch_send(batch))                       all are decided already
+ *         use(ration_gate_batch_check(batch, 0));              else done() is called once
+ *     ration_gate_batch_free(batch);
+ */
+typedef struct ration_gate_batch ration_gate_batch;
+typedef void ration_gate_batch_done(void *context);
+
+/* NULL: no memory. What is told of the policy stays until the batch is released: do that soon. */
+RATION_API ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now_ns,
+                                                       ration_gate_batch_done *done, void *context);
+
+/* Adds a check; what it points to is used during the call only. RATION_ENOMEM. */
+RATION_API ration_status ration_gate_batch_add(ration_gate_batch *batch,
+                                               const struct ration_check *check);
+
+/* Adds one with its own key and limit, as for ration_gate_throttle(). RATION_ENOMEM, RATION_EUNFIT. */
+RATION_API ration_status ration_gate_batch_add_throttle(ration_gate_batch *batch,
+                                                        const struct ration_key *key,
+                                                        const struct ration_limit *limit,
+                                                        uint64_t cost_tokens, bool is_peek);
+
+RATION_API bool ration_gate_batch_send(ration_gate_batch *batch);
+
+RATION_API size_t ration_gate_batch_count(const ration_gate_batch *batch);
+
+/* The answer, with its parts; of a throttle it has a decision only. For batches that are decided. */
+RATION_API const struct ration_check *ration_gate_batch_check(const ration_gate_batch *batch,
+                                                              size_t index);
+
+/* At any time: what is not decided by then is told nobody. NULL is fine. */
+RATION_API void ration_gate_batch_free(ration_gate_batch *batch);
+
 /*
  * Of the keys of a request. limit_name: only of the limit of this name; NULL: of all that apply, but
  * reset and block leave limits without a key alone, since those are everybody's.
@@ -169,6 +234,7 @@ struct ration_gate_stats {
     uint64_t banned;
     uint64_t unlimited; /* no limit applied */
     uint64_t errors;    /* requests that could not be decided */
+    uint64_t degraded;  /* that Redis did not decide, but what the policy has instead */
     uint64_t reloads;
 };
 

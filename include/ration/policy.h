@@ -109,6 +109,13 @@ enum ration_policy_missing {
     RATION_POLICY_MISSING_SKIP       /* the limit does not apply */
 };
 
+/* What happens where Redis cannot decide. */
+enum ration_policy_fallback {
+    RATION_POLICY_FALLBACK_LOCAL = 0, /* a share of the limit in this process */
+    RATION_POLICY_FALLBACK_ALLOW,     /* the limit is left out */
+    RATION_POLICY_FALLBACK_DENY       /* the request cannot be decided: an error, not a denial */
+};
+
 /* One limit of a policy. Borrowed: it lives as long as the policy. */
 struct ration_policy_limit {
     struct ration_limit limit;    /* with its name */
@@ -123,6 +130,7 @@ struct ration_policy_limit {
     uint32_t ipv6_prefix;    /* so many bits of an IPv6 address are the key */
     uint64_t stale_after_ns; /* 0: the limiter's default */
     uint64_t keys_max;
+    enum ration_policy_fallback on_backend_error;
     uint32_t line; /* where it stands in the text */
 };
 

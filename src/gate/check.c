@@ -5,7 +5,7 @@
  * begin to be fetched from memory; then they are decided in their order. Keys that have to be composed
  * lie in one piece of room on the stack, which ends a chunk when it is used up.
  */
-#include "gate/gate.h"
+#include "gate/remote.h"
 #include "limiter/calls.h"
 #include "limiter/quick.h"
 
@@ -235,6 +235,10 @@ void ration_gate_check(ration_gate *gate, struct ration_check *checks, size_t ch
 {
     struct chunk chunk;
 
+    if (gate->remote != NULL) {
+        ration_gate_check_remote(gate, checks, check_count, now_ns);
+        return;
+    }
     chunk.desk = (struct ration_gate_desk){
         .gate = gate, .room = chunk.room, .room_size = sizeof(chunk.room)};
     for (size_t done = 0; done < check_count;) {

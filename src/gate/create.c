@@ -7,7 +7,7 @@
 
 #include "base/process.h"
 #include "base/refuse.h"
-#include "gate/gate.h"
+#include "gate/remote.h"
 #include "limiter/limiter.h"
 
 #define SPARE_BYTES_DEFAULT ((size_t)256 << 30)
@@ -24,7 +24,8 @@ struct ration_limiter_options ration_gate_limiter_options(const struct ration_ga
                                                           struct ration_rule *rule)
 {
     *rule = (struct ration_rule){
-        .limit = limit->limit,
+        .limit =
+            gate->remote != NULL ? ration_gate_share(gate->remote, &limit->limit) : limit->limit,
         .stale_after_ns = limit->stale_after_ns,
         .is_shadow = limit->is_shadow,
     };
@@ -90,6 +91,16 @@ ration_status ration_gate_begin(const struct ration_gate_options *options,
     }
     gate->clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
     gate->top_keys = options->top_keys;
+    if (options->redis != NULL) {
+        ration_status status = ration_gate_remote_create(
+            options->redis, options->tells_redis_time != 0, &gate->remote, error);
+
+        if (status != RATION_OK) {
+            ration_grace_done(&gate->grace);
+            free(gate);
+            return status;
+        }
+    }
     pthread_mutex_init(&gate->reload_lock, NULL);
     gate->lock_process = ration_process_id();
     *out_gate = gate;
@@ -209,8 +220,11 @@ static ration_status make_first_plan(struct ration_gate *gate,
     char *key_texts = malloc(count * RATION_GATE_KEY_TEXT_SIZE);
     struct ration_gate_plan *plan = NULL;
     struct ration_gate_stack stack = {.seeds = seeds, .seed_count = count};
-    ration_status status = ration_gate_make_holds(gate, options, NULL, NULL, error);
+    ration_status status =
+        gate->remote != NULL ? ration_gate_remote_fits(policy, error) : RATION_OK;
 
+    if (status == RATION_OK)
+        status = ration_gate_make_holds(gate, options, NULL, NULL, error);
     if (status == RATION_OK)
         plan = ration_gate_plan_create(gate, policy);
     if (status == RATION_OK && (seeds == NULL || key_texts == NULL || plan == NULL))
@@ -303,6 +317,7 @@ void ration_gate_free(ration_gate *gate)
     ration_stack_free(gate->stack);
     ration_limiter_free(gate->throttle);
     ration_limiter_free(gate->holds);
+    ration_gate_remote_free(gate->remote);
     pthread_mutex_destroy(&gate->reload_lock);
     ration_grace_done(&gate->grace);
     free(gate);

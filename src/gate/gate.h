@@ -37,14 +37,17 @@ struct ration_gate_table {
     bool is_used;   /* by the current plan */
 };
 
+struct ration_gate_remote;
+
 struct ration_gate {
     struct ration_gate_plan *plan;    /* replaced by reloads */
     struct ration_gate_plan *retired; /* somebody may still be inside; under the lock */
     struct ration_grace grace;
     ration_stack *stack;
     ration_limiter *throttle;
-    ration_limiter *holds;  /* see hold.c */
-    uint64_t held_until_ns; /* from then on no key is held; 0: none ever was */
+    ration_limiter *holds;             /* see hold.c */
+    uint64_t held_until_ns;            /* from then on no key is held; 0: none ever was */
+    struct ration_gate_remote *remote; /* NULL: limits live in memory only */
     struct ration_clock clock;
     uint32_t top_keys;
     pthread_mutex_t reload_lock;      /* those who check do not take it: see ration_gate_lock() */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/refuse.h"
-#include "gate/gate.h"
+#include "gate/remote.h"
 #include "limiter/limiter.h"
 
 const char *ration_gate_change_name(enum ration_gate_change change)
@@ -285,9 +285,10 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
         .steps = calloc(limit_count, sizeof(*reload.steps)),
         .error = error,
     };
-    ration_status status = RATION_OK;
+    ration_status status =
+        gate->remote != NULL ? ration_gate_remote_fits(policy, error) : RATION_OK;
 
-    if (reload.plan == NULL || reload.steps == NULL)
+    if (status == RATION_OK && (reload.plan == NULL || reload.steps == NULL))
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the policy");
     for (size_t i = 0; i < limit_count && status == RATION_OK; i++)
         status = plan_limit(&reload, i);

@@ -27,6 +27,7 @@ enum field {
     FIELD_STALE_AFTER,
     FIELD_KEYS,
     FIELD_MISSING,
+    FIELD_ON_BACKEND_ERROR,
     FIELD_COUNT
 };
 
@@ -48,6 +49,7 @@ static const char *const field_names[FIELD_COUNT] = {
     [FIELD_STALE_AFTER] = "stale_after",
     [FIELD_KEYS] = "keys",
     [FIELD_MISSING] = "missing",
+    [FIELD_ON_BACKEND_ERROR] = "on_backend_error",
 };
 
 struct reader {
@@ -167,8 +169,15 @@ static void read_choices(struct reader *reader)
         [RATION_POLICY_MISSING_SHARE] = "share",
         [RATION_POLICY_MISSING_SKIP] = "skip",
     };
+    static const char *const fallbacks[] = {
+        [RATION_POLICY_FALLBACK_LOCAL] = "local",
+        [RATION_POLICY_FALLBACK_ALLOW] = "allow",
+        [RATION_POLICY_FALLBACK_DENY] = "deny",
+    };
     struct ration_policy_limit *view = &reader->entry->view;
 
+    view->on_backend_error = (enum ration_policy_fallback)read_choice(
+        reader, FIELD_ON_BACKEND_ERROR, fallbacks, COUNT_OF(fallbacks));
     view->is_shadow = (uint32_t)read_choice(reader, FIELD_SHADOW, booleans, COUNT_OF(booleans));
     view->overflow =
         (enum ration_overflow)read_choice(reader, FIELD_OVERFLOW, overflows, COUNT_OF(overflows));

@@ -42,9 +42,9 @@ version=$(pkg-config --modversion ration)
 
 gcc app.c -o shared $(pkg-config --cflags --libs ration)
 LD_LIBRARY_PATH=$libdir ./shared | grep -x "$version 3"
-pkg-config --print-requires-private ration | grep -x yaml-0.1
+pkg-config --print-requires-private ration | sort | tr "\n" " " | grep -x "hiredis yaml-0.1 "
 gcc app.c -o static $(pkg-config --cflags ration) "$libdir/libration.a" -pthread \
-    $(pkg-config --libs yaml-0.1)
+    $(pkg-config --libs yaml-0.1 hiredis)
 ./static | grep -x "$version 3"
 g++ -Wall -Wextra -Werror app.cc -o cxx $(pkg-config --cflags --libs ration)
 LD_LIBRARY_PATH=$libdir ./cxx | grep -x "$version 3"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a command with a redis-server of its own, which listens on a socket only and ends with it.
 #
-#     with_redis.sh COMMAND ARGUMENT...        {socket} in an argument becomes the socket's path
+#     with_redis.sh COMMAND ARGUMENT...        {socket} in an argument becomes the socket's path,
+#                                              {server} the server's process
 set -euo pipefail
 command -v redis-server >/dev/null || { echo "redis-server is not installed" >&2; exit 2; }
 folder=$(mktemp -d)
@@ -18,4 +19,5 @@ trap 'exit 1' TERM INT
 until [ -S "$folder/redis" ] && [ "$(redis-cli -s "$folder/redis" ping 2>/dev/null)" = PONG ]; do
     kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; exit 2; }
 done
-"${@//\{socket\}/$folder/redis}"
+set -- "${@//\{socket\}/$folder/redis}"
+"${@//\{server\}/$server}"

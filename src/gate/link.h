@@ -1,0 +1,22 @@
+/*
+ * link: one loop's way from a gate to Redis.
+ */
+#ifndef RATION_GATE_LINK_H
+#define RATION_GATE_LINK_H
+
+#include "gate/remote.h"
+#include "redis/poll_loop.h"
+
+#define RATION_GATE_BATCH_MAX 1024 /* checks of one that waits */
+
+struct ration_gate_link {
+    struct ration_gate_link *next; /* of those that nobody uses; the remote's */
+    ration_gate *gate;
+    struct ration_redis_client *client;
+    struct ration_poll_loop *poll_loop; /* owned; NULL: the loop is somebody else's */
+};
+
+/* For a thread that waits. NULL: no memory. */
+struct ration_gate_link *ration_gate_link_open(ration_gate *gate);
+
+#endif

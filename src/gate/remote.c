@@ -1,0 +1,186 @@
+/*
+ * remote: what a gate with Redis is made of, and how those wait who have no loop.
+ */
+#include "gate/remote.h"
+
+#include <stdlib.h>
+
+#include "base/refuse.h"
+#include "gate/link.h"
+
+ration_status ration_gate_remote_create(const struct ration_redis *redis, bool has_manual_clock,
+                                        struct ration_gate_remote **out_remote,
+                                        struct ration_error *error)
+{
+    struct ration_gate_remote *remote = calloc(1, sizeof(*remote));
+    ration_status status;
+
+    if (remote == NULL)
+        return ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
+    status = ration_redis_options_read(redis, &remote->options, error);
+    if (status != RATION_OK) {
+        free(remote);
+        return status;
+    }
+    remote->has_manual_clock = has_manual_clock;
+    pthread_mutex_init(&remote->lock, NULL);
+    *out_remote = remote;
+    return RATION_OK;
+}
+
+void ration_gate_remote_free(struct ration_gate_remote *remote)
+{
+    if (remote == NULL)
+        return;
+    while (remote->idle != NULL) {
+        struct ration_gate_link *link = remote->idle;
+
+        remote->idle = link->next;
+        ration_gate_link_free(link);
+    }
+    pthread_mutex_destroy(&remote->lock);
+    free(remote);
+}
+
+ration_status ration_gate_remote_fits(const ration_policy *policy, struct ration_error *error)
+{
+    for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        struct ration_error reason;
+
+        if (ration_redis_fits(&limit->limit, &reason) != RATION_OK)
+            return ration_refuse(error, RATION_EUNFIT, "limit %s, line %u: %s", limit->limit.name,
+                                 (unsigned)limit->line, reason.message);
+    }
+    return RATION_OK;
+}
+
+/* The limit itself if no share of it can be kept. */
+struct ration_limit ration_gate_share(const struct ration_gate_remote *remote,
+                                      const struct ration_limit *limit)
+{
+    uint64_t nodes = remote->options.node_count;
+    struct ration_limit_spec spec = {
+        .tokens = limit->tokens,
+        .period_ns = limit->period_ns,
+        .burst = limit->burst,
+        .algorithm = limit->algorithm,
+        .refill = limit->refill,
+        .start = limit->start,
+        .start_tokens = limit->start == RATION_START_TOKENS ? limit->start_tokens / nodes : 0,
+        .reserve_tokens = limit->reserve_tokens,
+        .reserve_period_ns = limit->reserve_period_ns * nodes,
+        .reserve_burst = (limit->reserve_burst + nodes - 1) / nodes,
+        .name = limit->name,
+    };
+    bool counts_windows = limit->algorithm == RATION_FIXED_WINDOW ||
+                          limit->algorithm == RATION_SLIDING_WINDOW ||
+                          limit->algorithm == RATION_SLIDING_LOG;
+    struct ration_limit share;
+
+    if (nodes == 1)
+        return *limit;
+    /* Rounded down, but not to nothing. */
+    spec.burst = limit->burst / nodes > 0 ? limit->burst / nodes : 1;
+    if (counts_windows)
+        spec.tokens = spec.burst;
+    else
+        spec.period_ns = limit->period_ns * nodes;
+    return ration_limit_make(&spec, &share, NULL) == RATION_OK ? share : *limit;
+}
+
+bool ration_gate_is_remote(const ration_gate *gate)
+{
+    return gate->remote != NULL;
+}
+
+/* Waiting -------------------------------------------------------------------------------------- */
+
+/* A link of one's own, until it is given back. NULL: no memory. */
+static struct ration_gate_link *borrow_link(ration_gate *gate)
+{
+    struct ration_gate_remote *remote = gate->remote;
+    struct ration_gate_link *link;
+
+    pthread_mutex_lock(&remote->lock);
+    link = remote->idle;
+    if (link != NULL)
+        remote->idle = link->next;
+    pthread_mutex_unlock(&remote->lock);
+    return link != NULL ? link : ration_gate_link_open(gate);
+}
+
+static void give_back(struct ration_gate_link *link)
+{
+    struct ration_gate_remote *remote = link->gate->remote;
+
+    pthread_mutex_lock(&remote->lock);
+    link->next = remote->idle;
+    remote->idle = link;
+    pthread_mutex_unlock(&remote->lock);
+}
+
+static void note_done(void *context)
+{
+    *(bool *)context = true;
+}
+
+/* A check's answer, with its parts where the caller has room for them. */
+static void copy_answer(const struct ration_check *answer, struct ration_check *check)
+{
+    struct ration_check_part *parts = check->parts;
+    struct ration_check copy = *answer;
+
+    for (uint32_t i = 0; parts != NULL && i < copy.part_count; i++)
+        parts[i] = answer->parts[i];
+    copy.parts = parts;
+    copy.attributes = check->attributes;
+    copy.attribute_count = check->attribute_count;
+    *check = copy;
+}
+
+/* Decides as many as fit one batch; false: no memory for any. */
+static bool check_batch(struct ration_gate_link *link, struct ration_check *checks, size_t count,
+                        uint64_t now_ns)
+{
+    bool is_done = false;
+    ration_gate_batch *batch = ration_gate_batch_create(link, now_ns, note_done, &is_done);
+    bool has_all = batch != NULL;
+
+    for (size_t i = 0; i < count && has_all; i++)
+        has_all = ration_gate_batch_add(batch, &checks[i]) == RATION_OK;
+    if (has_all) {
+        is_done = ration_gate_batch_send(batch);
+        while (!is_done)
+            ration_poll_loop_run(link->poll_loop);
+        for (size_t i = 0; i < count; i++)
+            copy_answer(ration_gate_batch_check(batch, i), &checks[i]);
+    }
+    ration_gate_batch_free(batch);
+    return has_all;
+}
+
+void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
+                              uint64_t now_ns)
+{
+    struct ration_gate_link *link = borrow_link(gate);
+    size_t done = 0;
+
+    /* Only the first time: what comes while it connects again is decided without it. */
+    while (link != NULL && !ration_gate_link_is_tried(link))
+        ration_poll_loop_run(link->poll_loop);
+    if (link != NULL)
+        ration_poll_loop_look(link->poll_loop);
+    while (done < check_count) {
+        size_t some =
+            check_count - done < RATION_GATE_BATCH_MAX ? check_count - done : RATION_GATE_BATCH_MAX;
+
+        if (link == NULL || !check_batch(link, checks + done, some, now_ns))
+            for (size_t i = 0; i < some; i++)
+                ration_gate_refuse(gate, &checks[done + i], RATION_ENOMEM,
+                                   "no memory to ask Redis");
+        done += some;
+    }
+    if (link != NULL)
+        give_back(link);
+}

@@ -1,0 +1,45 @@
+/*
+ * remote: a gate whose limits live in Redis.
+ *
+ * Checks are prepared as always, and then Redis is asked: one call of the script for each check, all
+ * limits of it together. If it does not decide, each limit's on_backend_error says what happens:
+ *
+ *     local   the limiter in this process, which has one node's share of the limit
+ *     allow   the limit is left out
+ *     deny    the check cannot be decided: RATION_ESTORE
+ */
+#ifndef RATION_GATE_REMOTE_H
+#define RATION_GATE_REMOTE_H
+
+#include "gate/gate.h"
+#include "redis/client.h"
+
+/* What a gate keeps for it. */
+struct ration_gate_remote {
+    struct ration_redis_options options;
+    bool has_manual_clock; /* Redis is told the gate's time */
+
+    pthread_mutex_t lock;          /* of what follows */
+    struct ration_gate_link *idle; /* of threads without a loop, which wait for their answers */
+
+    uint64_t degraded; /* checks that Redis did not decide */
+};
+
+/* Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM; error tells why. */
+ration_status ration_gate_remote_create(const struct ration_redis *redis, bool has_manual_clock,
+                                        struct ration_gate_remote **out_remote,
+                                        struct ration_error *error);
+void ration_gate_remote_free(struct ration_gate_remote *remote);
+
+/* Whether all limits of a policy can be kept in Redis: RATION_EUNFIT. */
+ration_status ration_gate_remote_fits(const ration_policy *policy, struct ration_error *error);
+
+/* What this node has of a limit while Redis is away: one part of node_count, at least one token. */
+struct ration_limit ration_gate_share(const struct ration_gate_remote *remote,
+                                      const struct ration_limit *limit);
+
+/* Decides checks by Redis, and waits for it. */
+void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
+                              uint64_t now_ns);
+
+#endif

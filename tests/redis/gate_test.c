@@ -1,0 +1,235 @@
+/*
+ * A gate in front of Redis against one in memory (R9): the same requests at the same times are decided and
+ * told alike, one by one and in batches. Then Redis goes away, and what the policy has instead decides.
+ *
+ *     redis_gate_test SOCKET SERVER_PID
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "ration/ration.h"
+
+#define STEP_COUNT 4000
+#define BATCH_MAX  40
+#define EPOCH_NS   (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+
+static const char policy_text[] =
+    "limits:\n"
+    "  - {name: login, match: {path: /login}, key: ip, rate: 3/s, burst: 5}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 7/10s sliding-window}\n"
+    "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 100/h fixed-window}\n"
+    "  - {name: cost, match: {path: /cost}, key: user, rate: 100/s, burst: 1000, cost: tokens}\n"
+    "  - {name: quiet, match: {path: /login}, key: user, rate: 1/s, burst: 2, shadow: true}\n"
+    "  - {name: slow, match: {path: /slow}, key: user, rate: 1/min, burst: 4, start: empty}\n"
+    "  - {name: spare, match: {path: /spare}, key: ip, rate: 10/s, burst: 3, reserve: 1/s burst "
+    "9}\n"
+    "  - {name: lots, match: {path: /lots}, key: ip, rate: 5/10s, refill: interval, burst: 12}\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_backend_error: deny}\n"
+    "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
+    "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n"
+    "exempt: [{user: root}]\n"
+    "banned: [{user: mallory}]\n";
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t draw(uint64_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % below;
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static void tell_fault(void *unused, const struct ration_policy_fault *fault)
+{
+    (void)unused;
+    fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", fault->line, fault->column,
+            fault->message);
+}
+
+static ration_gate *make_gate(const struct ration_redis *redis, const struct ration_clock *clock)
+{
+    struct ration_gate_options options = {.struct_size = sizeof(options),
+                                          .clock = clock,
+                                          .redis = redis,
+                                          .tells_redis_time = 1,
+                                          .throttle_keys_max = 1000};
+    struct ration_error error;
+    ration_policy *policy;
+    ration_gate *gate;
+
+    if (ration_policy_parse(policy_text, sizeof(policy_text) - 1, tell_fault, NULL, &policy) !=
+        RATION_OK)
+        fail("the policy is wrong");
+    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+        fail(error.message);
+    return gate;
+}
+
+/* A request drawn at random. */
+struct request {
+    struct ration_attribute attributes[4];
+    size_t count;
+};
+
+static struct ration_key text_key(const char *text)
+{
+    return (struct ration_key){text, strlen(text)};
+}
+
+static void draw_request(struct request *request)
+{
+    static const char *const paths[] = {"/login", "/window", "/cost", "/slow",  "/spare",
+                                        "/lots",  "/strict", "/open", "/other", "/login"};
+    static const char *const users[] = {"alice", "bob", "{x}", "", "root", "mallory"};
+    static const char *const ips[] = {"192.0.2.1", "2001:db8::1", "192.0.2.2", "nobody"};
+    static const char *const costs[] = {"1", "0", "30", "2000", "400", "x"};
+    uint64_t user = draw(30), ip = draw(40);
+
+    request->attributes[0] = (struct ration_attribute){text_key("path"), text_key(paths[draw(10)])};
+    request->attributes[1] = (struct ration_attribute){
+        text_key("user"), text_key(users[user < 2 ? user + 4 : user % 4])};
+    request->attributes[2] =
+        (struct ration_attribute){text_key("ip"), text_key(ips[ip == 0 ? 3 : ip % 3])};
+    request->attributes[3] =
+        (struct ration_attribute){text_key("tokens"), text_key(costs[draw(30) == 0 ? 5 : draw(5)])};
+    request->count = 4;
+}
+
+static bool is_same_decision(const struct ration_decision *a, const struct ration_decision *b)
+{
+    return a->verdict == b->verdict && a->limit == b->limit && a->remaining == b->remaining &&
+           a->retry_after_ns == b->retry_after_ns && a->reset_after_ns == b->reset_after_ns &&
+           a->delay_ns == b->delay_ns && a->limit_index == b->limit_index;
+}
+
+static void compare(unsigned step, const struct ration_check *redis,
+                    const struct ration_check *memory)
+{
+    bool is_same =
+        redis->status == memory->status && redis->policy_verdict == memory->policy_verdict;
+
+    if (redis->status == RATION_OK && is_same) {
+        is_same = is_same_decision(&redis->decision, &memory->decision) &&
+                  redis->part_count == memory->part_count && !redis->is_degraded &&
+                  (redis->limit == NULL) == (memory->limit == NULL);
+        for (uint32_t i = 0; i < memory->part_count && is_same; i++)
+            is_same = is_same_decision(&redis->parts[i].decision, &memory->parts[i].decision);
+    }
+    if (is_same)
+        return;
+    fprintf(stderr, "step %u: redis %d %s remaining %" PRIu64 " retry %" PRIu64 " degraded %u\n",
+            step, redis->status, ration_verdict_name(redis->decision.verdict),
+            redis->decision.remaining, redis->decision.retry_after_ns, redis->is_degraded);
+    fprintf(stderr, "         memory %d %s remaining %" PRIu64 " retry %" PRIu64 "\n",
+            memory->status, ration_verdict_name(memory->decision.verdict),
+            memory->decision.remaining, memory->decision.retry_after_ns);
+    exit(1);
+}
+
+static void check_alike(ration_gate *far, ration_gate *near, struct ration_manual_clock *manual)
+{
+    static struct ration_check_part parts[2][BATCH_MAX][RATION_POLICY_MATCHES_MAX];
+    static struct request requests[BATCH_MAX];
+    struct ration_check checks[2][BATCH_MAX];
+    unsigned counts[3] = {0};
+
+    for (unsigned step = 0; step < STEP_COUNT;) {
+        size_t count = draw(3) == 0 ? 1 + draw(BATCH_MAX) : 1;
+        struct ration_visit visits[2];
+
+        ration_manual_clock_advance(manual, draw(3) == 0 ? draw(RATION_NS_PER_SECOND) : draw(9));
+        for (size_t i = 0; i < count; i++) {
+            draw_request(&requests[i]);
+            for (int g = 0; g < 2; g++)
+                checks[g][i] = (struct ration_check){.attributes = requests[i].attributes,
+                                                     .attribute_count = requests[i].count,
+                                                     .cost_tokens = 1 + draw(1),
+                                                     .parts = parts[g][i]};
+            checks[0][i].is_peek = checks[1][i].is_peek = draw(8) == 0;
+        }
+        ration_gate_enter(far, &visits[0]);
+        ration_gate_enter(near, &visits[1]);
+        ration_gate_check(far, checks[0], count, ration_gate_now(far));
+        ration_gate_check(near, checks[1], count, ration_gate_now(near));
+        for (size_t i = 0; i < count; i++, step++) {
+            compare(step, &checks[0][i], &checks[1][i]);
+            if (checks[1][i].status == RATION_OK)
+                counts[checks[1][i].decision.verdict]++;
+        }
+        ration_gate_leave(&visits[0]);
+        ration_gate_leave(&visits[1]);
+    }
+    printf("%u allowed, %u denied, %u never: as in memory\n", counts[0], counts[1], counts[2]);
+}
+
+static struct ration_check ask(ration_gate *gate, const char *path, const char *user)
+{
+    struct ration_attribute attributes[] = {{text_key("path"), text_key(path)},
+                                            {text_key("user"), text_key(user)},
+                                            {text_key("ip"), text_key("192.0.2.77")}};
+    struct ration_check check = {.attributes = attributes, .attribute_count = 3, .cost_tokens = 1};
+
+    ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+    return check;
+}
+
+/* R12: without Redis decisions come all the same, and say so. */
+static void check_without(ration_gate *far)
+{
+    struct ration_check check = ask(far, "/strict", "carol");
+    struct ration_gate_stats stats;
+    unsigned allowed = 0;
+
+    if (check.status != RATION_ESTORE || !check.is_degraded)
+        fail("on_backend_error: deny must be an error");
+    check = ask(far, "/login", "carol");
+    if (check.status != RATION_OK || !check.is_degraded)
+        fail("on_backend_error: local must decide, and say that it is degraded");
+    for (int i = 0; i < 20; i++)
+        allowed += ask(far, "/login", "dave").decision.verdict == RATION_ALLOW;
+    /* of 4 nodes: a burst of 5 / 4, of which one was taken above; time stands still */
+    if (allowed != 0)
+        fail("the local share is a quarter of the burst");
+    for (int i = 0; i < 5; i++)
+        if (ask(far, "/open", "erin").decision.verdict != RATION_ALLOW)
+            fail("on_backend_error: allow must allow, as long as `all` does");
+    ration_gate_stats(far, &stats);
+    if (stats.degraded < 20)
+        fail("degraded decisions are counted");
+}
+
+int main(int argument_count, char **arguments)
+{
+    struct ration_manual_clock manual = {0};
+    struct ration_clock clock;
+    char url[300];
+    struct ration_redis redis = {.url = url, .node_count = 4, .deadline_ns = RATION_NS_PER_SECOND};
+    ration_gate *far, *near;
+
+    if (argument_count != 3)
+        return 2;
+    snprintf(url, sizeof(url), "unix:%s", arguments[1]);
+    clock = ration_clock_manual(&manual);
+    ration_manual_clock_set(&manual, EPOCH_NS);
+    far = make_gate(&redis, &clock);
+    near = make_gate(NULL, &clock);
+    check_alike(far, near, &manual);
+    kill((pid_t)atoi(arguments[2]), SIGKILL);
+    ration_gate_free(near);
+    ration_manual_clock_advance(&manual, RATION_NS_PER_DAY);
+    (void)ask(far, "/open", "first"); /* finds out that Redis is gone */
+    check_without(far);
+    ration_gate_free(far);
+    return 0;
+}
