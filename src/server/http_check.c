@@ -224,15 +224,15 @@ static void write_x(struct ration_http_desk *desk, const struct ration_decision 
 }
 
 /* What is told of each limit; those in the shadow are not told in headers. */
-static size_t list_fields(const struct ration_http_desk *desk, const struct ration_check *check,
+static size_t list_fields(const struct ration_check *check,
+                          const struct ration_fields_limit *const *fields,
                           struct ration_fields_item *items)
 {
     size_t count = 0;
 
     for (uint32_t i = 0; i < check->part_count; i++)
         if (!check->parts[i].limit->is_shadow)
-            items[count++] = (struct ration_fields_item){
-                &desk->fields[check->parts[i].decision.limit_index], check->parts[i].decision};
+            items[count++] = (struct ration_fields_item){fields[i], check->parts[i].decision};
     return count;
 }
 
@@ -278,16 +278,17 @@ static void describe(const struct ration_check *check, struct ration_check_limit
         .decision = check->decision,
         .limit_name = check->limit != NULL ? name_of(check->limit) : NULL,
         .is_banned = check->policy_verdict == RATION_POLICY_BANNED,
+        .is_degraded = check->is_degraded != 0,
         .limits = limits,
         .limit_count = check->part_count,
     };
 }
 
 static void answer_get(struct ration_http_desk *desk, const struct ration_check *check,
-                       unsigned deny_status)
+                       const struct ration_fields_limit *const *fields, unsigned deny_status)
 {
     struct ration_fields_item items[RATION_POLICY_MATCHES_MAX];
-    size_t item_count = list_fields(desk, check, items);
+    size_t item_count = list_fields(check, fields, items);
     bool is_allowed = check->decision.verdict == RATION_ALLOW;
     uint64_t retry_seconds = ration_fields_retry_seconds(
         &check->decision, &desk->service->settings->retry, ration_http_desk_random(desk));
@@ -369,6 +370,14 @@ static const char *reason_of(const struct ration_http_check *item)
                : "the key is too long: at most 65535 bytes";
 }
 
+/* Whether it was not decided because of what was asked, or because Redis is away. */
+static unsigned status_of(const struct ration_http_check *item)
+{
+    ration_status status = item->asked.has_key ? item->status : item->check.status;
+
+    return status == RATION_ESTORE || status == RATION_ENOMEM ? 503 : 400;
+}
+
 static bool is_decided(const struct ration_http_check *item)
 {
     return (item->asked.has_key ? item->status : item->check.status) == RATION_OK;
@@ -387,26 +396,41 @@ static void adopt_key(struct ration_http_check *item, struct ration_policy_limit
     item->check.policy_verdict = RATION_POLICY_LIMITS;
 }
 
-static void get_with_limits(struct ration_http_desk *desk, struct ration_http_check *item,
-                            unsigned deny_status)
+/* The limits of a check as header fields: those made ahead, or made now. */
+static void find_fields(const struct ration_http_desk *desk, const struct ration_check *check,
+                        bool are_made, struct ration_fields_limit *room,
+                        const struct ration_fields_limit **fields)
 {
-    struct ration_fields_limit own_fields, *kept = desk->fields;
+    for (uint32_t i = 0; i < check->part_count; i++) {
+        const struct ration_limit *limit = &check->parts[i].limit->limit;
+
+        if (are_made) {
+            fields[i] = &desk->fields[check->parts[i].decision.limit_index];
+        } else {
+            ration_fields_limit_init(&room[i], limit->name, limit);
+            fields[i] = &room[i];
+        }
+    }
+}
+
+void ration_http_answer_get(struct ration_http_desk *desk, struct ration_http_check *item,
+                            unsigned deny_status, bool has_fields)
+{
+    struct ration_fields_limit room[RATION_POLICY_MATCHES_MAX];
+    const struct ration_fields_limit *fields[RATION_POLICY_MATCHES_MAX];
     struct ration_policy_limit own_limit;
 
-    decide(desk, item, 1);
     if (!is_decided(item)) {
-        ration_http_desk_problem(desk, 400, reason_of(item), NULL);
+        ration_http_desk_problem(desk, status_of(item), reason_of(item), NULL);
         return;
     }
-    if (item->asked.has_key) {
-        adopt_key(item, &own_limit, &own_fields);
-        desk->fields = &own_fields; /* limit_index is 0 */
-    }
+    if (item->asked.has_key)
+        adopt_key(item, &own_limit, &room[0]);
+    find_fields(desk, &item->check, has_fields && !item->asked.has_key, room, fields);
     if (item->check.policy_verdict == RATION_POLICY_BANNED)
         ration_http_desk_ban(desk, "The policy bans this caller.");
     else
-        answer_get(desk, &item->check, deny_status);
-    desk->fields = kept;
+        answer_get(desk, &item->check, fields, deny_status);
 }
 
 void ration_http_get_check(struct ration_http_desk *desk)
@@ -440,33 +464,35 @@ void ration_http_get_check(struct ration_http_desk *desk)
                                  "A request has at most 64 attributes, with those that come from "
                                  "headers and the address.",
                                  NULL);
-    else if (prepare_fields(desk, &visit))
-        get_with_limits(desk, item, deny_status);
-    else
+    else if (desk->part->link != NULL)
+        ration_http_get_later(desk, item, deny_status);
+    else if (prepare_fields(desk, &visit)) {
+        decide(desk, item, 1);
+        ration_http_answer_get(desk, item, deny_status, true);
+    } else
         ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
     ration_gate_leave(&visit);
 }
 
-static void write_answer(struct ration_json *json, struct ration_http_check *item)
+/* One of a batch, or one alone. In a batch each check has its own fate. */
+void ration_http_write_check(struct ration_json *json, struct ration_http_check *item)
 {
     struct ration_check_limit limits[RATION_POLICY_MATCHES_MAX];
     struct ration_check_answer answer;
     struct ration_policy_limit own_limit;
     struct ration_fields_limit own_fields;
 
+    if (!is_decided(item)) {
+        ration_json_begin_object(json);
+        ration_json_name(json, "error");
+        ration_json_text(json, reason_of(item));
+        ration_json_end(json);
+        return;
+    }
     if (item->asked.has_key)
         adopt_key(item, &own_limit, &own_fields);
     describe(&item->check, limits, &answer);
     ration_check_answer_write(json, &answer);
-}
-
-/* In a batch each check has its own fate. */
-static void write_error(struct ration_json *json, const struct ration_http_check *item)
-{
-    ration_json_begin_object(json);
-    ration_json_name(json, "error");
-    ration_json_text(json, reason_of(item));
-    ration_json_end(json);
 }
 
 static void answer_batch(struct ration_http_desk *desk, const ration_checks *checks)
@@ -487,35 +513,37 @@ static void answer_batch(struct ration_http_desk *desk, const ration_checks *che
         for (size_t i = 0; i < some; i++)
             ration_checks_get(checks, done + i, &desk->checks[i].room, &desk->checks[i].asked);
         decide(desk, desk->checks, some);
-        for (size_t i = 0; i < some; i++) {
-            if (is_decided(&desk->checks[i]))
-                write_answer(&json, &desk->checks[i]);
-            else
-                write_error(&json, &desk->checks[i]);
-        }
+        for (size_t i = 0; i < some; i++)
+            ration_http_write_check(&json, &desk->checks[i]);
         done += some;
     }
     ration_check_answer_end_batch(&json);
     ration_http_answer_end(&answer);
 }
 
-static void answer_one(struct ration_http_desk *desk, const ration_checks *checks)
+void ration_http_answer_one(struct ration_http_desk *desk, struct ration_http_check *item)
 {
-    struct ration_http_check *item = &desk->checks[0];
     struct ration_http_answer answer;
     struct ration_json json;
 
-    ration_checks_get(checks, 0, &item->room, &item->asked);
-    decide(desk, item, 1);
     if (!is_decided(item)) {
-        ration_http_desk_problem(desk, 400, reason_of(item), NULL);
+        ration_http_desk_problem(desk, status_of(item), reason_of(item), NULL);
         return;
     }
     ration_http_desk_begin(desk, &answer, 200);
     ration_http_answer_body(&answer, "application/json");
     ration_json_init(&json, desk->output);
-    write_answer(&json, item);
+    ration_http_write_check(&json, item);
     ration_http_answer_end(&answer);
+}
+
+static void answer_one(struct ration_http_desk *desk, const ration_checks *checks)
+{
+    struct ration_http_check *item = &desk->checks[0];
+
+    ration_checks_get(checks, 0, &item->room, &item->asked);
+    decide(desk, item, 1);
+    ration_http_answer_one(desk, item);
 }
 
 static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
@@ -527,6 +555,10 @@ static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
 
     if (!ration_checks_read(kind, body->bytes, body->size, &checks, &error)) {
         ration_http_desk_problem(desk, 400, error.message, error.pointer);
+        return;
+    }
+    if (desk->part->link != NULL) {
+        ration_http_post_later(desk, checks);
         return;
     }
     ration_gate_enter(desk->service->gate, &visit);

@@ -9,6 +9,7 @@
 
 #include "proto/check.h"
 #include "proto/check_answer.h"
+#include "proto/check_json.h"
 #include "proto/fields.h"
 #include "proto/http_answer.h"
 #include "proto/http_request.h"
@@ -32,8 +33,10 @@ struct ration_http_check {
 /* What a connection has between its requests, and while an answer is to come. */
 struct ration_http_session {
     struct ration_http_progress progress;
-    struct ration_reload *reload; /* that is waited for, or NULL */
-    bool keep_alive;              /* of the request that waits */
+    struct ration_http_later *later; /* answers that are waited for, or NULL */
+    struct ration_reload *reload;    /* that is waited for, or NULL */
+    bool is_head;
+    bool keep_alive; /* of the request that waits */
     uint8_t minor_version;
 };
 
@@ -93,6 +96,18 @@ uint64_t ration_http_desk_random(struct ration_http_desk *desk);
 void ration_http_get_check(struct ration_http_desk *desk);
 void ration_http_post_check(struct ration_http_desk *desk);
 void ration_http_post_peek(struct ration_http_desk *desk);
+
+/* What is asked of Redis, and answered when that has answered (http_later.c). Takes the checks over. */
+void ration_http_get_later(struct ration_http_desk *desk, const struct ration_http_check *item,
+                           unsigned deny_status);
+void ration_http_post_later(struct ration_http_desk *desk, ration_checks *checks);
+void ration_http_forget_later(struct ration_http_session *session);
+
+/* Answers to what was decided: to a GET, to a single check, to one of many (http_check.c). */
+void ration_http_answer_get(struct ration_http_desk *desk, struct ration_http_check *item,
+                            unsigned deny_status, bool has_fields);
+void ration_http_answer_one(struct ration_http_desk *desk, struct ration_http_check *item);
+void ration_http_write_check(struct ration_json *json, struct ration_http_check *item);
 
 /* What operators do (http_admin.c). */
 void ration_http_post_refund(struct ration_http_desk *desk);

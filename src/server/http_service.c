@@ -357,7 +357,7 @@ struct ration_http_desk *ration_http_desk_resume(struct ration_connection *conne
 
     desk->request.keep_alive = session->keep_alive;
     desk->request.minor_version = session->minor_version;
-    desk->is_head = false;
+    desk->is_head = session->is_head;
     return desk;
 }
 
@@ -387,6 +387,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             desk->request.keep_alive = !is_last;
             ration_service_add(desk->part, RATION_SERVICE_HTTP_REQUESTS, 1);
             session->keep_alive = !is_last;
+            session->is_head = ration_http_is(&desk->request.method, "HEAD");
             session->minor_version = (uint8_t)desk->request.minor_version;
             serve(desk);
             consumed += desk->request.consumed_bytes;
@@ -436,6 +437,7 @@ static void close_session(struct ration_connection *connection, enum ration_endi
 
     (void)ending;
     ration_reload_forget(session->reload);
+    ration_http_forget_later(session);
 }
 
 const struct ration_protocol ration_http_protocol = {

@@ -24,6 +24,11 @@ void ration_loop_set_user(struct ration_loop *loop, void *user)
     loop->user = user;
 }
 
+void ration_loop_set_end(struct ration_loop *loop, void (*function)(struct ration_loop *loop))
+{
+    loop->on_end = function;
+}
+
 void ration_loop_counters(const struct ration_loop *loop, struct ration_loop_counters *out_counters)
 {
     const uint64_t *from = (const uint64_t *)&loop->counters;
@@ -243,6 +248,8 @@ void ration_loop_end_if_empty(struct ration_loop *loop)
         return;
     loop->ended = true;
     run_messages(loop, true);
+    if (loop->on_end != NULL)
+        loop->on_end(loop);
     close_handles(loop);
     ration_loops_one_ended(loop);
 }

@@ -32,6 +32,9 @@ unsigned ration_loop_index(const struct ration_loop *loop);
 void *ration_loop_user(const struct ration_loop *loop);
 void ration_loop_set_user(struct ration_loop *loop, void *user);
 
+/* Has function called when the loop has no more connections and is about to end, on its thread. */
+void ration_loop_set_end(struct ration_loop *loop, void (*function)(struct ration_loop *loop));
+
 /*
  * Now, by the clock given at creation. It is read at most once per turn of the loop, and again
  * after RATION_LOOP_READS_PER_NOW reads within a turn: libuv may handle 48 x 1024 in one.

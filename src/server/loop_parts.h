@@ -131,6 +131,7 @@ struct ration_loop {
     uv_timer_t accept_pause;
 
     uv_async_t wake;
+    void (*on_end)(struct ration_loop *loop); /* NULL: nothing to do */
     pthread_mutex_t messages_lock;
     struct ration_message *messages_first;
     struct ration_message **messages_last;

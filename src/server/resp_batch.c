@@ -22,6 +22,17 @@ bool ration_word_number(const struct ration_key *word, uint64_t *out_number)
     return true;
 }
 
+void ration_desk_write_throttle(struct ration_resp_desk *desk, ration_status status, bool is_gcra,
+                                const struct ration_decision *decision)
+{
+    if (status != RATION_OK)
+        ration_desk_error(desk, "ERR the key is too long: at most 65535 bytes");
+    else if (is_gcra)
+        ration_throttle_write_gcra(desk->output, ration_desk_version(desk), decision);
+    else
+        ration_throttle_write(desk->output, decision);
+}
+
 static void decide_throttles(struct ration_resp_desk *desk)
 {
     size_t count = desk->throttle_count;
@@ -30,28 +41,30 @@ static void decide_throttles(struct ration_resp_desk *desk)
     ration_limiter_take_batch(ration_gate_throttle(desk->service->gate), desk->items, count,
                               ration_desk_now(desk));
     ration_durations_end(&desk->part->durations, began_ns, count);
-    for (size_t i = 0; i < count; i++) {
-        if (desk->items[i].status != RATION_OK)
-            ration_desk_error(desk, "ERR the key is too long: at most 65535 bytes");
-        else if (desk->is_gcra[i])
-            ration_throttle_write_gcra(desk->output, ration_desk_version(desk),
-                                       &desk->decisions[i]);
-        else
-            ration_throttle_write(desk->output, &desk->decisions[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        ration_desk_write_throttle(desk, desk->items[i].status, desk->is_gcra[i],
+                                   &desk->decisions[i]);
     desk->throttle_count = 0;
     desk->batch_number++;
 }
 
-static void write_check(struct ration_resp_desk *desk, const struct ration_check *check)
+void ration_desk_write_check(struct ration_resp_desk *desk, const struct ration_check *check)
 {
     struct ration_check_answer answer = {
         .decision = check->decision,
         .limit_name = check->limit != NULL ? check->limit->limit.name : NULL,
         .is_banned = check->policy_verdict == RATION_POLICY_BANNED,
+        .is_degraded = check->is_degraded != 0,
     };
 
-    ration_check_resp_write(desk->output, ration_desk_version(desk), &answer);
+    if (check->status == RATION_OK) {
+        ration_check_resp_write(desk->output, ration_desk_version(desk), &answer);
+        return;
+    }
+    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+    ration_output_append_text(desk->output, "-ERR ");
+    ration_output_append_text(desk->output, check->reason);
+    ration_output_append_text(desk->output, "\r\n");
 }
 
 static void decide_checks(struct ration_resp_desk *desk)
@@ -63,27 +76,29 @@ static void decide_checks(struct ration_resp_desk *desk)
     ration_gate_enter(desk->service->gate, &visit);
     ration_gate_check(desk->service->gate, desk->checks, count, ration_desk_now(desk));
     ration_durations_end(&desk->part->durations, began_ns, count);
-    for (size_t i = 0; i < count; i++) {
-        if (desk->checks[i].status == RATION_OK) {
-            write_check(desk, &desk->checks[i]);
-        } else {
-            ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
-            ration_output_append_text(desk->output, "-ERR ");
-            ration_output_append_text(desk->output, desk->checks[i].reason);
-            ration_output_append_text(desk->output, "\r\n");
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        ration_desk_write_check(desk, &desk->checks[i]);
     ration_gate_leave(&visit);
     desk->check_count = 0;
     desk->attribute_count = 0;
 }
 
-void ration_desk_flush(struct ration_resp_desk *desk)
+bool ration_desk_flush(struct ration_resp_desk *desk)
 {
+    if (__builtin_expect(desk->part->link != NULL, 0))
+        return ration_desk_flush_later(desk);
     if (desk->throttle_count > 0)
         decide_throttles(desk);
     if (desk->check_count > 0)
         decide_checks(desk);
+    return true;
+}
+
+/* An error behind what waits. */
+static void answer_error(struct ration_resp_desk *desk, const char *error)
+{
+    if (ration_desk_flush(desk))
+        ration_desk_error(desk, error);
 }
 
 static size_t cache_index(const struct ration_throttle *throttle)
@@ -112,12 +127,12 @@ static const struct ration_limit *find_limit(struct ration_resp_desk *desk,
         return &cached->limit;
     }
     if (!ration_throttle_make_limit(throttle, &limit, error)) {
-        ration_desk_flush(desk);
-        ration_desk_error(desk, error);
+        answer_error(desk, error);
         return NULL;
     }
-    if (desk->throttle_count > 0 && cached->batch_number == desk->batch_number)
-        ration_desk_flush(desk); /* one that waits uses what is replaced */
+    if (desk->throttle_count > 0 && cached->batch_number == desk->batch_number &&
+        !ration_desk_flush(desk)) /* one that waits uses what is replaced */
+        return NULL;
     *cached = (struct ration_cached_limit){throttle->tokens, throttle->period_ns, throttle->burst,
                                            desk->batch_number, limit};
     return &cached->limit;
@@ -133,12 +148,12 @@ void ration_desk_throttle(struct ration_resp_desk *desk, bool is_gcra)
 
     if (!(is_gcra ? ration_throttle_parse_gcra : ration_throttle_parse)(words.items, words.count,
                                                                         &throttle, error)) {
-        ration_desk_flush(desk);
-        ration_desk_error(desk, error);
+        answer_error(desk, error);
         return;
     }
-    if (desk->check_count > 0 || desk->throttle_count >= desk->service->settings->pipeline_max)
-        ration_desk_flush(desk);
+    if ((desk->check_count > 0 || desk->throttle_count >= desk->service->settings->pipeline_max) &&
+        !ration_desk_flush(desk))
+        return;
     limit = find_limit(desk, &throttle);
     if (limit == NULL)
         return;
@@ -201,18 +216,18 @@ void ration_desk_check(struct ration_resp_desk *desk, bool is_peek)
 
     if (desk->throttle_count > 0 || desk->check_count == RATION_RESP_CHECKS_MAX ||
         desk->attribute_count + RATION_ATTRIBUTES_MAX > RATION_RESP_ATTRIBUTES_MAX)
-        ration_desk_flush(desk);
+        if (!ration_desk_flush(desk))
+            return;
     if (words.count > 2 && ration_commands_is_word(&words.items[1], "cost")) {
         if (!ration_word_number(&words.items[2], &cost_tokens)) {
-            ration_desk_flush(desk);
-            ration_desk_error(desk, RATION_ERROR_INTEGER);
+            answer_error(desk, RATION_ERROR_INTEGER);
             return;
         }
         first = 3;
     }
     attributes = desk->attributes + desk->attribute_count;
-    if (!is_well_formed(words, first))
-        ration_desk_flush(desk); /* it will be answered at once */
+    if (!is_well_formed(words, first) && !ration_desk_flush(desk)) /* it will be answered at once */
+        return;
     if (!ration_desk_attributes(desk, first, attributes, RATION_ATTRIBUTES_MAX, &count))
         return;
     desk->checks[desk->check_count++] = (struct ration_check){

@@ -54,7 +54,8 @@ void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_comman
     struct ration_session *session = desk->session;
     struct ration_words words = ration_desk_words(desk);
 
-    ration_desk_flush(desk);
+    if (!ration_desk_flush(desk))
+        return;
     if (command != NULL && command->id == RATION_COMMAND_RELOAD) {
         ration_desk_error(desk, "ERR RATION.RELOAD cannot be kept back by MULTI");
     } else if (command != NULL && ration_commands_fits(command, words.count)) {
@@ -74,15 +75,32 @@ void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_comman
     session->is_spoiled = true;
 }
 
+/* Serves what is queued; false: it goes on when answers have come that are waited for. */
+static bool execute(struct ration_resp_desk *desk)
+{
+    struct ration_session *session = desk->session;
+    struct ration_output *queue = &session->exec;
+
+    while (session->exec_done < queue->size && !desk->is_over &&
+           ration_resp_read(&desk->service->settings->resp_limits,
+                            queue->bytes + session->exec_done, queue->size - session->exec_done,
+                            &desk->request) == RATION_RESP_REQUEST) {
+        size_t used = desk->request.consumed_bytes;
+
+        ration_desk_serve(desk);
+        if (desk->is_waiting)
+            return false;
+        session->exec_done += used;
+    }
+    return true;
+}
+
 /* The queue is taken out of the session first: what is served may be RESET. */
 void ration_desk_exec(struct ration_resp_desk *desk)
 {
     struct ration_session *session = desk->session;
-    struct ration_output queue = session->queue;
-    uint32_t count = session->queued_count;
-    size_t done = 0;
 
-    if (!session->is_queuing) {
+    if (!session->is_queuing && !session->is_executing) {
         ration_desk_error(desk, "ERR EXEC without MULTI");
         return;
     }
@@ -91,15 +109,18 @@ void ration_desk_exec(struct ration_resp_desk *desk)
         ration_desk_error(desk, "EXECABORT Transaction discarded because of previous errors.");
         return;
     }
-    session->is_queuing = false;
-    session->queued_count = 0;
-    ration_resp_write_array(desk->output, count);
-    while (done < queue.size && !desk->is_over &&
-           ration_resp_read(&desk->service->settings->resp_limits, queue.bytes + done,
-                            queue.size - done, &desk->request) == RATION_RESP_REQUEST) {
-        done += desk->request.consumed_bytes;
-        ration_desk_serve(desk);
+    if (!session->is_executing) {
+        ration_resp_write_array(desk->output, session->queued_count);
+        session->exec = session->queue;
+        session->exec_done = 0;
+        session->is_executing = true;
+        session->is_queuing = false;
+        session->queued_count = 0;
     }
-    ration_desk_flush(desk); /* what waits points into the queue */
-    ration_output_done(&queue);
+    if (!execute(desk))
+        return;
+    (void)ration_desk_flush(desk); /* what waits points into the queue */
+    desk->is_waiting = false;      /* if it waits on, then for answers to the last of the queue */
+    session->is_executing = false;
+    ration_output_done(&session->exec);
 }

@@ -100,7 +100,8 @@ static void serve_request(struct ration_resp_desk *desk, const struct ration_com
 {
     struct ration_words words = ration_desk_words(desk);
 
-    ration_desk_flush(desk);
+    if (!ration_desk_flush(desk))
+        return;
     if (command == NULL && ration_commands_is_http(&words.items[0])) {
         ration_connection_abort(desk->connection);
         desk->is_over = true;
@@ -122,7 +123,8 @@ static void hush(struct ration_resp_desk *desk, size_t size_before)
 {
     struct ration_session *session = desk->session;
 
-    ration_desk_flush(desk);
+    (void)ration_desk_flush(desk); /* answers that come later know that they are not wanted */
+    desk->is_waiting = false;      /* and this request is among what they answer */
     if (!desk->output->is_failed && session->reply_mode != RATION_REPLY_ON)
         desk->output->size = size_before;
     if (session->reply_mode == RATION_REPLY_SKIPPING)
@@ -145,7 +147,8 @@ void ration_desk_serve(struct ration_resp_desk *desk)
     size_t size_before = 0;
 
     if (__builtin_expect(mode != RATION_REPLY_ON, 0)) {
-        ration_desk_flush(desk);
+        if (!ration_desk_flush(desk))
+            return;
         size_before = desk->output->size;
         if (mode == RATION_REPLY_SKIP)
             desk->session->reply_mode = RATION_REPLY_SKIPPING;
@@ -186,7 +189,7 @@ struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connect
     struct ration_resp_desk *desk = part->resp;
 
     desk->part = part;
-    desk->is_over = false;
+    desk->is_over = desk->is_waiting = false;
     desk->connection = connection;
     desk->session = ration_connection_state(connection);
     desk->output = ration_connection_output(connection);
@@ -210,6 +213,10 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             command_count++;
             used = desk->request.consumed_bytes; /* EXEC reads others meanwhile */
             ration_desk_serve(desk);
+            if (desk->is_waiting) {
+                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, command_count - 1);
+                return consumed;
+            }
             consumed += used;
             goes_on = !desk->is_over && !ration_connection_is_full(connection);
             break;
@@ -221,14 +228,17 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             goes_on = false;
             break;
         default:
-            ration_desk_flush(desk);
+            if (!ration_desk_flush(desk)) {
+                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, command_count);
+                return consumed;
+            }
             ration_desk_error(desk, desk->request.error);
             ration_connection_close(connection);
             desk->is_over = true;
             goes_on = false;
         }
     }
-    ration_desk_flush(desk);
+    (void)ration_desk_flush(desk);
     ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, command_count);
     return desk->is_over ? size : consumed;
 }
@@ -252,6 +262,9 @@ static void close_session(struct ration_connection *connection, enum ration_endi
     (void)ending;
     ration_session_leave_multi(session);
     ration_reload_forget(session->reload);
+    ration_session_forget_later(session);
+    if (session->is_executing)
+        ration_output_done(&session->exec);
 }
 
 const struct ration_protocol ration_resp_protocol = {

@@ -44,6 +44,11 @@ struct ration_session {
     uint32_t queued_count;
     struct ration_output queue; /* made by MULTI */
 
+    struct ration_resp_later *later; /* answers that are waited for, or NULL (resp_later.c) */
+    struct ration_output exec;       /* what an EXEC has still to serve, from exec_done on */
+    size_t exec_done;
+    bool is_executing;
+
     struct ration_reload *reload; /* that is waited for, or NULL */
     bool is_reload_silent;        /* it was asked for while CLIENT REPLY was not ON */
 };
@@ -65,7 +70,8 @@ struct ration_resp_desk {
     struct ration_connection *connection;
     struct ration_session *session;
     struct ration_output *output;
-    bool is_over; /* nothing more of it is served */
+    bool is_over;    /* nothing more of it is served */
+    bool is_waiting; /* for answers: a request that is not answered yet is not consumed */
 
     /* Limits that came with requests, waiting to be decided. */
     uint64_t batch_number;
@@ -113,8 +119,22 @@ struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connect
 void ration_desk_throttle(struct ration_resp_desk *desk, bool is_gcra);
 void ration_desk_check(struct ration_resp_desk *desk, bool is_peek);
 
-/* Decides what waits, and writes the answers. */
-void ration_desk_flush(struct ration_resp_desk *desk);
+/*
+ * Decides what waits, and writes the answers. True: they are written. False: they come later, the
+ * connection is held, and whatever came behind them has to come again.
+ */
+bool ration_desk_flush(struct ration_resp_desk *desk);
+
+/* The same where Redis decides (resp_later.c). */
+bool ration_desk_flush_later(struct ration_resp_desk *desk);
+
+/* The connection closes: nobody waits any more. */
+void ration_session_forget_later(struct ration_session *session);
+
+/* The answer to one check, and to one throttle; for resp_later.c (resp_batch.c). */
+void ration_desk_write_check(struct ration_resp_desk *desk, const struct ration_check *check);
+void ration_desk_write_throttle(struct ration_resp_desk *desk, ration_status status, bool is_gcra,
+                                const struct ration_decision *decision);
 
 /* What clients say about themselves and ask about the server (resp_connect.c). */
 void ration_desk_hello(struct ration_resp_desk *desk);

@@ -72,8 +72,16 @@ static bool is_memory_ample(const ration_policy *policy)
 static bool open_gate(struct server *server, ration_policy *policy)
 {
     const struct ration_settings *settings = &server->settings;
+    struct ration_redis redis = {
+        .url = settings->redis_url,
+        .prefix = settings->redis_prefix,
+        .deadline_ns = (uint64_t)settings->redis_deadline_ms * RATION_NS_PER_MS,
+        .node_count = settings->node_count,
+    };
     struct ration_gate_options options = {
         .struct_size = sizeof(options),
+        .redis = settings->redis_url != NULL ? &redis : NULL,
+        .tells_redis_time = settings->has_manual_clock,
         .clock = settings->has_manual_clock ? &server->clock : NULL,
         .throttle_keys_max = settings->throttle_keys,
         .top_keys = settings->top_keys,
@@ -136,6 +144,12 @@ static bool make_loops(struct server *server)
         if (ration_service_open_loop(&server->service, ration_loops_at(server->service.loops, i)) !=
             RATION_OK) {
             ration_log(RATION_LOG_ERROR, "no memory for loop %u", i);
+            return false;
+        }
+        if (ration_gate_is_remote(server->service.gate) &&
+            ration_service_open_link(&server->service, ration_loops_at(server->service.loops, i)) !=
+                RATION_OK) {
+            ration_log(RATION_LOG_ERROR, "no memory for a link to Redis");
             return false;
         }
     }

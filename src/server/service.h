@@ -44,6 +44,7 @@ enum ration_service_count {
 struct ration_loop_part {
     struct ration_resp_desk *resp; /* what a RESP connection uses while it is served */
     struct ration_http_desk *http;
+    ration_gate_link *link; /* to Redis, if that is where limits live */
     struct ration_durations durations;
     uint64_t counts[RATION_SERVICE_COUNTS];
     uint64_t random; /* for spreading Retry-After */
@@ -92,6 +93,9 @@ bool ration_secret_is(const char *secret, const void *given, size_t given_size);
 /* Puts a loop's part in place; on its thread or before it runs. Returns RATION_ENOMEM. */
 ration_status ration_service_open_loop(struct ration_service *service, struct ration_loop *loop);
 void ration_service_close_loop(struct ration_loop *loop);
+
+/* Gives a loop its link to Redis, before it runs; it is released when the loop ends. RATION_ENOMEM. */
+ration_status ration_service_open_link(struct ration_service *service, struct ration_loop *loop);
 
 /* The protocols; the context of their listeners is the service. */
 extern const struct ration_protocol ration_resp_protocol;

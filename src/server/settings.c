@@ -79,6 +79,8 @@ ration_status ration_settings_copy(const struct ration_settings *settings,
     is_whole &= copy_texts(copy.resp, copy.resp_count);
     is_whole &= copy_texts(&copy.policy_path, 1) || settings->policy_path == NULL;
     is_whole &= copy_texts(&copy.state_path, 1) || settings->state_path == NULL;
+    is_whole &= copy_texts(&copy.redis_url, 1) || settings->redis_url == NULL;
+    is_whole &= copy_texts(&copy.redis_prefix, 1) || settings->redis_prefix == NULL;
     if (!is_whole) {
         ration_settings_done(&copy);
         return RATION_ENOMEM;

@@ -55,6 +55,10 @@ struct ration_settings {
     uint32_t top_keys;
     bool is_prefaulted;
     enum ration_huge_pages huge_pages;
+    char *redis_url; /* NULL: limits live in memory */
+    char *redis_prefix;
+    uint32_t redis_deadline_ms;
+    uint32_t node_count;
     bool has_manual_clock;
 
     /* Who may do what. */

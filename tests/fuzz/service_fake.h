@@ -160,6 +160,12 @@ bool ration_connection_is_held(const struct ration_connection *connection)
     return false;
 }
 
+void ration_connection_hold(struct ration_connection *connection)
+{
+    (void)connection;
+    abort(); /* memory decides at once */
+}
+
 void ration_connection_resume(struct ration_connection *connection)
 {
     (void)connection;

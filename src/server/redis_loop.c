@@ -1,0 +1,193 @@
+/*
+ * redis_loop: a loop's link to Redis, and what it needs of the loop.
+ *
+ * Not hiredis' own adapter for libuv (0.14): that one passes over errors of the socket, so that a
+ * connection that was refused or reset would be noticed by its deadline only.
+ */
+#include <hiredis/async.h>
+#include <stdlib.h>
+#include <time.h>
+#include <uv.h>
+
+#include "ration/limit.h"
+#include "server/loop_parts.h"
+#include "server/service.h"
+
+/* Connections ---------------------------------------------------------------------------------- */
+
+struct watch {
+    uv_poll_t poll;
+    struct redisAsyncContext *redis; /* NULL: it is gone */
+    int events;
+};
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct watch *watch = poll->data;
+
+    if (status != 0) /* whoever reads or writes now is told what is wrong */
+        events = watch->events;
+    if (watch->redis != NULL && (events & UV_READABLE) != 0)
+        redisAsyncHandleRead(watch->redis);
+    if (watch->redis != NULL && (events & UV_WRITABLE) != 0)
+        redisAsyncHandleWrite(watch->redis);
+}
+
+static void watch_for(struct watch *watch, int events)
+{
+    if (events == watch->events)
+        return;
+    watch->events = events;
+    if (events == 0)
+        uv_poll_stop(&watch->poll);
+    else
+        uv_poll_start(&watch->poll, events, on_ready);
+}
+
+static void add_read(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch_for(watch, watch->events | UV_READABLE);
+}
+
+static void delete_read(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch_for(watch, watch->events & ~UV_READABLE);
+}
+
+static void add_write(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch_for(watch, watch->events | UV_WRITABLE);
+}
+
+static void delete_write(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch_for(watch, watch->events & ~UV_WRITABLE);
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void clean_up(void *argument)
+{
+    struct watch *watch = argument;
+
+    watch->redis = NULL;
+    uv_close((uv_handle_t *)&watch->poll, free_handle);
+}
+
+static bool attach(void *context, struct redisAsyncContext *redis)
+{
+    struct ration_loop *loop = context;
+    struct watch *watch = calloc(1, sizeof(*watch));
+
+    if (watch == NULL || uv_poll_init(&loop->uv, &watch->poll, redis->c.fd) != 0) {
+        free(watch);
+        return false;
+    }
+    watch->poll.data = watch;
+    watch->redis = redis;
+    redis->ev.data = watch;
+    redis->ev.addRead = add_read;
+    redis->ev.delRead = delete_read;
+    redis->ev.addWrite = add_write;
+    redis->ev.delWrite = delete_write;
+    redis->ev.cleanup = clean_up;
+    return true;
+}
+
+/* Time ------------------------------------------------------------------------------------------ */
+
+struct timer {
+    uv_timer_t timer;
+    void (*wake)(void *argument);
+    void *argument;
+};
+
+static uint64_t now_ns(void *context)
+{
+    struct timespec time;
+
+    (void)context;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * RATION_NS_PER_SECOND + (uint64_t)time.tv_nsec;
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct timer *timer = handle->data;
+
+    timer->wake(timer->argument);
+    uv_close((uv_handle_t *)handle, free_handle);
+}
+
+static void wake_at(void *context, void **raw_timer, uint64_t moment_ns,
+                    void (*wake)(void *argument), void *argument)
+{
+    struct ration_loop *loop = context;
+    struct timer *timer = *raw_timer;
+    uint64_t now = now_ns(NULL);
+    uint64_t wait_ns = moment_ns > now ? moment_ns - now : 0;
+
+    if (timer == NULL) {
+        timer = calloc(1, sizeof(*timer));
+        if (timer == NULL)
+            return;
+        uv_timer_init(&loop->uv, &timer->timer);
+        timer->timer.data = timer;
+    }
+    timer->wake = wake;
+    timer->argument = argument;
+    uv_update_time(&loop->uv);
+    uv_timer_start(&timer->timer, on_timer, (wait_ns + RATION_NS_PER_MS - 1) / RATION_NS_PER_MS, 0);
+    *raw_timer = timer;
+}
+
+static void forget(void *context, void *raw_timer)
+{
+    struct timer *timer = raw_timer;
+
+    (void)context;
+    uv_close((uv_handle_t *)&timer->timer, free_handle);
+}
+
+static struct ration_redis_loop hooks_of(struct ration_loop *loop)
+{
+    return (struct ration_redis_loop){
+        .context = loop,
+        .now_ns = now_ns,
+        .attach = attach,
+        .wake_at = wake_at,
+        .forget = forget,
+    };
+}
+
+/* The link of a loop --------------------------------------------------------------------------- */
+
+static void close_link(struct ration_loop *loop)
+{
+    struct ration_loop_part *part = ration_loop_user(loop);
+
+    ration_gate_link_free(part->link);
+    part->link = NULL;
+}
+
+ration_status ration_service_open_link(struct ration_service *service, struct ration_loop *loop)
+{
+    struct ration_loop_part *part = ration_loop_user(loop);
+    struct ration_redis_loop hooks = hooks_of(loop);
+    ration_status status = ration_gate_link_create(service->gate, &hooks, &part->link);
+
+    if (status == RATION_OK)
+        ration_loop_set_end(loop, close_link);
+    return status;
+}
