@@ -116,6 +116,16 @@ enum ration_policy_fallback {
     RATION_POLICY_FALLBACK_DENY       /* the request cannot be decided: an error, not a denial */
 };
 
+/* How a limit in Redis is asked. */
+enum ration_policy_mode {
+    RATION_POLICY_STRICT = 0,  /* every time */
+    RATION_POLICY_LOCAL_FIRST, /* when the local bucket has less than the threshold */
+    RATION_POLICY_LEASE        /* tokens are drawn ahead, and spent here */
+};
+
+#define RATION_POLICY_THRESHOLD_PERCENT 25
+#define RATION_POLICY_NEAR_BURST_MAX    1000000 /* of a limit that is not strict */
+
 /* One limit of a policy. Borrowed: it lives as long as the policy. */
 struct ration_policy_limit {
     struct ration_limit limit;    /* with its name */
@@ -131,7 +141,10 @@ struct ration_policy_limit {
     uint64_t stale_after_ns; /* 0: the limiter's default */
     uint64_t keys_max;
     enum ration_policy_fallback on_backend_error;
-    uint32_t line; /* where it stands in the text */
+    enum ration_policy_mode mode;
+    uint32_t threshold_percent; /* RATION_POLICY_LOCAL_FIRST: of the burst */
+    uint64_t lease_ns;          /* RATION_POLICY_LEASE; 0: as the burst allows */
+    uint32_t line;              /* where it stands in the text */
 };
 
 RATION_API size_t ration_policy_limit_count(const ration_policy *policy);

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "gate/link.h"
+#include "gate/near.h"
 #include "limiter/limiter.h"
 #include "limiter/tally.h"
+#include "redis/draw.h"
 
 #define KEYS_INSIDE   192 /* bytes of keys that take no memory of their own */
 #define ENTRIES_FIRST 4
@@ -23,8 +25,9 @@ struct entry {
     struct ration_gate_prepared prepared;
     struct ration_limit limit; /* a throttle's */
     bool is_throttle;
-    bool is_asked; /* Redis has not answered yet */
-    char *keys;    /* inside, or owned */
+    bool is_asked;                            /* Redis has not answered yet */
+    uint64_t owed[RATION_POLICY_MATCHES_MAX]; /* what it is told of with the ask */
+    char *keys;                               /* inside, or owned */
     char inside[KEYS_INSIDE];
 };
 
@@ -197,6 +200,76 @@ ration_status ration_gate_batch_add_throttle(ration_gate_batch *batch, const str
     return RATION_OK;
 }
 
+/* Leases --------------------------------------------------------------------------------------- */
+
+/* One that was asked for. It outlives the batch, so all of it is copied. */
+struct draw {
+    ration_gate *gate;
+    struct ration_policy_limit limit;
+    struct ration_hash secret;
+    struct ration_key key;
+    uint64_t asked_ns;
+    char bytes[];
+};
+
+static void on_drawn(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
+{
+    struct draw *draw = context;
+    ration_gate *gate = draw->gate;
+    struct ration_near_ask ask = {
+        .limit = &draw->limit,
+        .secret = &draw->secret,
+        .key = &draw->key,
+        .cost_tokens = 1,
+        .node_count = gate->remote->options.node_count,
+    };
+
+    if (told != NULL)
+        ration_near_fill(gate->remote->near, &ask, drawn_tokens, draw->asked_ns,
+                         ration_gate_now(gate));
+    free(draw);
+}
+
+static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *ask, uint64_t tokens)
+{
+    ration_gate *gate = batch->link->gate;
+    struct ration_redis_lease lease = {
+        .limit = &ask->limit->limit,
+        .key = *ask->key,
+        .want_tokens = tokens,
+        .length_ns = ration_near_lease_ns(ask->limit),
+        .has_now = gate->remote->has_manual_clock,
+        .now_ns = batch->now_ns,
+    };
+    struct draw *draw = malloc(sizeof(*draw) + ask->key->size);
+
+    if (draw == NULL)
+        return;
+    *draw = (struct draw){.gate = gate,
+                          .limit = *ask->limit,
+                          .secret = *ask->secret,
+                          .key = {draw->bytes, ask->key->size},
+                          .asked_ns = batch->now_ns};
+    if (ask->key->size > 0)
+        memcpy(draw->bytes, ask->key->bytes, ask->key->size);
+    lease.back_tokens = ration_near_leftover(gate->remote->near, ask, batch->now_ns);
+    ration_redis_draw(batch->link->client, &lease, on_drawn, draw);
+}
+
+static struct ration_near_ask near_ask(const struct entry *entry, uint32_t part)
+{
+    const struct ration_gate_plan *plan = entry->batch->plan;
+    uint32_t limit_index = entry->prepared.match.limits[part];
+
+    return (struct ration_near_ask){
+        .limit = ration_policy_limit(plan->policy, limit_index),
+        .secret = &plan->hold_secrets[limit_index],
+        .key = &entry->prepared.keys[part],
+        .cost_tokens = entry->prepared.asks[part].cost_tokens,
+        .node_count = entry->batch->link->gate->remote->options.node_count,
+    };
+}
+
 /* Without Redis -------------------------------------------------------------------------------- */
 
 /* The limits that decide locally; false: one says that nothing may be decided without Redis. */
@@ -297,14 +370,44 @@ static void tell(struct entry *entry, const struct ration_redis_told *told)
                      told->decision.limit > 0 ? (int)told->decision.limiter_index : -1);
 }
 
-static void on_decided(void *context, const struct ration_redis_told *told, const char *trouble)
+/* What Redis said is kept for the next time. */
+static void learn(struct entry *entry, const struct ration_redis_told *told, uint64_t drawn_tokens)
 {
-    struct entry *entry = context;
+    struct ration_gate_remote *remote = entry->batch->link->gate->remote;
+
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        if (ask.limit->mode == RATION_POLICY_STRICT || entry->check.is_peek || ask.cost_tokens == 0)
+            continue;
+        ration_near_learn(remote->near, &ask, &told->parts[i], drawn_tokens, entry->batch->now_ns,
+                          ration_gate_now(entry->batch->link->gate));
+    }
+}
+
+/* What Redis was to be told of, and perhaps was not: it will be told again, if need be. */
+static void owe_again(struct entry *entry)
+{
+    struct ration_gate_remote *remote = entry->batch->link->gate->remote;
+
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        ration_near_owe(remote->near, &ask, entry->owed[i], entry->batch->now_ns);
+    }
+}
+
+static void on_answer(struct entry *entry, const struct ration_redis_told *told,
+                      uint64_t drawn_tokens)
+{
     ration_gate_batch *batch = entry->batch;
 
-    (void)trouble;
     entry->is_asked = false;
     batch->left--;
+    if (told != NULL)
+        learn(entry, told, drawn_tokens);
+    else
+        owe_again(entry);
     if (!batch->is_abandoned && told != NULL)
         tell(entry, told);
     else if (!batch->is_abandoned)
@@ -315,6 +418,40 @@ static void on_decided(void *context, const struct ration_redis_told *told, cons
         free_batch(batch);
     else
         batch->done(batch->context);
+}
+
+static void on_decided(void *context, const struct ration_redis_told *told, const char *trouble)
+{
+    (void)trouble;
+    on_answer(context, told, 0);
+}
+
+static void on_leased(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
+{
+    on_answer(context, told, drawn_tokens);
+}
+
+/* A single limit with leases: its cost, and what it may need next, in one call. */
+static void ask_with_lease(struct entry *entry)
+{
+    ration_gate_batch *batch = entry->batch;
+    struct ration_gate_remote *remote = batch->link->gate->remote;
+    struct ration_near_ask near = near_ask(entry, 0);
+    struct ration_redis_lease lease = {
+        .limit = &near.limit->limit,
+        .key = *near.key,
+        .cost_tokens = near.cost_tokens,
+        .want_tokens = ration_near_want(remote->near, &near, batch->now_ns),
+        .back_tokens = ration_near_leftover(remote->near, &near, batch->now_ns),
+        .length_ns = ration_near_lease_ns(near.limit),
+        .has_now = remote->has_manual_clock,
+        .now_ns = batch->now_ns,
+    };
+
+    entry->owed[0] = 0;
+    entry->is_asked = true;
+    batch->left++;
+    ration_redis_draw(batch->link->client, &lease, on_leased, entry);
 }
 
 static void ask(struct entry *entry)
@@ -342,10 +479,99 @@ static void ask(struct entry *entry)
                                                                          : RATION_NS_PER_DAY,
             .is_shadow = limit != NULL && limit->is_shadow,
         };
+        entry->owed[i] = 0;
+        if (limit != NULL && limit->mode == RATION_POLICY_LOCAL_FIRST && !asked.is_look &&
+            asked.parts[i].cost_tokens > 0) {
+            struct ration_near_ask near = near_ask(entry, i);
+
+            entry->owed[i] =
+                ration_near_collect(batch->link->gate->remote->near, &near, batch->now_ns);
+            asked.parts[i].owed_tokens = entry->owed[i];
+        }
     }
     entry->is_asked = true;
     batch->left++;
     ration_redis_client_take(batch->link->client, &asked, on_decided, entry);
+}
+
+/* Near ----------------------------------------------------------------------------------------- */
+
+/* Whether all limits of a check may be decided here. */
+static bool is_near(const struct entry *entry)
+{
+    if (entry->is_throttle || entry->check.is_peek)
+        return false;
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
+        const struct ration_policy_limit *limit =
+            ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[i]);
+
+        if (limit->mode == RATION_POLICY_STRICT || limit->is_shadow ||
+            entry->prepared.asks[i].cost_tokens == 0)
+            return false;
+    }
+    return true;
+}
+
+/* The one that decided: it has the least left, or it denies. */
+static void tell_near(struct entry *entry, struct ration_redis_told *told,
+                      const struct ration_near_result *results, int denied)
+{
+    uint32_t binding = denied >= 0 ? (uint32_t)denied : 0;
+
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
+        told->parts[i] = results[i].decision;
+        if (denied < 0 && told->parts[i].remaining < told->parts[binding].remaining)
+            binding = i;
+    }
+    told->decision = told->parts[binding];
+    told->decision.limiter_index = binding;
+    tell(entry, told);
+}
+
+/* Decides a check without Redis, if all of its limits can be. */
+static bool decide_near(struct entry *entry)
+{
+    ration_gate_batch *batch = entry->batch;
+    struct ration_gate_remote *remote = batch->link->gate->remote;
+    struct ration_near_result results[RATION_POLICY_MATCHES_MAX];
+    enum ration_near_answer answer = RATION_NEAR_TAKEN;
+    struct ration_redis_told told = {.now_ns = batch->now_ns};
+    uint32_t count = 0;
+
+    for (; count < entry->prepared.match.limit_count && answer == RATION_NEAR_TAKEN; count++) {
+        struct ration_near_ask ask = near_ask(entry, count);
+
+        answer = ration_near_take(remote->near, &ask, batch->now_ns, &results[count]);
+    }
+    for (uint32_t i = 0; answer != RATION_NEAR_TAKEN && i + 1 < count; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        ration_near_put_back(remote->near, &ask, &results[i], batch->now_ns);
+    }
+    if (answer == RATION_NEAR_LACKS)
+        return false;
+    for (uint32_t i = 0; answer == RATION_NEAR_TAKEN && i < count; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        if (results[i].lease_tokens > 0)
+            begin_draw(batch, &ask, results[i].lease_tokens);
+    }
+    for (uint32_t i = count; i < entry->prepared.match.limit_count; i++) /* not asked */
+        results[i].decision = (struct ration_decision){
+            .verdict = RATION_ALLOW, .limit = near_ask(entry, i).limit->limit.burst};
+    __atomic_add_fetch(&remote->near_count, 1, __ATOMIC_RELAXED);
+    tell_near(entry, &told, results, answer == RATION_NEAR_DENIED ? (int)count - 1 : -1);
+    return true;
+}
+
+/* Whether its one limit has leases, and the cost can be had at all. */
+static bool has_one_lease(const struct entry *entry)
+{
+    const struct ration_policy_limit *limit =
+        ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[0]);
+
+    return entry->prepared.match.limit_count == 1 && limit->mode == RATION_POLICY_LEASE &&
+           entry->prepared.asks[0].cost_tokens <= limit->limit.burst;
 }
 
 bool ration_gate_batch_send(ration_gate_batch *batch)
@@ -354,6 +580,15 @@ bool ration_gate_batch_send(ration_gate_batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         struct entry *entry = batch->entries[i];
 
+        if (entry->check.status == RATION_OK && entry->prepared.match.limit_count > 0 &&
+            is_near(entry)) {
+            if (decide_near(entry))
+                continue;
+            if (has_one_lease(entry)) {
+                ask_with_lease(entry);
+                continue;
+            }
+        }
         if (entry->is_throttle ||
             (entry->check.status == RATION_OK && entry->prepared.match.limit_count > 0))
             ask(entry);

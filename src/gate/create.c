@@ -92,8 +92,8 @@ ration_status ration_gate_begin(const struct ration_gate_options *options,
     gate->clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
     gate->top_keys = options->top_keys;
     if (options->redis != NULL) {
-        ration_status status = ration_gate_remote_create(
-            options->redis, options->tells_redis_time != 0, &gate->remote, error);
+        ration_status status =
+            ration_gate_remote_create(options, &gate->clock, &gate->remote, error);
 
         if (status != RATION_OK) {
             ration_grace_done(&gate->grace);

@@ -8,7 +8,8 @@
 #include "base/refuse.h"
 #include "gate/link.h"
 
-ration_status ration_gate_remote_create(const struct ration_redis *redis, bool has_manual_clock,
+ration_status ration_gate_remote_create(const struct ration_gate_options *options,
+                                        const struct ration_clock *clock,
                                         struct ration_gate_remote **out_remote,
                                         struct ration_error *error)
 {
@@ -17,12 +18,14 @@ ration_status ration_gate_remote_create(const struct ration_redis *redis, bool h
 
     if (remote == NULL)
         return ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
-    status = ration_redis_options_read(redis, &remote->options, error);
+    status = ration_redis_options_read(options->redis, &remote->options, error);
+    if (status == RATION_OK)
+        status = ration_near_create(clock, options->threads_max, &remote->near, error);
     if (status != RATION_OK) {
         free(remote);
         return status;
     }
-    remote->has_manual_clock = has_manual_clock;
+    remote->has_manual_clock = options->tells_redis_time != 0;
     pthread_mutex_init(&remote->lock, NULL);
     *out_remote = remote;
     return RATION_OK;
@@ -39,6 +42,7 @@ void ration_gate_remote_free(struct ration_gate_remote *remote)
         ration_gate_link_free(link);
     }
     pthread_mutex_destroy(&remote->lock);
+    ration_near_free(remote->near);
     free(remote);
 }
 

@@ -11,7 +11,7 @@
 #ifndef RATION_GATE_REMOTE_H
 #define RATION_GATE_REMOTE_H
 
-#include "gate/gate.h"
+#include "gate/near.h"
 #include "redis/client.h"
 
 /* What a gate keeps for it. */
@@ -22,11 +22,14 @@ struct ration_gate_remote {
     pthread_mutex_t lock;          /* of what follows */
     struct ration_gate_link *idle; /* of threads without a loop, which wait for their answers */
 
-    uint64_t degraded; /* checks that Redis did not decide */
+    struct ration_near *near;
+    uint64_t near_count; /* checks that were decided without asking Redis */
+    uint64_t degraded;   /* checks that Redis should have decided, and did not */
 };
 
 /* Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM; error tells why. */
-ration_status ration_gate_remote_create(const struct ration_redis *redis, bool has_manual_clock,
+ration_status ration_gate_remote_create(const struct ration_gate_options *options,
+                                        const struct ration_clock *clock,
                                         struct ration_gate_remote **out_remote,
                                         struct ration_error *error);
 void ration_gate_remote_free(struct ration_gate_remote *remote);

@@ -8,6 +8,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #define STALE_AFTER_NS_MAX (365 * RATION_NS_PER_DAY)
+#define LEASE_NS_MAX       RATION_NS_PER_HOUR
 
 enum field {
     FIELD_NAME,
@@ -28,6 +29,9 @@ enum field {
     FIELD_KEYS,
     FIELD_MISSING,
     FIELD_ON_BACKEND_ERROR,
+    FIELD_MODE,
+    FIELD_THRESHOLD,
+    FIELD_LEASE,
     FIELD_COUNT
 };
 
@@ -50,6 +54,9 @@ static const char *const field_names[FIELD_COUNT] = {
     [FIELD_KEYS] = "keys",
     [FIELD_MISSING] = "missing",
     [FIELD_ON_BACKEND_ERROR] = "on_backend_error",
+    [FIELD_MODE] = "mode",
+    [FIELD_THRESHOLD] = "threshold",
+    [FIELD_LEASE] = "lease",
 };
 
 struct reader {
@@ -174,8 +181,14 @@ static void read_choices(struct reader *reader)
         [RATION_POLICY_FALLBACK_ALLOW] = "allow",
         [RATION_POLICY_FALLBACK_DENY] = "deny",
     };
+    static const char *const modes[] = {
+        [RATION_POLICY_STRICT] = "strict",
+        [RATION_POLICY_LOCAL_FIRST] = "local-first",
+        [RATION_POLICY_LEASE] = "lease",
+    };
     struct ration_policy_limit *view = &reader->entry->view;
 
+    view->mode = (enum ration_policy_mode)read_choice(reader, FIELD_MODE, modes, COUNT_OF(modes));
     view->on_backend_error = (enum ration_policy_fallback)read_choice(
         reader, FIELD_ON_BACKEND_ERROR, fallbacks, COUNT_OF(fallbacks));
     view->is_shadow = (uint32_t)read_choice(reader, FIELD_SHADOW, booleans, COUNT_OF(booleans));
@@ -190,6 +203,7 @@ static void read_numbers(struct reader *reader)
     struct ration_policy_limit *view = &reader->entry->view;
     struct ration_schema *schema = reader->schema;
     uint64_t prefix = RATION_POLICY_IPV6_PREFIX_DEFAULT;
+    uint64_t threshold;
 
     view->keys_max = view->key_count ? RATION_POLICY_KEYS_DEFAULT : 1;
     if (reader->fields[FIELD_KEYS])
@@ -199,6 +213,14 @@ static void read_numbers(struct reader *reader)
         ration_schema_count(schema, reader->fields[FIELD_IPV6_PREFIX], "ipv6_prefix", 1, 128,
                             &prefix);
     view->ipv6_prefix = (uint32_t)prefix;
+    threshold = RATION_POLICY_THRESHOLD_PERCENT;
+    if (reader->fields[FIELD_THRESHOLD])
+        ration_schema_count(schema, reader->fields[FIELD_THRESHOLD], "threshold", 1, 99,
+                            &threshold);
+    view->threshold_percent = (uint32_t)threshold;
+    if (reader->fields[FIELD_LEASE])
+        ration_schema_duration(schema, reader->fields[FIELD_LEASE], "lease", LEASE_NS_MAX,
+                               &view->lease_ns);
     if (reader->fields[FIELD_STALE_AFTER])
         ration_schema_duration(schema, reader->fields[FIELD_STALE_AFTER], "stale_after",
                                STALE_AFTER_NS_MAX, &view->stale_after_ns);
@@ -235,6 +257,34 @@ static void check_name(struct reader *reader)
                             RATION_POLICY_THROTTLE);
 }
 
+/* What is decided here, ahead of Redis, is a token bucket that fills steadily and is not huge. */
+static void check_mode(struct reader *reader)
+{
+    const struct ration_policy_limit *view = &reader->entry->view;
+    const struct ration_limit *limit = &view->limit;
+    struct ration_schema *schema = reader->schema;
+
+    if (reader->fields[FIELD_THRESHOLD] && view->mode != RATION_POLICY_LOCAL_FIRST)
+        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_THRESHOLD]->name,
+                            "threshold goes with mode: local-first");
+    if (reader->fields[FIELD_LEASE] && view->mode != RATION_POLICY_LEASE)
+        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_LEASE]->name,
+                            "lease goes with mode: lease");
+    if (view->mode == RATION_POLICY_STRICT)
+        return;
+    if (limit->algorithm != RATION_TOKEN_BUCKET || limit->refill != RATION_REFILL_CONTINUOUS ||
+        limit->start != RATION_START_FULL)
+        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_MODE],
+                            "%s is for token buckets that refill continuously and start full: "
+                            "write mode: strict",
+                            view->mode == RATION_POLICY_LEASE ? "lease" : "local-first");
+    else if (limit->burst > RATION_POLICY_NEAR_BURST_MAX)
+        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_MODE],
+                            "a limit with this mode has a burst of at most %d: write mode: strict, "
+                            "or a smaller burst",
+                            RATION_POLICY_NEAR_BURST_MAX);
+}
+
 static void read_limit(struct reader *reader)
 {
     struct ration_limit_fields fields = {
@@ -248,8 +298,11 @@ static void read_limit(struct reader *reader)
     };
 
     check_name(reader);
-    if (ration_limit_fields_make(reader->schema, reader->node, &fields, &reader->entry->view.limit))
+    if (ration_limit_fields_make(reader->schema, reader->node, &fields,
+                                 &reader->entry->view.limit)) {
         check_cost(reader);
+        check_mode(reader);
+    }
 }
 
 void ration_limit_entry_read(struct ration_schema *schema, const struct ration_node *node,

@@ -4,6 +4,7 @@
 
 #include "base/refuse.h"
 #include "base/time.h"
+#include "redis/times.h"
 
 #define EXACT_MAX     ((uint64_t)1 << 50) /* of a count in a script that has only doubles */
 #define POINTS_MAX    ((uint64_t)1 << 31)
@@ -79,18 +80,6 @@ void ration_redis_name_write(const struct ration_redis_names *names, const struc
 
 /* Arguments ----------------------------------------------------------------------------------- */
 
-static void write_time(struct ration_redis_words *words, struct ration_time time)
-{
-    ration_redis_word_u64(words, time.ns / RATION_NS_PER_SECOND);
-    ration_redis_word_u64(words, (time.ns % RATION_NS_PER_SECOND << RATION_FRAC_BITS) + time.frac);
-}
-
-static void write_moment(struct ration_redis_words *words, uint64_t ns)
-{
-    ration_redis_word_u64(words, ns / RATION_NS_PER_SECOND);
-    ration_redis_word_u64(words, ns % RATION_NS_PER_SECOND);
-}
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -107,9 +96,9 @@ static uint64_t start_out(const struct ration_limit *limit)
 static void write_rate(struct ration_redis_words *words, const struct ration_rate *rate,
                        uint64_t cost_tokens, uint64_t out_tokens)
 {
-    write_time(words, ration_time_scale(rate->token, least(cost_tokens, rate->burst)));
-    write_time(words, rate->capacity);
-    write_time(words, ration_time_scale(rate->token, out_tokens));
+    ration_redis_word_time(words, ration_time_scale(rate->token, least(cost_tokens, rate->burst)));
+    ration_redis_word_time(words, rate->capacity);
+    ration_redis_word_time(words, ration_time_scale(rate->token, out_tokens));
 }
 
 /* The sustained part is filled first, so the reserve is what lacks first. */
@@ -123,16 +112,16 @@ static void write_reserve(struct ration_redis_words *words, const struct ration_
         start = ration_reserve_set(limit, limit->start_tokens, 0);
     for (int i = 0; i < 2; i++) {
         ration_redis_word_u64(words, part->cost_tokens <= rates[i]->burst);
-        write_time(words,
-                   ration_time_scale(rates[i]->token, least(part->cost_tokens, rates[i]->burst)));
-        write_time(words, rates[i]->capacity);
-        write_time(words, start.tats[i]);
+        ration_redis_word_time(
+            words, ration_time_scale(rates[i]->token, least(part->cost_tokens, rates[i]->burst)));
+        ration_redis_word_time(words, rates[i]->capacity);
+        ration_redis_word_time(words, start.tats[i]);
     }
 }
 
 static void write_window(struct ration_redis_words *words, const struct ration_redis_part *part)
 {
-    write_moment(words, part->limit->period_ns);
+    ration_redis_word_moment(words, part->limit->period_ns);
     ration_redis_word_u64(words, part->limit->tokens);
     ration_redis_word_u64(words, least(part->cost_tokens, part->limit->tokens));
     ration_redis_word_u64(words, start_out(part->limit));
@@ -140,7 +129,7 @@ static void write_window(struct ration_redis_words *words, const struct ration_r
 
 static void write_interval(struct ration_redis_words *words, const struct ration_redis_part *part)
 {
-    write_moment(words, part->limit->period_ns);
+    ration_redis_word_moment(words, part->limit->period_ns);
     ration_redis_word_u64(words, part->limit->tokens);
     ration_redis_word_u64(words, part->limit->burst);
     ration_redis_word_u64(words, least(part->cost_tokens, part->limit->burst));
@@ -152,7 +141,8 @@ static void write_gcra(struct ration_redis_words *words, const struct ration_red
     const struct ration_rate *rate = &part->limit->rate;
 
     write_rate(words, rate, part->cost_tokens, start_out(part->limit));
-    write_time(words, ration_time_scale(rate->token, least(part->owed_tokens, rate->span_tokens)));
+    ration_redis_word_time(
+        words, ration_time_scale(rate->token, least(part->owed_tokens, rate->span_tokens)));
 }
 
 static uint64_t mode_of(const struct ration_redis_part *part)
@@ -197,12 +187,7 @@ void ration_redis_ask_write(const struct ration_redis_ask *ask,
     ration_redis_word_u64(words, ask->part_count);
     for (uint32_t i = 0; i < ask->part_count; i++)
         ration_redis_name_write(names, &ask->parts[i].key, ask->parts[i].limit->name, words);
-    if (ask->has_now) {
-        write_moment(words, ration_time_clamp(ask->now_ns));
-    } else {
-        ration_redis_word_text(words, "");
-        ration_redis_word_text(words, "");
-    }
+    ration_redis_word_now(words, ask->has_now, ask->now_ns);
     ration_redis_word_text(words, ask->is_look ? "look" : "take");
     for (uint32_t i = 0; i < ask->part_count; i++)
         write_part(words, &ask->parts[i]);

@@ -1,0 +1,440 @@
+#include "gate/near.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash_siphash.h"
+#include "base/time.h"
+#include "core/gcra.h"
+#include "limiter/limiter.h"
+#include "table/plain.h"
+
+#define NEAR_KEYS_MAX 1000000 /* notes; a key without one is asked about */
+#define COUNT_MAX     RATION_FRAC_MASK
+#define MARK_DENIED   13
+#define MARK_MAX      12 /* leases of up to 4096 tokens */
+#define TRIES_MAX     16 /* of changing a note that others change, too */
+
+#define AHEAD_MIN        16 /* smaller leases are drawn when they are needed */
+#define LEASE_NS_MAX     (500 * RATION_NS_PER_MS)
+#define LEASE_FILL_PARTS 4 /* at most this part of the time that a bucket takes to fill */
+#define LEASE_BURST_PART 4 /* of the burst are drawn at once, by all nodes together */
+
+struct ration_near {
+    ration_limiter *limiter; /* for its table only */
+};
+
+struct note {
+    struct ration_place place;
+    struct ration_pair *slot; /* NULL: there is none */
+    struct ration_pair value;
+    uint64_t until_ns; /* since the table's epoch, as all times below */
+    uint64_t count;
+    uint32_t mark;
+};
+
+ration_status ration_near_create(const struct ration_clock *clock, uint32_t threads_max,
+                                 struct ration_near **out_near, struct ration_error *error)
+{
+    struct ration_near *near = calloc(1, sizeof(*near));
+    struct ration_rule rule = {0};
+    struct ration_limiter_options options = {
+        .struct_size = sizeof(options),
+        .rules = &rule,
+        .rule_count = 1,
+        .keys_max = NEAR_KEYS_MAX,
+        .clock = clock,
+        .threads_max = threads_max,
+    };
+    ration_status status;
+
+    if (near == NULL)
+        return RATION_ENOMEM;
+    (void)ration_limit_per_second(1, &rule.limit); /* any: its buckets are not used as such */
+    status = ration_limiter_create(&options, &near->limiter, error);
+    if (status != RATION_OK) {
+        free(near);
+        return status;
+    }
+    *out_near = near;
+    return RATION_OK;
+}
+
+void ration_near_free(struct ration_near *near)
+{
+    if (near == NULL)
+        return;
+    ration_limiter_free(near->limiter);
+    free(near);
+}
+
+static uint64_t later_of(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* Notes ---------------------------------------------------------------------------------------- */
+
+static uint64_t since_of(const struct ration_near *near, uint64_t now_ns)
+{
+    return ration_block_now(near->limiter->store->epoch_ns, now_ns);
+}
+
+static void read_note(struct note *note)
+{
+    struct ration_time moment = ration_pair_moment(note->value);
+
+    note->until_ns = moment.ns;
+    note->count = moment.frac;
+    note->mark = ration_pair_mark(note->value);
+}
+
+static void find(const struct ration_near *near, const struct ration_near_ask *ask,
+                 struct note *note)
+{
+    const struct ration_section *section = near->limiter->quick_section;
+    struct ration_hash hash = ration_hash_siphash(ask->secret, ask->key->bytes, ask->key->size);
+
+    note->place = ration_place_of(ration_hash_key(&section->block->secret, &hash, sizeof(hash)),
+                                  section->set_count);
+    note->slot = ration_plain_find(section, &note->place, &note->value);
+    note->until_ns = note->count = note->mark = 0;
+    if (note->slot != NULL)
+        read_note(note);
+}
+
+/* Writes a note if it is as it was found; makes one if there was none and there is a place. */
+static bool change(struct ration_near *near, struct note *note, uint64_t until_ns, uint64_t count,
+                   uint32_t mark, uint64_t since_ns)
+{
+    const struct ration_section *section = near->limiter->quick_section;
+    struct ration_slot next = {
+        note->place.tag, mark, {until_ns, count < COUNT_MAX ? count : COUNT_MAX}};
+    struct ration_entrance entrance;
+
+    if (note->slot != NULL)
+        return ration_atomic16_swap(note->slot, &note->value, ration_slot_pack(next));
+    if (ration_create_enter(&ration_plain_kind, section, &note->place, since_ns, &entrance) !=
+        RATION_ENTER_CLAIMED)
+        return false;
+    return ration_plain_complete(&entrance, next);
+}
+
+/* Leases --------------------------------------------------------------------------------------- */
+
+uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit)
+{
+    uint64_t most_ns = limit->limit.rate.capacity.ns / LEASE_FILL_PARTS;
+    uint64_t wanted_ns = limit->lease_ns > 0 ? limit->lease_ns : LEASE_NS_MAX;
+
+    return wanted_ns < most_ns ? wanted_ns : most_ns;
+}
+
+/* The largest lease of a node, as a power of two: all of them together draw a part of the burst. */
+static uint32_t mark_most(const struct ration_near_ask *ask)
+{
+    uint64_t most = ask->limit->limit.burst / LEASE_BURST_PART / ask->node_count;
+    uint32_t mark = 0;
+
+    while (mark < MARK_MAX && (UINT64_C(2) << mark) <= most)
+        mark++;
+    return mark;
+}
+
+static struct ration_decision decision_of(const struct ration_near_ask *ask, uint64_t remaining)
+{
+    const struct ration_limit *limit = &ask->limit->limit;
+    uint64_t out = limit->burst > remaining ? limit->burst - remaining : 0;
+
+    return (struct ration_decision){
+        .verdict = RATION_ALLOW,
+        .limit = limit->burst,
+        .remaining = remaining,
+        .reset_after_ns = ration_time_ceil_ns(ration_time_scale(limit->rate.token, out)),
+    };
+}
+
+/* More is drawn when three quarters are spent; twice as much if that was in less than half the time. */
+static uint64_t draw_ahead(const struct ration_near_ask *ask, const struct note *note,
+                           uint64_t left, uint64_t since_ns)
+{
+    uint64_t size = UINT64_C(1) << note->mark;
+    uint64_t low = size / 4;
+    bool is_crossed = note->count > low && left <= low;
+    bool is_soon = note->until_ns - since_ns > ration_near_lease_ns(ask->limit) / 2;
+    uint32_t most = mark_most(ask);
+
+    if (!is_crossed || size < AHEAD_MIN)
+        return 0;
+    return UINT64_C(1) << (is_soon && note->mark < most ? note->mark + 1 : note->mark);
+}
+
+static enum ration_near_answer take_leased(struct ration_near *near,
+                                           const struct ration_near_ask *ask, uint64_t since_ns,
+                                           struct ration_near_result *result)
+{
+    struct note note;
+
+    for (int i = 0; i < TRIES_MAX; i++) {
+        find(near, ask, &note);
+        if (note.slot == NULL || note.until_ns <= since_ns)
+            return RATION_NEAR_LACKS;
+        if (note.mark == MARK_DENIED) {
+            result->decision = decision_of(ask, 0);
+            result->decision.verdict = RATION_DENY;
+            result->decision.retry_after_ns = note.until_ns - since_ns;
+            return RATION_NEAR_DENIED;
+        }
+        if (note.count < ask->cost_tokens)
+            return RATION_NEAR_LACKS;
+        if (change(near, &note, note.until_ns, note.count - ask->cost_tokens, note.mark,
+                   since_ns)) {
+            result->decision = decision_of(ask, note.count - ask->cost_tokens);
+            result->until_ns = note.until_ns;
+            result->lease_tokens = draw_ahead(ask, &note, note.count - ask->cost_tokens, since_ns);
+            return RATION_NEAR_TAKEN;
+        }
+    }
+    return RATION_NEAR_LACKS;
+}
+
+/* A key that was asked about a short while ago is worth a lease; one that spent it early, a larger one. */
+uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask *ask,
+                          uint64_t now_ns)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+    uint32_t mark, most = mark_most(ask);
+    struct note note;
+
+    find(near, ask, &note);
+    if (note.slot == NULL || note.until_ns + 2 * ration_near_lease_ns(ask->limit) < since_ns)
+        return 0;
+    mark = note.mark == MARK_DENIED ? (uint32_t)note.count : note.mark;
+    if (note.mark != MARK_DENIED && note.until_ns > since_ns)
+        mark++;
+    else if (note.mark != MARK_DENIED && note.count > (UINT64_C(1) << mark) / 2 && mark > 0)
+        mark--;
+    return UINT64_C(1) << (mark < most ? mark : most);
+}
+
+static uint32_t size_of(const struct note *note)
+{
+    if (note->slot == NULL)
+        return 0;
+    return note->mark == MARK_DENIED ? (uint32_t)note->count : note->mark;
+}
+
+static void fill(struct ration_near *near, const struct ration_near_ask *ask, uint64_t drawn_tokens,
+                 uint64_t asked_ns, uint64_t since_ns)
+{
+    uint64_t until_ns = since_of(near, asked_ns) + ration_near_lease_ns(ask->limit);
+    uint32_t mark = 0;
+    struct note note;
+
+    while (mark < MARK_MAX && (UINT64_C(2) << mark) <= drawn_tokens)
+        mark++;
+    for (int i = 0; i < TRIES_MAX && until_ns > since_ns; i++) {
+        bool is_pocket;
+
+        find(near, ask, &note);
+        is_pocket = note.slot != NULL && note.mark != MARK_DENIED && note.until_ns > since_ns &&
+                    note.count > 0;
+        /* What is there ends earlier, and then all of it does: never later than it was drawn for. */
+        if (change(near, &note, is_pocket && note.until_ns < until_ns ? note.until_ns : until_ns,
+                   (is_pocket ? note.count : 0) + drawn_tokens, mark, since_ns))
+            return;
+    }
+}
+
+/*
+ * Whoever was denied asks again after a while only: what comes back meanwhile is not lost, but there for
+ * who asks first, and then enough for a lease.
+ */
+static void learn_leased(struct ration_near *near, const struct ration_near_ask *ask,
+                         const struct ration_decision *decision, uint64_t drawn_tokens,
+                         uint64_t asked_ns, uint64_t since_ns)
+{
+    uint64_t length_ns = ration_near_lease_ns(ask->limit);
+    uint64_t pause_ns = later_of(decision->retry_after_ns, length_ns);
+    struct note note;
+
+    if (drawn_tokens > 0) {
+        fill(near, ask, drawn_tokens, asked_ns, since_ns);
+        return;
+    }
+    find(near, ask, &note);
+    if (note.slot != NULL && note.mark != MARK_DENIED && note.until_ns > since_ns && note.count > 0)
+        return; /* somebody else has filled it */
+    if (decision->verdict == RATION_DENY)
+        (void)change(near, &note, since_ns + pause_ns, size_of(&note), MARK_DENIED, since_ns);
+    else
+        (void)change(near, &note, since_ns + length_ns, 0, size_of(&note), since_ns);
+}
+
+uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near_ask *ask,
+                              uint64_t now_ns)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+    struct note note;
+
+    find(near, ask, &note);
+    if (note.slot == NULL || note.mark == MARK_DENIED || note.count == 0 ||
+        note.until_ns > since_ns)
+        return 0;
+    return change(near, &note, note.until_ns, 0, note.mark, since_ns) ? note.count : 0;
+}
+
+void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
+                      uint64_t drawn_tokens, uint64_t asked_ns, uint64_t now_ns)
+{
+    if (drawn_tokens > 0)
+        fill(near, ask, drawn_tokens, asked_ns, since_of(near, now_ns));
+}
+
+/* Local first ---------------------------------------------------------------------------------- */
+
+/* A token's time in the node's own bucket, in whole nanoseconds, rounded up. */
+static uint64_t own_token_ns(const struct ration_near_ask *ask)
+{
+    return ration_time_ceil_ns(ration_time_scale(ask->limit->limit.rate.token, ask->node_count));
+}
+
+/* Whole tokens that the bucket has, if it is full at a moment. */
+static uint64_t own_remaining(const struct ration_near_ask *ask, uint64_t full_ns,
+                              uint64_t since_ns)
+{
+    uint64_t token_ns = own_token_ns(ask);
+    uint64_t out = full_ns > since_ns ? (full_ns - since_ns + token_ns - 1) / token_ns : 0;
+
+    return out < ask->limit->limit.burst ? ask->limit->limit.burst - out : 0;
+}
+
+static uint64_t threshold_of(const struct ration_near_ask *ask)
+{
+    return ask->limit->limit.burst * ask->limit->threshold_percent / 100;
+}
+
+static enum ration_near_answer take_own(struct ration_near *near, const struct ration_near_ask *ask,
+                                        uint64_t since_ns, struct ration_near_result *result)
+{
+    uint64_t burst = ask->limit->limit.burst;
+    struct note note;
+
+    for (int i = 0; i < TRIES_MAX; i++) {
+        uint64_t remaining;
+
+        find(near, ask, &note);
+        remaining = own_remaining(ask, note.until_ns, since_ns);
+        if (ask->cost_tokens > burst || remaining < ask->cost_tokens ||
+            remaining - ask->cost_tokens < threshold_of(ask) ||
+            note.count + ask->cost_tokens > COUNT_MAX)
+            return RATION_NEAR_LACKS;
+        if (change(near, &note,
+                   later_of(note.until_ns, since_ns) + ask->cost_tokens * own_token_ns(ask),
+                   note.count + ask->cost_tokens, 0, since_ns)) {
+            result->decision = decision_of(ask, remaining - ask->cost_tokens);
+            return RATION_NEAR_TAKEN;
+        }
+    }
+    return RATION_NEAR_LACKS;
+}
+
+uint64_t ration_near_collect(struct ration_near *near, const struct ration_near_ask *ask,
+                             uint64_t now_ns)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+    struct note note;
+
+    if (ask->limit->mode != RATION_POLICY_LOCAL_FIRST)
+        return 0;
+    for (int i = 0; i < TRIES_MAX; i++) {
+        find(near, ask, &note);
+        if (note.slot == NULL || note.count == 0)
+            return 0;
+        if (change(near, &note, note.until_ns, 0, 0, since_ns))
+            return note.count;
+    }
+    return 0;
+}
+
+void ration_near_owe(struct ration_near *near, const struct ration_near_ask *ask, uint64_t tokens,
+                     uint64_t now_ns)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+    struct note note;
+
+    for (int i = 0; i < TRIES_MAX && tokens > 0; i++) {
+        find(near, ask, &note);
+        if (change(near, &note, later_of(note.until_ns, since_ns + 1), note.count + tokens, 0,
+                   since_ns))
+            return;
+    }
+}
+
+/* The own bucket has no more than the one in Redis. */
+static void learn_own(struct ration_near *near, const struct ration_near_ask *ask,
+                      const struct ration_decision *decision, uint64_t since_ns)
+{
+    uint64_t out =
+        decision->limit > decision->remaining ? decision->limit - decision->remaining : 0;
+    uint64_t full_ns = since_ns + out * own_token_ns(ask);
+    struct note note;
+
+    for (int i = 0; i < TRIES_MAX; i++) {
+        find(near, ask, &note);
+        if (change(near, &note, full_ns, note.count, 0, since_ns))
+            return;
+    }
+}
+
+/* All of them ---------------------------------------------------------------------------------- */
+
+enum ration_near_answer ration_near_take(struct ration_near *near,
+                                         const struct ration_near_ask *ask, uint64_t now_ns,
+                                         struct ration_near_result *out_result)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+
+    *out_result = (struct ration_near_result){.lease_tokens = 0};
+    if (ask->limit->mode == RATION_POLICY_LEASE)
+        return take_leased(near, ask, since_ns, out_result);
+    if (ask->limit->mode == RATION_POLICY_LOCAL_FIRST)
+        return take_own(near, ask, since_ns, out_result);
+    return RATION_NEAR_LACKS;
+}
+
+void ration_near_put_back(struct ration_near *near, const struct ration_near_ask *ask,
+                          const struct ration_near_result *result, uint64_t now_ns)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+    bool is_own = ask->limit->mode == RATION_POLICY_LOCAL_FIRST;
+    uint64_t worth_ns = is_own ? ask->cost_tokens * own_token_ns(ask) : 0;
+    struct note note;
+
+    for (int i = 0; i < TRIES_MAX; i++) {
+        find(near, ask, &note);
+        if (note.slot == NULL || note.mark == MARK_DENIED ||
+            (is_own ? note.count == 0 : note.until_ns != result->until_ns))
+            return; /* it was told, or is of another lease: then it stays spent */
+        if (change(near, &note, note.until_ns > worth_ns ? note.until_ns - worth_ns : 0,
+                   is_own ? note.count -
+                                (note.count < ask->cost_tokens ? note.count : ask->cost_tokens)
+                          : note.count + ask->cost_tokens,
+                   note.mark, since_ns))
+            return;
+    }
+}
+
+void ration_near_learn(struct ration_near *near, const struct ration_near_ask *ask,
+                       const struct ration_decision *decision, uint64_t drawn_tokens,
+                       uint64_t asked_ns, uint64_t now_ns)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+
+    if (decision->verdict == RATION_NEVER)
+        return;
+    if (ask->limit->mode == RATION_POLICY_LEASE)
+        learn_leased(near, ask, decision, drawn_tokens, asked_ns, since_ns);
+    else if (ask->limit->mode == RATION_POLICY_LOCAL_FIRST)
+        learn_own(near, ask, decision, since_ns);
+}

@@ -1,0 +1,92 @@
+/*
+ * near: what is known here of buckets that live in Redis, so that it need not be asked each time.
+ *
+ * Of a key under a limit one note is kept: a moment, a count and a mark, in 16 bytes that change
+ * together. After its moment a note may be forgotten. By the limit's mode it is
+ *
+ *     lease        a pocket: so many tokens, to be spent before the moment. The mark is the size of
+ *                  the last lease, as a power of two. Or MARK_DENIED: that nothing is asked for
+ *                  before the moment, since there was nothing; then the count is the size
+ *     local-first  a bucket of the node's own, which is full at the moment; it has the burst of the
+ *                  limit and the node's share of its rate. The count is what was taken from it and
+ *                  not told Redis yet
+ *
+ * Times are of the gate's clock. Any thread, without a lock.
+ */
+#ifndef RATION_GATE_NEAR_H
+#define RATION_GATE_NEAR_H
+
+#include "gate/gate.h"
+
+struct ration_near;
+
+enum ration_near_answer {
+    RATION_NEAR_TAKEN,  /* allowed, and charged here */
+    RATION_NEAR_DENIED, /* it is known that there is nothing before a moment */
+    RATION_NEAR_LACKS   /* Redis has to be asked */
+};
+
+/* One limit of one key. */
+struct ration_near_ask {
+    const struct ration_policy_limit *limit;
+    const struct ration_hash *secret; /* the limit's, as for holds */
+    const struct ration_key *key;
+    uint64_t cost_tokens; /* at least 1 */
+    uint64_t node_count;
+};
+
+/* What is told of an answer, and what is to be done about it. */
+struct ration_near_result {
+    struct ration_decision decision;
+    uint64_t until_ns;     /* of the lease that paid */
+    uint64_t lease_tokens; /* draw so many, ahead of need. 0: nothing */
+};
+
+/* Release: ration_near_free(). Returns RATION_ENOMEM. */
+ration_status ration_near_create(const struct ration_clock *clock, uint32_t threads_max,
+                                 struct ration_near **out_near, struct ration_error *error);
+void ration_near_free(struct ration_near *near);
+
+enum ration_near_answer ration_near_take(struct ration_near *near,
+                                         const struct ration_near_ask *ask, uint64_t now_ns,
+                                         struct ration_near_result *out_result);
+
+/* Undoes what was taken here, since another limit has to be asked. */
+void ration_near_put_back(struct ration_near *near, const struct ration_near_ask *ask,
+                          const struct ration_near_result *result, uint64_t now_ns);
+
+/* What Redis is yet to be told of: it is told now. Local-first only; others owe nothing. */
+uint64_t ration_near_collect(struct ration_near *near, const struct ration_near_ask *ask,
+                             uint64_t now_ns);
+
+/* It could not be told after all. */
+void ration_near_owe(struct ration_near *near, const struct ration_near_ask *ask, uint64_t tokens,
+                     uint64_t now_ns);
+
+/*
+ * What Redis has decided about this limit, and how many tokens were drawn on a lease that was asked for
+ * at a moment.
+ */
+void ration_near_learn(struct ration_near *near, const struct ration_near_ask *ask,
+                       const struct ration_decision *decision, uint64_t drawn_tokens,
+                       uint64_t asked_ns, uint64_t now_ns);
+
+/* How many tokens to draw with what is asked now: as many as the key has needed lately; 0: none. */
+uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask *ask,
+                          uint64_t now_ns);
+
+/* How long a lease of a limit is. */
+uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit);
+
+/*
+ * What is left of a pocket whose lease has ended, or ends soon: it is taken out, to be given back with
+ * the next draw.
+ */
+uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near_ask *ask,
+                              uint64_t now_ns);
+
+/* Tokens were drawn, in a lease that was asked for at this moment. */
+void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
+                      uint64_t drawn_tokens, uint64_t asked_ns, uint64_t now_ns);
+
+#endif

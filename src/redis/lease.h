@@ -1,0 +1,30 @@
+/*
+ * lease: a cost taken from one bucket, and tokens of it, drawn from Redis to be spent here before a moment.
+ *
+ * Drawn tokens count as spent at the end of the lease (lease.lua). As much as is wanted is drawn, or half
+ * of it, or a quarter, down to one; or none.
+ */
+#ifndef RATION_REDIS_LEASE_H
+#define RATION_REDIS_LEASE_H
+
+#include "redis/ask.h"
+
+struct ration_redis_lease {
+    const struct ration_limit *limit; /* a token bucket that refills continuously */
+    struct ration_key key;
+    uint64_t cost_tokens; /* taken now, or nothing is drawn. 0: nothing is taken */
+    uint64_t want_tokens;
+    uint64_t back_tokens; /* of an earlier lease, which were not spent */
+    uint64_t length_ns;
+    bool has_now;
+    uint64_t now_ns;
+};
+
+extern const unsigned char ration_redis_lease_script[], ration_redis_lease_script_end[];
+
+/* The keys and arguments: all words behind EVAL script. */
+void ration_redis_lease_write(const struct ration_redis_lease *lease,
+                              const struct ration_redis_names *names,
+                              struct ration_redis_words *words);
+
+#endif
