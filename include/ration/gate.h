@@ -208,6 +208,33 @@ RATION_API ration_status ration_gate_block_until(ration_gate *gate, const struct
                                                  uint64_t until_ns, uint64_t now_ns,
                                                  size_t *out_count);
 
+/* What is done to buckets by hand: as the three above, or to limits that came with requests. */
+enum ration_gate_edit_kind { RATION_EDIT_REFUND = 0, RATION_EDIT_RESET, RATION_EDIT_BLOCK };
+
+struct ration_gate_task {
+    enum ration_gate_edit_kind kind;
+    const struct ration_edit *edit; /* NULL: of limits that came with requests: */
+    const struct ration_key *keys;  /* these keys */
+    size_t key_count;
+    const struct ration_limit *limit; /* for a refund */
+    uint64_t tokens;                  /* of a refund */
+    uint64_t until_ns;                /* of a block */
+    uint64_t now_ns;
+};
+
+/*
+ * The same for those who have a loop and limits in Redis. done() is called once, with a status (also
+ * RATION_ESTORE) and how many buckets it concerned; perhaps before this returns, which then is NULL. Of what
+ * is returned, ration_gate_editing_forget() has done() not called, while the edit goes on.
+ */
+typedef struct ration_gate_editing ration_gate_editing;
+typedef void ration_gate_edited(void *context, ration_status status, size_t count);
+
+RATION_API ration_gate_editing *ration_gate_edit_begin(ration_gate_link *link,
+                                                       const struct ration_gate_task *task,
+                                                       ration_gate_edited *done, void *context);
+RATION_API void ration_gate_editing_forget(ration_gate_editing *editing);
+
 /*
  * The limiter for limits that come with requests, each in a struct ration_batch_item: any continuous
  * token bucket. Its requests are struct ration_key. Borrowed: it lives as long as the gate.

@@ -3,25 +3,22 @@
  */
 #include <string.h>
 
-#include "gate/gate.h"
+#include "gate/remote.h"
 #include "limiter/limiter.h"
 
-enum edit_kind { EDIT_REFUND, EDIT_RESET, EDIT_BLOCK };
-
 struct task {
-    enum edit_kind kind;
+    enum ration_gate_edit_kind kind;
     uint64_t cost_tokens;
     uint64_t until_ns;
     uint64_t now_ns;
 };
 
-/* Whether a limit that applies is meant: not everybody's bucket, unless it was named. */
-static bool is_meant(const struct ration_policy_limit *limit, const struct ration_edit *edit,
-                     enum edit_kind kind)
+bool ration_gate_is_meant(const struct ration_policy_limit *limit, const struct ration_edit *edit,
+                          enum ration_gate_edit_kind kind)
 {
     if (edit->limit_name != NULL)
         return strcmp(limit->limit.name, edit->limit_name) == 0;
-    return kind == EDIT_REFUND || limit->key_count > 0;
+    return kind == RATION_EDIT_REFUND || limit->key_count > 0;
 }
 
 static ration_limiter *limiter_of(const struct ration_gate *gate,
@@ -75,10 +72,10 @@ static ration_status edit_limit(ration_gate *gate, const struct ration_gate_plan
     if (status != RATION_OK)
         return RATION_EINVAL;
     switch (task->kind) {
-    case EDIT_REFUND:
+    case RATION_EDIT_REFUND:
         return ration_limiter_refund(limiter_of(gate, plan, limit_index), &key, cost_tokens,
                                      task->now_ns);
-    case EDIT_RESET:
+    case RATION_EDIT_RESET:
         return reset(gate, plan, limit_index, &key, task->now_ns);
     default:
         return block(gate, plan, limit_index, &key, task);
@@ -102,7 +99,7 @@ static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan 
         uint32_t limit_index = match.limits[i];
         ration_status status;
 
-        if (!is_meant(ration_policy_limit(plan->policy, limit_index), edit, task->kind))
+        if (!ration_gate_is_meant(ration_policy_limit(plan->policy, limit_index), edit, task->kind))
             continue;
         status = edit_limit(gate, plan, limit_index, edit, task);
         if (status == RATION_OK)
@@ -122,8 +119,22 @@ static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan 
 static ration_status run(ration_gate *gate, const struct ration_edit *edit, const struct task *task,
                          size_t *out_count)
 {
-    uint32_t phase = ration_grace_enter(&gate->grace);
-    ration_status status = edit_plan(gate, ration_gate_plan(gate), edit, task, out_count);
+    uint32_t phase;
+    ration_status status;
+
+    if (gate->remote != NULL) {
+        struct ration_gate_task remote = {
+            .kind = task->kind,
+            .edit = edit,
+            .tokens = task->cost_tokens,
+            .until_ns = task->until_ns,
+            .now_ns = task->now_ns,
+        };
+
+        return ration_gate_edit_remote(gate, &remote, out_count);
+    }
+    phase = ration_grace_enter(&gate->grace);
+    status = edit_plan(gate, ration_gate_plan(gate), edit, task, out_count);
 
     ration_grace_leave(&gate->grace, phase);
     return status;
@@ -132,7 +143,7 @@ static ration_status run(ration_gate *gate, const struct ration_edit *edit, cons
 ration_status ration_gate_refund(ration_gate *gate, const struct ration_edit *edit,
                                  uint64_t cost_tokens, uint64_t now_ns, size_t *out_count)
 {
-    struct task task = {.kind = EDIT_REFUND, .cost_tokens = cost_tokens, .now_ns = now_ns};
+    struct task task = {.kind = RATION_EDIT_REFUND, .cost_tokens = cost_tokens, .now_ns = now_ns};
 
     return run(gate, edit, &task, out_count);
 }
@@ -140,7 +151,7 @@ ration_status ration_gate_refund(ration_gate *gate, const struct ration_edit *ed
 ration_status ration_gate_reset(ration_gate *gate, const struct ration_edit *edit, uint64_t now_ns,
                                 size_t *out_count)
 {
-    struct task task = {.kind = EDIT_RESET, .now_ns = now_ns};
+    struct task task = {.kind = RATION_EDIT_RESET, .now_ns = now_ns};
 
     return run(gate, edit, &task, out_count);
 }
@@ -148,7 +159,7 @@ ration_status ration_gate_reset(ration_gate *gate, const struct ration_edit *edi
 ration_status ration_gate_block_until(ration_gate *gate, const struct ration_edit *edit,
                                       uint64_t until_ns, uint64_t now_ns, size_t *out_count)
 {
-    struct task task = {.kind = EDIT_BLOCK, .until_ns = until_ns, .now_ns = now_ns};
+    struct task task = {.kind = RATION_EDIT_BLOCK, .until_ns = until_ns, .now_ns = now_ns};
 
     return run(gate, edit, &task, out_count);
 }

@@ -110,6 +110,10 @@ void ration_gate_tell(const struct ration_gate_plan *plan, struct ration_check *
                       const struct ration_gate_prepared *prepared,
                       const struct ration_decision *details, int binding);
 
+/* Whether a limit that applies is meant by an edit: not everybody's bucket, unless it was named. */
+bool ration_gate_is_meant(const struct ration_policy_limit *limit, const struct ration_edit *edit,
+                          enum ration_gate_edit_kind kind);
+
 /* By which attributes a limit keeps its keys: two limits with the same text have the same keys. */
 void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_text);
 

@@ -111,7 +111,14 @@ static struct ration_gate_link *borrow_link(ration_gate *gate)
     if (link != NULL)
         remote->idle = link->next;
     pthread_mutex_unlock(&remote->lock);
-    return link != NULL ? link : ration_gate_link_open(gate);
+    if (link == NULL)
+        link = ration_gate_link_open(gate);
+    /* Only the first time: what comes while it connects again is decided without it. */
+    while (link != NULL && !ration_gate_link_is_tried(link))
+        ration_poll_loop_run(link->poll_loop);
+    if (link != NULL)
+        ration_poll_loop_look(link->poll_loop);
+    return link;
 }
 
 static void give_back(struct ration_gate_link *link)
@@ -170,11 +177,6 @@ void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, si
     struct ration_gate_link *link = borrow_link(gate);
     size_t done = 0;
 
-    /* Only the first time: what comes while it connects again is decided without it. */
-    while (link != NULL && !ration_gate_link_is_tried(link))
-        ration_poll_loop_run(link->poll_loop);
-    if (link != NULL)
-        ration_poll_loop_look(link->poll_loop);
     while (done < check_count) {
         size_t some =
             check_count - done < RATION_GATE_BATCH_MAX ? check_count - done : RATION_GATE_BATCH_MAX;
@@ -187,4 +189,33 @@ void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, si
     }
     if (link != NULL)
         give_back(link);
+}
+
+/* What came of an edit. */
+struct edited {
+    bool is_done;
+    ration_status status;
+    size_t count;
+};
+
+static void note_edited(void *context, ration_status status, size_t count)
+{
+    *(struct edited *)context = (struct edited){true, status, count};
+}
+
+ration_status ration_gate_edit_remote(ration_gate *gate, const struct ration_gate_task *task,
+                                      size_t *out_count)
+{
+    struct ration_gate_link *link = borrow_link(gate);
+    struct edited edited = {.status = RATION_ENOMEM};
+
+    if (link == NULL)
+        return RATION_ENOMEM;
+    (void)ration_gate_edit_begin(link, task, note_edited, &edited);
+    while (!edited.is_done)
+        ration_poll_loop_run(link->poll_loop);
+    give_back(link);
+    if (edited.status == RATION_OK && out_count != NULL)
+        *out_count = edited.count;
+    return edited.status;
 }

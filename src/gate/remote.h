@@ -45,4 +45,8 @@ struct ration_limit ration_gate_share(const struct ration_gate_remote *remote,
 void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
                               uint64_t now_ns);
 
+/* Edits buckets in Redis, and waits for it. */
+ration_status ration_gate_edit_remote(ration_gate *gate, const struct ration_gate_task *task,
+                                      size_t *out_count);
+
 #endif

@@ -241,7 +241,10 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
         return RATION_EINVAL;
     out_told->now_ns = c.now_ns;
     out_told->decision = ration_judge_describe_all(&c);
-    for (uint32_t i = 0; i < c.item_count; i++)
+    for (uint32_t i = 0; i < c.item_count; i++) {
         out_told->parts[i] = ration_judge_describe(&c, &c.items[i]);
+        out_told->befores[i] = c.items[i].before;
+        out_told->was_there[i] = answer->texts[i].bytes != NULL;
+    }
     return RATION_OK;
 }

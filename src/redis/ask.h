@@ -62,6 +62,8 @@ struct ration_redis_told {
     uint64_t now_ns;
     struct ration_decision decision; /* limiter_index is the part's that decided */
     struct ration_decision parts[RATION_REDIS_PARTS_MAX];
+    struct ration_any befores[RATION_REDIS_PARTS_MAX]; /* each bucket as it was */
+    bool was_there[RATION_REDIS_PARTS_MAX];
 };
 
 /* The script's text. */

@@ -85,7 +85,11 @@ static const char *reason_of(ration_status status)
 {
     switch (status) {
     case RATION_EUNFIT:
-        return "None of the limits that apply can do this: shadow limits deny nobody.";
+        return "None of the limits that apply can do this: shadow limits deny nobody, and windows "
+               "in "
+               "Redis keep no moment.";
+    case RATION_ESTORE:
+        return "Redis cannot be asked; what was done is not known.";
     case RATION_ENOMEM:
         return "The key finds no place in the table, and is not blocked.";
     default:
@@ -94,22 +98,73 @@ static const char *reason_of(ration_status status)
     }
 }
 
-static void answer_edit(struct ration_http_desk *desk, const struct ration_asked *asked,
-                        const char *limit_name)
+static void write_edited(struct ration_http_desk *desk, ration_status status, size_t count)
 {
+    bool is_away = status == RATION_ENOMEM || status == RATION_ESTORE;
     struct ration_http_answer answer;
     struct ration_json json;
-    size_t count = 0;
-    ration_status status = edit(desk, asked, limit_name, &count);
 
     if (status != RATION_OK) {
-        ration_http_desk_problem(desk, status == RATION_ENOMEM ? 503 : 400, reason_of(status),
-                                 NULL);
+        ration_http_desk_problem(desk, is_away ? 503 : 400, reason_of(status), NULL);
         return;
     }
     begin_json(desk, &answer, &json);
     ration_admin_write_changed(&json, count);
     ration_http_answer_end(&answer);
+}
+
+static void on_edited(void *context, ration_status status, size_t count)
+{
+    struct ration_connection *connection = context;
+    struct ration_http_session *session = ration_connection_state(connection);
+    struct ration_http_desk *desk = ration_http_desk_resume(connection);
+
+    session->editing = NULL;
+    write_edited(desk, status, count);
+    ration_http_desk_end_later(desk);
+}
+
+/* In Redis: answered when it is done. */
+static void edit_later(struct ration_http_desk *desk, const struct ration_asked *asked,
+                       const char *limit_name)
+{
+    static const enum ration_gate_edit_kind kinds[] = {
+        [RATION_CHECK_REFUND] = RATION_EDIT_REFUND,
+        [RATION_CHECK_RESET] = RATION_EDIT_RESET,
+        [RATION_CHECK_BLOCK] = RATION_EDIT_BLOCK,
+    };
+    struct ration_http_session *session = ration_connection_state(desk->connection);
+    struct ration_edit edit = {.attributes = asked->attributes,
+                               .attribute_count = asked->attribute_count,
+                               .limit_name = limit_name};
+    struct ration_gate_task task = {
+        .kind = kinds[asked->kind],
+        .edit = asked->has_key ? NULL : &edit,
+        .keys = &asked->key,
+        .key_count = asked->has_key,
+        .limit = asked->kind == RATION_CHECK_REFUND ? &asked->limit : NULL,
+        .tokens = asked->tokens,
+        .now_ns = ration_http_desk_now(desk),
+    };
+
+    if (__builtin_add_overflow(task.now_ns, asked->block_ns, &task.until_ns))
+        task.until_ns = UINT64_MAX;
+    ration_connection_hold(desk->connection); /* if it is done at once, this is over at once */
+    session->editing = ration_gate_edit_begin(desk->part->link, &task, on_edited, desk->connection);
+}
+
+static void answer_edit(struct ration_http_desk *desk, const struct ration_asked *asked,
+                        const char *limit_name)
+{
+    size_t count = 0;
+    ration_status status;
+
+    if (desk->part->link != NULL) {
+        edit_later(desk, asked, limit_name);
+        return;
+    }
+    status = edit(desk, asked, limit_name, &count);
+    write_edited(desk, status, count);
 }
 
 static void post(struct ration_http_desk *desk, enum ration_check_kind kind)

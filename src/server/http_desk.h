@@ -34,6 +34,7 @@ struct ration_http_check {
 struct ration_http_session {
     struct ration_http_progress progress;
     struct ration_http_later *later; /* answers that are waited for, or NULL */
+    ration_gate_editing *editing;    /* the same, of an edit */
     struct ration_reload *reload;    /* that is waited for, or NULL */
     bool is_head;
     bool keep_alive; /* of the request that waits */

@@ -438,6 +438,7 @@ static void close_session(struct ration_connection *connection, enum ration_endi
     (void)ending;
     ration_reload_forget(session->reload);
     ration_http_forget_later(session);
+    ration_gate_editing_forget(session->editing);
 }
 
 const struct ration_protocol ration_http_protocol = {

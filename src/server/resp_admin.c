@@ -111,7 +111,9 @@ static void answer_edit(struct ration_resp_desk *desk, ration_status status, siz
         ration_resp_write_count(desk->output, count);
     else if (status == RATION_EUNFIT)
         ration_desk_error(desk, "ERR none of the limits that apply can be blocked: shadow limits "
-                                "deny nobody");
+                                "deny nobody, and windows in Redis keep no moment");
+    else if (status == RATION_ESTORE)
+        ration_desk_error(desk, "ERR Redis cannot be asked; what was done is not known");
     else if (status == RATION_ENOMEM)
         ration_desk_error(desk, "ERR the key finds no place in the table, and is not blocked");
     else
@@ -120,17 +122,66 @@ static void answer_edit(struct ration_resp_desk *desk, ration_status status, siz
                           "that is an address, and at most 16 limits that apply");
 }
 
-/* What is done to the limits of a request. */
-typedef ration_status edit_fn(ration_gate *gate, const struct ration_edit *edit,
-                              const struct edit_words *words, uint64_t now_ns, size_t *out_count);
+static void on_edited(void *context, ration_status status, size_t count)
+{
+    struct ration_connection *connection = context;
+    struct ration_resp_desk *desk = ration_resp_desk_take(connection);
+    size_t size_before = desk->output->size;
 
-static void serve_edit(struct ration_resp_desk *desk, struct edit_words *words, edit_fn *run)
+    desk->session->editing = NULL;
+    answer_edit(desk, status, count);
+    if (desk->session->is_edit_silent)
+        ration_output_rewind(desk->output, size_before);
+    ration_connection_resume(connection);
+}
+
+/* In Redis: answered now, or when it is done. */
+static void edit_later(struct ration_resp_desk *desk, const struct ration_gate_task *task)
+{
+    desk->session->is_edit_silent = desk->session->reply_mode != RATION_REPLY_ON;
+    ration_connection_hold(desk->connection); /* if it is done at once, this is over at once */
+    desk->session->editing =
+        ration_gate_edit_begin(desk->part->link, task, on_edited, desk->connection);
+}
+
+static ration_status edit_now(ration_gate *gate, const struct ration_gate_task *task,
+                              size_t *out_count)
+{
+    switch (task->kind) {
+    case RATION_EDIT_REFUND:
+        return ration_gate_refund(gate, task->edit, task->tokens, task->now_ns, out_count);
+    case RATION_EDIT_RESET:
+        return ration_gate_reset(gate, task->edit, task->now_ns, out_count);
+    default:
+        return ration_gate_block_until(gate, task->edit, task->until_ns, task->now_ns, out_count);
+    }
+}
+
+static void run_edit(struct ration_resp_desk *desk, enum ration_gate_edit_kind kind,
+                     const struct ration_edit *edit, const struct edit_words *words)
+{
+    struct ration_gate_task task = {
+        .kind = kind, .edit = edit, .tokens = words->tokens, .now_ns = ration_desk_now(desk)};
+    ration_status status;
+    size_t count = 0;
+
+    if (__builtin_add_overflow(task.now_ns, words->block_ns, &task.until_ns))
+        task.until_ns = UINT64_MAX;
+    if (desk->part->link != NULL) {
+        edit_later(desk, &task);
+        return;
+    }
+    status = edit_now(desk->service->gate, &task, &count);
+    answer_edit(desk, status, count);
+}
+
+/* What is done to the limits of a request. */
+static void serve_edit(struct ration_resp_desk *desk, enum ration_gate_edit_kind kind,
+                       struct edit_words *words)
 {
     ration_gate *gate = desk->service->gate;
     struct ration_edit edit;
     struct ration_visit visit;
-    ration_status status;
-    size_t count = 0;
 
     if (!read_edit(desk, words, &edit))
         return;
@@ -142,49 +193,24 @@ static void serve_edit(struct ration_resp_desk *desk, struct edit_words *words, 
     ration_gate_enter(gate, &visit);
     if (words->has_limit)
         edit.limit_name = find_limit(desk, &visit, RATION_LIMIT_NAMES_POLICY, &words->limit_name);
-    if (!words->has_limit || edit.limit_name != NULL) {
-        status = run(gate, &edit, words, ration_desk_now(desk), &count);
-        answer_edit(desk, status, count);
-    }
+    if (!words->has_limit || edit.limit_name != NULL)
+        run_edit(desk, kind, &edit, words);
     ration_gate_leave(&visit);
-}
-
-static ration_status refund(ration_gate *gate, const struct ration_edit *edit,
-                            const struct edit_words *words, uint64_t now_ns, size_t *out_count)
-{
-    return ration_gate_refund(gate, edit, words->tokens, now_ns, out_count);
 }
 
 void ration_desk_refund(struct ration_resp_desk *desk)
 {
-    serve_edit(desk, &(struct edit_words){.has_tokens = true, .tokens = 1}, refund);
-}
-
-static ration_status reset(ration_gate *gate, const struct ration_edit *edit,
-                           const struct edit_words *words, uint64_t now_ns, size_t *out_count)
-{
-    (void)words;
-    return ration_gate_reset(gate, edit, now_ns, out_count);
+    serve_edit(desk, RATION_EDIT_REFUND, &(struct edit_words){.has_tokens = true, .tokens = 1});
 }
 
 void ration_desk_reset_keys(struct ration_resp_desk *desk)
 {
-    serve_edit(desk, &(struct edit_words){.tokens = 0}, reset);
-}
-
-static ration_status block(ration_gate *gate, const struct ration_edit *edit,
-                           const struct edit_words *words, uint64_t now_ns, size_t *out_count)
-{
-    uint64_t until_ns;
-
-    if (__builtin_add_overflow(now_ns, words->block_ns, &until_ns))
-        until_ns = UINT64_MAX;
-    return ration_gate_block_until(gate, edit, until_ns, now_ns, out_count);
+    serve_edit(desk, RATION_EDIT_RESET, &(struct edit_words){.tokens = 0});
 }
 
 void ration_desk_block(struct ration_resp_desk *desk)
 {
-    serve_edit(desk, &(struct edit_words){.has_block = true}, block);
+    serve_edit(desk, RATION_EDIT_BLOCK, &(struct edit_words){.has_block = true});
 }
 
 struct top_words {
@@ -383,6 +409,13 @@ void ration_desk_delete(struct ration_resp_desk *desk)
     uint64_t now_ns = ration_desk_now(desk);
     size_t count = 0;
 
+    if (desk->part->link != NULL) {
+        edit_later(desk, &(struct ration_gate_task){.kind = RATION_EDIT_RESET,
+                                                    .keys = words.items + 1,
+                                                    .key_count = words.count - 1,
+                                                    .now_ns = now_ns});
+        return;
+    }
     for (size_t i = 1; i < words.count; i++) {
         struct ration_decision decision;
 

@@ -91,6 +91,10 @@ static bool execute(struct ration_resp_desk *desk)
         if (desk->is_waiting)
             return false;
         session->exec_done += used;
+        if (ration_connection_is_held(desk->connection)) { /* by an edit */
+            desk->is_waiting = true;
+            return false;
+        }
     }
     return true;
 }

@@ -263,6 +263,7 @@ static void close_session(struct ration_connection *connection, enum ration_endi
     ration_session_leave_multi(session);
     ration_reload_forget(session->reload);
     ration_session_forget_later(session);
+    ration_gate_editing_forget(session->editing);
     if (session->is_executing)
         ration_output_done(&session->exec);
 }

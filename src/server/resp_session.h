@@ -45,7 +45,9 @@ struct ration_session {
     struct ration_output queue; /* made by MULTI */
 
     struct ration_resp_later *later; /* answers that are waited for, or NULL (resp_later.c) */
-    struct ration_output exec;       /* what an EXEC has still to serve, from exec_done on */
+    ration_gate_editing *editing;    /* the same, of an edit */
+    bool is_edit_silent;
+    struct ration_output exec; /* what an EXEC has still to serve, from exec_done on */
     size_t exec_done;
     bool is_executing;
 

@@ -1,6 +1,6 @@
 /*
  * A gate in front of Redis against one in memory (R9): the same requests at the same times are decided and
- * told alike, one by one and in batches. Then Redis goes away, and what the policy has instead decides.
+ * told alike, one by one and in batches, and so are edits. Then Redis goes away, and what the policy has instead decides.
  *
  *     redis_gate_test SOCKET SERVER_PID
  */
@@ -137,6 +137,34 @@ static void compare(unsigned step, const struct ration_check *redis,
     exit(1);
 }
 
+/* The same edit of both. Windows in Redis cannot be blocked; the counts are then not the same. */
+static void edit_alike(ration_gate *far, ration_gate *near)
+{
+    struct request request;
+    struct ration_edit edit = {.attributes = request.attributes};
+    uint64_t now_ns = ration_gate_now(far), tokens = draw(4), until_ns = now_ns + draw(3000000000);
+    ration_gate *gates[] = {far, near};
+    ration_status statuses[2];
+    size_t counts[2] = {0, 0};
+    uint64_t kind = draw(3);
+
+    draw_request(&request);
+    edit.attribute_count = request.count;
+    if (kind == 2 && strcmp(request.attributes[0].value.bytes, "/window") == 0)
+        kind = 0;
+    for (int i = 0; i < 2; i++)
+        statuses[i] = kind == 0 ? ration_gate_refund(gates[i], &edit, tokens, now_ns, &counts[i])
+                      : kind == 1
+                          ? ration_gate_reset(gates[i], &edit, now_ns, &counts[i])
+                          : ration_gate_block_until(gates[i], &edit, until_ns, now_ns, &counts[i]);
+    if (statuses[0] != statuses[1] || counts[0] != counts[1]) {
+        fprintf(stderr, "edit %" PRIu64 " of %s: redis %d %zu, memory %d %zu\n", kind,
+                (const char *)request.attributes[0].value.bytes, statuses[0], counts[0],
+                statuses[1], counts[1]);
+        exit(1);
+    }
+}
+
 static void check_alike(ration_gate *far, ration_gate *near, struct ration_manual_clock *manual)
 {
     static struct ration_check_part parts[2][BATCH_MAX][RATION_POLICY_MATCHES_MAX];
@@ -149,6 +177,8 @@ static void check_alike(ration_gate *far, ration_gate *near, struct ration_manua
         struct ration_visit visits[2];
 
         ration_manual_clock_advance(manual, draw(3) == 0 ? draw(RATION_NS_PER_SECOND) : draw(9));
+        if (draw(10) == 0)
+            edit_alike(far, near);
         for (size_t i = 0; i < count; i++) {
             draw_request(&requests[i]);
             for (int g = 0; g < 2; g++)

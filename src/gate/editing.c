@@ -1,0 +1,293 @@
+/*
+ * editing: buckets in Redis changed by hand, one after the other.
+ *
+ * A bucket is asked about, its next state is computed here by the same functions as in memory, and it is
+ * replaced if it is still what it was; if not, all that again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/link.h"
+#include "limiter/state.h"
+#include "redis/swap.h"
+
+#define TRIES_MAX     8
+#define KEEP_EXTRA_MS 3600000 /* where Redis' time is not the gate's */
+#define THROTTLE_NAME "throttle"
+
+struct target {
+    const struct ration_limit *limit;
+    struct ration_key key;
+    uint64_t tokens;
+    uint64_t keep_ms;
+};
+
+struct ration_gate_editing {
+    ration_gate_link *link;
+    uint32_t phase;
+    enum ration_gate_edit_kind kind;
+    uint64_t until_ns;
+    uint64_t now_ns;
+    ration_gate_edited *done; /* NULL: nobody wants to know */
+    void *context;
+    bool is_beginning;
+    bool is_over;
+
+    size_t index; /* of the target that it is about */
+    unsigned tries;
+    ration_status status;
+    size_t edited_count;
+    size_t unfit_count;
+    size_t target_count;
+    struct target *targets;
+    char *keys;
+    struct ration_limit throttle;
+};
+
+static void step(struct ration_gate_editing *editing);
+
+static void free_editing(struct ration_gate_editing *editing)
+{
+    ration_grace_leave(&editing->link->gate->grace, editing->phase);
+    free(editing->targets);
+    free(editing->keys);
+    free(editing);
+}
+
+static void finish(struct ration_gate_editing *editing)
+{
+    ration_status status = editing->status;
+
+    if (status == RATION_OK && editing->edited_count == 0 && editing->unfit_count > 0)
+        status = RATION_EUNFIT;
+    if (editing->done != NULL)
+        editing->done(editing->context, status, editing->edited_count);
+    editing->is_over = true;
+    if (!editing->is_beginning)
+        free_editing(editing);
+}
+
+/* One target ------------------------------------------------------------------------------------ */
+
+static const struct target *target_of(const struct ration_gate_editing *editing)
+{
+    return &editing->targets[editing->index];
+}
+
+static struct ration_redis_bucket bucket_of(const struct ration_gate_editing *editing)
+{
+    return (struct ration_redis_bucket){target_of(editing)->limit, target_of(editing)->key};
+}
+
+static void go_on(struct ration_gate_editing *editing)
+{
+    editing->index++;
+    editing->tries = 0;
+    step(editing);
+}
+
+static void give_up(struct ration_gate_editing *editing)
+{
+    editing->status = RATION_ESTORE;
+    finish(editing);
+}
+
+static void on_removed(void *context, uint64_t count, bool is_known)
+{
+    struct ration_gate_editing *editing = context;
+
+    if (!is_known) {
+        give_up(editing);
+        return;
+    }
+    /* of the policy's limits those concerned are counted, of others those that were there */
+    editing->edited_count += target_of(editing)->limit == &editing->throttle ? count : 1;
+    go_on(editing);
+}
+
+static void on_swapped(void *context, uint64_t count, bool is_known)
+{
+    struct ration_gate_editing *editing = context;
+
+    if (!is_known || (count == 0 && ++editing->tries == TRIES_MAX)) {
+        give_up(editing);
+    } else if (count == 0) {
+        step(editing);
+    } else {
+        editing->edited_count++;
+        go_on(editing);
+    }
+}
+
+static void on_looked(void *context, const struct ration_redis_told *told, const char *trouble)
+{
+    struct ration_gate_editing *editing = context;
+    const struct target *target = target_of(editing);
+    struct ration_redis_bucket bucket = bucket_of(editing);
+    struct ration_any next;
+
+    (void)trouble;
+    if (told == NULL) {
+        give_up(editing);
+        return;
+    }
+    if (editing->kind == RATION_EDIT_REFUND)
+        next = ration_any_refund(&told->befores[0], RATION_PART_SUSTAINED, target->tokens,
+                                 told->now_ns);
+    else /* the moment is told by the gate's clock: so long from now on */
+        next = ration_any_block(&told->befores[0],
+                                told->now_ns + (editing->until_ns > editing->now_ns
+                                                    ? editing->until_ns - editing->now_ns
+                                                    : 0));
+    ration_redis_swap(editing->link->client, &bucket, told, &next, target->keep_ms, on_swapped,
+                      editing);
+}
+
+static void step(struct ration_gate_editing *editing)
+{
+    const struct target *target = target_of(editing);
+    struct ration_redis_bucket bucket;
+    struct ration_redis_ask ask = {
+        .is_look = true,
+        .has_now = editing->link->gate->remote->has_manual_clock,
+        .now_ns = editing->now_ns,
+        .part_count = 1,
+    };
+
+    if (editing->index == editing->target_count) {
+        finish(editing);
+        return;
+    }
+    bucket = bucket_of(editing);
+    ask.parts[0] = (struct ration_redis_part){.limit = target->limit, .key = target->key};
+    if (editing->kind == RATION_EDIT_RESET)
+        ration_redis_remove(editing->link->client, &bucket, on_removed, editing);
+    else
+        ration_redis_client_take(editing->link->client, &ask, on_looked, editing);
+}
+
+/* All of them ------------------------------------------------------------------------------------ */
+
+static uint64_t keep_ms_of(const struct ration_gate *gate, const struct ration_policy_limit *limit)
+{
+    uint64_t stale_ns = limit == NULL || limit->limit.start == RATION_START_FULL ? 0
+                        : limit->stale_after_ns > 0 ? limit->stale_after_ns
+                                                    : RATION_NS_PER_DAY;
+
+    return stale_ns / RATION_NS_PER_MS + (gate->remote->has_manual_clock ? KEEP_EXTRA_MS : 0);
+}
+
+/* Copies a key to where the others are. */
+static void add_target(struct ration_gate_editing *editing, const struct target *target,
+                       size_t *keys_used)
+{
+    struct target *copy = &editing->targets[editing->target_count++];
+
+    *copy = *target;
+    if (target->key.size > 0)
+        memcpy(editing->keys + *keys_used, target->key.bytes, target->key.size);
+    copy->key.bytes = editing->keys + *keys_used;
+    *keys_used += target->key.size;
+}
+
+/* The limits of a request, with their keys. */
+static ration_status find_limits(struct ration_gate_editing *editing,
+                                 const struct ration_gate_task *task)
+{
+    const struct ration_gate *gate = editing->link->gate;
+    const ration_policy *policy = ration_gate_plan(gate)->policy;
+    const struct ration_edit *edit = task->edit;
+    struct ration_policy_match match;
+    size_t keys_used = 0;
+
+    editing->targets = calloc(RATION_POLICY_MATCHES_MAX, sizeof(editing->targets[0]));
+    editing->keys = malloc((size_t)RATION_POLICY_MATCHES_MAX * (RATION_KEY_SIZE_MAX + 1));
+    if (editing->targets == NULL || editing->keys == NULL)
+        return RATION_ENOMEM;
+    if (ration_policy_match(policy, edit->attributes, edit->attribute_count, &match) != RATION_OK)
+        return RATION_EINVAL;
+    for (uint32_t i = 0; i < match.limit_count; i++) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, match.limits[i]);
+        struct target target = {.limit = &limit->limit, .keep_ms = keep_ms_of(gate, limit)};
+        char room[RATION_CHECK_KEYS_ROOM];
+
+        if (!ration_gate_is_meant(limit, edit, task->kind))
+            continue;
+        if (ration_policy_key(policy, match.limits[i], edit->attributes, edit->attribute_count,
+                              room, sizeof(room), &target.key) != RATION_OK ||
+            ration_policy_cost(policy, match.limits[i], edit->attributes, edit->attribute_count,
+                               task->tokens, &target.tokens) != RATION_OK)
+            return RATION_EINVAL;
+        if (task->kind == RATION_EDIT_BLOCK &&
+            (limit->is_shadow || !ration_any_can_block(&limit->limit)))
+            editing->unfit_count++;
+        else
+            add_target(editing, &target, &keys_used);
+    }
+    return RATION_OK;
+}
+
+/* Keys of limits that came with requests. */
+static ration_status find_keys(struct ration_gate_editing *editing,
+                               const struct ration_gate_task *task)
+{
+    size_t size = 1, keys_used = 0;
+
+    if (task->limit != NULL)
+        editing->throttle = *task->limit;
+    else
+        (void)ration_limit_per_second(1,
+                                      &editing->throttle); /* any: a block and a reset are alike */
+    strcpy(editing->throttle.name, THROTTLE_NAME);
+    for (size_t i = 0; i < task->key_count; i++)
+        size += task->keys[i].size;
+    editing->targets = calloc(task->key_count + 1, sizeof(editing->targets[0]));
+    editing->keys = malloc(size);
+    if (editing->targets == NULL || editing->keys == NULL)
+        return RATION_ENOMEM;
+    for (size_t i = 0; i < task->key_count; i++) {
+        struct target target = {.limit = &editing->throttle,
+                                .key = task->keys[i],
+                                .tokens = task->tokens,
+                                .keep_ms = keep_ms_of(editing->link->gate, NULL)};
+
+        add_target(editing, &target, &keys_used);
+    }
+    return RATION_OK;
+}
+
+ration_gate_editing *ration_gate_edit_begin(ration_gate_link *link,
+                                            const struct ration_gate_task *task,
+                                            ration_gate_edited *done, void *context)
+{
+    struct ration_gate_editing *editing = calloc(1, sizeof(*editing));
+
+    if (editing == NULL) {
+        done(context, RATION_ENOMEM, 0);
+        return NULL;
+    }
+    editing->link = link;
+    editing->phase = ration_grace_enter(&link->gate->grace);
+    editing->kind = task->kind;
+    editing->until_ns = task->until_ns;
+    editing->now_ns = task->now_ns;
+    editing->done = done;
+    editing->context = context;
+    editing->is_beginning = true;
+    editing->status = task->edit != NULL ? find_limits(editing, task) : find_keys(editing, task);
+    if (editing->status == RATION_OK)
+        step(editing);
+    else
+        finish(editing);
+    editing->is_beginning = false;
+    if (!editing->is_over)
+        return editing;
+    free_editing(editing);
+    return NULL;
+}
+
+void ration_gate_editing_forget(ration_gate_editing *editing)
+{
+    if (editing != NULL)
+        editing->done = NULL;
+}

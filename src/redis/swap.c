@@ -1,0 +1,75 @@
+#include "redis/swap.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+extern const unsigned char ration_redis_swap_script[], ration_redis_swap_script_end[];
+
+struct swap {
+    ration_redis_swapped *swapped;
+    void *context;
+};
+
+static void on_done(void *context, enum ration_redis_outcome outcome,
+                    const struct redisReply *reply)
+{
+    struct swap *swap = context;
+    bool is_known = outcome == RATION_REDIS_ANSWERED && reply->type == REDIS_REPLY_INTEGER;
+
+    swap->swapped(swap->context, is_known ? (uint64_t)reply->integer : 0, is_known);
+    free(swap);
+}
+
+static void send(struct ration_redis_client *client, const struct ration_redis_words *words,
+                 ration_redis_swapped *swapped, void *context)
+{
+    struct swap *swap = malloc(sizeof(*swap));
+
+    if (swap == NULL) {
+        swapped(context, 0, false);
+        return;
+    }
+    *swap = (struct swap){swapped, context};
+    ration_redis_client_send(client, words, on_done, swap);
+}
+
+void ration_redis_swap(struct ration_redis_client *client, const struct ration_redis_bucket *bucket,
+                       const struct ration_redis_told *told, const struct ration_any *next,
+                       uint64_t keep_ms, ration_redis_swapped *swapped, void *context)
+{
+    uint64_t full_ns = ration_any_full_after_ns(next, told->now_ns);
+    struct ration_redis_words words;
+
+    ration_redis_words_init(&words);
+    ration_redis_word_text(&words, "EVAL");
+    ration_redis_word(&words, ration_redis_swap_script,
+                      (size_t)(ration_redis_swap_script_end - ration_redis_swap_script));
+    ration_redis_word_u64(&words, 1);
+    ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
+                            &words);
+    if (told->was_there[0])
+        ration_redis_state_write(&told->befores[0], &words);
+    else
+        ration_redis_word_text(&words, "");
+    if (full_ns > 0 || keep_ms > 0)
+        ration_redis_state_write(next, &words);
+    else
+        ration_redis_word_text(&words, "");
+    ration_redis_word_u64(&words, full_ns / RATION_NS_PER_MS + 1 + keep_ms);
+    send(client, &words, swapped, context);
+    ration_redis_words_done(&words);
+}
+
+void ration_redis_remove(struct ration_redis_client *client,
+                         const struct ration_redis_bucket *bucket, ration_redis_swapped *swapped,
+                         void *context)
+{
+    struct ration_redis_words words;
+
+    ration_redis_words_init(&words);
+    ration_redis_word_text(&words, "DEL");
+    ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
+                            &words);
+    send(client, &words, swapped, context);
+    ration_redis_words_done(&words);
+}

@@ -1,0 +1,28 @@
+/*
+ * swap: buckets in Redis that are replaced or removed by hand.
+ */
+#ifndef RATION_REDIS_SWAP_H
+#define RATION_REDIS_SWAP_H
+
+#include "redis/client.h"
+
+/* count: how many buckets were changed or removed. is_known: Redis has said so. */
+typedef void ration_redis_swapped(void *context, uint64_t count, bool is_known);
+
+/* A bucket and its limit, as told by an ask about it alone. */
+struct ration_redis_bucket {
+    const struct ration_limit *limit;
+    struct ration_key key;
+};
+
+/* Replaces a bucket by another state of it, unless it has changed since it was told. */
+void ration_redis_swap(struct ration_redis_client *client, const struct ration_redis_bucket *bucket,
+                       const struct ration_redis_told *told, const struct ration_any *next,
+                       uint64_t keep_ms, ration_redis_swapped *swapped, void *context);
+
+/* Removes a bucket: it is as one never seen. */
+void ration_redis_remove(struct ration_redis_client *client,
+                         const struct ration_redis_bucket *bucket, ration_redis_swapped *swapped,
+                         void *context);
+
+#endif
