@@ -261,6 +261,7 @@ struct ration_gate_stats {
     uint64_t banned;
     uint64_t unlimited; /* no limit applied */
     uint64_t errors;    /* requests that could not be decided */
+    uint64_t near;      /* decided by a lease or a local bucket, without asking Redis */
     uint64_t degraded;  /* that Redis did not decide, but what the policy has instead */
     uint64_t reloads;
 };

@@ -98,6 +98,7 @@ static void on_decided(void *context)
     struct ration_http_later *later = session->later;
 
     session->later = NULL;
+    ration_service_publish_link(desk->part);
     write_answer(desk, later);
     free_later(later);
     ration_http_desk_end_later(desk);
@@ -144,6 +145,7 @@ static void send_later(struct ration_http_desk *desk, struct ration_http_later *
     struct ration_http_session *session = ration_connection_state(desk->connection);
 
     if (ration_gate_batch_send(later->batch)) {
+        ration_service_publish_link(desk->part);
         write_answer(desk, later);
         free_later(later);
         return;

@@ -1,6 +1,7 @@
 /*
  * http_service: HTTP/1.1, served.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -137,8 +138,14 @@ static void get_ready(struct ration_http_desk *desk)
     bool is_ready = __atomic_load_n(&desk->service->is_ready, __ATOMIC_RELAXED) &&
                     !ration_connection_is_draining(desk->connection);
 
+    bool is_degraded = desk->part->link != NULL && !ration_gate_link_is_up(desk->part->link);
+    char text[256] = "ready\n";
+
+    if (is_degraded) /* decisions still come, as the policy says */
+        snprintf(text, sizeof(text), "ready, but without Redis: %s\n",
+                 ration_gate_link_trouble(desk->part->link));
     if (is_ready)
-        ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", "ready\n", 6);
+        ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", text, strlen(text));
     else
         ration_http_desk_problem(desk, 503, "The server starts or stops.", NULL);
 }

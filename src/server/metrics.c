@@ -1,5 +1,6 @@
 #include "server/metrics.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -374,6 +375,48 @@ static void write_gate(struct ration_service *service, struct ration_output *out
               ration_gate_bytes(service->gate));
 }
 
+static void write_redis(struct ration_service *service, struct ration_output *output)
+{
+    static const struct {
+        const char *result;
+        size_t offset;
+    } results[] = {
+        {"answered", offsetof(struct ration_redis_stats, answered)},
+        {"late", offsetof(struct ration_redis_stats, late)},
+        {"lost", offsetof(struct ration_redis_stats, lost)},
+        {"refused", offsetof(struct ration_redis_stats, refused)},
+        {"connects", offsetof(struct ration_redis_stats, connects)},
+    };
+    uint64_t sums[sizeof(results) / sizeof(results[0])] = {0};
+    struct ration_gate_stats stats;
+    uint64_t up_count = 0;
+
+    if (!ration_gate_is_remote(service->gate))
+        return;
+    for (unsigned i = 0; i < ration_loops_count(service->loops); i++) {
+        const struct ration_loop_part *part = ration_loop_user(ration_loops_at(service->loops, i));
+
+        for (size_t k = 0; k < sizeof(sums) / sizeof(sums[0]); k++)
+            sums[k] +=
+                __atomic_load_n((const uint64_t *)((const char *)&part->redis + results[k].offset),
+                                __ATOMIC_RELAXED);
+        up_count += __atomic_load_n(&part->is_redis_up, __ATOMIC_RELAXED);
+    }
+    ration_gate_stats(service->gate, &stats);
+    write_one(output, "ration_redis_links_up", "gauge",
+              "Loops whose link to Redis answered when it was last used.", up_count);
+    write_head(output, "ration_redis_calls_total", "counter",
+               "Calls of Redis, by what came of them.");
+    for (size_t k = 0; k + 1 < sizeof(sums) / sizeof(sums[0]); k++)
+        write_labelled(output, "ration_redis_calls_total", "result", results[k].result, sums[k]);
+    write_one(output, "ration_redis_connects_total", "counter",
+              "Connections to Redis that came up.", sums[sizeof(sums) / sizeof(sums[0]) - 1]);
+    write_one(output, "rate_limit_degraded_total", "counter",
+              "Checks that Redis should have decided, and did not.", stats.degraded);
+    write_one(output, "rate_limit_near_total", "counter",
+              "Checks decided by a lease or a local bucket, without asking Redis.", stats.near);
+}
+
 static uint64_t resident_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
@@ -414,6 +457,7 @@ void ration_metrics_write(struct ration_service *service, uint64_t now_ns, bool 
         write_top(service, now_ns, output);
     write_durations(service, output);
     write_gate(service, output);
+    write_redis(service, output);
     write_connections(service, output);
     write_process(service, output);
 }

@@ -56,6 +56,7 @@ static void on_decided(void *context)
     struct ration_resp_later *later = desk->session->later;
 
     desk->session->later = NULL;
+    ration_service_publish_link(desk->part);
     write_answers(desk, later);
     free_later(later);
     ration_connection_resume(connection);
@@ -115,6 +116,7 @@ bool ration_desk_flush_later(struct ration_resp_desk *desk)
         return true;
     }
     if (ration_gate_batch_send(later->batch)) {
+        ration_service_publish_link(desk->part);
         write_answers(desk, later);
         free_later(later);
         return true;

@@ -40,6 +40,18 @@ void ration_durations_end(struct ration_durations *durations, uint64_t began_ns,
     add(&durations->sum_ns, each_ns * decision_count);
 }
 
+void ration_service_publish_link(struct ration_loop_part *part)
+{
+    struct ration_redis_stats stats;
+    const uint64_t *from = (const uint64_t *)&stats;
+    uint64_t *to = (uint64_t *)&part->redis;
+
+    ration_gate_link_stats(part->link, &stats);
+    for (size_t i = 0; i < sizeof(stats) / sizeof(*from); i++)
+        __atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&part->is_redis_up, ration_gate_link_is_up(part->link), __ATOMIC_RELAXED);
+}
+
 bool ration_secret_is(const char *secret, const void *given, size_t given_size)
 {
     const volatile unsigned char *bytes = given;

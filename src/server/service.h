@@ -44,7 +44,9 @@ enum ration_service_count {
 struct ration_loop_part {
     struct ration_resp_desk *resp; /* what a RESP connection uses while it is served */
     struct ration_http_desk *http;
-    ration_gate_link *link; /* to Redis, if that is where limits live */
+    ration_gate_link *link; /* to Redis, if that is where limits live; for its thread only */
+    struct ration_redis_stats redis; /* of the link, as last published */
+    bool is_redis_up;
     struct ration_durations durations;
     uint64_t counts[RATION_SERVICE_COUNTS];
     uint64_t random; /* for spreading Retry-After */
@@ -80,6 +82,9 @@ static inline void ration_service_add(struct ration_loop_part *part,
                      __atomic_load_n(&part->counts[which], __ATOMIC_RELAXED) + amount,
                      __ATOMIC_RELAXED);
 }
+
+/* Lets others see what the loop's link to Redis has done; on the loop's thread. */
+void ration_service_publish_link(struct ration_loop_part *part);
 
 /* 0, or when a batch that is to be timed began. */
 uint64_t ration_durations_begin(struct ration_durations *durations);
