@@ -483,7 +483,44 @@ suite_start() {
     ! $has_serve || within "serve: starts, room for 1 M keys" "$(column serve_start 1 | median)" ms 50
 }
 
-for suite in resp http threads idle start; do
+# Limits in Redis, by the library: strict against the same script by redis-benchmark, then what each mode makes
+# of three kinds of traffic.
+by_redis_bench() { # by_redis_bench SUBJECT MODE KEYS
+    local result
+    result=$($on_client "$build/bench/redis_bench" $redis_port "$2" "$3" "$seconds") || return 1
+    note "$1" "${result% *}" "${result#* }" # in the place of CPU time: calls per thousand
+}
+redis_script() {
+    by_redis_benchmark redis_script $redis_pid $redis_port -P 64 EVALSHA "$script_name" 1 \
+        'ration:{__rand_int__}:bench' '' '' take gcra 0 0 0 10485760000 1 0 0 0 0 0
+}
+far_turn() {
+    local mode keys
+    for mode in strict local-first lease; do
+        for keys in one uniform:$keys_count zipf:$keys_count; do
+            by_redis_bench "far_${mode}_${keys%:*}" $mode $keys
+        done
+    done
+}
+suite_redis() {
+    $has_redis || return 0
+    [ -x "$build/bench/redis_bench" ] || { say "(bench/redis_bench is not built)"; return 0; }
+    start_redis || return
+    script_name=$(redis-cli -p $redis_port -x SCRIPT LOAD <src/redis/take.lua)
+    take_turns redis_script far_turn
+    stop $redis_pid
+    alone "peer: take.lua by redis-benchmark, by 64" redis_script
+    beside "serve: library, strict, 1 M keys" far_strict_uniform "take.lua by redis-benchmark" redis_script 1.111
+    local mode keys
+    for keys in one uniform zipf; do
+        for mode in strict local-first lease; do
+            alone "serve: library, $mode, $keys" far_${mode}_$keys
+            row "serve: library, $mode, $keys" "$(column far_${mode}_$keys 2 | median)" "/1000" "calls of Redis" null null
+        done
+    done
+}
+
+for suite in resp http threads idle start redis; do
     in_time || { say "(time is up before suite $suite)"; break; }
     suite_$suite || say "(suite $suite could not be run)"
 done

@@ -15,6 +15,7 @@
 
 #define KEYS_INSIDE   192 /* bytes of keys that take no memory of their own */
 #define ENTRIES_FIRST 4
+#define LOOK_EVERY    32
 #define THROTTLE_NAME "throttle"
 
 /* One check, or one limit that came with a request. */
@@ -27,7 +28,10 @@ struct entry {
     bool is_throttle;
     bool is_asked;                            /* Redis has not answered yet */
     uint64_t owed[RATION_POLICY_MATCHES_MAX]; /* what it is told of with the ask */
-    char *keys;                               /* inside, or owned */
+    struct entry *followers; /* of the same key, which wait for what this one's lease brings */
+    struct entry *next;      /* of those */
+    uint64_t follower_count;
+    char *keys; /* inside, or owned */
     char inside[KEYS_INSIDE];
 };
 
@@ -114,6 +118,8 @@ static struct entry *add_entry(ration_gate_batch *batch)
         return NULL;
     entry->batch = batch;
     entry->is_throttle = entry->is_asked = false;
+    entry->followers = entry->next = NULL;
+    entry->follower_count = 0;
     entry->keys = entry->inside;
     entry->check.parts = entry->parts;
     batch->entries[batch->count++] = entry;
@@ -397,6 +403,31 @@ static void owe_again(struct entry *entry)
     }
 }
 
+static bool decide_near(struct entry *entry);
+static void ask_with_lease(struct entry *entry);
+
+/* Those who waited for the same key: by the lease, or by asking, the first for the others. */
+static void serve_followers(struct entry *leader)
+{
+    struct entry *entry = leader->followers;
+
+    leader->followers = NULL;
+    while (entry != NULL) {
+        struct entry *next = entry->next;
+
+        entry->batch->left--;
+        entry->is_asked = false;
+        leader->follower_count--;
+        if (!entry->batch->is_abandoned && !decide_near(entry)) {
+            entry->followers = next;
+            entry->follower_count = leader->follower_count;
+            ask_with_lease(entry);
+            return;
+        }
+        entry = next;
+    }
+}
+
 static void on_answer(struct entry *entry, const struct ration_redis_told *told,
                       uint64_t drawn_tokens)
 {
@@ -412,6 +443,7 @@ static void on_answer(struct entry *entry, const struct ration_redis_told *told,
         tell(entry, told);
     else if (!batch->is_abandoned)
         decide_without(entry);
+    serve_followers(entry);
     if (batch->left > 0 || batch->is_sending)
         return;
     if (batch->is_abandoned)
@@ -431,17 +463,18 @@ static void on_leased(void *context, const struct ration_redis_told *told, uint6
     on_answer(context, told, drawn_tokens);
 }
 
-/* A single limit with leases: its cost, and what it may need next, in one call. */
+/* A single limit with leases: its cost, and what it and others may need next, in one call. */
 static void ask_with_lease(struct entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     struct ration_gate_remote *remote = batch->link->gate->remote;
     struct ration_near_ask near = near_ask(entry, 0);
+    uint64_t want = ration_near_want(remote->near, &near, entry->follower_count, batch->now_ns);
     struct ration_redis_lease lease = {
         .limit = &near.limit->limit,
         .key = *near.key,
         .cost_tokens = near.cost_tokens,
-        .want_tokens = ration_near_want(remote->near, &near, batch->now_ns),
+        .want_tokens = want,
         .back_tokens = ration_near_leftover(remote->near, &near, batch->now_ns),
         .length_ns = ration_near_lease_ns(near.limit),
         .has_now = remote->has_manual_clock,
@@ -574,18 +607,46 @@ static bool has_one_lease(const struct entry *entry)
            entry->prepared.asks[0].cost_tokens <= limit->limit.burst;
 }
 
+/* Behind the one that asks for the same key, or as one that asks. */
+static void join_leader(struct entry *entry, struct entry **leaders)
+{
+    const struct ration_key *key = &entry->prepared.keys[0];
+
+    for (struct entry *leader = *leaders; leader != NULL; leader = leader->next) {
+        const struct ration_key *other = &leader->prepared.keys[0];
+
+        if (leader->prepared.match.limits[0] != entry->prepared.match.limits[0] ||
+            other->size != key->size || memcmp(other->bytes, key->bytes, key->size) != 0)
+            continue;
+        entry->next = leader->followers;
+        leader->followers = entry;
+        leader->follower_count++;
+        entry->is_asked = true;
+        entry->batch->left++;
+        return;
+    }
+    entry->next = *leaders;
+    *leaders = entry;
+}
+
 bool ration_gate_batch_send(ration_gate_batch *batch)
 {
+    struct entry *leaders = NULL;
+
     batch->is_sending = true;
     for (size_t i = 0; i < batch->count; i++) {
         struct entry *entry = batch->entries[i];
+
+        /* who waits lets Redis begin with the first while the others are written */
+        if (batch->link->poll_loop != NULL && i % LOOK_EVERY == LOOK_EVERY - 1)
+            ration_poll_loop_look(batch->link->poll_loop);
 
         if (entry->check.status == RATION_OK && entry->prepared.match.limit_count > 0 &&
             is_near(entry)) {
             if (decide_near(entry))
                 continue;
             if (has_one_lease(entry)) {
-                ask_with_lease(entry);
+                join_leader(entry, &leaders);
                 continue;
             }
         }
@@ -594,6 +655,13 @@ bool ration_gate_batch_send(ration_gate_batch *batch)
             ask(entry);
         else if (entry->check.status == RATION_OK)
             ration_gate_answer_plainly(batch->link->gate, &entry->check);
+    }
+    while (leaders != NULL) {
+        struct entry *leader = leaders;
+
+        leaders = leader->next;
+        leader->next = NULL;
+        ask_with_lease(leader);
     }
     batch->is_sending = false;
     return batch->left == 0;

@@ -68,9 +68,9 @@ void ration_near_free(struct ration_near *near)
     free(near);
 }
 
-static uint64_t later_of(uint64_t a_ns, uint64_t b_ns)
+static uint64_t larger_of(uint64_t a, uint64_t b)
 {
-    return a_ns > b_ns ? a_ns : b_ns;
+    return a > b ? a : b;
 }
 
 /* Notes ---------------------------------------------------------------------------------------- */
@@ -200,21 +200,24 @@ static enum ration_near_answer take_leased(struct ration_near *near,
 
 /* A key that was asked about a short while ago is worth a lease; one that spent it early, a larger one. */
 uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask *ask,
-                          uint64_t now_ns)
+                          uint64_t waiting_count, uint64_t now_ns)
 {
     uint64_t since_ns = since_of(near, now_ns);
     uint32_t mark, most = mark_most(ask);
+    uint64_t want = waiting_count * ask->cost_tokens;
     struct note note;
 
+    if (want > UINT64_C(1) << most)
+        want = UINT64_C(1) << most;
     find(near, ask, &note);
     if (note.slot == NULL || note.until_ns + 2 * ration_near_lease_ns(ask->limit) < since_ns)
-        return 0;
+        return want;
     mark = note.mark == MARK_DENIED ? (uint32_t)note.count : note.mark;
     if (note.mark != MARK_DENIED && note.until_ns > since_ns)
         mark++;
     else if (note.mark != MARK_DENIED && note.count > (UINT64_C(1) << mark) / 2 && mark > 0)
         mark--;
-    return UINT64_C(1) << (mark < most ? mark : most);
+    return larger_of(want, UINT64_C(1) << (mark < most ? mark : most));
 }
 
 static uint32_t size_of(const struct note *note)
@@ -255,7 +258,7 @@ static void learn_leased(struct ration_near *near, const struct ration_near_ask 
                          uint64_t asked_ns, uint64_t since_ns)
 {
     uint64_t length_ns = ration_near_lease_ns(ask->limit);
-    uint64_t pause_ns = later_of(decision->retry_after_ns, length_ns);
+    uint64_t pause_ns = larger_of(decision->retry_after_ns, length_ns);
     struct note note;
 
     if (drawn_tokens > 0) {
@@ -330,7 +333,7 @@ static enum ration_near_answer take_own(struct ration_near *near, const struct r
             note.count + ask->cost_tokens > COUNT_MAX)
             return RATION_NEAR_LACKS;
         if (change(near, &note,
-                   later_of(note.until_ns, since_ns) + ask->cost_tokens * own_token_ns(ask),
+                   larger_of(note.until_ns, since_ns) + ask->cost_tokens * own_token_ns(ask),
                    note.count + ask->cost_tokens, 0, since_ns)) {
             result->decision = decision_of(ask, remaining - ask->cost_tokens);
             return RATION_NEAR_TAKEN;
@@ -365,7 +368,7 @@ void ration_near_owe(struct ration_near *near, const struct ration_near_ask *ask
 
     for (int i = 0; i < TRIES_MAX && tokens > 0; i++) {
         find(near, ask, &note);
-        if (change(near, &note, later_of(note.until_ns, since_ns + 1), note.count + tokens, 0,
+        if (change(near, &note, larger_of(note.until_ns, since_ns + 1), note.count + tokens, 0,
                    since_ns))
             return;
     }

@@ -71,9 +71,12 @@ void ration_near_learn(struct ration_near *near, const struct ration_near_ask *a
                        const struct ration_decision *decision, uint64_t drawn_tokens,
                        uint64_t asked_ns, uint64_t now_ns);
 
-/* How many tokens to draw with what is asked now: as many as the key has needed lately; 0: none. */
+/*
+ * How many tokens to draw with what is asked now: as many as the key has needed lately, or as others wait
+ * for. 0: none.
+ */
 uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask *ask,
-                          uint64_t now_ns);
+                          uint64_t waiting_count, uint64_t now_ns);
 
 /* How long a lease of a limit is. */
 uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit);
