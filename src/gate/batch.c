@@ -31,7 +31,8 @@ struct entry {
     struct entry *followers; /* of the same key, which wait for what this one's lease brings */
     struct entry *next;      /* of those */
     uint64_t follower_count;
-    char *keys; /* inside, or owned */
+    uint64_t wanted; /* of a lease */
+    char *keys;      /* inside, or owned */
     char inside[KEYS_INSIDE];
 };
 
@@ -214,6 +215,7 @@ struct draw {
     struct ration_policy_limit limit;
     struct ration_hash secret;
     struct ration_key key;
+    uint64_t wanted;
     uint64_t asked_ns;
     char bytes[];
 };
@@ -231,7 +233,8 @@ static void on_drawn(void *context, const struct ration_redis_told *told, uint64
     };
 
     if (told != NULL)
-        ration_near_fill(gate->remote->near, &ask, drawn_tokens, draw->asked_ns,
+        ration_near_fill(gate->remote->near, &ask,
+                         &(struct ration_near_drawn){drawn_tokens, draw->wanted, draw->asked_ns},
                          ration_gate_now(gate));
     free(draw);
 }
@@ -255,6 +258,7 @@ static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *a
                           .limit = *ask->limit,
                           .secret = *ask->secret,
                           .key = {draw->bytes, ask->key->size},
+                          .wanted = tokens,
                           .asked_ns = batch->now_ns};
     if (ask->key->size > 0)
         memcpy(draw->bytes, ask->key->bytes, ask->key->size);
@@ -380,13 +384,14 @@ static void tell(struct entry *entry, const struct ration_redis_told *told)
 static void learn(struct entry *entry, const struct ration_redis_told *told, uint64_t drawn_tokens)
 {
     struct ration_gate_remote *remote = entry->batch->link->gate->remote;
+    struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->batch->now_ns};
 
     for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
         struct ration_near_ask ask = near_ask(entry, i);
 
         if (ask.limit->mode == RATION_POLICY_STRICT || entry->check.is_peek || ask.cost_tokens == 0)
             continue;
-        ration_near_learn(remote->near, &ask, &told->parts[i], drawn_tokens, entry->batch->now_ns,
+        ration_near_learn(remote->near, &ask, &told->parts[i], &drawn,
                           ration_gate_now(entry->batch->link->gate));
     }
 }
@@ -482,6 +487,7 @@ static void ask_with_lease(struct entry *entry)
     };
 
     entry->owed[0] = 0;
+    entry->wanted = want;
     entry->is_asked = true;
     batch->left++;
     ration_redis_draw(batch->link->client, &lease, on_leased, entry);

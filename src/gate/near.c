@@ -11,13 +11,22 @@
 
 #define NEAR_KEYS_MAX 1000000 /* notes; a key without one is asked about */
 #define COUNT_MAX     RATION_FRAC_MASK
-#define MARK_DENIED   13
-#define MARK_MAX      12 /* leases of up to 4096 tokens */
-#define TRIES_MAX     16 /* of changing a note that others change, too */
+#define MARK_DENIED   1 /* of a note; 0: none */
+
+/* The count of a lease's note: tokens, the size of the last lease, whether there was less than wanted. */
+#define TOKENS_BITS  13
+#define TOKENS_MAX   ((UINT64_C(1) << TOKENS_BITS) - 1)
+#define SIZE_MAX_LOG 12 /* leases of up to 4096 tokens */
+#define SIZE_MASK    15u
+#define SCARCE_BIT   (UINT64_C(1) << (TOKENS_BITS + 4))
+#define TRIES_MAX    16 /* of changing a note that others change, too */
 
 #define AHEAD_MIN        16 /* smaller leases are drawn when they are needed */
 #define LEASE_NS_MAX     (500 * RATION_NS_PER_MS)
 #define LEASE_FILL_PARTS 4 /* at most this part of the time that a bucket takes to fill */
+#define SCARCE_PARTS \
+    8 /* of a lease's length pass before more is asked for, where there was little */
+#define PAUSE_PARTS      1 /* the same, where there was nothing */
 #define LEASE_BURST_PART 4 /* of the burst are drawn at once, by all nodes together */
 
 struct ration_near {
@@ -130,15 +139,37 @@ uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit)
     return wanted_ns < most_ns ? wanted_ns : most_ns;
 }
 
+static uint64_t tokens_of(const struct note *note)
+{
+    return note->mark == MARK_DENIED ? 0 : note->count & TOKENS_MAX;
+}
+
+/* Of the last lease, as a power of two. */
+static uint32_t size_of(const struct note *note)
+{
+    return (uint32_t)(note->count >> TOKENS_BITS) & SIZE_MASK;
+}
+
+static bool is_scarce(const struct note *note)
+{
+    return (note->count & SCARCE_BIT) != 0;
+}
+
+static uint64_t pack(uint64_t tokens, uint32_t size, bool is_little)
+{
+    return (tokens < TOKENS_MAX ? tokens : TOKENS_MAX) | (uint64_t)size << TOKENS_BITS |
+           (is_little ? SCARCE_BIT : 0);
+}
+
 /* The largest lease of a node, as a power of two: all of them together draw a part of the burst. */
-static uint32_t mark_most(const struct ration_near_ask *ask)
+static uint32_t size_most(const struct ration_near_ask *ask)
 {
     uint64_t most = ask->limit->limit.burst / LEASE_BURST_PART / ask->node_count;
-    uint32_t mark = 0;
+    uint32_t size = 0;
 
-    while (mark < MARK_MAX && (UINT64_C(2) << mark) <= most)
-        mark++;
-    return mark;
+    while (size < SIZE_MAX_LOG && (UINT64_C(2) << size) <= most)
+        size++;
+    return size;
 }
 
 static struct ration_decision decision_of(const struct ration_near_ask *ask, uint64_t remaining)
@@ -158,15 +189,23 @@ static struct ration_decision decision_of(const struct ration_near_ask *ask, uin
 static uint64_t draw_ahead(const struct ration_near_ask *ask, const struct note *note,
                            uint64_t left, uint64_t since_ns)
 {
-    uint64_t size = UINT64_C(1) << note->mark;
+    uint64_t size = UINT64_C(1) << size_of(note);
     uint64_t low = size / 4;
-    bool is_crossed = note->count > low && left <= low;
+    bool is_crossed = tokens_of(note) > low && left <= low;
     bool is_soon = note->until_ns - since_ns > ration_near_lease_ns(ask->limit) / 2;
-    uint32_t most = mark_most(ask);
 
-    if (!is_crossed || size < AHEAD_MIN)
+    if (!is_crossed || size < AHEAD_MIN || is_scarce(note))
         return 0;
-    return UINT64_C(1) << (is_soon && note->mark < most ? note->mark + 1 : note->mark);
+    return is_soon && size_of(note) < size_most(ask) ? 2 * size : size;
+}
+
+static enum ration_near_answer deny(const struct ration_near_ask *ask, const struct note *note,
+                                    uint64_t since_ns, struct ration_near_result *result)
+{
+    result->decision = decision_of(ask, 0);
+    result->decision.verdict = RATION_DENY;
+    result->decision.retry_after_ns = note->until_ns - since_ns;
+    return RATION_NEAR_DENIED;
 }
 
 static enum ration_near_answer take_leased(struct ration_near *near,
@@ -176,22 +215,21 @@ static enum ration_near_answer take_leased(struct ration_near *near,
     struct note note;
 
     for (int i = 0; i < TRIES_MAX; i++) {
+        uint64_t left;
+
         find(near, ask, &note);
         if (note.slot == NULL || note.until_ns <= since_ns)
             return RATION_NEAR_LACKS;
-        if (note.mark == MARK_DENIED) {
-            result->decision = decision_of(ask, 0);
-            result->decision.verdict = RATION_DENY;
-            result->decision.retry_after_ns = note.until_ns - since_ns;
-            return RATION_NEAR_DENIED;
-        }
-        if (note.count < ask->cost_tokens)
-            return RATION_NEAR_LACKS;
-        if (change(near, &note, note.until_ns, note.count - ask->cost_tokens, note.mark,
+        if (note.mark == MARK_DENIED)
+            return deny(ask, &note, since_ns, result);
+        if (tokens_of(&note) < ask->cost_tokens)
+            return is_scarce(&note) ? deny(ask, &note, since_ns, result) : RATION_NEAR_LACKS;
+        left = tokens_of(&note) - ask->cost_tokens;
+        if (change(near, &note, note.until_ns, pack(left, size_of(&note), is_scarce(&note)), 0,
                    since_ns)) {
-            result->decision = decision_of(ask, note.count - ask->cost_tokens);
+            result->decision = decision_of(ask, left);
             result->until_ns = note.until_ns;
-            result->lease_tokens = draw_ahead(ask, &note, note.count - ask->cost_tokens, since_ns);
+            result->lease_tokens = draw_ahead(ask, &note, left, since_ns);
             return RATION_NEAR_TAKEN;
         }
     }
@@ -203,7 +241,7 @@ uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask
                           uint64_t waiting_count, uint64_t now_ns)
 {
     uint64_t since_ns = since_of(near, now_ns);
-    uint32_t mark, most = mark_most(ask);
+    uint32_t size, most = size_most(ask);
     uint64_t want = waiting_count * ask->cost_tokens;
     struct note note;
 
@@ -212,66 +250,70 @@ uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask
     find(near, ask, &note);
     if (note.slot == NULL || note.until_ns + 2 * ration_near_lease_ns(ask->limit) < since_ns)
         return want;
-    mark = note.mark == MARK_DENIED ? (uint32_t)note.count : note.mark;
-    if (note.mark != MARK_DENIED && note.until_ns > since_ns)
-        mark++;
-    else if (note.mark != MARK_DENIED && note.count > (UINT64_C(1) << mark) / 2 && mark > 0)
-        mark--;
-    return larger_of(want, UINT64_C(1) << (mark < most ? mark : most));
+    size = size_of(&note);
+    if (note.until_ns > since_ns || note.mark == MARK_DENIED || is_scarce(&note))
+        size++;
+    else if (tokens_of(&note) > (UINT64_C(1) << size) / 2 && size > 0)
+        size--;
+    return larger_of(want, UINT64_C(1) << (size < most ? size : most));
 }
 
-static uint32_t size_of(const struct note *note)
+static bool is_pocket(const struct note *note, uint64_t since_ns)
 {
-    if (note->slot == NULL)
-        return 0;
-    return note->mark == MARK_DENIED ? (uint32_t)note->count : note->mark;
+    return note->slot != NULL && note->until_ns > since_ns && tokens_of(note) > 0;
 }
 
-static void fill(struct ration_near *near, const struct ration_near_ask *ask, uint64_t drawn_tokens,
-                 uint64_t asked_ns, uint64_t since_ns)
+/*
+ * Where less than half of what was wanted is drawn, it is scarce: what comes back is left to gather for a
+ * while, and who asks meanwhile is denied. Nothing is lost: it is there for the next who asks.
+ */
+static void fill(struct ration_near *near, const struct ration_near_ask *ask,
+                 const struct ration_near_drawn *drawn, uint64_t since_ns)
 {
-    uint64_t until_ns = since_of(near, asked_ns) + ration_near_lease_ns(ask->limit);
-    uint32_t mark = 0;
+    uint64_t length_ns = ration_near_lease_ns(ask->limit);
+    uint64_t until_ns = since_of(near, drawn->asked_ns) + length_ns;
+    bool is_little = drawn->tokens < drawn->wanted / 2;
+    uint32_t size = 0;
     struct note note;
 
-    while (mark < MARK_MAX && (UINT64_C(2) << mark) <= drawn_tokens)
-        mark++;
+    while (size < SIZE_MAX_LOG && (UINT64_C(2) << size) <= drawn->wanted)
+        size++;
+    if (is_little && since_ns + length_ns / SCARCE_PARTS < until_ns)
+        until_ns = since_ns + length_ns / SCARCE_PARTS;
     for (int i = 0; i < TRIES_MAX && until_ns > since_ns; i++) {
-        bool is_pocket;
+        uint64_t kept;
 
         find(near, ask, &note);
-        is_pocket = note.slot != NULL && note.mark != MARK_DENIED && note.until_ns > since_ns &&
-                    note.count > 0;
+        kept = is_pocket(&note, since_ns) ? tokens_of(&note) : 0;
         /* What is there ends earlier, and then all of it does: never later than it was drawn for. */
-        if (change(near, &note, is_pocket && note.until_ns < until_ns ? note.until_ns : until_ns,
-                   (is_pocket ? note.count : 0) + drawn_tokens, mark, since_ns))
+        if (change(near, &note, kept > 0 && note.until_ns < until_ns ? note.until_ns : until_ns,
+                   pack(kept + drawn->tokens, size, is_little), 0, since_ns))
             return;
     }
 }
 
-/*
- * Whoever was denied asks again after a while only: what comes back meanwhile is not lost, but there for
- * who asks first, and then enough for a lease.
- */
+/* Whoever was denied asks again after a while only; see fill(). */
 static void learn_leased(struct ration_near *near, const struct ration_near_ask *ask,
-                         const struct ration_decision *decision, uint64_t drawn_tokens,
-                         uint64_t asked_ns, uint64_t since_ns)
+                         const struct ration_decision *decision,
+                         const struct ration_near_drawn *drawn, uint64_t since_ns)
 {
     uint64_t length_ns = ration_near_lease_ns(ask->limit);
-    uint64_t pause_ns = larger_of(decision->retry_after_ns, length_ns);
+    uint64_t pause_ns = larger_of(decision->retry_after_ns, length_ns / PAUSE_PARTS);
     struct note note;
 
-    if (drawn_tokens > 0) {
-        fill(near, ask, drawn_tokens, asked_ns, since_ns);
+    if (drawn->tokens > 0) {
+        fill(near, ask, drawn, since_ns);
         return;
     }
     find(near, ask, &note);
-    if (note.slot != NULL && note.mark != MARK_DENIED && note.until_ns > since_ns && note.count > 0)
+    if (is_pocket(&note, since_ns))
         return; /* somebody else has filled it */
     if (decision->verdict == RATION_DENY)
-        (void)change(near, &note, since_ns + pause_ns, size_of(&note), MARK_DENIED, since_ns);
+        (void)change(near, &note, since_ns + pause_ns, pack(0, size_of(&note), false), MARK_DENIED,
+                     since_ns);
     else
-        (void)change(near, &note, since_ns + length_ns, 0, size_of(&note), since_ns);
+        (void)change(near, &note, since_ns + length_ns, pack(0, size_of(&note), false), 0,
+                     since_ns);
 }
 
 uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near_ask *ask,
@@ -281,17 +323,18 @@ uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near
     struct note note;
 
     find(near, ask, &note);
-    if (note.slot == NULL || note.mark == MARK_DENIED || note.count == 0 ||
-        note.until_ns > since_ns)
+    if (note.slot == NULL || tokens_of(&note) == 0 || note.until_ns > since_ns)
         return 0;
-    return change(near, &note, note.until_ns, 0, note.mark, since_ns) ? note.count : 0;
+    return change(near, &note, note.until_ns, pack(0, size_of(&note), false), 0, since_ns)
+               ? tokens_of(&note)
+               : 0;
 }
 
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
-                      uint64_t drawn_tokens, uint64_t asked_ns, uint64_t now_ns)
+                      const struct ration_near_drawn *drawn, uint64_t now_ns)
 {
-    if (drawn_tokens > 0)
-        fill(near, ask, drawn_tokens, asked_ns, since_of(near, now_ns));
+    if (drawn->tokens > 0)
+        fill(near, ask, drawn, since_of(near, now_ns));
 }
 
 /* Local first ---------------------------------------------------------------------------------- */
@@ -419,25 +462,26 @@ void ration_near_put_back(struct ration_near *near, const struct ration_near_ask
         if (note.slot == NULL || note.mark == MARK_DENIED ||
             (is_own ? note.count == 0 : note.until_ns != result->until_ns))
             return; /* it was told, or is of another lease: then it stays spent */
-        if (change(near, &note, note.until_ns > worth_ns ? note.until_ns - worth_ns : 0,
-                   is_own ? note.count -
-                                (note.count < ask->cost_tokens ? note.count : ask->cost_tokens)
-                          : note.count + ask->cost_tokens,
-                   note.mark, since_ns))
+        if (change(
+                near, &note, note.until_ns > worth_ns ? note.until_ns - worth_ns : 0,
+                is_own
+                    ? note.count - (note.count < ask->cost_tokens ? note.count : ask->cost_tokens)
+                    : pack(tokens_of(&note) + ask->cost_tokens, size_of(&note), is_scarce(&note)),
+                note.mark, since_ns))
             return;
     }
 }
 
 void ration_near_learn(struct ration_near *near, const struct ration_near_ask *ask,
-                       const struct ration_decision *decision, uint64_t drawn_tokens,
-                       uint64_t asked_ns, uint64_t now_ns)
+                       const struct ration_decision *decision,
+                       const struct ration_near_drawn *drawn, uint64_t now_ns)
 {
     uint64_t since_ns = since_of(near, now_ns);
 
     if (decision->verdict == RATION_NEVER)
         return;
     if (ask->limit->mode == RATION_POLICY_LEASE)
-        learn_leased(near, ask, decision, drawn_tokens, asked_ns, since_ns);
+        learn_leased(near, ask, decision, drawn, since_ns);
     else if (ask->limit->mode == RATION_POLICY_LOCAL_FIRST)
         learn_own(near, ask, decision, since_ns);
 }

@@ -4,9 +4,9 @@
  * Of a key under a limit one note is kept: a moment, a count and a mark, in 16 bytes that change
  * together. After its moment a note may be forgotten. By the limit's mode it is
  *
- *     lease        a pocket: so many tokens, to be spent before the moment. The mark is the size of
- *                  the last lease, as a power of two. Or MARK_DENIED: that nothing is asked for
- *                  before the moment, since there was nothing; then the count is the size
+ *     lease        a pocket: so many tokens, to be spent before the moment; the size of the last
+ *                  lease; and whether there was less than wanted. Then, as where a mark says that there
+ *                  was nothing, nothing more is asked for before the moment
  *     local-first  a bucket of the node's own, which is full at the moment; it has the burst of the
  *                  limit and the node's share of its rate. The count is what was taken from it and
  *                  not told Redis yet
@@ -63,13 +63,17 @@ uint64_t ration_near_collect(struct ration_near *near, const struct ration_near_
 void ration_near_owe(struct ration_near *near, const struct ration_near_ask *ask, uint64_t tokens,
                      uint64_t now_ns);
 
-/*
- * What Redis has decided about this limit, and how many tokens were drawn on a lease that was asked for
- * at a moment.
- */
+/* What a lease brought. */
+struct ration_near_drawn {
+    uint64_t tokens;
+    uint64_t wanted;
+    uint64_t asked_ns; /* when it was asked for: it begins then */
+};
+
+/* What Redis has decided about this limit. */
 void ration_near_learn(struct ration_near *near, const struct ration_near_ask *ask,
-                       const struct ration_decision *decision, uint64_t drawn_tokens,
-                       uint64_t asked_ns, uint64_t now_ns);
+                       const struct ration_decision *decision,
+                       const struct ration_near_drawn *drawn, uint64_t now_ns);
 
 /*
  * How many tokens to draw with what is asked now: as many as the key has needed lately, or as others wait
@@ -88,8 +92,8 @@ uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit);
 uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near_ask *ask,
                               uint64_t now_ns);
 
-/* Tokens were drawn, in a lease that was asked for at this moment. */
+/* Tokens were drawn ahead. */
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
-                      uint64_t drawn_tokens, uint64_t asked_ns, uint64_t now_ns);
+                      const struct ration_near_drawn *drawn, uint64_t now_ns);
 
 #endif
