@@ -2,7 +2,7 @@
 """One table of rows, everywhere the same (R9): what the library's gate answers to a row, a server
 answers over each of its protocols, to the nanosecond.
 
-    rows_test.py RATION ROWS_SERVED_TEST [--lie] FILE...
+    rows_test.py RATION ROWS_SERVED_TEST [--redis] [--lie] FILE...
 
 rows_served_test reads the rows and asks the gate; its lines are put to one server with a manual clock.
 Each way of asking has a key of its own, so that each sees the whole sequence:
@@ -13,6 +13,8 @@ Each way of asking has a key of its own, so that each sees the whole sequence:
     throttle  CL.THROTTLE, for those whose period is whole seconds; gcra: GCRA, for the same
 
 --lie adds a token to one answer, which must be noticed.
+
+--redis puts a redis-server behind the server, which must decide all of it: no answer may be degraded.
 """
 import decimal
 import os
@@ -20,7 +22,9 @@ import subprocess
 import sys
 import urllib.parse
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "redis")]
+import redis_kit
 import serve
 
 INT64_MAX = (1 << 63) - 1
@@ -33,6 +37,10 @@ FIELDS = ("verdict", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns"
 def bounded(number):
     """A count as RESP can say it."""
     return min(number, INT64_MAX)
+
+
+class Refused(AssertionError):
+    """A limit that the server cannot keep."""
 
 
 class Rows:
@@ -52,7 +60,7 @@ class Rows:
                                  f'rate: "{text}"}}]\n')
         answer = self.resp2.ask("RATION.RELOAD")
         if isinstance(answer, serve.RespError):
-            raise AssertionError(f"{text}: {answer.text}")
+            raise Refused(f"{text}: {answer.text}")
         return answer.decode()
 
     def open(self, words, text):
@@ -95,6 +103,7 @@ class Rows:
             if isinstance(answer, serve.RespError):
                 raise AssertionError(answer.text)
             answer = serve.pairs(answer)
+            serve.expect(answer[b"degraded"], 0, "degraded")
             values = [answer[field.encode()] for field in FIELDS]
             return [values[0].decode(), *(FOREVER if value == -1 else value for value in values[1:])]
         if way in ("http", "key"):
@@ -129,6 +138,7 @@ class Rows:
     @staticmethod
     def of_json(answer):
         serve.expect(answer["allowed"], answer["verdict"] == "allow", "allowed")
+        serve.expect(answer.get("degraded"), None, "degraded")
         return [FOREVER if answer[field] is None else answer[field] for field in FIELDS]
 
     def ask_throttle(self, way, is_peek, cost):
@@ -221,24 +231,42 @@ def in_seconds(ns):
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def put_rows(server, reader_command, is_lying, is_on_redis):
+    """Puts all rows to the server; returns the status of the program that reads them."""
+    rows = Rows(server, is_lying)
+    with subprocess.Popen(reader_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as reader:
+        for line in reader.stdout:
+            try:
+                said = rows.answer(line.rstrip("\n"))
+            except AssertionError as fault:
+                said = f"{line.rstrip()}: {fault}"
+                if is_on_redis and isinstance(fault, Refused) and " on Redis" in said:
+                    print("refused, as it should be:", said)
+                    said = "refused"
+            reader.stdin.write(said.replace("\n", " ") + "\n")
+            reader.stdin.flush()
+        reader.stdin.close()
+    print("decisions compared:", " ".join(f"{way} {count}" for way, count in sorted(rows.counts.items())))
+    return reader.returncode
+
+
 def main():
-    arguments = [argument for argument in sys.argv[1:] if argument != "--lie"]
+    arguments = [argument for argument in sys.argv[1:] if argument not in ("--lie", "--redis")]
+    is_lying, is_on_redis = "--lie" in sys.argv, "--redis" in sys.argv
     policy = "limits: [{name: row0, key: user, rate: 1/s}]\n"
-    with serve.Server(arguments[0], policy=policy,
-                      options=["--manual-clock", "--threads", "1"]) as server:
-        rows = Rows(server, "--lie" in sys.argv)
-        with subprocess.Popen(arguments[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              text=True) as reader:
-            for line in reader.stdout:
-                try:
-                    said = rows.answer(line.rstrip("\n"))
-                except AssertionError as fault:
-                    said = f"{line.rstrip()}: {fault}"
-                reader.stdin.write(said.replace("\n", " ") + "\n")
-                reader.stdin.flush()
-            reader.stdin.close()
-        print("decisions compared:", " ".join(f"{way} {count}" for way, count in sorted(rows.counts.items())))
-    sys.exit(reader.returncode)
+    options = ["--manual-clock", "--threads", "1"]
+    if is_on_redis:
+        command = [arguments[1], "--redis", *arguments[2:]]
+        with redis_kit.Redis() as redis, \
+                redis_kit.serve_with(arguments[0], redis.url, policy, options, deadline_ms=10000) as server:
+            redis_kit.wait_well(server)
+            status = put_rows(server, command, is_lying, True)
+            print("calls of the script:", redis.calls("evalsha", "eval"))
+    else:
+        with serve.Server(arguments[0], policy=policy, options=options) as server:
+            status = put_rows(server, arguments[1:], is_lying, False)
+    sys.exit(status)
 
 
 main()

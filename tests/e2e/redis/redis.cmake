@@ -1,0 +1,11 @@
+# `ration serve --redis` in front of a real redis-server, which well and badly answers.
+ration_e2e_test(e2e_redis_rows rows/rows_test.py BASIC ARGUMENTS $<TARGET_FILE:rows_served_test> --redis
+    ${rows}/token_bucket.rows ${rows}/interval.rows ${rows}/windows.rows ${rows}/burst_reserve.rows
+    ${rows}/blocks.rows ${rows}/change.rows ${rows}/queue.rows ${rows}/reservations.rows)
+ration_e2e_test(e2e_redis_rows_lie_control rows/rows_test.py BASIC ARGUMENTS
+    $<TARGET_FILE:rows_served_test> --redis --lie ${rows}/token_bucket.rows)
+if(TEST e2e_redis_rows_lie_control)
+    set_tests_properties(e2e_redis_rows_lie_control PROPERTIES
+        PASS_REGULAR_EXPRESSION "http answered .'allow', 5, .* rows, 0 wrong, [1-9][0-9]* answered otherwise")
+endif()
+ration_e2e_test(e2e_redis_cell redis/cell_test.py BASIC ARGUMENTS ${rows}/throttle.rows)

@@ -1,0 +1,285 @@
+"""A Redis behind a server under test: a real one, and a way to it on which things go wrong.
+
+    with redis_kit.Redis() as redis, redis_kit.Way(redis) as way, \\
+            redis_kit.serve_with(BINARY, way.url, policy=...) as server:
+        way.fault = redis_kit.error("LOADING Redis is loading the dataset in memory")
+
+Redis listens on a free port of 127.0.0.1 and on a Unix socket in a folder of its own.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import serve
+
+START_SECONDS = 20
+DEADLINE_MS = 20                 # redis-deadline-ms, if nothing else is said
+RECOVERY_SECONDS = 5 + 1 + 1.5   # retry_max, the deadline of a connection, and slack for a busy machine
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Redis:
+    """A redis-server that keeps nothing. Options are those of its command line."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.mkdtemp(prefix="ration-redis-")
+        self.socket_path = os.path.join(self.folder, "socket")
+        self.options = options
+        self.port = free_port()
+        self.password = options[options.index("--requirepass") + 1] if "--requirepass" in options else None
+        self.clients = []
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", self.socket_path,
+             "--save", "", "--appendonly", "no", "--dir", self.folder, *self.options],
+            stdin=subprocess.DEVNULL, stdout=open(os.path.join(self.folder, "log"), "w", encoding="utf-8"),
+            stderr=subprocess.STDOUT, preexec_fn=serve.die_with_parent)
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                if self.client().ask("PING") == "PONG":
+                    return
+            except (ConnectionError, FileNotFoundError):
+                pass
+            assert time.monotonic() < deadline and self.process.poll() is None, self.log()
+            time.sleep(.01)
+
+    def log(self):
+        with open(os.path.join(self.folder, "log"), encoding="utf-8") as file:
+            return "redis-server did not start:\n" + file.read()
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+    def client(self):
+        client = serve.Resp(self.port, password=self.password)
+        self.clients.append(client)
+        return client
+
+    def ask(self, *words):
+        client = self.client()
+        answer = client.ask(*words)
+        self.clients.remove(client)
+        client.close()
+        return answer
+
+    def calls(self, *names):
+        """How often commands were called, of those names, since CONFIG RESETSTAT."""
+        counts = {}
+        for line in self.ask("INFO", "commandstats").decode().split("\r\n"):
+            name, _, rest = line.partition(":")
+            if name.startswith("cmdstat_"):
+                counts[name[len("cmdstat_"):]] = int(rest.split(",")[0].partition("=")[2])
+        return sum(counts.get(name, 0) for name in names)
+
+    def kill(self):
+        for client in self.clients:
+            client.close()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.kill()
+
+
+# Faults: called with the real answer to a call of the script. What they return is sent.
+
+def error(text):
+    return lambda answer: b"-%s\r\n" % text.encode()
+
+
+def garbage(answer):
+    return b"\x00\xff\x16\x03 no RESP at all\r\n"
+
+
+def cut(answer):
+    """Half of the answer, and the end."""
+    return Last(answer[:len(answer) // 2])
+
+
+def silence(answer):
+    return b""
+
+
+def delay(seconds):
+    def wait(answer):
+        time.sleep(seconds)
+        return answer
+    return wait
+
+
+class Last(bytes):
+    """Bytes after which the connection ends."""
+
+
+class Way:
+    """A way to a real Redis that understands what passes, and on which calls of the script meet a fault.
+    What Redis is asked is counted: script_calls are the words of each EVALSHA and EVAL."""
+
+    def __init__(self, redis, fault=None):
+        self.redis = redis
+        self.fault = fault
+        self.script_calls = []
+        self.is_open = threading.Event()  # while it is not set, answers of the script are kept back
+        self.is_open.set()
+        self.sockets = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.is_over = False
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+    def accept(self):
+        while not self.is_over:
+            try:
+                connection = self.listener.accept()[0]
+            except OSError:
+                return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.sockets.append(connection)
+            threading.Thread(target=self.carry, args=(connection,), daemon=True).start()
+
+    def carry(self, connection):
+        here = Raw(connection)
+        try:
+            there = Raw(socket.create_connection(("127.0.0.1", self.redis.port)))
+            self.sockets.append(there.socket)
+            while True:
+                command = here.read_raw_value()
+                answer = self.answer(command, there)
+                connection.sendall(answer)
+                if isinstance(answer, Last):
+                    break
+        except (OSError, serve.Closed):
+            pass
+        end(connection)
+
+    def answer(self, command, there):
+        words = words_of(command)
+        is_script = words[0].upper() in (b"EVALSHA", b"EVAL")
+        if is_script:
+            self.script_calls.append(words)
+        there.socket.sendall(command)
+        answer = there.read_raw_value()
+        if is_script:
+            self.is_open.wait(serve.ANSWER_SECONDS)
+            if self.fault is not None:
+                return self.fault(answer)
+        return answer
+
+    def calls_of(self, user):
+        """How often the script was called for a key."""
+        return sum(any(b"{" + user.encode() + b"}" in word for word in words) for words in self.script_calls)
+
+    def break_all(self):
+        for connection in self.sockets:
+            end(connection)
+
+    def close(self):
+        self.is_over = True
+        self.is_open.set()
+        end(self.listener)
+        self.break_all()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close()
+
+
+def end(connection):
+    """Wakes whoever reads from it, too."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    connection.close()
+
+
+class Raw(serve.Resp):
+    """Values of RESP as the bytes they came in."""
+
+    def __init__(self, connection):
+        self.socket = connection
+        self.buffer = b""
+
+    def read_raw_value(self):
+        line = self.line()
+        raw = line + b"\r\n"
+        if line[:1] == b"$" and line != b"$-1":
+            raw += self.take(int(line[1:]) + 2)
+        elif line[:1] == b"*" and line != b"*-1":
+            raw += b"".join(self.read_raw_value() for _ in range(int(line[1:])))
+        return raw
+
+
+def words_of(command):
+    """The words of a command that was read whole."""
+    parser = Raw(None)
+    parser.buffer = command
+    return parser.read()
+
+
+def serve_with(binary, url, policy=None, options=(), deadline_ms=DEADLINE_MS, **more):
+    """A server on this Redis. It begins to connect when it starts: see wait_well()."""
+    return serve.Server(binary, policy=policy,
+                        options=["--redis", url, "--redis-deadline-ms", str(deadline_ms), *options], **more)
+
+
+def is_degraded(answer):
+    return serve.pairs(answer)[b"degraded"] == 1
+
+
+def wait_well(server, seconds=RECOVERY_SECONDS, connections=1):
+    """Waits until Redis decides again, as it must in that time, and says how long it took. A look at a key
+    that is asked for by nobody else. The policy must match every request by user."""
+    began = time.monotonic()
+    for _ in range(connections):
+        client = server.resp()
+        while True:
+            answer = client.ask("RATION.PEEK", "user", "nobody")
+            if not isinstance(answer, serve.RespError) and not is_degraded(answer):
+                break
+            if time.monotonic() - began > seconds:
+                raise AssertionError(f"Redis is well, and after {seconds} s not asked: {answer}\n" + server.output())
+            time.sleep(.005)
+        client.close()
+        server.clients.remove(client)
+    return time.monotonic() - began
+
+
+def wait_asked(redis, client):
+    """Waits until Redis is asked; for servers without a policy, whose answers do not say it."""
+    deadline = time.monotonic() + RECOVERY_SECONDS
+    while redis.calls("evalsha", "eval") == 0:
+        client.ask("CL.THROTTLE", "nobody", 1, 1, 1, 0)
+        assert time.monotonic() < deadline, "Redis is not asked"
