@@ -228,10 +228,18 @@ ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
     return RATION_OK;
 }
 
+static void on_handles_closed(uv_handle_t *handle)
+{
+    struct ration_loop *loop = handle->data;
+
+    if (loop->on_end != NULL)
+        loop->on_end(loop);
+}
+
 static void close_handles(struct ration_loop *loop)
 {
     uv_close((uv_handle_t *)&loop->wake, NULL);
-    uv_close((uv_handle_t *)&loop->turn, NULL);
+    uv_close((uv_handle_t *)&loop->turn, on_handles_closed);
     uv_close((uv_handle_t *)&loop->timer, NULL);
     uv_close((uv_handle_t *)&loop->accept_pause, NULL);
 }
@@ -248,9 +256,7 @@ void ration_loop_end_if_empty(struct ration_loop *loop)
         return;
     loop->ended = true;
     run_messages(loop, true);
-    if (loop->on_end != NULL)
-        loop->on_end(loop);
-    close_handles(loop);
+    close_handles(loop); /* on_end() later: what is to be released may be what ends the last one */
     ration_loops_one_ended(loop);
 }
 

@@ -32,7 +32,7 @@ unsigned ration_loop_index(const struct ration_loop *loop);
 void *ration_loop_user(const struct ration_loop *loop);
 void ration_loop_set_user(struct ration_loop *loop, void *user);
 
-/* Has function called when the loop has no more connections and is about to end, on its thread. */
+/* Has function called when the loop has no more connections and ends, on its thread and from nothing else. */
 void ration_loop_set_end(struct ration_loop *loop, void (*function)(struct ration_loop *loop));
 
 /*
