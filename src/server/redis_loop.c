@@ -177,6 +177,8 @@ static void close_link(struct ration_loop *loop)
 {
     struct ration_loop_part *part = ration_loop_user(loop);
 
+    if (part == NULL) /* closed already: it never ran */
+        return;
     ration_gate_link_free(part->link);
     part->link = NULL;
 }

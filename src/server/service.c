@@ -87,6 +87,7 @@ void ration_service_close_loop(struct ration_loop *loop)
 
     if (part == NULL)
         return;
+    ration_gate_link_free(part->link); /* of a loop that never ran */
     ration_resp_desk_free(part->resp);
     ration_http_desk_free(part->http);
     free(part);
