@@ -91,7 +91,8 @@ static bool execute(struct ration_resp_desk *desk)
         if (desk->is_waiting)
             return false;
         session->exec_done += used;
-        if (ration_connection_is_held(desk->connection)) { /* by an edit */
+        if (ration_connection_is_held(
+                desk->connection)) { /* by an edit, or a check that nobody is told of */
             desk->is_waiting = true;
             return false;
         }
@@ -114,7 +115,8 @@ void ration_desk_exec(struct ration_resp_desk *desk)
         return;
     }
     if (!session->is_executing) {
-        ration_resp_write_array(desk->output, session->queued_count);
+        if (session->reply_mode == RATION_REPLY_ON)
+            ration_resp_write_array(desk->output, session->queued_count);
         session->exec = session->queue;
         session->exec_done = 0;
         session->is_executing = true;

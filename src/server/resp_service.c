@@ -123,6 +123,8 @@ static void hush(struct ration_resp_desk *desk, size_t size_before)
 {
     struct ration_session *session = desk->session;
 
+    if (desk->is_waiting) /* an EXEC, which comes again */
+        return;
     (void)ration_desk_flush(desk); /* answers that come later know that they are not wanted */
     desk->is_waiting = false;      /* and this request is among what they answer */
     if (!desk->output->is_failed && session->reply_mode != RATION_REPLY_ON)
