@@ -75,6 +75,9 @@ struct ration_http_desk *ration_http_desk_take(struct ration_connection *connect
 struct ration_http_desk *ration_http_desk_resume(struct ration_connection *connection);
 void ration_http_desk_end_later(struct ration_http_desk *desk);
 
+/* An answer that had no room behind what was there before is replaced by one that says so. */
+void ration_http_desk_keep_room(struct ration_http_desk *desk, size_t size_before);
+
 /* Begins an answer with this status: the lines that all have. */
 void ration_http_desk_begin(struct ration_http_desk *desk, struct ration_http_answer *answer,
                             unsigned status);

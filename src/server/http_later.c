@@ -96,10 +96,12 @@ static void on_decided(void *context)
     struct ration_http_session *session = ration_connection_state(connection);
     struct ration_http_desk *desk = ration_http_desk_resume(connection);
     struct ration_http_later *later = session->later;
+    size_t size_before = desk->output->size;
 
     session->later = NULL;
     ration_service_publish_link(desk->part);
     write_answer(desk, later);
+    ration_http_desk_keep_room(desk, size_before);
     free_later(later);
     ration_http_desk_end_later(desk);
 }

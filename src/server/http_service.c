@@ -320,12 +320,8 @@ static void route_request(struct ration_http_desk *desk)
     }
 }
 
-/* An answer that has no room is replaced by one that says so. */
-static void serve(struct ration_http_desk *desk)
+void ration_http_desk_keep_room(struct ration_http_desk *desk, size_t size_before)
 {
-    size_t size_before = desk->output->size;
-
-    route_request(desk);
     if (!desk->output->is_failed)
         return;
     ration_output_rewind(desk->output, size_before);
@@ -333,6 +329,14 @@ static void serve(struct ration_http_desk *desk)
                              "The answer is larger than output-bytes-max, or there is no memory "
                              "for it.",
                              NULL);
+}
+
+static void serve(struct ration_http_desk *desk)
+{
+    size_t size_before = desk->output->size;
+
+    route_request(desk);
+    ration_http_desk_keep_room(desk, size_before);
 }
 
 /* What cannot be read as a request: the answer is the connection's last. */
@@ -362,7 +366,7 @@ struct ration_http_desk *ration_http_desk_resume(struct ration_connection *conne
     const struct ration_http_session *session = ration_connection_state(connection);
     struct ration_http_desk *desk = ration_http_desk_take(connection);
 
-    desk->request.keep_alive = session->keep_alive;
+    desk->request.keep_alive = session->keep_alive && !ration_connection_is_draining(connection);
     desk->request.minor_version = session->minor_version;
     desk->is_head = session->is_head;
     return desk;
