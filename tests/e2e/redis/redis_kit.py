@@ -7,6 +7,7 @@
 Redis listens on a free port of 127.0.0.1 and on a Unix socket in a folder of its own.
 """
 import os
+import queue
 import shutil
 import signal
 import socket
@@ -107,28 +108,28 @@ class Redis:
         self.kill()
 
 
-# Faults: called with the real answer to a call of the script. What they return is sent.
+# Faults: called with the real answer to a call of the script and when it was asked. What they return is sent.
 
 def error(text):
-    return lambda answer: b"-%s\r\n" % text.encode()
+    return lambda answer, asked_at: b"-%s\r\n" % text.encode()
 
 
-def garbage(answer):
+def garbage(answer, asked_at):
     return b"\x00\xff\x16\x03 no RESP at all\r\n"
 
 
-def cut(answer):
+def cut(answer, asked_at):
     """Half of the answer, and the end."""
     return Last(answer[:len(answer) // 2])
 
 
-def silence(answer):
+def silence(answer, asked_at):
     return b""
 
 
 def delay(seconds):
-    def wait(answer):
-        time.sleep(seconds)
+    def wait(answer, asked_at):
+        time.sleep(max(asked_at + seconds - time.monotonic(), 0))
         return answer
     return wait
 
@@ -168,32 +169,41 @@ class Way:
             threading.Thread(target=self.carry, args=(connection,), daemon=True).start()
 
     def carry(self, connection):
+        """Commands, until the connection ends."""
         here = Raw(connection)
         try:
             there = Raw(socket.create_connection(("127.0.0.1", self.redis.port)))
             self.sockets.append(there.socket)
+            asked = queue.SimpleQueue()
+            threading.Thread(target=self.carry_back, args=(connection, there, asked), daemon=True).start()
             while True:
                 command = here.read_raw_value()
-                answer = self.answer(command, there)
+                words = words_of(command)
+                is_script = words[0].upper() in (b"EVALSHA", b"EVAL")
+                asked.put((is_script, time.monotonic()))
+                if is_script:
+                    self.script_calls.append(words)
+                there.socket.sendall(command)
+        except (OSError, serve.Closed):
+            pass
+        end(connection)
+
+    def carry_back(self, connection, there, asked):
+        """Answers."""
+        try:
+            while True:
+                answer = there.read_raw_value()
+                is_script, asked_at = asked.get()
+                if is_script:
+                    self.is_open.wait(serve.ANSWER_SECONDS)
+                    if self.fault is not None:
+                        answer = self.fault(answer, asked_at)
                 connection.sendall(answer)
                 if isinstance(answer, Last):
                     break
         except (OSError, serve.Closed):
             pass
         end(connection)
-
-    def answer(self, command, there):
-        words = words_of(command)
-        is_script = words[0].upper() in (b"EVALSHA", b"EVAL")
-        if is_script:
-            self.script_calls.append(words)
-        there.socket.sendall(command)
-        answer = there.read_raw_value()
-        if is_script:
-            self.is_open.wait(serve.ANSWER_SECONDS)
-            if self.fault is not None:
-                return self.fault(answer)
-        return answer
 
     def calls_of(self, user):
         """How often the script was called for a key."""

@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+"""Answers that come later: pipelines, MULTI, silence, clients that leave, a stop and a reload, all while
+Redis has not answered yet.
+
+    later_test.py RATION
+
+What is sent to a server on Redis is also sent to one that keeps its limits in memory, by one clock: byte by
+byte the answers are the same (R9). RATION_TEST_SEED chooses what is sent.
+"""
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import redis_kit
+import serve
+
+BINARY = sys.argv[1]
+SEED = int(os.environ.get("RATION_TEST_SEED", "1"))
+CLOCK = ["--manual-clock"]
+POLICY = """
+limits:
+  - {name: user, key: user, rate: 5/s, burst: 7}
+  - {name: path, match: {path: /slow}, rate: 3/s fixed-window}
+  - {name: shadow, key: user, rate: 2/s, shadow: true}
+  - {name: tank, match: {path: /tank}, key: [user, path], rate: 2/s sliding-window}
+"""
+PLAIN = "limits: [{name: user, key: user, rate: 1/day, burst: 1000}]\n"
+LONG_MS = 20000  # a deadline that does not pass
+
+
+# The same as in memory ------------------------------------------------------------------------
+
+def a_check(chance):
+    words = [chance.choice(("RATION.CHECK", "RATION.CHECK", "ration.check", "RATION.PEEK"))]
+    if chance.random() < .3:
+        words += ["COST", chance.choice((0, 1, 2, 9, "x"))]
+    words += ["user", chance.choice("abc{}%")]
+    if chance.random() < .5:
+        words += ["path", chance.choice(("/slow", "/tank", "/"))]
+    return words if chance.random() < .95 else words[:-1]  # attributes that are no pairs
+
+
+def a_throttle(chance):
+    if chance.random() < .2:
+        return ["GCRA", chance.choice("xyz"), 3, 1, 1]
+    return ["CL.THROTTLE", chance.choice("xyz"), chance.choice((0, 3, 3, 3, "-1")), 1, 1,
+            *chance.choice(((), (0,), (2,), ("many",)))]
+
+
+OTHERS = (["PING"], ["PING", "word"], ["ECHO", "e"], ["NONSENSE", "a"], ["ECHO"], ["SELECT", "0"],
+          ["CLIENT", "SETNAME", "n"], ["CLIENT", "GETNAME"], ["CONFIG", "GET", "save"])
+
+
+def a_pipeline(chance, length):
+    commands = []
+    for _ in range(length):
+        kind = chance.random()
+        if kind < .45:
+            commands.append(a_check(chance))
+        elif kind < .7:
+            commands.append(a_throttle(chance))
+        elif kind < .8:
+            commands.append(chance.choice(OTHERS))
+        elif kind < .84:
+            commands.append(["RATION.CLOCK", "ADVANCE", chance.choice((0, 1, 10 ** 8, 333333333))])
+        elif kind < .92:
+            commands.append([chance.choice(("MULTI", "MULTI", "EXEC", "EXEC", "DISCARD"))])
+        elif kind < .99:
+            commands.append(["CLIENT", "REPLY", chance.choice(("OFF", "SKIP", "SKIP", "ON"))])
+        else:
+            commands.append(["RESET"])
+    return commands
+
+
+def exchange(server, commands, cuts):
+    """All that comes back for commands that are sent in pieces, without waiting for answers."""
+    sent = b"".join(serve.Resp.encode(*words) for words in commands)
+    sent += serve.Resp.encode("CLIENT", "REPLY", "ON") + serve.Resp.encode("DISCARD") + serve.Resp.encode("QUIT")
+    with socket.create_connection(("127.0.0.1", server.resp_port), timeout=serve.ANSWER_SECONDS) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        at = 0
+        for cut in [*sorted(int(cut * len(sent)) for cut in cuts), len(sent)]:
+            connection.sendall(sent[at:cut])
+            at = cut
+        return serve.read_to_end(connection)
+
+
+def differ(commands, got, wanted):
+    at = next((i for i, (a, b) in enumerate(zip(got, wanted)) if a != b), min(len(got), len(wanted)))
+    begin = max(at - 200, 0)
+    return AssertionError(f"seed {SEED}: of {commands}\nRedis  ...{got[begin:at + 200]}\nmemory ...{wanted[begin:at + 200]}")
+
+
+def test_R9_pipelines_as_in_memory():
+    chance = random.Random(SEED)
+    with redis_kit.Redis() as redis, \
+            redis_kit.serve_with(BINARY, redis.url, POLICY, CLOCK + ["--threads", "2"], LONG_MS) as remote, \
+            serve.Server(BINARY, policy=POLICY, options=CLOCK + ["--threads", "2"]) as memory:
+        redis_kit.wait_well(remote, connections=4)
+        count = 0
+        for _ in range(150):
+            commands = a_pipeline(chance, chance.choice((1, 5, 30, 200)))
+            if chance.random() < .3:
+                commands.insert(0, ["HELLO", "3", "SETNAME", "x"])
+            if commands[0][0] == "HELLO":  # what HELLO answers has the connection's number
+                commands.insert(0, ["CLIENT", "REPLY", "SKIP"])
+            cuts = [chance.random() for _ in range(chance.choice((0, 1, 5)))]
+            got, wanted = exchange(remote, commands, cuts), exchange(memory, commands, cuts)
+            if got != wanted:
+                raise differ(commands, got, wanted)
+            count += len(commands)
+        calls = redis.calls("evalsha", "eval")
+        print(f"{count} commands, {calls} calls of the script")
+        assert calls > count / 4
+
+
+def http_request(chance):
+    def attributes():
+        return {"user": chance.choice("abc{}"), "path": chance.choice(("/slow", "/tank", "/"))}
+
+    def one():
+        if chance.random() < .3:
+            return {"key": chance.choice("xyz"), "limit": "2/s burst 4", "cost": chance.choice((0, 1, 9))}
+        return {"attributes": attributes(), "cost": chance.choice((0, 1, 1, 2, 9))}
+
+    kind = chance.random()
+    if kind < .4:
+        query = "&".join(f"{name}={value.replace('{', '%7B').replace('}', '%7D')}" for name, value in attributes().items())
+        query += chance.choice(("", "&cost=2", "&peek=true", "&cost=9", "&cost=-1"))
+        return chance.choice(("GET", "GET", "HEAD")), "/v1/check?" + query, None
+    path = chance.choice(("/v1/check", "/v1/check", "/v1/peek"))
+    if kind < .7:
+        return "POST", path, one()
+    return "POST", path, {"checks": [one() for _ in range(chance.choice((1, 2, 30)))]}
+
+
+def http_bytes(method, path, body):
+    text = b"" if body is None else serve.json.dumps(body).encode()
+    return (f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(text)}\r\n\r\n").encode() + text
+
+
+def test_R9_http_as_in_memory():
+    """Pipelines of HTTP too, with requests that end the connection."""
+    chance = random.Random(SEED)
+    with redis_kit.Redis() as redis, \
+            redis_kit.serve_with(BINARY, redis.url, POLICY, CLOCK + ["--threads", "2"], LONG_MS) as remote, \
+            serve.Server(BINARY, policy=POLICY, options=CLOCK + ["--threads", "2"]) as memory:
+        redis_kit.wait_well(remote, connections=4)
+        for _ in range(120):
+            requests = [http_request(chance) for _ in range(chance.choice((1, 4, 12)))]
+            sent = b"".join(http_bytes(*request) for request in requests)
+            sent += b"GET /v1/check?user=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            answers = [re.sub(rb"(?im)^date: .*\r\n", b"", server.raw(server.http_port, sent))
+                       for server in (remote, memory)]
+            if answers[0] != answers[1]:
+                raise differ(requests, *answers)
+            advance = chance.choice((0, 0, 10 ** 8, 10 ** 9))
+            for server in remote, memory:
+                serve.expect(server.resp().ask("RATION.CLOCK", "ADVANCE", advance), "OK")
+        print(redis.calls("evalsha", "eval"), "calls of the script")
+
+
+def test_an_answer_too_large():
+    """What has no room is answered by an error that says so, as in memory."""
+    body = {"checks": [{"attributes": {"user": "a", "path": "/tank"}}] * 60}
+    options = CLOCK + ["--output-bytes-max", "4096"]
+    with redis_kit.Redis() as redis, \
+            redis_kit.serve_with(BINARY, redis.url, POLICY, options, LONG_MS) as remote, \
+            serve.Server(BINARY, policy=POLICY, options=options) as memory:
+        redis_kit.wait_well(remote)
+        sent = http_bytes("POST", "/v1/check", body) + \
+            b"GET /v1/check?user=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        answers = [re.sub(rb"(?im)^date: .*\r\n", b"", server.raw(server.http_port, sent))
+                   for server in (remote, memory)]
+        assert answers[1].startswith(b"HTTP/1.1 500"), answers[1][:200]
+        serve.expect(answers[0][:500], answers[1][:500])
+        commands = [["RATION.CHECK", "user", "a", "path", "/tank"]] * 60
+        serve.expect(exchange(remote, commands, []), exchange(memory, commands, []), "by RESP")
+
+
+# While answers are on their way ---------------------------------------------------------------
+
+class Kept:
+    """A server whose answers of Redis are kept back until they are let go."""
+
+    def __init__(self, policy=PLAIN, options=(), deadline_ms=LONG_MS):
+        self.redis = redis_kit.Redis()
+        self.way = redis_kit.Way(self.redis)
+        self.server = redis_kit.serve_with(BINARY, self.way.url, policy, list(options), deadline_ms)
+
+    def __enter__(self):
+        redis_kit.wait_well(self.server, connections=4)
+        self.way.is_open.clear()
+        return self
+
+    def __exit__(self, *fault):
+        try:
+            self.way.is_open.set()
+            self.server.__exit__(*fault)
+        finally:
+            self.way.close()
+            self.redis.kill()
+
+    def wait_asked(self, user, count=1):
+        """Until Redis was asked: the answer is then on its way, and kept."""
+        deadline = time.monotonic() + serve.ANSWER_SECONDS
+        while self.way.calls_of(user) < count:
+            assert time.monotonic() < deadline, f"{user} was never asked for"
+            time.sleep(.002)
+
+
+def check(user):
+    return ("RATION.CHECK", "user", user)
+
+
+def is_by_redis(answer):
+    return not isinstance(answer, serve.RespError) and not redis_kit.is_degraded(answer)
+
+
+def test_order_behind_what_is_waited_for():
+    """What comes in while Redis is silent is answered behind it; others are not kept waiting."""
+    with Kept(options=["--threads", "1"]) as kept:
+        client, other = kept.server.resp(), kept.server.resp()
+        client.send(*check("a"))
+        kept.wait_asked("a")
+        for words in ("PING",), check("b"), ("ECHO", "e"), ("MULTI",), check("c"), ("PING",), ("EXEC",), ("PING", "z"):
+            client.send(*words)
+        serve.expect(other.ask("PING"), "PONG", "another client")
+        client.socket.settimeout(.2)
+        try:
+            raise AssertionError(f"before Redis answered: {client.read()}")
+        except TimeoutError:
+            client.socket.settimeout(serve.ANSWER_SECONDS)
+        kept.way.is_open.set()
+        answers = [client.read() for _ in range(9)]
+        serve.expect([answers[i] for i in (1, 3, 4, 5, 6, 8)], ["PONG", b"e", "OK", "QUEUED", "QUEUED", b"z"])
+        executed = answers[7]
+        serve.expect(executed[1], "PONG", "in EXEC")
+        assert all(map(is_by_redis, (answers[0], answers[2], executed[0]))), answers
+
+
+def test_silence_while_answers_come_later():
+    with Kept(options=["--threads", "1"]) as kept:
+        client = kept.server.resp()
+        for words in (("CLIENT", "REPLY", "OFF"), check("a"), check("a"), ("CLIENT", "REPLY", "ON"), check("b"),
+                      ("CLIENT", "REPLY", "SKIP"), check("b"), ("PING", "end")):
+            client.send(*words)
+        kept.wait_asked("a")
+        kept.way.is_open.set()
+        serve.expect(client.read(), "OK", "CLIENT REPLY ON")
+        serve.expect(serve.pairs(client.read())[b"remaining"], 999)
+        serve.expect(client.read(), b"end")
+        serve.expect([serve.pairs(client.ask(*check(user)))[b"remaining"] for user in "ab"], [997, 997],
+                     "what was silent is charged")
+
+
+def leave(connection, is_reset):
+    if is_reset:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+    connection.close()
+
+
+def test_clients_that_leave():
+    """By RESP and HTTP, alone and in batches, in EXEC; by FIN and RST; before the answer and with it."""
+    batch = http_bytes("POST", "/v1/check", {"checks": [{"attributes": {"user": "left"}}] * 20})
+    get = http_bytes("GET", "/v1/check?user=left", None)
+    pipeline = b"".join(serve.Resp.encode(*check("left")) for _ in range(20))
+    transaction = serve.Resp.encode("MULTI") + pipeline + serve.Resp.encode("EXEC") + pipeline
+    silent = serve.Resp.encode("CLIENT", "REPLY", "OFF") + pipeline
+    with Kept(options=["--threads", "2"]) as kept:
+        for turn in range(4):
+            kept.way.is_open.clear()
+            kept.way.script_calls.clear()
+            leaving = []
+            for port, sent in ((kept.server.http_port, batch), (kept.server.http_port, get * 3),
+                               (kept.server.resp_port, pipeline), (kept.server.resp_port, transaction),
+                               (kept.server.resp_port, silent)):
+                connection = socket.create_connection(("127.0.0.1", port))
+                connection.sendall(sent)
+                leaving.append(connection)
+            kept.wait_asked("left")
+            if turn % 2 == 1:
+                kept.way.is_open.set()
+            for connection in leaving:
+                leave(connection, is_reset=turn >= 2)
+            kept.way.is_open.set()
+            for _ in range(4):
+                answer = kept.server.resp().ask(*check(f"stays{turn}"))
+                assert is_by_redis(answer), answer
+
+
+def test_clients_that_leave_and_no_answer():
+    """The deadline passes for those who left, too."""
+    with Kept(options=["--threads", "1"], deadline_ms=100) as kept:
+        for sent, port in ((serve.Resp.encode(*check("gone")) * 5, kept.server.resp_port),
+                           (http_bytes("GET", "/v1/check?user=gone", None), kept.server.http_port)):
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(sent)
+                kept.wait_asked("gone")
+        answer = kept.server.resp().ask(*check("stays"))
+        assert redis_kit.is_degraded(answer), answer
+
+
+def test_a_stop_waits_for_answers():
+    """SIGTERM: who was asked about is answered by Redis, and then the server ends, with status 0."""
+    with Kept(options=["--threads", "2"]) as kept:
+        clients = [kept.server.resp() for _ in range(6)]
+        web = kept.server.http_connection()
+        for number, client in enumerate(clients):
+            client.send(*check(f"u{number}"))
+        web.request("GET", "/v1/check?user=web")
+        for number in range(len(clients)):
+            kept.wait_asked(f"u{number}")
+        kept.wait_asked("web")
+        kept.server.process.send_signal(signal.SIGTERM)
+        kept.server.wait_line("ending:")
+        kept.way.is_open.set()
+        for client in clients:
+            answer = client.read()
+            assert is_by_redis(answer), answer
+            assert client.is_closed()
+        answer = web.getresponse()
+        serve.expect((answer.status, answer.getheader("Connection")), (200, "close"))
+        assert b"degraded" not in answer.read()
+        serve.expect(kept.server.process.wait(serve.STOP_SECONDS), 0, "status")
+
+
+def test_a_stop_without_answers():
+    """Redis says nothing: the deadline decides, and the server ends."""
+    with Kept(options=["--threads", "2"], deadline_ms=300) as kept:
+        client = kept.server.resp()
+        client.send(*check("a"))
+        kept.wait_asked("a")
+        kept.server.process.send_signal(signal.SIGTERM)
+        answer = client.read()
+        assert redis_kit.is_degraded(answer), answer
+        serve.expect(kept.server.process.wait(serve.STOP_SECONDS), 0, "status")
+
+
+def test_a_reload_meanwhile():
+    """Answers on their way are told by the policy they were asked by; what comes after by the new one."""
+    with Kept(options=["--threads", "2"]) as kept:
+        clients = [kept.server.resp() for _ in range(4)]
+        web = kept.server.http_connection()
+        for client in clients:
+            client.send(*check("a"))
+        web.request("GET", "/v1/check?user=a")
+        kept.wait_asked("a", 5)
+        kept.server.write_policy("limits: [{name: other, key: user, rate: 1/day, burst: 5}]\n")
+        control = kept.server.resp()
+        control.send("RATION.RELOAD")
+        time.sleep(.1)  # it may wait for the answers, or not: both are fine
+        kept.way.is_open.set()
+        reloaded = control.read()
+        assert not isinstance(reloaded, serve.RespError), reloaded
+        answers = [serve.pairs(client.read()) for client in clients]
+        serve.expect({answer[b"limit"] for answer in answers}, {b"user"})
+        serve.expect(serve.json.loads(web.getresponse().read())["limit"], "user")
+        for client in clients:
+            answer = serve.pairs(client.ask(*check("a")))
+            serve.expect((answer[b"limit"], answer[b"degraded"]), (b"other", 0))
+
+
+def test_reloads_without_end():
+    """Two loops, pipelines, and a policy that changes under them."""
+    chance = random.Random(SEED)
+    with redis_kit.Redis() as redis, \
+            redis_kit.serve_with(BINARY, redis.url, PLAIN, ["--threads", "2"], LONG_MS) as server:
+        redis_kit.wait_well(server, connections=4)
+        clients = [server.resp() for _ in range(8)]
+        control = server.resp()
+        for number in range(40):
+            for client in clients:
+                client.socket.sendall(serve.Resp.encode(*check(chance.choice("abc"))) * 20)
+            server.write_policy(f"limits: [{{name: n{number % 3}, key: user, rate: 1/day, burst: {100 + number}}}]\n")
+            control.send("RATION.RELOAD")
+            for client in clients:
+                answers = [client.read() for _ in range(20)]
+                assert all(map(is_by_redis, answers)), answers
+            assert isinstance(control.read(), bytes)
+
+
+serve.run()
