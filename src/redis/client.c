@@ -15,6 +15,7 @@ struct take {
     struct ration_redis_client *client;
     struct ration_redis_ask ask;
     struct ration_redis_words words;
+    uint64_t deadline_ns;
     bool is_repeated; /* with the script's text, since its name was not known */
     ration_redis_decided *decided;
     void *context;
@@ -127,7 +128,7 @@ static void send_take(struct take *take)
         ration_redis_word_text(words, "EVALSHA");
         ration_redis_word_text(words, ration_redis_link_script(client->link));
         ration_redis_ask_write(&take->ask, &client->names, words);
-        ration_redis_link_send(client->link, words, on_done, take);
+        ration_redis_link_send_by(client->link, words, take->deadline_ns, on_done, take);
     } else { /* the keys may be gone: all but the first two words is copied */
         struct ration_redis_words again;
 
@@ -138,7 +139,7 @@ static void send_take(struct take *take)
         for (size_t i = 2; i < words->count; i++)
             ration_redis_word(&again, ration_redis_word_at(words, i),
                               ration_redis_word_size(words, i));
-        ration_redis_link_send(client->link, &again, on_done, take);
+        ration_redis_link_send_by(client->link, &again, take->deadline_ns, on_done, take);
         ration_redis_words_done(&again);
     }
 }
@@ -170,6 +171,7 @@ void ration_redis_client_take(struct ration_redis_client *client,
         return;
     }
     take->ask = *ask;
+    take->deadline_ns = ration_redis_link_deadline(client->link);
     take->is_repeated = false;
     take->decided = decided;
     take->context = context;

@@ -17,9 +17,9 @@
 
 enum state { STATE_DOWN, STATE_CONNECTING, STATE_GREETING, STATE_UP };
 
-/* One who waits for an answer. In the order of deadlines, which is that of sending. */
+/* One who waits for an answer. In the order of deadlines, which is nearly that of sending. */
 struct call {
-    struct call *next;
+    struct call *next, *before;
     uint64_t deadline_ns;
     ration_redis_done *done; /* NULL: it was told already */
     void *context;
@@ -44,8 +44,7 @@ struct ration_redis_link {
     uint32_t answered_in_window;
     uint64_t random;
 
-    struct call *first; /* whose deadline runs */
-    struct call **last;
+    struct call *first, *last; /* whose deadline runs */
     void *timer;
     char script[SCRIPT_NAME_SIZE + 1];
     char trouble[TROUBLE_SIZE];
@@ -68,30 +67,35 @@ static void tell(struct call *call, enum ration_redis_outcome outcome, const red
         done(call->context, outcome, reply);
 }
 
+/* At the end, but for one that is sent again: of its time a part is gone. */
 static void list(struct ration_redis_link *link, struct call *call)
 {
+    struct call *before = link->last;
+
+    while (before != NULL && before->deadline_ns > call->deadline_ns)
+        before = before->before;
+    call->before = before;
+    call->next = before != NULL ? before->next : link->first;
+    *(before != NULL ? &before->next : &link->first) = call;
+    *(call->next != NULL ? &call->next->before : &link->last) = call;
     call->is_listed = true;
-    *link->last = call;
-    link->last = &call->next;
+}
+
+static void unlist(struct ration_redis_link *link, struct call *call)
+{
+    if (!call->is_listed)
+        return;
+    *(call->before != NULL ? &call->before->next : &link->first) = call->next;
+    *(call->next != NULL ? &call->next->before : &link->last) = call->before;
+    call->is_listed = false;
 }
 
 static struct call *unlist_first(struct ration_redis_link *link)
 {
     struct call *call = link->first;
 
-    link->first = call->next;
-    if (link->first == NULL)
-        link->last = &link->first;
-    call->next = NULL;
-    call->is_listed = false;
+    unlist(link, call);
     return call;
-}
-
-/* Answers come in the order of the asks, so all before this one are told already. */
-static void unlist(struct ration_redis_link *link, const struct call *call)
-{
-    while (call->is_listed)
-        (void)unlist_first(link);
 }
 
 static void note_trouble(struct ration_redis_link *link, const char *trouble)
@@ -360,7 +364,6 @@ ration_status ration_redis_link_create(const struct ration_redis_place *place,
     link->place = *place;
     link->times = *times;
     link->loop = *loop;
-    link->last = &link->first;
     link->retry_ns = times->retry_min_ns;
     link->random = (uint64_t)(uintptr_t)link ^ now_of(link) ^ UINT64_C(0x9e3779b97f4a7c15);
     note_trouble(link, "it is not connected yet");
@@ -395,16 +398,27 @@ static bool submit(struct ration_redis_link *link, const struct ration_redis_wor
            REDIS_OK;
 }
 
+uint64_t ration_redis_link_deadline(const struct ration_redis_link *link)
+{
+    return now_of(link) + link->times.deadline_ns;
+}
+
 void ration_redis_link_send(struct ration_redis_link *link, const struct ration_redis_words *words,
                             ration_redis_done *done, void *context)
+{
+    ration_redis_link_send_by(link, words, ration_redis_link_deadline(link), done, context);
+}
+
+void ration_redis_link_send_by(struct ration_redis_link *link,
+                               const struct ration_redis_words *words, uint64_t deadline_ns,
+                               ration_redis_done *done, void *context)
 {
     bool is_possible =
         link->state == STATE_UP && link->under_way < link->window && !words->text.is_failed;
     struct call *call = is_possible ? malloc(sizeof(*call)) : NULL;
 
     if (call != NULL) {
-        *call = (struct call){.done = done, .context = context};
-        call->deadline_ns = now_of(link) + link->times.deadline_ns;
+        *call = (struct call){.deadline_ns = deadline_ns, .done = done, .context = context};
         if (!submit(link, words, call)) {
             free(call);
             call = NULL;

@@ -74,6 +74,14 @@ void ration_redis_link_free(struct ration_redis_link *link);
 void ration_redis_link_send(struct ration_redis_link *link, const struct ration_redis_words *words,
                             ration_redis_done *done, void *context);
 
+/* The same with a deadline of one's own: that of an ask which this one completes. */
+void ration_redis_link_send_by(struct ration_redis_link *link,
+                               const struct ration_redis_words *words, uint64_t deadline_ns,
+                               ration_redis_done *done, void *context);
+
+/* When an ask that is sent now is late. */
+uint64_t ration_redis_link_deadline(const struct ration_redis_link *link);
+
 bool ration_redis_link_is_up(const struct ration_redis_link *link);
 
 /* Whether it was ever up or has failed since it was made: else its first connection is under way. */
