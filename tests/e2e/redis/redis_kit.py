@@ -145,6 +145,7 @@ class Way:
     def __init__(self, redis, fault=None):
         self.redis = redis
         self.fault = fault
+        self.greeting_fault = None   # the same for other commands: AUTH, SELECT, SCRIPT LOAD
         self.script_calls = []
         self.is_open = threading.Event()  # while it is not set, answers of the script are kept back
         self.is_open.set()
@@ -196,8 +197,9 @@ class Way:
                 is_script, asked_at = asked.get()
                 if is_script:
                     self.is_open.wait(serve.ANSWER_SECONDS)
-                    if self.fault is not None:
-                        answer = self.fault(answer, asked_at)
+                fault = self.fault if is_script else self.greeting_fault
+                if fault is not None:
+                    answer = fault(answer, asked_at)
                 connection.sendall(answer)
                 if isinstance(answer, Last):
                     break
@@ -269,14 +271,14 @@ def is_degraded(answer):
     return serve.pairs(answer)[b"degraded"] == 1
 
 
-def wait_well(server, seconds=RECOVERY_SECONDS, connections=1):
+def wait_well(server, seconds=RECOVERY_SECONDS, connections=1, attributes=("user", "nobody")):
     """Waits until Redis decides again, as it must in that time, and says how long it took. A look at a key
-    that is asked for by nobody else. The policy must match every request by user."""
+    that is asked for by nobody else; the policy must have a limit for it."""
     began = time.monotonic()
     for _ in range(connections):
         client = server.resp()
         while True:
-            answer = client.ask("RATION.PEEK", "user", "nobody")
+            answer = client.ask("RATION.PEEK", *attributes)
             if not isinstance(answer, serve.RespError) and not is_degraded(answer):
                 break
             if time.monotonic() - began > seconds:
