@@ -210,10 +210,12 @@ static ration_status read_choice(const struct value *value)
 
 static ration_status check_path(const struct value *value)
 {
-    return value->size > 0
-               ? RATION_OK
-               : ration_refuse(value->error, RATION_EINVAL, "%s is empty; write the path of a file",
-                               value->setting->name);
+    bool is_file = strcmp(value->setting->metavariable, "FILE") == 0;
+
+    if (value->size > 0)
+        return RATION_OK;
+    return ration_refuse(value->error, RATION_EINVAL, "%s is empty; write %s", value->setting->name,
+                         is_file ? "the path of a file" : value->setting->metavariable);
 }
 
 static ration_status read_path(const struct value *value)
