@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Many nodes, one limit (R1): 4 servers x 64 connections, half by RESP and half by HTTP, ask for one key that
+lives in Redis, by the real clock.
+
+    nodes_test.py RATION [--lie]
+
+Admitted in total is at most burst + rate * time, and exactly the burst where nothing comes back meanwhile.
+Printed: admitted / contract, calls of Redis per decision, and how long answers took, clients included.
+--lie counts one admission twice, which must be noticed.
+"""
+import multiprocessing
+import os
+import select
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import redis_kit
+import serve
+
+BINARY = sys.argv[1]
+IS_LYING = "--lie" in sys.argv
+NODES, CONNECTIONS = 4, 64
+DEADLINE_MS = 20000  # never passed: who is late would be decided locally, which is another test
+
+
+class Incomplete(Exception):
+    pass
+
+
+class Partial(serve.Resp):
+    """An answer of RESP, if all of it is there."""
+
+    def __init__(self, buffer):
+        self.buffer = buffer
+
+    def more(self):
+        raise Incomplete
+
+
+class Connection:
+    def __init__(self, port, is_http):
+        self.client = serve.Resp(port)
+        self.socket = self.client.socket
+        self.is_http = is_http
+        self.sent = b"GET /v1/check?user=u HTTP/1.1\r\nHost: x\r\n\r\n" if is_http else \
+            serve.Resp.encode("RATION.CHECK", "user", "u")
+        self.buffer = b""
+
+    def begin(self):
+        self.began = time.monotonic()
+        self.socket.sendall(self.sent)
+
+    def receive(self):
+        """None, or whether it was admitted."""
+        part = self.socket.recv(65536)
+        assert part, "the server closed a connection"
+        self.buffer += part
+        try:
+            allowed, degraded = self.read_http() if self.is_http else self.read_resp()
+        except Incomplete:
+            return None
+        assert not degraded, "an answer is degraded"
+        self.buffer = b""
+        return allowed
+
+    def read_resp(self):
+        answer = serve.pairs(Partial(self.buffer).read())
+        return answer[b"verdict"] == b"allow", answer[b"degraded"] == 1
+
+    def read_http(self):
+        head, end, body = self.buffer.partition(b"\r\n\r\n")
+        if not end:
+            raise Incomplete
+        size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        if len(body) < size:
+            raise Incomplete
+        status = int(head.split(b" ")[1])
+        assert status in (200, 429), self.buffer
+        return status == 200, b"degraded" in body
+
+
+def people(pipe, ports, barrier, asks, seconds):
+    """One node's clients: each connection asks again as soon as it was answered, `asks` times, or for some
+    seconds. Sends (admitted, decisions, how long each took)."""
+    connections = [Connection(ports[index % 2], index % 2 == 1) for index in range(CONNECTIONS)]
+    watch = select.epoll()
+    by_file = {connection.socket.fileno(): connection for connection in connections}
+    left = dict.fromkeys(by_file, asks)
+    for file in by_file:
+        watch.register(file, select.EPOLLIN)
+    barrier.wait()
+    end = time.monotonic() + seconds
+    admitted, took = [0, 0], []
+    for connection in connections:
+        connection.begin()
+    waiting = len(connections)
+    while waiting:
+        ready = watch.poll(serve.ANSWER_SECONDS)
+        assert ready, "no answer comes"
+        for file, _ in ready:
+            connection = by_file[file]
+            allowed = connection.receive()
+            if allowed is None:
+                continue
+            took.append(time.monotonic() - connection.began)
+            admitted[connection.is_http] += allowed
+            left[file] -= 1
+            if left[file] > 0 and time.monotonic() < end:
+                connection.begin()
+            else:
+                waiting -= 1
+    pipe.send((admitted, took))
+
+
+def crowd(policy, asks, seconds):
+    """(admitted by RESP and HTTP, the decisions' times, the seconds that passed, calls of the script)."""
+    context = multiprocessing.get_context("fork")
+    servers = []
+    with redis_kit.Redis() as redis:
+        try:
+            for _ in range(NODES):
+                servers.append(redis_kit.serve_with(BINARY, redis.url, policy, ["--threads", "2", "--nodes", str(NODES)],
+                                                    DEADLINE_MS))
+            for server in servers:
+                redis_kit.wait_well(server, connections=8)
+            redis.ask("CONFIG", "RESETSTAT")
+            barrier = context.Barrier(NODES + 1)
+            pipes, processes = [], []
+            for server in servers:
+                here, there = context.Pipe()
+                pipes.append(here)
+                processes.append(context.Process(target=people, daemon=True, args=(
+                    there, (server.resp_port, server.http_port), barrier, asks, seconds)))
+                processes[-1].start()
+            barrier.wait()
+            began = time.monotonic()
+            answers = []
+            for pipe in pipes:
+                assert pipe.poll(60), "a node's clients do not end"
+                answers.append(pipe.recv())
+            elapsed = time.monotonic() - began
+            for process in processes:
+                process.join(30)
+                serve.expect(process.exitcode, 0, "a node's clients")
+            calls = redis.calls("evalsha", "eval")
+            for server in servers:
+                server.check_end()
+        finally:
+            for server in servers:
+                server.kill()
+    admitted = [sum(answer[0][index] for answer in answers) for index in range(2)]
+    return admitted, sorted(took for answer in answers for took in answer[1]), elapsed, calls
+
+
+def tell(name, admitted, contract, took, calls):
+    print(f"       {name}: admitted {sum(admitted)} ({admitted[0]} by RESP, {admitted[1]} by HTTP) of {contract:.1f} in "
+          f"the contract: {sum(admitted) / contract:.4f}; {calls / len(took):.4f} calls of Redis per decision; "
+          f"p50 {took[len(took) // 2] * 1000:.1f} ms, p99 {took[len(took) * 99 // 100] * 1000:.1f} ms "
+          f"of {len(took)} decisions")
+
+
+def test_R1_exactly_the_burst():
+    burst, asks = 2000, 16
+    admitted, took, _, calls = crowd(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}}}]\n", asks, 60)
+    admitted[0] += IS_LYING
+    tell("nothing refills", admitted, burst, took, calls)
+    serve.expect(len(took), NODES * CONNECTIONS * asks, "decisions")
+    serve.expect(sum(admitted), burst, "admitted")
+    serve.expect(calls, len(took), "calls of the script: one for each decision")
+    assert all(admitted), "only one protocol got anything"
+
+
+def test_R1_burst_and_rate():
+    """Asked for much more than there is: all of it is given, and never one more."""
+    burst, rate = 200, 400
+    admitted, took, elapsed, calls = crowd(f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}}}]\n",
+                                           10 ** 9, 2)
+    contract = burst + rate * elapsed
+    tell("refilled", admitted, contract, took, calls)
+    assert sum(admitted) <= contract, "more than the contract"
+    assert sum(admitted) >= .9 * (burst + rate * 2), "hardly anything of the contract"
+    serve.expect(calls, len(took), "calls of the script: one for each decision")
+
+
+def test_R2_two_limits():
+    """Several limits in one call: the narrower decides, and what it denies is not taken from the wider."""
+    policy = ("limits:\n  - {name: wide, rate: 1/day, burst: 1500}\n"
+              "  - {name: narrow, key: user, rate: 1/day, burst: 700}\n"
+              "  - {name: shadow, key: user, rate: 1/day, burst: 10, shadow: true}\n")
+    admitted, took, _, calls = crowd(policy, 8, 60)
+    tell("two limits", admitted, 700, took, calls)
+    serve.expect((sum(admitted), calls), (700, len(took)), "admitted, and calls")
+
+
+serve.run(["test_R1_exactly_the_burst"] if IS_LYING else None)
