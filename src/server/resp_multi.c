@@ -91,8 +91,7 @@ static bool execute(struct ration_resp_desk *desk)
         if (desk->is_waiting)
             return false;
         session->exec_done += used;
-        if (ration_connection_is_held(
-                desk->connection)) { /* by an edit, or a check that nobody is told of */
+        if (ration_connection_is_held(desk->connection)) { /* by an edit, or a silent check */
             desk->is_waiting = true;
             return false;
         }
@@ -128,5 +127,6 @@ void ration_desk_exec(struct ration_resp_desk *desk)
     (void)ration_desk_flush(desk); /* what waits points into the queue */
     desk->is_waiting = false;      /* if it waits on, then for answers to the last of the queue */
     session->is_executing = false;
+    desk->is_hushed = true;
     ration_output_done(&session->exec);
 }

@@ -127,7 +127,7 @@ static void hush(struct ration_resp_desk *desk, size_t size_before)
         return;
     (void)ration_desk_flush(desk); /* answers that come later know that they are not wanted */
     desk->is_waiting = false;      /* and this request is among what they answer */
-    if (!desk->output->is_failed && session->reply_mode != RATION_REPLY_ON)
+    if (!desk->output->is_failed && session->reply_mode != RATION_REPLY_ON && !desk->is_hushed)
         desk->output->size = size_before;
     if (session->reply_mode == RATION_REPLY_SKIPPING)
         session->reply_mode = RATION_REPLY_ON;
@@ -152,6 +152,7 @@ void ration_desk_serve(struct ration_resp_desk *desk)
         if (!ration_desk_flush(desk))
             return;
         size_before = desk->output->size;
+        desk->is_hushed = false;
         if (mode == RATION_REPLY_SKIP)
             desk->session->reply_mode = RATION_REPLY_SKIPPING;
     }

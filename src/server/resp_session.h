@@ -74,6 +74,7 @@ struct ration_resp_desk {
     struct ration_output *output;
     bool is_over;    /* nothing more of it is served */
     bool is_waiting; /* for answers: a request that is not answered yet is not consumed */
+    bool is_hushed;  /* what was served last is an EXEC: each of its requests kept its silence */
 
     /* Limits that came with requests, waiting to be decided. */
     uint64_t batch_number;
