@@ -70,6 +70,8 @@ static ration_status read_host(const char *begin, const char *end, struct ration
     const char *colon = memchr(rest, ':', (size_t)(end - rest));
     const char *host_end = bracket != NULL ? bracket : colon != NULL ? colon : end;
 
+    if (*begin == '[' && bracket == NULL)
+        return ration_refuse(error, RATION_EINVAL, "an address that begins with [ ends with ]");
     if (host_begin == host_end || !copy(host_begin, host_end, false, url->host))
         return ration_refuse(error, RATION_EINVAL, "there is no host; write %s", forms);
     if (bracket != NULL && rest != end && colon != rest)

@@ -96,7 +96,10 @@ static bool open_gate(struct server *server, ration_policy *policy)
 
     if (settings->state_path == NULL) {
         status = ration_gate_create(&options, policy, &server->service.gate, &error);
-        return status == RATION_OK || fail("cannot make room for the policy's limits", &error);
+        return status == RATION_OK || fail(options.redis != NULL && status != RATION_ENOMEM
+                                               ? "cannot keep the limits in Redis"
+                                               : "cannot make room for the policy's limits",
+                                           &error);
     }
     if (ration_state_file_probe(settings->state_path, &error) != RATION_OK)
         return fail("the state could not be kept", &error);
