@@ -52,6 +52,21 @@ def a_throttle(chance):
             *chance.choice(((), (0,), (2,), ("many",)))]
 
 
+def an_edit(chance):
+    """Windows in Redis cannot be blocked, so what is blocked has none."""
+    who = ["user", chance.choice("abc{}%")]
+    kind = chance.random()
+    if kind < .2:
+        return ["RATION.BLOCK", "MS", chance.choice((0, 1, 500, "x")), *who]
+    if kind < .3:
+        return ["DEL", *chance.choices("xyz", k=chance.choice((1, 3)))]
+    if chance.random() < .5:
+        who += ["path", chance.choice(("/slow", "/tank", "/"))]
+    if kind < .6:
+        return ["RATION.REFUND", *chance.choice(((), ("TOKENS", 2), ("TOKENS", 0))), *who]
+    return ["RATION.RESET", *who[:chance.choice((2, 4, 4, 3))]]
+
+
 OTHERS = (["PING"], ["PING", "word"], ["ECHO", "e"], ["NONSENSE", "a"], ["ECHO"], ["SELECT", "0"],
           ["CLIENT", "SETNAME", "n"], ["CLIENT", "GETNAME"], ["CONFIG", "GET", "save"])
 
@@ -60,8 +75,10 @@ def a_pipeline(chance, length):
     commands = []
     for _ in range(length):
         kind = chance.random()
-        if kind < .45:
+        if kind < .4:
             commands.append(a_check(chance))
+        elif kind < .48:
+            commands.append(an_edit(chance))
         elif kind < .7:
             commands.append(a_throttle(chance))
         elif kind < .8:
@@ -134,7 +151,13 @@ def http_request(chance):
         query += chance.choice(("", "&cost=2", "&peek=true", "&cost=9", "&cost=-1"))
         return chance.choice(("GET", "GET", "HEAD")), "/v1/check?" + query, None
     path = chance.choice(("/v1/check", "/v1/check", "/v1/peek"))
-    if kind < .7:
+    if kind < .45:
+        return "POST", "/v1/refund", {"attributes": attributes(), "tokens": chance.choice((0, 1, 3))}
+    if kind < .5:
+        return "POST", "/v1/reset", {"attributes": attributes()}
+    if kind < .53:
+        return "POST", "/v1/block", {"attributes": {"user": chance.choice("abc")}, "ns": 10 ** 8}
+    if kind < .75:
         return "POST", path, one()
     return "POST", path, {"checks": [one() for _ in range(chance.choice((1, 2, 30)))]}
 
@@ -273,6 +296,8 @@ def test_clients_that_leave():
     pipeline = b"".join(serve.Resp.encode(*check("left")) for _ in range(20))
     transaction = serve.Resp.encode("MULTI") + pipeline + serve.Resp.encode("EXEC") + pipeline
     silent = serve.Resp.encode("CLIENT", "REPLY", "OFF") + pipeline
+    edits = serve.Resp.encode("RATION.REFUND", "user", "left") * 3 + serve.Resp.encode("RATION.RESET", "user", "left")
+    refund = http_bytes("POST", "/v1/refund", {"attributes": {"user": "left"}, "tokens": 1})
     with Kept(options=["--threads", "2"]) as kept:
         for turn in range(4):
             kept.way.is_open.clear()
@@ -280,7 +305,8 @@ def test_clients_that_leave():
             leaving = []
             for port, sent in ((kept.server.http_port, batch), (kept.server.http_port, get * 3),
                                (kept.server.resp_port, pipeline), (kept.server.resp_port, transaction),
-                               (kept.server.resp_port, silent)):
+                               (kept.server.resp_port, silent), (kept.server.resp_port, edits),
+                               (kept.server.http_port, refund * 2)):
                 connection = socket.create_connection(("127.0.0.1", port))
                 connection.sendall(sent)
                 leaving.append(connection)
@@ -315,6 +341,9 @@ def test_a_stop_waits_for_answers():
         for number, client in enumerate(clients):
             client.send(*check(f"u{number}"))
         web.request("GET", "/v1/check?user=web")
+        editor = kept.server.resp()
+        editor.send("RATION.REFUND", "TOKENS", 1, "user", "edited")
+        kept.wait_asked("edited")
         for number in range(len(clients)):
             kept.wait_asked(f"u{number}")
         kept.wait_asked("web")
@@ -325,6 +354,7 @@ def test_a_stop_waits_for_answers():
             answer = client.read()
             assert is_by_redis(answer), answer
             assert client.is_closed()
+        serve.expect(editor.read(), 1, "an edit")
         answer = web.getresponse()
         serve.expect((answer.status, answer.getheader("Connection")), (200, "close"))
         assert b"degraded" not in answer.read()

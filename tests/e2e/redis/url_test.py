@@ -114,11 +114,11 @@ def test_bad_urls():
                          ("redis://h/99999999999", "database"), ("redis://word@h", "user:password"),
                          ("redis://u:%zz@h", "user:password"), ("redis://u:%4@h", "user:password"),
                          ("redis://u:%00@h", "user:password"), (f"redis://u:{'x' * 256}@h", "user:password"),
-                         ("redis://[::1", "host"), ("redis://[::1]x", "port"), ("redis://" + "h" * 256, "host"),
+                         ("redis://[::1", "ends with ]"), ("redis://[::1]x", "port"), ("redis://" + "h" * 256, "host"),
                          ("unix:", "absolute"), ("unix:relative", "absolute"), ("unix:/p?x=1", "db="),
                          ("unix:/p?db=", "db="), ("unix:/" + "p" * 256, "255")):
         said = refused("--redis", url)
-        assert message in said, f"{url!r}: {said}"
+        assert message in said and (url == "" or "cannot keep the limits in Redis" in said), f"{url!r}: {said}"
         assert "x" * 256 not in said, "a password is told"
 
 

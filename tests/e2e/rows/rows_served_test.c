@@ -3,8 +3,8 @@
  *
  *     rows_served_test [--redis] FILE...      started by rows_test.py, which starts the server
  *
- * --redis: the server's limits live in Redis, where some cannot be, and buckets cannot be edited or
- * changed yet. What is left out for that is counted.
+ * --redis: the server's limits live in Redis, where some cannot be, no window can be blocked, and none can
+ * be changed with the tokens kept. What is left out for that is counted.
  *
  * The gate answers first, by ration_gate_check(); rows.c compares that with the file. What the gate said
  * goes as a line to the standard output, where rows_test.py asks the server over each protocol, compares
@@ -206,10 +206,11 @@ static struct ration_decision call_served(void *context, const struct rows_reque
 static bool knows(void *context, const struct rows_request *request)
 {
     struct served *served = context;
-    bool is_edit = request->call != ROWS_TAKE && request->call != ROWS_LOOK;
+    bool is_window = served->limit.algorithm == RATION_FIXED_WINDOW ||
+                     served->limit.algorithm == RATION_SLIDING_WINDOW;
 
     served->changed_count += served->is_on_redis && served->is_lost;
-    if (served->is_lost || (served->is_on_redis && is_edit))
+    if (served->is_lost || (served->is_on_redis && request->call == ROWS_BLOCK && is_window))
         return false;
     switch (request->call) {
     case ROWS_TAKE:
