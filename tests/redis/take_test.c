@@ -14,9 +14,13 @@
 #include "base/time.h"
 #include "redis/ask.h"
 
-#define KEY_COUNT  3
+#define KEY_COUNT 3
+#ifdef RATION_TESTS_SHORT
+#define STEP_COUNT 4000
+#else
 #define STEP_COUNT 40000
-#define EPOCH_NS   (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+#endif
+#define EPOCH_NS (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
 
 static const char *const texts[] = {
     "5/s name a",
