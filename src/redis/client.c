@@ -227,7 +227,9 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
         return RATION_ENOMEM;
     client->options = *options;
     client->names.prefix = client->options.prefix;
-    place = ration_redis_url_place(&client->options.url);
+    place = ration_redis_url_place(
+        &client->options.url,
+        client->options.url.address_count > 0 ? &client->options.url.addresses[0] : NULL);
     place.script = (const char *)ration_redis_take;
     place.script_size = (size_t)(ration_redis_take_end - ration_redis_take);
     if (ration_redis_link_create(&place, &client->options.times, loop, &client->link) !=

@@ -4,11 +4,14 @@
 
 #include "base/refuse.h"
 
-#define PORT_DEFAULT 6379
-#define PORT_MAX     65535
-#define DATABASE_MAX 65535
+#define PORT_DEFAULT  6379
+#define PORT_SENTINEL 26379
+#define PORT_MAX      65535
+#define DATABASE_MAX  65535
 
-static const char forms[] = "redis://[user:password@]host[:port][/database] or unix:/path[?db=n]";
+static const char forms[] =
+    "redis://[user:password@]host[:port][/database], unix:/path[?db=n], "
+    "redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port";
 
 static int hex_digit(char byte)
 {
@@ -61,8 +64,8 @@ static bool read_number(const char *begin, const char *end, unsigned most, unsig
 }
 
 /* host[:port], where an IPv6 address is in brackets. */
-static ration_status read_host(const char *begin, const char *end, struct ration_redis_url *url,
-                               struct ration_error *error)
+static ration_status read_address(const char *begin, const char *end,
+                                  struct ration_redis_address *address, struct ration_error *error)
 {
     const char *bracket = *begin == '[' ? memchr(begin, ']', (size_t)(end - begin)) : NULL;
     const char *host_begin = bracket != NULL ? begin + 1 : begin;
@@ -72,33 +75,85 @@ static ration_status read_host(const char *begin, const char *end, struct ration
 
     if (*begin == '[' && bracket == NULL)
         return ration_refuse(error, RATION_EINVAL, "an address that begins with [ ends with ]");
-    if (host_begin == host_end || !copy(host_begin, host_end, false, url->host))
+    if (host_begin == host_end || !copy(host_begin, host_end, false, address->host))
         return ration_refuse(error, RATION_EINVAL, "there is no host; write %s", forms);
     if (bracket != NULL && rest != end && colon != rest)
         return ration_refuse(error, RATION_EINVAL, "behind ] comes :port or nothing");
-    if (colon != NULL && (!read_number(colon + 1, end, PORT_MAX, &url->port) || url->port == 0))
+    if (colon != NULL &&
+        (!read_number(colon + 1, end, PORT_MAX, &address->port) || address->port == 0))
         return ration_refuse(error, RATION_EINVAL, "a port is a number from 1 to 65535");
     return RATION_OK;
 }
 
-static ration_status read_tcp(const char *text, struct ration_redis_url *url,
+/* One address, or several with commas between them. */
+static ration_status read_addresses(const char *begin, const char *end, unsigned port,
+                                    struct ration_redis_url *url, struct ration_error *error)
+{
+    const char *at = begin, *comma;
+    ration_status status;
+
+    do {
+        struct ration_redis_address *address = &url->addresses[url->address_count];
+
+        comma = memchr(at, ',', (size_t)(end - at));
+        if (comma != NULL && url->kind == RATION_REDIS_SINGLE)
+            return ration_refuse(error, RATION_EINVAL,
+                                 "redis:// has one address; those of several nodes are written as "
+                                 "redis+cluster:// or redis+sentinel://");
+        if (url->address_count == RATION_REDIS_ADDRESSES_MAX)
+            return ration_refuse(error, RATION_EINVAL, "there are more than %d addresses",
+                                 RATION_REDIS_ADDRESSES_MAX);
+        address->port = port;
+        status = read_address(at, comma != NULL ? comma : end, address, error);
+        url->address_count++;
+        if (comma != NULL)
+            at = comma + 1;
+    } while (comma != NULL && status == RATION_OK);
+    return status;
+}
+
+/* What comes behind the addresses, from its slash on; NULL: nothing does. */
+static ration_status read_path(const char *slash, struct ration_redis_url *url,
+                               struct ration_error *error)
+{
+    const char *end = slash != NULL ? slash + strlen(slash) : NULL;
+    const char *database = slash;
+
+    if (url->kind == RATION_REDIS_CLUSTER && slash != NULL && slash[1] != '\0')
+        return ration_refuse(error, RATION_EINVAL,
+                             "a cluster has no databases: nothing comes behind its addresses");
+    if (url->kind == RATION_REDIS_SENTINEL) {
+        database = slash != NULL ? strchr(slash + 1, '/') : NULL;
+        if (slash == NULL ||
+            !copy(slash + 1, database != NULL ? database : end, true, url->master) ||
+            url->master[0] == '\0')
+            return ration_refuse(error, RATION_EINVAL,
+                                 "behind the sentinels comes / and the name that they give the "
+                                 "master, of up to 255 bytes");
+    }
+    if (database != NULL && database[1] != '\0' &&
+        !read_number(database + 1, end, DATABASE_MAX, &url->database))
+        return ration_refuse(error, RATION_EINVAL, "behind / comes the number of a database");
+    return RATION_OK;
+}
+
+static ration_status read_tcp(const char *text, unsigned port, struct ration_redis_url *url,
                               struct ration_error *error)
 {
     const char *slash = strchr(text, '/');
     const char *end = slash != NULL ? slash : text + strlen(text);
     const char *at = memrchr(text, '@', (size_t)(end - text));
     const char *colon = at != NULL ? memchr(text, ':', (size_t)(at - text)) : NULL;
+    ration_status status;
 
-    url->port = PORT_DEFAULT;
     if (at != NULL && (colon == NULL || !copy(text, colon, true, url->user) ||
                        !copy(colon + 1, at, true, url->password)))
         return ration_refuse(error, RATION_EINVAL,
                              "before @ comes user:password or :password, of up to 255 bytes each, "
                              "with : / @ and %% written as %%3A %%2F %%40 and %%25");
-    if (slash != NULL && slash[1] != '\0' &&
-        !read_number(slash + 1, slash + strlen(slash), DATABASE_MAX, &url->database))
-        return ration_refuse(error, RATION_EINVAL, "behind / comes the number of a database");
-    return read_host(at != NULL ? at + 1 : text, end, url, error);
+    status = read_path(slash, url, error);
+    return status == RATION_OK ? read_addresses(at != NULL ? at + 1 : text, end, port, url, error)
+                               : status;
 }
 
 static ration_status read_unix(const char *text, struct ration_redis_url *url,
@@ -121,31 +176,45 @@ static ration_status read_unix(const char *text, struct ration_redis_url *url,
 ration_status ration_redis_url_parse(const char *text, struct ration_redis_url *out_url,
                                      struct ration_error *error)
 {
-    static const char tcp[] = "redis://", local[] = "unix:", tls[] = "rediss://";
-    struct ration_redis_url url = {.port = 0};
-    ration_status status;
+    static const struct {
+        const char *text;
+        enum ration_redis_kind kind;
+        unsigned port;
+    } schemes[] = {{"redis://", RATION_REDIS_SINGLE, PORT_DEFAULT},
+                   {"redis+sentinel://", RATION_REDIS_SENTINEL, PORT_SENTINEL},
+                   {"redis+cluster://", RATION_REDIS_CLUSTER, PORT_DEFAULT}};
+    static const char local[] = "unix:", tls[] = "rediss://";
+    struct ration_redis_url url = {.kind = RATION_REDIS_SINGLE};
+    ration_status status = RATION_EINVAL;
+    size_t scheme = 0;
 
-    if (strncmp(text, tcp, sizeof(tcp) - 1) == 0)
-        status = read_tcp(text + sizeof(tcp) - 1, &url, error);
-    else if (strncmp(text, local, sizeof(local) - 1) == 0)
+    while (scheme < sizeof(schemes) / sizeof(schemes[0]) &&
+           strncmp(text, schemes[scheme].text, strlen(schemes[scheme].text)) != 0)
+        scheme++;
+    if (scheme < sizeof(schemes) / sizeof(schemes[0])) {
+        url.kind = schemes[scheme].kind;
+        status = read_tcp(text + strlen(schemes[scheme].text), schemes[scheme].port, &url, error);
+    } else if (strncmp(text, local, sizeof(local) - 1) == 0) {
         status = read_unix(text + sizeof(local) - 1, &url, error);
-    else if (strncmp(text, tls, sizeof(tls) - 1) == 0)
-        status = ration_refuse(error, RATION_EINVAL,
-                               "TLS is not spoken here: put stunnel or a proxy on this host before "
-                               "it, and name its socket (docs/redis.md)");
-    else
-        status = ration_refuse(error, RATION_EINVAL, "write %s", forms);
+    } else if (strncmp(text, tls, sizeof(tls) - 1) == 0) {
+        (void)ration_refuse(error, RATION_EINVAL,
+                            "TLS is not spoken here: put stunnel or a proxy on this host before "
+                            "it, and name its socket (docs/redis.md)");
+    } else {
+        (void)ration_refuse(error, RATION_EINVAL, "write %s", forms);
+    }
     if (status == RATION_OK)
         *out_url = url;
     return status;
 }
 
-struct ration_redis_place ration_redis_url_place(const struct ration_redis_url *url)
+struct ration_redis_place ration_redis_url_place(const struct ration_redis_url *url,
+                                                 const struct ration_redis_address *address)
 {
     return (struct ration_redis_place){
-        .host = url->host[0] != '\0' ? url->host : NULL,
-        .unix_path = url->unix_path[0] != '\0' ? url->unix_path : NULL,
-        .port = url->port,
+        .host = address != NULL ? address->host : NULL,
+        .unix_path = address == NULL ? url->unix_path : NULL,
+        .port = address != NULL ? address->port : 0,
         .user = url->user[0] != '\0' ? url->user : NULL,
         .password = url->password[0] != '\0' ? url->password : NULL,
         .database = url->database,
