@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/refuse.h"
+#include "redis/route.h"
 
 #define TROUBLE_SIZE  200
 #define ANSWER_BEFORE 3 /* now, in two parts, and whether it was taken */
@@ -14,8 +15,7 @@ struct take {
     struct take *next; /* of those that are free */
     struct ration_redis_client *client;
     struct ration_redis_ask ask;
-    struct ration_redis_words words;
-    uint64_t deadline_ns;
+    struct ration_redis_errand errand;
     bool is_repeated; /* with the script's text, since its name was not known */
     ration_redis_decided *decided;
     void *context;
@@ -23,9 +23,17 @@ struct take {
 
 struct ration_redis_client {
     struct ration_redis_options options;
+    struct ration_redis_loop loop;
     struct ration_redis_names names;
-    struct ration_redis_link *link;
+    struct ration_redis_route *route;
     struct take *spare;
+};
+
+/* A command of somebody else's. */
+struct parcel {
+    struct ration_redis_errand errand;
+    ration_redis_done *done;
+    void *context;
 };
 
 static void finish(struct take *take, const struct ration_redis_told *told, const char *trouble)
@@ -83,7 +91,7 @@ static void on_answer(struct take *take, const redisReply *reply)
         return;
     }
     if (begins(reply, "READONLY") || begins(reply, "MASTERDOWN"))
-        ration_redis_link_renew(client->link, "it is a replica, and takes nothing");
+        ration_redis_route_leave(client->route);
     if (reply->type == REDIS_REPLY_ERROR) {
         char trouble[TROUBLE_SIZE];
 
@@ -118,30 +126,35 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
     }
 }
 
+/* The keys may be gone when it is repeated: all but the first two words is copied. */
+static void write_repeated(struct take *take)
+{
+    struct ration_redis_words *words = &take->errand.words, again;
+
+    ration_redis_words_init(&again);
+    ration_redis_word_text(&again, "EVAL");
+    ration_redis_word(&again, ration_redis_take,
+                      (size_t)(ration_redis_take_end - ration_redis_take));
+    for (size_t i = 2; i < words->count; i++)
+        ration_redis_word(&again, ration_redis_word_at(words, i), ration_redis_word_size(words, i));
+    ration_redis_words_done(words);
+    *words = again;
+}
+
 static void send_take(struct take *take)
 {
     struct ration_redis_client *client = take->client;
-    struct ration_redis_words *words = &take->words;
+    struct ration_redis_words *words = &take->errand.words;
 
-    if (!take->is_repeated) {
+    if (take->is_repeated) {
+        write_repeated(take);
+    } else {
         ration_redis_words_reset(words);
         ration_redis_word_text(words, "EVALSHA");
-        ration_redis_word_text(words, ration_redis_link_script(client->link));
+        ration_redis_word_text(words, ration_redis_route_script(client->route));
         ration_redis_ask_write(&take->ask, &client->names, words);
-        ration_redis_link_send_by(client->link, words, take->deadline_ns, on_done, take);
-    } else { /* the keys may be gone: all but the first two words is copied */
-        struct ration_redis_words again;
-
-        ration_redis_words_init(&again);
-        ration_redis_word_text(&again, "EVAL");
-        ration_redis_word(&again, ration_redis_take,
-                          (size_t)(ration_redis_take_end - ration_redis_take));
-        for (size_t i = 2; i < words->count; i++)
-            ration_redis_word(&again, ration_redis_word_at(words, i),
-                              ration_redis_word_size(words, i));
-        ration_redis_link_send_by(client->link, &again, take->deadline_ns, on_done, take);
-        ration_redis_words_done(&again);
     }
+    ration_redis_route_send(client->route, &take->errand);
 }
 
 static struct take *get_take(struct ration_redis_client *client)
@@ -155,7 +168,9 @@ static struct take *get_take(struct ration_redis_client *client)
     take = malloc(sizeof(*take));
     if (take != NULL) {
         take->client = client;
-        ration_redis_words_init(&take->words);
+        ration_redis_words_init(&take->errand.words);
+        take->errand.done = on_done;
+        take->errand.context = take;
     }
     return take;
 }
@@ -171,18 +186,43 @@ void ration_redis_client_take(struct ration_redis_client *client,
         return;
     }
     take->ask = *ask;
-    take->deadline_ns = ration_redis_link_deadline(client->link);
+    take->errand.deadline_ns = 0;
     take->is_repeated = false;
     take->decided = decided;
     take->context = context;
     send_take(take);
 }
 
+static void on_parcel_done(void *context, enum ration_redis_outcome outcome,
+                           const struct redisReply *reply)
+{
+    struct parcel *parcel = context;
+
+    parcel->done(parcel->context, outcome, reply);
+    ration_redis_words_done(&parcel->errand.words);
+    free(parcel);
+}
+
 void ration_redis_client_send(struct ration_redis_client *client,
                               const struct ration_redis_words *words, ration_redis_done *done,
                               void *context)
 {
-    ration_redis_link_send(client->link, words, done, context);
+    struct parcel *parcel = calloc(1, sizeof(*parcel));
+
+    if (parcel == NULL) {
+        done(context, RATION_REDIS_REFUSED, NULL);
+        return;
+    }
+    parcel->done = done;
+    parcel->context = context;
+    parcel->errand.done = on_parcel_done;
+    parcel->errand.context = parcel;
+    ration_redis_words_init(&parcel->errand.words);
+    for (size_t i = 0; i < words->count; i++)
+        ration_redis_word(&parcel->errand.words, ration_redis_word_at(words, i),
+                          ration_redis_word_size(words, i));
+    parcel->errand.words.text.is_failed |= words->text.is_failed;
+    ration_redis_route_send(client->route, &parcel->errand);
 }
 
 static uint64_t or_default(uint64_t given, uint64_t preset)
@@ -221,19 +261,21 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
                                          struct ration_redis_client **out_client)
 {
     struct ration_redis_client *client = calloc(1, sizeof(*client));
-    struct ration_redis_place place;
+    struct ration_redis_route_options route;
 
     if (client == NULL)
         return RATION_ENOMEM;
     client->options = *options;
+    client->loop = *loop;
     client->names.prefix = client->options.prefix;
-    place = ration_redis_url_place(
-        &client->options.url,
-        client->options.url.address_count > 0 ? &client->options.url.addresses[0] : NULL);
-    place.script = (const char *)ration_redis_take;
-    place.script_size = (size_t)(ration_redis_take_end - ration_redis_take);
-    if (ration_redis_link_create(&place, &client->options.times, loop, &client->link) !=
-        RATION_OK) {
+    route = (struct ration_redis_route_options){
+        .url = &client->options.url,
+        .times = &client->options.times,
+        .loop = &client->loop,
+        .script = (const char *)ration_redis_take,
+        .script_size = (size_t)(ration_redis_take_end - ration_redis_take),
+    };
+    if (ration_redis_route_create(&route, &client->route) != RATION_OK) {
         free(client);
         return RATION_ENOMEM;
     }
@@ -245,12 +287,12 @@ void ration_redis_client_free(struct ration_redis_client *client)
 {
     if (client == NULL)
         return;
-    ration_redis_link_free(client->link);
+    ration_redis_route_free(client->route);
     while (client->spare != NULL) {
         struct take *take = client->spare;
 
         client->spare = take->next;
-        ration_redis_words_done(&take->words);
+        ration_redis_words_done(&take->errand.words);
         free(take);
     }
     free(client);
@@ -263,21 +305,21 @@ const struct ration_redis_names *ration_redis_client_names(const struct ration_r
 
 bool ration_redis_client_is_up(const struct ration_redis_client *client)
 {
-    return ration_redis_link_is_up(client->link);
+    return ration_redis_route_is_up(client->route);
 }
 
 bool ration_redis_client_is_tried(const struct ration_redis_client *client)
 {
-    return ration_redis_link_is_tried(client->link);
+    return ration_redis_route_is_tried(client->route);
 }
 
 const char *ration_redis_client_trouble(const struct ration_redis_client *client)
 {
-    return ration_redis_link_trouble(client->link);
+    return ration_redis_route_trouble(client->route);
 }
 
 void ration_redis_client_stats(const struct ration_redis_client *client,
                                struct ration_redis_stats *out_stats)
 {
-    ration_redis_link_stats(client->link, out_stats);
+    ration_redis_route_stats(client->route, out_stats);
 }

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #define SCRIPT_NAME_SIZE 40
@@ -19,7 +20,8 @@ enum state { STATE_DOWN, STATE_CONNECTING, STATE_GREETING, STATE_UP };
 
 /* One who waits for an answer. In the order of deadlines, which is nearly that of sending. */
 struct call {
-    struct call *next, *before;
+    struct call *next;
+    struct call *previous;
     uint64_t deadline_ns;
     ration_redis_done *done; /* NULL: it was told already */
     void *context;
@@ -44,8 +46,11 @@ struct ration_redis_link {
     uint32_t answered_in_window;
     uint64_t random;
 
-    struct call *first, *last; /* whose deadline runs */
+    struct call *first; /* whose deadline runs */
+    struct call *last;
     void *timer;
+    void (*changed)(void *context);
+    void *changed_context;
     char script[SCRIPT_NAME_SIZE + 1];
     char trouble[TROUBLE_SIZE];
     struct ration_redis_stats stats;
@@ -67,17 +72,17 @@ static void tell(struct call *call, enum ration_redis_outcome outcome, const red
         done(call->context, outcome, reply);
 }
 
-/* At the end, but for one that is sent again: of its time a part is gone. */
+/* What is sent again to another node has less time left than those that wait there. */
 static void list(struct ration_redis_link *link, struct call *call)
 {
     struct call *before = link->last;
 
     while (before != NULL && before->deadline_ns > call->deadline_ns)
-        before = before->before;
-    call->before = before;
+        before = before->previous;
+    call->previous = before;
     call->next = before != NULL ? before->next : link->first;
     *(before != NULL ? &before->next : &link->first) = call;
-    *(call->next != NULL ? &call->next->before : &link->last) = call;
+    *(call->next != NULL ? &call->next->previous : &link->last) = call;
     call->is_listed = true;
 }
 
@@ -85,8 +90,8 @@ static void unlist(struct ration_redis_link *link, struct call *call)
 {
     if (!call->is_listed)
         return;
-    *(call->before != NULL ? &call->before->next : &link->first) = call->next;
-    *(call->next != NULL ? &call->next->before : &link->last) = call->before;
+    *(call->previous != NULL ? &call->previous->next : &link->first) = call->next;
+    *(call->next != NULL ? &call->next->previous : &link->last) = call->previous;
     call->is_listed = false;
 }
 
@@ -96,6 +101,12 @@ static struct call *unlist_first(struct ration_redis_link *link)
 
     unlist(link, call);
     return call;
+}
+
+static void tell_change(struct ration_redis_link *link)
+{
+    if (link->changed != NULL)
+        link->changed(link->changed_context);
 }
 
 static void note_trouble(struct ration_redis_link *link, const char *trouble)
@@ -143,6 +154,7 @@ static void rest(struct ration_redis_link *link)
     link->retry_ns = link->retry_ns * 2 < link->times.retry_max_ns ? link->retry_ns * 2
                                                                    : link->times.retry_max_ns;
     set_timer(link);
+    tell_change(link);
 }
 
 /* Ends the connection now. Whoever waits is told. */
@@ -212,6 +224,31 @@ static void become_up(struct ration_redis_link *link)
     link->stats.connects++;
     link->trouble[0] = '\0';
     set_timer(link);
+    tell_change(link);
+}
+
+/* The answer to ROLE begins with it. An error says nothing: not everybody may ask. */
+static bool is_replica(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+           reply->element[0]->type == REDIS_REPLY_STRING &&
+           strcmp(reply->element[0]->str, "master") != 0;
+}
+
+static void on_role(struct redisAsyncContext *redis, void *raw_reply, void *unused)
+{
+    struct ration_redis_link *link = redis->data;
+    const redisReply *reply = raw_reply;
+
+    (void)unused;
+    if (link == NULL || reply == NULL)
+        return;
+    if (is_replica(reply)) {
+        note_trouble(link, "it is a replica, and takes nothing");
+        redisAsyncDisconnect(redis);
+    } else if (--link->greetings == 0) {
+        become_up(link);
+    }
 }
 
 static void on_greeting(struct redisAsyncContext *redis, void *raw_reply, void *unused)
@@ -252,6 +289,8 @@ static void greet(struct ration_redis_link *link)
     if (place->database != 0)
         link->greetings +=
             redisAsyncCommand(redis, on_greeting, NULL, "SELECT %u", place->database) == REDIS_OK;
+    if (place->is_master)
+        link->greetings += redisAsyncCommand(redis, on_role, NULL, "ROLE") == REDIS_OK;
     if (place->script != NULL)
         link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "SCRIPT LOAD %b",
                                              place->script, place->script_size) == REDIS_OK;
@@ -376,6 +415,7 @@ void ration_redis_link_free(struct ration_redis_link *link)
 {
     if (link == NULL)
         return;
+    link->changed = NULL;
     drop(link, "it is released");
     if (link->timer != NULL)
         link->loop.forget(link->loop.context, link->timer);
@@ -385,7 +425,7 @@ void ration_redis_link_free(struct ration_redis_link *link)
 /* Sending -------------------------------------------------------------------------------------- */
 
 static bool submit(struct ration_redis_link *link, const struct ration_redis_words *words,
-                   struct call *call)
+                   bool is_asking, struct call *call)
 {
     const char *pointers[RATION_REDIS_WORDS_MAX];
     size_t sizes[RATION_REDIS_WORDS_MAX];
@@ -394,32 +434,32 @@ static bool submit(struct ration_redis_link *link, const struct ration_redis_wor
         pointers[i] = ration_redis_word_at(words, i);
         sizes[i] = ration_redis_word_size(words, i);
     }
-    return redisAsyncCommandArgv(link->redis, on_reply, call, (int)words->count, pointers, sizes) ==
-           REDIS_OK;
-}
-
-uint64_t ration_redis_link_deadline(const struct ration_redis_link *link)
-{
-    return now_of(link) + link->times.deadline_ns;
+    if (is_asking && redisAsyncCommand(link->redis, NULL, NULL, "ASKING") != REDIS_OK)
+        return false;
+    if (redisAsyncCommandArgv(link->redis, on_reply, call, (int)words->count, pointers, sizes) ==
+        REDIS_OK)
+        return true;
+    if (is_asking) /* it would be taken for that of the next command */
+        ration_redis_link_renew(link, "no memory for a command");
+    return false;
 }
 
 void ration_redis_link_send(struct ration_redis_link *link, const struct ration_redis_words *words,
-                            ration_redis_done *done, void *context)
+                            const struct ration_redis_manner *manner, ration_redis_done *done,
+                            void *context)
 {
-    ration_redis_link_send_by(link, words, ration_redis_link_deadline(link), done, context);
-}
-
-void ration_redis_link_send_by(struct ration_redis_link *link,
-                               const struct ration_redis_words *words, uint64_t deadline_ns,
-                               ration_redis_done *done, void *context)
-{
+    static const struct ration_redis_manner plain = {0};
     bool is_possible =
         link->state == STATE_UP && link->under_way < link->window && !words->text.is_failed;
     struct call *call = is_possible ? malloc(sizeof(*call)) : NULL;
 
+    if (manner == NULL)
+        manner = &plain;
     if (call != NULL) {
-        *call = (struct call){.deadline_ns = deadline_ns, .done = done, .context = context};
-        if (!submit(link, words, call)) {
+        *call = (struct call){.done = done, .context = context};
+        call->deadline_ns =
+            manner->deadline_ns > 0 ? manner->deadline_ns : now_of(link) + link->times.deadline_ns;
+        if (!submit(link, words, manner->is_asking, call)) {
             free(call);
             call = NULL;
         }
@@ -470,8 +510,20 @@ void ration_redis_link_renew(struct ration_redis_link *link, const char *trouble
     }
 }
 
-void ration_redis_link_stats(const struct ration_redis_link *link,
-                             struct ration_redis_stats *out_stats)
+void ration_redis_link_watch(struct ration_redis_link *link, void (*changed)(void *context),
+                             void *context)
 {
-    *out_stats = link->stats;
+    link->changed = changed;
+    link->changed_context = context;
+}
+
+void ration_redis_link_count(const struct ration_redis_link *link, struct ration_redis_stats *stats)
+{
+    stats->sent += link->stats.sent;
+    stats->answered += link->stats.answered;
+    stats->late += link->stats.late;
+    stats->lost += link->stats.lost;
+    stats->refused += link->stats.refused;
+    stats->connects += link->stats.connects;
+    stats->losses += link->stats.losses;
 }

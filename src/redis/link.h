@@ -35,6 +35,7 @@ struct ration_redis_place {
     unsigned database;
     const char *script; /* loaded by each connection; its name is asked for by the owner */
     size_t script_size;
+    bool is_master; /* a replica is left at once, and tried again later */
 };
 
 struct ration_redis_times {
@@ -68,19 +69,25 @@ ration_status ration_redis_link_create(const struct ration_redis_place *place,
 void ration_redis_link_free(struct ration_redis_link *link);
 
 /*
+ * Has changed() called whenever the link came up or went down. It may ask and send, but not free the
+ * link. The link may have failed before this is called: see ration_redis_link_is_tried().
+ */
+void ration_redis_link_watch(struct ration_redis_link *link, void (*changed)(void *context),
+                             void *context);
+
+/* How a command is sent. */
+struct ration_redis_manner {
+    uint64_t deadline_ns; /* a moment of the loop's; 0: the link's deadline, from now on */
+    bool is_asking;       /* ASKING goes before it: to a node that is about to have its slot */
+};
+
+/*
  * Sends a command; done() is told in time, perhaps before this returns. Commands of one turn of the
- * loop go out together. The words are copied.
+ * loop go out together. The words are copied. manner may be NULL.
  */
 void ration_redis_link_send(struct ration_redis_link *link, const struct ration_redis_words *words,
-                            ration_redis_done *done, void *context);
-
-/* The same with a deadline of one's own: that of an ask which this one completes. */
-void ration_redis_link_send_by(struct ration_redis_link *link,
-                               const struct ration_redis_words *words, uint64_t deadline_ns,
-                               ration_redis_done *done, void *context);
-
-/* When an ask that is sent now is late. */
-uint64_t ration_redis_link_deadline(const struct ration_redis_link *link);
+                            const struct ration_redis_manner *manner, ration_redis_done *done,
+                            void *context);
 
 bool ration_redis_link_is_up(const struct ration_redis_link *link);
 
@@ -96,7 +103,8 @@ const char *ration_redis_link_script(const struct ration_redis_link *link);
 /* Gives the connection up and connects anew: what is there is not what should be (a replica). */
 void ration_redis_link_renew(struct ration_redis_link *link, const char *trouble);
 
-void ration_redis_link_stats(const struct ration_redis_link *link,
-                             struct ration_redis_stats *out_stats);
+/* Adds what the link has done. */
+void ration_redis_link_count(const struct ration_redis_link *link,
+                             struct ration_redis_stats *stats);
 
 #endif
