@@ -120,7 +120,12 @@ void ration_redis_route_close(struct ration_redis_route *route, struct ration_re
 ration_status ration_redis_route_create(const struct ration_redis_route_options *options,
                                         struct ration_redis_route **out_route)
 {
-    return create_single(options, out_route);
+    switch (options->url->kind) {
+    case RATION_REDIS_SENTINEL:
+        return ration_redis_sentinel_create(options, out_route);
+    default:
+        return create_single(options, out_route);
+    }
 }
 
 void ration_redis_route_free(struct ration_redis_route *route)
