@@ -56,6 +56,7 @@ struct ration_redis_stats {
     uint64_t refused; /* not sent: there is no connection, or one that just came back */
     uint64_t connects;
     uint64_t losses;
+    uint64_t redirected; /* a node of a cluster named another, which was asked instead */
 };
 
 RATION_C_END

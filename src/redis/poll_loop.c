@@ -7,8 +7,8 @@
 
 #include "ration/limit.h"
 
-#define WATCHES_MAX 64 /* connections: one per node, and some that end */
-#define TIMERS_MAX  64
+#define WATCHES_MAX 160 /* connections: one per node, and some that end */
+#define TIMERS_MAX  160
 #define NEVER_NS    UINT64_MAX
 
 /* A connection that is watched. */

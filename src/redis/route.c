@@ -123,6 +123,8 @@ ration_status ration_redis_route_create(const struct ration_redis_route_options 
     switch (options->url->kind) {
     case RATION_REDIS_SENTINEL:
         return ration_redis_sentinel_create(options, out_route);
+    case RATION_REDIS_CLUSTER:
+        return ration_redis_cluster_create(options, out_route);
     default:
         return create_single(options, out_route);
     }
