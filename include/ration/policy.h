@@ -153,6 +153,17 @@ RATION_API size_t ration_policy_limit_count(const ration_policy *policy);
 RATION_API const struct ration_policy_limit *ration_policy_limit(const ration_policy *policy,
                                                                  size_t limit_index);
 
+/* Whether the policy says cluster: one-slot. Without a cluster of Redis it means nothing. */
+RATION_API bool ration_policy_is_one_slot(const ration_policy *policy);
+
+/*
+ * Finds two limits that may apply to one request and have different keys, so that a cluster of Redis
+ * could not decide them together. Returns false if there are none. Where that is not certain, or would
+ * take too long to tell, they are taken for such.
+ */
+RATION_API bool ration_policy_find_two_keys(const ration_policy *policy, size_t *out_limit_index,
+                                            size_t *out_other_index);
+
 enum ration_policy_verdict {
     RATION_POLICY_LIMITS = 0, /* the limits listed apply, if any */
     RATION_POLICY_EXEMPT,     /* no limit applies */

@@ -112,3 +112,38 @@ void ration_overlap_check(struct ration_schema *schema)
                 policy->limits[other].view.line);
     }
 }
+
+/* Keys ----------------------------------------------------------------------------------------- */
+
+/* Whether they give a request the same key: the same attributes, in the same order and width. */
+static bool is_same_key(const struct ration_policy *policy, const struct ration_limit_entry *a,
+                        const struct ration_limit_entry *b)
+{
+    if (a->view.key_count != b->view.key_count)
+        return false;
+    for (size_t i = 0; i < a->view.key_count; i++)
+        if (a->key_names[i] != b->key_names[i] ||
+            (a->key_names[i] == policy->ip_name && a->view.ipv6_prefix != b->view.ipv6_prefix))
+            return false;
+    return true;
+}
+
+bool ration_policy_find_two_keys(const ration_policy *policy, size_t *out_limit_index,
+                                 size_t *out_other_index)
+{
+    struct search search = {.policy = policy};
+
+    for (size_t i = 0; i < policy->limit_count; i++)
+        for (size_t j = i + 1; j < policy->limit_count; j++) {
+            search.comparison_count++;
+            if (is_same_key(policy, &policy->limits[i], &policy->limits[j]) ||
+                (search.comparison_count < COMPARISONS_MAX &&
+                 rules_exclude(&search, ration_policy_limit_rule(policy, i),
+                               ration_policy_limit_rule(policy, j))))
+                continue;
+            *out_limit_index = i;
+            *out_other_index = j;
+            return true;
+        }
+    return false;
+}

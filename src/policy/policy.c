@@ -16,9 +16,17 @@
 #include "policy/schema.h"
 #include "policy/settings.h"
 
-enum section { SECTION_LIMITS, SECTION_EXEMPT, SECTION_BANNED, SECTION_SERVER, SECTION_VERSION };
+enum section {
+    SECTION_LIMITS,
+    SECTION_EXEMPT,
+    SECTION_BANNED,
+    SECTION_CLUSTER,
+    SECTION_SERVER,
+    SECTION_VERSION
+};
 
-static const char *const section_names[] = {"limits", "exempt", "banned", "server", "version"};
+static const char *const section_names[] = {"limits",  "exempt", "banned",
+                                            "cluster", "server", "version"};
 
 #define SECTION_COUNT (sizeof(section_names) / sizeof(section_names[0]))
 
@@ -132,6 +140,15 @@ static void read_version(struct ration_schema *schema, const struct ration_node 
         RATION_SCHEMA_FAULT(schema, node, "the version of this language is 1: write version: 1");
 }
 
+static void read_cluster(struct ration_schema *schema, const struct ration_node *node)
+{
+    static const char *const words[] = {"one-slot"};
+    size_t word;
+
+    if (node && ration_schema_choice(schema, node, "cluster", words, 1, &word))
+        schema->policy->is_one_slot = true;
+}
+
 static void check_any_limits(struct ration_schema *schema, const struct ration_node *root,
                              const struct ration_node *limits)
 {
@@ -152,6 +169,7 @@ static void read_root(struct ration_schema *schema, const struct ration_node *ro
     if (!ration_schema_mapping(schema, root, &fields, sections))
         return;
     read_version(schema, sections[SECTION_VERSION]);
+    read_cluster(schema, sections[SECTION_CLUSTER]);
     check_any_limits(schema, root, sections[SECTION_LIMITS]);
     policy->banned_count = count_items(schema, &sections[SECTION_BANNED], "banned",
                                        "- user: mallory", RATION_POLICY_ITEMS_MAX);
@@ -235,6 +253,11 @@ const struct ration_policy_limit *ration_policy_limit(const ration_policy *polic
                                                       size_t limit_index)
 {
     return &policy->limits[limit_index].view;
+}
+
+bool ration_policy_is_one_slot(const ration_policy *policy)
+{
+    return policy->is_one_slot;
 }
 
 size_t ration_policy_setting_count(const ration_policy *policy)

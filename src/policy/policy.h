@@ -60,6 +60,8 @@ struct ration_policy {
     size_t limit_count;
     struct ration_limit_entry *limits;
 
+    bool is_one_slot; /* in a cluster of Redis */
+
     struct ration_policy_setting *settings;
     size_t setting_count;
 

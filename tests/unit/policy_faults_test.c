@@ -45,9 +45,14 @@ static const struct row rows[] = {
 
     /* sections */
     {"limts: []\n", {{1, 1, "did you mean limits?"}, {1, 1, "the policy has no limits"}}},
-    {"frobnicate: 1\n" ONE, {{1, 1, "fields are limits, exempt, banned, server and version"}}},
+    {"frobnicate: 1\n" ONE,
+     {{1, 1, "fields are limits, exempt, banned, cluster, server and version"}}},
     {ONE "limits: []\n", {{4, 1, "limits is given twice, first in line 1"}}},
     {"version: 2\n" ONE, {{1, 10, "write version: 1"}}},
+    {"cluster: many-slots\n" ONE, {{1, 10, "cluster cannot be 'many-slots': write one-slot"}}},
+    {"cluster: one_slot\n" ONE, {{1, 10, "did you mean one-slot?"}}},
+    {"cluster: [one-slot]\n" ONE, {{1, 10, "cluster is one value, and this is a list"}}},
+    {"cluster:\n" ONE, {{1, 9, "cluster is empty"}}},
     {"limits: []\n", {{1, 9, "limits is empty"}}},
     {"limits:\n", {{1, 8, "limits is empty"}}},
     {"limits: {a: b}\n", {{1, 9, "limits is a list, and this is a mapping"}}},

@@ -186,6 +186,71 @@ static void costs_are_what_the_limit_says(void **state)
         expect_cost("cost: tokens, cost_default: 5", REQUEST("tokens", wrong[i]), RATION_EINVAL, 0);
 }
 
+static void limits_of_one_request_have_one_key_or_two_are_found(void **state)
+{
+    static const struct {
+        const char *limits;
+        int first, second; /* -1: none */
+    } rows[] = {
+        {"- {name: a, rate: 1/s}\n", -1, -1},
+        {"- {name: a, rate: 1/s}\n- {name: b, rate: 2/s}\n", -1, -1},
+        {"- {name: a, key: ip, rate: 1/s}\n- {name: b, key: ip, rate: 2/s}\n", -1, -1},
+        {"- {name: a, key: ip, rate: 1/s}\n- {name: b, key: [ip], rate: 2/s}\n", -1, -1},
+        {"- {name: a, key: ip, rate: 1/s}\n- {name: b, rate: 2/s}\n", 0, 1},
+        {"- {name: a, key: ip, rate: 1/s}\n- {name: b, key: user, rate: 2/s}\n", 0, 1},
+        {"- {name: a, key: [user, ip], rate: 1/s}\n- {name: b, key: [ip, user], rate: 2/s}\n", 0,
+         1},
+        {"- {name: a, key: ip, rate: 1/s}\n- {name: b, key: ip, ipv6_prefix: 48, rate: 2/s}\n", 0,
+         1},
+        {"- {name: a, key: user, rate: 1/s}\n- {name: b, key: user, ipv6_prefix: 48, rate: 2/s}\n",
+         -1, -1},
+        {"- {name: a, key: ip, match: {path: /a}, rate: 1/s}\n"
+         "- {name: b, key: user, match: {path: /b}, rate: 2/s}\n",
+         -1, -1},
+        {"- {name: a, key: ip, match: {path: /a}, rate: 1/s}\n"
+         "- {name: b, key: user, match: {path: {not: /a}}, rate: 2/s}\n",
+         -1, -1},
+        {"- {name: a, key: ip, match: {path: /a}, rate: 1/s}\n"
+         "- {name: b, key: user, match: {path: /b}, rate: 2/s}\n"
+         "- {name: c, key: user, match: {path: {prefix: /}}, rate: 2/s}\n",
+         0, 2},
+        {"- {name: a, key: ip, rate: 1/s}\n- {name: b, key: user, shadow: true, rate: 2/s}\n", 0,
+         1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        size_t first = 99, second = 99;
+        char text[600];
+        ration_policy *policy;
+        bool is_found;
+
+        snprintf(text, sizeof(text), "limits:\n%s", rows[i].limits);
+        policy = kit_policy(text);
+        assert_false(ration_policy_is_one_slot(policy));
+        is_found = ration_policy_find_two_keys(policy, &first, &second);
+        if (is_found != (rows[i].first >= 0))
+            fail_msg("%stwo keys are %s", text, is_found ? "found" : "not found");
+        if (is_found) {
+            assert_int_equal(first, rows[i].first);
+            assert_int_equal(second, rows[i].second);
+        } else {
+            assert_int_equal(first, 99);
+        }
+        ration_policy_free(policy);
+    }
+}
+
+static void a_policy_may_want_one_slot(void **state)
+{
+    ration_policy *policy =
+        kit_policy("cluster: one-slot\nlimits:\n- {name: a, key: ip, rate: 1/s}\n");
+
+    (void)state;
+    assert_true(ration_policy_is_one_slot(policy));
+    ration_policy_free(policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +260,8 @@ int main(void)
         cmocka_unit_test(sizes_are_kept_to_the_byte),
         cmocka_unit_test(different_values_give_different_keys),
         cmocka_unit_test(costs_are_what_the_limit_says),
+        cmocka_unit_test(limits_of_one_request_have_one_key_or_two_are_found),
+        cmocka_unit_test(a_policy_may_want_one_slot),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
