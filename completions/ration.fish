@@ -9,7 +9,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l unix-mode -x -d 'pe
 complete -c ration -n '__fish_seen_subcommand_from serve' -l threads -x -d 'event loops, each a thread'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l policy -r -F -d 'limits, and whom they are for; see ration-policy(5)'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l state -r -F -d 'keep debts here while the server is not running'
-complete -c ration -n '__fish_seen_subcommand_from serve' -l redis -x -d 'limits live in Redis: redis://[user:password@]host[:port][/db] or unix:/path'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l redis -x -d 'limits live there: redis://host, unix:/path, redis+sentinel://host/master, redis+cluster://host'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-prefix -x -d 'of the names of all keys in Redis'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-deadline-ms -x -d 'for an answer of Redis; then on_backend_error decides'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l nodes -x -d 'that share the limits in Redis: without it, each has one part of so many'

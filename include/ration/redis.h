@@ -21,9 +21,15 @@ RATION_C_BEGIN
 
 /* Where Redis is, and how it is asked. 0 or NULL means the default. */
 struct ration_redis {
-    const char *url;      /* redis://[user:password@]host[:port][/database] or unix:/path[?db=n] */
-    const char *prefix;   /* of all names; "ration" */
-    uint64_t deadline_ns; /* of an answer: 20 ms */
+    /*
+     * redis://[user:password@]host[:port][/database]
+     * unix:/path[?db=n]
+     * redis+sentinel://[user:password@]host[:port],.../master[/database]
+     * redis+cluster://[user:password@]host[:port],...
+     */
+    const char *url;
+    const char *prefix;           /* of all names; "ration" */
+    uint64_t deadline_ns;         /* of an answer: 20 ms */
     uint64_t connect_deadline_ns; /* 1 s */
     uint64_t retry_min_ns;        /* before a lost connection is tried again: 100 ms, then longer */
     uint64_t retry_max_ns;        /* 5 s */

@@ -221,7 +221,7 @@ static ration_status make_first_plan(struct ration_gate *gate,
     struct ration_gate_plan *plan = NULL;
     struct ration_gate_stack stack = {.seeds = seeds, .seed_count = count};
     ration_status status =
-        gate->remote != NULL ? ration_gate_remote_fits(policy, error) : RATION_OK;
+        gate->remote != NULL ? ration_gate_remote_fits(gate, policy, error) : RATION_OK;
 
     if (status == RATION_OK)
         status = ration_gate_make_holds(gate, options, NULL, NULL, error);

@@ -286,7 +286,7 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
         .error = error,
     };
     ration_status status =
-        gate->remote != NULL ? ration_gate_remote_fits(policy, error) : RATION_OK;
+        gate->remote != NULL ? ration_gate_remote_fits(gate, policy, error) : RATION_OK;
 
     if (status == RATION_OK && (reload.plan == NULL || reload.steps == NULL))
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the policy");

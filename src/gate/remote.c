@@ -46,7 +46,36 @@ void ration_gate_remote_free(struct ration_gate_remote *remote)
     free(remote);
 }
 
-ration_status ration_gate_remote_fits(const ration_policy *policy, struct ration_error *error)
+/* A cluster decides a request on one node. */
+static ration_status fit_cluster(const ration_gate *gate, const ration_policy *policy,
+                                 struct ration_error *error)
+{
+    struct ration_redis_options *options = &gate->remote->options;
+    bool is_one_slot = ration_policy_is_one_slot(policy);
+    size_t limit_index, other_index;
+
+    if (!is_one_slot && ration_policy_find_two_keys(policy, &limit_index, &other_index)) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, limit_index);
+        const struct ration_policy_limit *other = ration_policy_limit(policy, other_index);
+
+        return ration_refuse(error, RATION_EUNFIT,
+                             "limits %s, line %u, and %s, line %u, may apply to one request and "
+                             "have different keys, which a cluster may keep on different nodes: "
+                             "give both the same key, or write cluster: one-slot",
+                             limit->limit.name, (unsigned)limit->line, other->limit.name,
+                             (unsigned)other->line);
+    }
+    if (gate->plan == NULL)
+        options->is_one_slot = is_one_slot;
+    else if (options->is_one_slot != is_one_slot)
+        return ration_refuse(error, RATION_EUNFIT,
+                             "cluster: one-slot is not changed by a reload, since all buckets "
+                             "would have other names: restart all nodes together");
+    return RATION_OK;
+}
+
+ration_status ration_gate_remote_fits(const ration_gate *gate, const ration_policy *policy,
+                                      struct ration_error *error)
 {
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
         const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
@@ -56,6 +85,8 @@ ration_status ration_gate_remote_fits(const ration_policy *policy, struct ration
             return ration_refuse(error, RATION_EUNFIT, "limit %s, line %u: %s", limit->limit.name,
                                  (unsigned)limit->line, reason.message);
     }
+    if (gate->remote->options.url.kind == RATION_REDIS_CLUSTER)
+        return fit_cluster(gate, policy, error);
     return RATION_OK;
 }
 

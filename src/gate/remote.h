@@ -34,8 +34,12 @@ ration_status ration_gate_remote_create(const struct ration_gate_options *option
                                         struct ration_error *error);
 void ration_gate_remote_free(struct ration_gate_remote *remote);
 
-/* Whether all limits of a policy can be kept in Redis: RATION_EUNFIT. */
-ration_status ration_gate_remote_fits(const ration_policy *policy, struct ration_error *error);
+/*
+ * Whether all limits of a policy can be kept in Redis: RATION_EUNFIT. The gate's first policy also says
+ * whether all buckets share a slot of a cluster; for later ones this stays.
+ */
+ration_status ration_gate_remote_fits(const ration_gate *gate, const ration_policy *policy,
+                                      struct ration_error *error);
 
 /* What this node has of a limit while Redis is away: one part of node_count, at least one token. */
 struct ration_limit ration_gate_share(const struct ration_gate_remote *remote,

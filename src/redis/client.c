@@ -31,6 +31,7 @@ struct ration_redis_client {
 
 /* A command of somebody else's. */
 struct parcel {
+    struct ration_redis_route *route;
     struct ration_redis_errand errand;
     ration_redis_done *done;
     void *context;
@@ -48,6 +49,11 @@ static void finish(struct take *take, const struct ration_redis_told *told, cons
 static bool begins(const redisReply *reply, const char *word)
 {
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
+}
+
+static bool is_of_replica(const redisReply *reply)
+{
+    return begins(reply, "READONLY") || begins(reply, "MASTERDOWN");
 }
 
 /* False: it is no answer of the script. */
@@ -90,7 +96,7 @@ static void on_answer(struct take *take, const redisReply *reply)
         send_take(take);
         return;
     }
-    if (begins(reply, "READONLY") || begins(reply, "MASTERDOWN"))
+    if (is_of_replica(reply))
         ration_redis_route_leave(client->route);
     if (reply->type == REDIS_REPLY_ERROR) {
         char trouble[TROUBLE_SIZE];
@@ -198,6 +204,8 @@ static void on_parcel_done(void *context, enum ration_redis_outcome outcome,
 {
     struct parcel *parcel = context;
 
+    if (outcome == RATION_REDIS_ANSWERED && is_of_replica(reply))
+        ration_redis_route_leave(parcel->route);
     parcel->done(parcel->context, outcome, reply);
     ration_redis_words_done(&parcel->errand.words);
     free(parcel);
@@ -213,6 +221,7 @@ void ration_redis_client_send(struct ration_redis_client *client,
         done(context, RATION_REDIS_REFUSED, NULL);
         return;
     }
+    parcel->route = client->route;
     parcel->done = done;
     parcel->context = context;
     parcel->errand.done = on_parcel_done;
@@ -268,6 +277,8 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
     client->options = *options;
     client->loop = *loop;
     client->names.prefix = client->options.prefix;
+    if (options->is_one_slot)
+        client->names.tag = client->options.prefix[0] != '\0' ? client->options.prefix : "ration";
     route = (struct ration_redis_route_options){
         .url = &client->options.url,
         .times = &client->options.times,

@@ -21,6 +21,7 @@ struct ration_redis_options {
     struct ration_redis_times times;
     char prefix[RATION_REDIS_PREFIX_MAX + 1];
     uint32_t node_count;
+    bool is_one_slot; /* all buckets are, in a cluster; else those of one key */
 };
 
 /* Returns RATION_EINVAL, with error (may be NULL) telling why. */

@@ -57,7 +57,9 @@ const struct ration_setting ration_settings_table[] = {
      .preset_text = "a built-in one"},
     {"state", "FILE", "keep debts here while the server is not running", RATION_SETTING_PATH,
      RATION_SETTINGS_LIMITING, AT(state_path)},
-    {"redis", "URL", "limits live in Redis: redis://[user:password@]host[:port][/db] or unix:/path",
+    {"redis", "URL",
+     "limits live there: redis://host, unix:/path, redis+sentinel://host/master, "
+     "redis+cluster://host",
      RATION_SETTING_PATH, RATION_SETTINGS_LIMITING, AT(redis_url), .preset_text = "in memory"},
     {"redis-prefix", "TEXT", "of the names of all keys in Redis", RATION_SETTING_PATH,
      RATION_SETTINGS_LIMITING, AT(redis_prefix), .preset_text = "ration"},
