@@ -1,0 +1,82 @@
+/*
+ * A program without a loop asks a Redis, a cluster or what sentinels name: threads that wait for their
+ * answers. Each user has a burst of five and nothing comes back, so of eight checks five are allowed, all
+ * decided by Redis, from the very first.
+ *
+ *     redis_library_test URL|SOCKET
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ration/ration.h"
+
+#define THREADS 3
+#define USERS   200 /* of each thread */
+#define CHECKS  8
+#define BURST   5
+#define POLICY  "limits: [{name: library, key: user, rate: 5/365d}]\n"
+
+static ration_gate *gate;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+/* One batch for many users: it is split among the nodes. */
+static void *ask(void *argument)
+{
+    static const char name[] = "user";
+    unsigned thread = (unsigned)(uintptr_t)argument;
+    struct ration_check checks[USERS];
+    struct ration_attribute attributes[USERS];
+    char users[USERS][32];
+
+    for (int round = 0; round < CHECKS; round++) {
+        for (unsigned i = 0; i < USERS; i++) {
+            int size = snprintf(users[i], sizeof(users[i]), "library-%u-%u", thread, i);
+
+            attributes[i] =
+                (struct ration_attribute){{name, sizeof(name) - 1}, {users[i], (size_t)size}};
+            checks[i] = (struct ration_check){
+                .attributes = &attributes[i], .attribute_count = 1, .cost_tokens = 1};
+        }
+        ration_gate_check(gate, checks, USERS, ration_gate_now(gate));
+        for (unsigned i = 0; i < USERS; i++) {
+            if (checks[i].status != RATION_OK || checks[i].is_degraded)
+                fail("Redis did not decide");
+            if ((checks[i].decision.verdict == RATION_ALLOW) != (round < BURST))
+                fail("a user has five");
+        }
+    }
+    return NULL;
+}
+
+int main(int argument_count, char **arguments)
+{
+    char url[400];
+    struct ration_redis redis = {.url = url, .deadline_ns = 5 * RATION_NS_PER_SECOND};
+    struct ration_gate_options options = {.struct_size = sizeof(options), .redis = &redis};
+    struct ration_error error;
+    pthread_t threads[THREADS];
+    ration_policy *policy;
+
+    if (argument_count != 2)
+        return 2;
+    snprintf(url, sizeof(url), "%s%s", arguments[1][0] == '/' ? "unix:" : "", arguments[1]);
+    if (ration_policy_parse(POLICY, strlen(POLICY), NULL, NULL, &policy) != RATION_OK)
+        fail("the policy is wrong");
+    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+        fail(error.message);
+    for (unsigned i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, ask, (void *)(uintptr_t)i) != 0)
+            fail("no thread");
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    ration_gate_free(gate);
+    return 0;
+}
