@@ -13,7 +13,7 @@
 #define TROUBLE_SIZE     160
 #define WINDOW_MIN       16 /* asks under way, of a link that came back */
 #define WINDOW_MAX       (1u << 20)
-#define SILENT_MAX       3 /* deadlines in a row that passed without any answer */
+#define SILENT_MAX       3 /* deadlines in a row that passed without an answer in time */
 #define NEVER_NS         UINT64_MAX
 
 enum state { STATE_DOWN, STATE_CONNECTING, STATE_GREETING, STATE_UP };
@@ -195,10 +195,10 @@ static void on_reply(struct redisAsyncContext *redis, void *raw_reply, void *raw
     const redisReply *reply = raw_reply;
 
     if (link != NULL && reply != NULL) {
-        link->silent_count = 0;
         link->under_way--;
         if (call->done != NULL) {
             unlist(link, call);
+            link->silent_count = 0;
             link->stats.answered++;
             widen(link);
             tell(call, RATION_REDIS_ANSWERED, reply);

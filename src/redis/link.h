@@ -11,7 +11,7 @@
  *
  * - Nothing waits for a link that is not up: it is refused at once, and decided otherwise.
  * - Nothing is sent twice. What was sent and not answered may have been done.
- * - A link that is silent while asks run out of time is given up, as one that was closed.
+ * - A link that is silent or slow while asks run out of time is given up, as one that was closed.
  * - One that came back is tried with few asks at first, twice as many whenever all were answered.
  *
  * All calls belong to the thread of the loop. Times are of a clock that does not jump.

@@ -288,6 +288,26 @@ def test_R12_slow():
     check_way("slow", redis_kit.delay(.07))
 
 
+def test_R12_always_slow():
+    """A Redis that answers all, and always too late: not everybody waits for it."""
+    for seconds in .03, .05, .2:
+        with by_way() as (redis, way), \
+                redis_kit.serve_with(BINARY, way.url, POLICY, ["--threads", "1"]) as server:
+            redis_kit.wait_well(server, attributes=NOBODY)
+            way.fault = redis_kit.delay(seconds)
+            asker = Asker(server)
+            slow_count = count = 0
+            end = time.monotonic() + 1
+            while time.monotonic() < end:
+                asker.slowest = 0
+                serve.expect(asker.ask("resp", "allow", f"u{count}"), ("allow", True))
+                slow_count += asker.slowest > redis_kit.DEADLINE_MS / 2000
+                count += 1
+                time.sleep(.001)
+            print(f"       {seconds * 1000:.0f} ms each: of {count} answers {slow_count} waited for the deadline")
+            assert slow_count < count / 4
+
+
 def test_R12_silent():
     check_way("silent", redis_kit.silence)
 
