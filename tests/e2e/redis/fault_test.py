@@ -118,6 +118,18 @@ def measure_outage(asker, name, begin, end):
 
 
 def check_well(asker, tag):
+    """Redis decides, unless it is late on a busy machine: then once more, by other users."""
+    for attempt in range(ATTEMPTS):
+        try:
+            check_decisions(asker, f"{tag}{attempt}")
+            return
+        except AssertionError:
+            if attempt == ATTEMPTS - 1:
+                raise
+            redis_kit.wait_well(asker.server, attributes=NOBODY)
+
+
+def check_decisions(asker, tag):
     for way in WAYS:
         for kind in "local", "allow", "deny":
             user = f"{tag}-{way}"
@@ -245,9 +257,18 @@ def test_R12_masterdown():
 def test_R12_busy():
     """Another script that does not end: first nothing comes, then BUSY."""
     with redis_kit.Redis("--busy-reply-threshold", "1") as redis:
-        client = redis.client()
-        check_fault("BUSY", redis, None, lambda: client.send("EVAL", "while true do end", 0),
-                    lambda: serve.expect(redis.ask("SCRIPT", "KILL"), "OK"))
+        client, other = redis.client(), redis.client()
+
+        def begin():
+            client.send("EVAL", "while true do end", 0)
+            while other.ask("GET", "x") is None:
+                pass
+
+        def end():
+            serve.expect(redis.ask("SCRIPT", "KILL"), "OK")
+            assert "killed" in client.read().text
+
+        check_fault("BUSY", redis, None, begin, end)
 
 
 def test_R12_password_changed():

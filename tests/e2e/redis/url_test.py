@@ -23,6 +23,9 @@ def check_decides(redis, url, database=0, user="u", options=(), prefix="ration")
         redis_kit.wait_well(server)
         answer = serve.pairs(server.resp().ask("RATION.CHECK", "user", user))
         serve.expect((answer[b"remaining"], answer[b"degraded"]), (4, 0), url)
+        serve.expect(server.resp().ask("RATION.REFUND", "user", user), 1, "an edit")
+        serve.expect(server.resp().ask("RATION.RESET", "user", user), 1, "an edit")
+        serve.expect(serve.pairs(server.resp().ask("RATION.CHECK", "user", user))[b"degraded"], 0, url)
         assert url.partition("@")[0] == url or url not in server.output(), "the password is told"
     client = redis.client()
     if database:
@@ -86,8 +89,9 @@ def test_a_password():
 
 
 def test_a_user():
-    """With no more rights than are needed, and documented."""
-    rights = ("on", ">secret", "~ration:*", "+evalsha", "+eval", "+script|load", "+time", "+get", "+set", "+select")
+    """With no more rights than docs/redis.md tells."""
+    rights = ("on", ">secret", "~ration:*", "+evalsha", "+eval", "+script|load", "+time", "+get", "+set", "+del",
+              "+select")
     with redis_kit.Redis() as redis:
         serve.expect(redis.ask("ACL", "SETUSER", "limiter", *rights), "OK")
         check_decides(redis, f"redis://limiter:secret@127.0.0.1:{redis.port}")
