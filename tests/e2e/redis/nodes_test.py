@@ -183,6 +183,34 @@ def test_R1_burst_and_rate():
     serve.expect(calls, len(took), "calls of the script: one for each decision")
 
 
+def test_leases():
+    """Tokens drawn ahead by four nodes: never one more than the contract, and few calls."""
+    burst, rate = 4000, 2000
+    admitted, took, elapsed, calls = crowd(
+        f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, mode: lease}}]\n", 10 ** 9, 2)
+    contract = burst + rate * elapsed
+    tell("leases", admitted, contract, took, calls)
+    assert sum(admitted) <= contract, "more than the contract"
+    asked_for_more = len(took) > contract
+    # what is not admitted: the rate for the length of a lease (half a second), and a lease per node
+    least = contract - rate * .5 - NODES * burst / 4 / NODES - rate * .1 if asked_for_more else .9 * len(took)
+    assert sum(admitted) >= least, f"less than {least:.0f}"
+    assert calls <= .05 * len(took), "leases do not spare calls"
+
+
+def test_local_first():
+    """The nodes' own buckets first: more than the contract, within the stated bound."""
+    burst, rate = 400, 400
+    admitted, took, elapsed, calls = crowd(
+        f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, mode: local-first}}]\n", 10 ** 9, 2)
+    contract = burst + rate * elapsed
+    bound = contract + NODES * .75 * burst + rate * elapsed
+    tell("local-first", admitted, contract, took, calls)
+    assert sum(admitted) <= bound, f"more than the bound, {bound:.0f}"
+    assert sum(admitted) >= .9 * (burst + rate * 2), "hardly anything of the contract"
+    assert calls < len(took), "Redis was asked every time"
+
+
 def test_R2_two_limits():
     """Several limits in one call: the narrower decides, and what it denies is not taken from the wider."""
     policy = ("limits:\n  - {name: wide, rate: 1/day, burst: 1500}\n"
