@@ -19,7 +19,7 @@
 #define THROTTLE_NAME "throttle"
 
 /* One check, or one limit that came with a request. */
-struct entry {
+struct ration_gate_entry {
     struct ration_gate_batch *batch;
     struct ration_check check;
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
@@ -28,11 +28,13 @@ struct entry {
     bool is_throttle;
     bool is_asked;                            /* Redis has not answered yet */
     uint64_t owed[RATION_POLICY_MATCHES_MAX]; /* what it is told of with the ask */
-    struct entry *followers; /* of the same key, which wait for what this one's lease brings */
-    struct entry *next;      /* of those */
+    struct ration_gate_entry
+        *followers; /* of the same key, which wait for what this one's lease brings */
+    struct ration_gate_entry *next; /* of those */
     uint64_t follower_count;
-    uint64_t wanted; /* of a lease */
-    char *keys;      /* inside, or owned */
+    struct ration_gate_entry *next_leader; /* of the link's */
+    uint64_t wanted;                       /* of a lease */
+    char *keys;                            /* inside, or owned */
     char inside[KEYS_INSIDE];
 };
 
@@ -48,7 +50,7 @@ struct ration_gate_batch {
     size_t left; /* entries that Redis has not answered */
     bool is_sending;
     bool is_abandoned; /* released with some left: the last answer frees it */
-    struct entry **entries;
+    struct ration_gate_entry **entries;
 };
 
 ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now_ns,
@@ -101,13 +103,13 @@ const struct ration_check *ration_gate_batch_check(const ration_gate_batch *batc
 
 /* Adding --------------------------------------------------------------------------------------- */
 
-static struct entry *add_entry(ration_gate_batch *batch)
+static struct ration_gate_entry *add_entry(ration_gate_batch *batch)
 {
-    struct entry *entry;
+    struct ration_gate_entry *entry;
 
     if (batch->count == batch->room) {
         size_t room = batch->room > 0 ? 2 * batch->room : ENTRIES_FIRST;
-        struct entry **entries = realloc(batch->entries, room * sizeof(entries[0]));
+        struct ration_gate_entry **entries = realloc(batch->entries, room * sizeof(entries[0]));
 
         if (entries == NULL)
             return NULL;
@@ -128,7 +130,7 @@ static struct entry *add_entry(ration_gate_batch *batch)
 }
 
 /* Keys outlive the request. False: no memory. */
-static bool keep_keys(struct entry *entry)
+static bool keep_keys(struct ration_gate_entry *entry)
 {
     struct ration_gate_prepared *prepared = &entry->prepared;
     size_t size = 0, used = 0;
@@ -159,7 +161,7 @@ ration_status ration_gate_batch_add(ration_gate_batch *batch, const struct ratio
     char room[RATION_CHECK_KEYS_ROOM];
     struct ration_gate_desk desk = {
         .gate = batch->link->gate, .plan = batch->plan, .room = room, .room_size = sizeof(room)};
-    struct entry *entry = add_entry(batch);
+    struct ration_gate_entry *entry = add_entry(batch);
 
     if (entry == NULL)
         return RATION_ENOMEM;
@@ -182,7 +184,7 @@ ration_status ration_gate_batch_add_throttle(ration_gate_batch *batch, const str
                                              bool is_peek)
 {
     ration_limiter *throttle = batch->link->gate->throttle;
-    struct entry *entry;
+    struct ration_gate_entry *entry;
 
     if (!ration_algorithm_is_gcra(limit) || limit->start != RATION_START_FULL)
         return RATION_EUNFIT;
@@ -266,7 +268,7 @@ static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *a
     ration_redis_draw(batch->link->client, &lease, on_drawn, draw);
 }
 
-static struct ration_near_ask near_ask(const struct entry *entry, uint32_t part)
+static struct ration_near_ask near_ask(const struct ration_gate_entry *entry, uint32_t part)
 {
     const struct ration_gate_plan *plan = entry->batch->plan;
     uint32_t limit_index = entry->prepared.match.limits[part];
@@ -306,7 +308,7 @@ static bool keep_local(const struct ration_gate_plan *plan, struct ration_gate_p
 }
 
 /* A limit that came with a request, by this node's share of it. */
-static void decide_throttle_locally(struct entry *entry)
+static void decide_throttle_locally(struct ration_gate_entry *entry)
 {
     ration_gate *gate = entry->batch->link->gate;
     struct ration_limit share = ration_gate_share(gate->remote, &entry->limit);
@@ -322,7 +324,7 @@ static void decide_throttle_locally(struct entry *entry)
     entry->check.status = item.status;
 }
 
-static void decide_without(struct entry *entry)
+static void decide_without(struct ration_gate_entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     ration_gate *gate = batch->link->gate;
@@ -344,7 +346,7 @@ static void decide_without(struct entry *entry)
 /* Answers -------------------------------------------------------------------------------------- */
 
 /* What memory counts by itself. */
-static void count(const struct entry *entry, const struct ration_redis_told *told)
+static void count(const struct ration_gate_entry *entry, const struct ration_redis_told *told)
 {
     struct ration_op op = {.kind = RATION_OP_TAKE, .has_details = true, .decision = told->decision};
 
@@ -363,7 +365,7 @@ static void count(const struct entry *entry, const struct ration_redis_told *tol
     }
 }
 
-static void tell(struct entry *entry, const struct ration_redis_told *told)
+static void tell(struct ration_gate_entry *entry, const struct ration_redis_told *told)
 {
     struct ration_check *check = &entry->check;
 
@@ -381,7 +383,8 @@ static void tell(struct entry *entry, const struct ration_redis_told *told)
 }
 
 /* What Redis said is kept for the next time. */
-static void learn(struct entry *entry, const struct ration_redis_told *told, uint64_t drawn_tokens)
+static void learn(struct ration_gate_entry *entry, const struct ration_redis_told *told,
+                  uint64_t drawn_tokens)
 {
     struct ration_gate_remote *remote = entry->batch->link->gate->remote;
     struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->batch->now_ns};
@@ -397,7 +400,7 @@ static void learn(struct entry *entry, const struct ration_redis_told *told, uin
 }
 
 /* What Redis was to be told of, and perhaps was not: it will be told again, if need be. */
-static void owe_again(struct entry *entry)
+static void owe_again(struct ration_gate_entry *entry)
 {
     struct ration_gate_remote *remote = entry->batch->link->gate->remote;
 
@@ -408,38 +411,75 @@ static void owe_again(struct entry *entry)
     }
 }
 
-static bool decide_near(struct entry *entry);
-static void ask_with_lease(struct entry *entry);
+static bool decide_near(struct ration_gate_entry *entry);
+static void ask_with_lease(struct ration_gate_entry *entry);
 
-/* Those who waited for the same key: by the lease, or by asking, the first for the others. */
-static void serve_followers(struct entry *leader)
+/* One of a batch was answered: perhaps it was the last. */
+static void complete(ration_gate_batch *batch)
 {
-    struct entry *entry = leader->followers;
+    if (batch->left > 0 || batch->is_sending)
+        return;
+    if (batch->is_abandoned)
+        free_batch(batch);
+    else
+        batch->done(batch->context);
+}
+
+/* Where those who ask for the key of an entry are listed. */
+static struct ration_gate_entry **leaders_of(const struct ration_gate_entry *entry)
+{
+    const struct ration_key *key = &entry->prepared.keys[0];
+    const unsigned char *bytes = key->bytes;
+    unsigned mixed = key->size == 0 ? 0 : bytes[key->size - 1] * 31u + bytes[key->size / 2];
+
+    return &entry->batch->link->leaders[mixed % RATION_GATE_LEADER_LISTS];
+}
+
+static void stop_leading(struct ration_gate_entry *entry)
+{
+    for (struct ration_gate_entry **at = leaders_of(entry); *at != NULL; at = &(*at)->next_leader)
+        if (*at == entry) {
+            *at = entry->next_leader;
+            return;
+        }
+}
+
+/*
+ * Those who waited for the same key: by what the lease brought; or by asking, the first for the others; or
+ * without Redis, which has just not answered.
+ */
+static void serve_followers(struct ration_gate_entry *leader, bool is_answered)
+{
+    struct ration_gate_entry *entry = leader->followers;
+    uint64_t count = leader->follower_count;
 
     leader->followers = NULL;
     while (entry != NULL) {
-        struct entry *next = entry->next;
+        struct ration_gate_entry *next = entry->next;
+        ration_gate_batch *batch = entry->batch;
 
-        entry->batch->left--;
+        batch->left--;
+        count--;
         entry->is_asked = false;
-        leader->follower_count--;
-        if (!entry->batch->is_abandoned && !decide_near(entry)) {
+        entry->next = NULL;
+        if (!batch->is_abandoned && !is_answered) {
+            decide_without(entry);
+        } else if (!batch->is_abandoned && !decide_near(entry)) {
             entry->followers = next;
-            entry->follower_count = leader->follower_count;
+            entry->follower_count = count;
             ask_with_lease(entry);
             return;
         }
+        complete(batch);
         entry = next;
     }
 }
 
-static void on_answer(struct entry *entry, const struct ration_redis_told *told,
+static void on_answer(struct ration_gate_entry *entry, const struct ration_redis_told *told,
                       uint64_t drawn_tokens)
 {
     ration_gate_batch *batch = entry->batch;
 
-    entry->is_asked = false;
-    batch->left--;
     if (told != NULL)
         learn(entry, told, drawn_tokens);
     else
@@ -448,13 +488,10 @@ static void on_answer(struct entry *entry, const struct ration_redis_told *told,
         tell(entry, told);
     else if (!batch->is_abandoned)
         decide_without(entry);
-    serve_followers(entry);
-    if (batch->left > 0 || batch->is_sending)
-        return;
-    if (batch->is_abandoned)
-        free_batch(batch);
-    else
-        batch->done(batch->context);
+    serve_followers(entry, told != NULL);
+    entry->is_asked = false;
+    batch->left--; /* only now: those who follow may be the batch's last */
+    complete(batch);
 }
 
 static void on_decided(void *context, const struct ration_redis_told *told, const char *trouble)
@@ -465,11 +502,12 @@ static void on_decided(void *context, const struct ration_redis_told *told, cons
 
 static void on_leased(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
 {
+    stop_leading(context);
     on_answer(context, told, drawn_tokens);
 }
 
 /* A single limit with leases: its cost, and what it and others may need next, in one call. */
-static void ask_with_lease(struct entry *entry)
+static void ask_with_lease(struct ration_gate_entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     struct ration_gate_remote *remote = batch->link->gate->remote;
@@ -489,11 +527,13 @@ static void ask_with_lease(struct entry *entry)
     entry->owed[0] = 0;
     entry->wanted = want;
     entry->is_asked = true;
+    entry->next_leader = *leaders_of(entry);
+    *leaders_of(entry) = entry;
     batch->left++;
     ration_redis_draw(batch->link->client, &lease, on_leased, entry);
 }
 
-static void ask(struct entry *entry)
+static void ask(struct ration_gate_entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     const struct ration_gate_prepared *prepared = &entry->prepared;
@@ -536,7 +576,7 @@ static void ask(struct entry *entry)
 /* Near ----------------------------------------------------------------------------------------- */
 
 /* Whether all limits of a check may be decided here. */
-static bool is_near(const struct entry *entry)
+static bool is_near(const struct ration_gate_entry *entry)
 {
     if (entry->is_throttle || entry->check.is_peek)
         return false;
@@ -552,7 +592,7 @@ static bool is_near(const struct entry *entry)
 }
 
 /* The one that decided: it has the least left, or it denies. */
-static void tell_near(struct entry *entry, struct ration_redis_told *told,
+static void tell_near(struct ration_gate_entry *entry, struct ration_redis_told *told,
                       const struct ration_near_result *results, int denied)
 {
     uint32_t binding = denied >= 0 ? (uint32_t)denied : 0;
@@ -568,7 +608,7 @@ static void tell_near(struct entry *entry, struct ration_redis_told *told,
 }
 
 /* Decides a check without Redis, if all of its limits can be. */
-static bool decide_near(struct entry *entry)
+static bool decide_near(struct ration_gate_entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     struct ration_gate_remote *remote = batch->link->gate->remote;
@@ -604,7 +644,7 @@ static bool decide_near(struct entry *entry)
 }
 
 /* Whether its one limit has leases, and the cost can be had at all. */
-static bool has_one_lease(const struct entry *entry)
+static bool has_one_lease(const struct ration_gate_entry *entry)
 {
     const struct ration_policy_limit *limit =
         ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[0]);
@@ -613,35 +653,51 @@ static bool has_one_lease(const struct entry *entry)
            entry->prepared.asks[0].cost_tokens <= limit->limit.burst;
 }
 
-/* Behind the one that asks for the same key, or as one that asks. */
-static void join_leader(struct entry *entry, struct entry **leaders)
+static bool is_same_key(const struct ration_gate_entry *a, const struct ration_gate_entry *b)
 {
-    const struct ration_key *key = &entry->prepared.keys[0];
+    const struct ration_key *key = &a->prepared.keys[0], *other = &b->prepared.keys[0];
 
-    for (struct entry *leader = *leaders; leader != NULL; leader = leader->next) {
-        const struct ration_key *other = &leader->prepared.keys[0];
+    return a->batch->plan == b->batch->plan &&
+           a->prepared.match.limits[0] == b->prepared.match.limits[0] && key->size == other->size &&
+           memcmp(key->bytes, other->bytes, key->size) == 0;
+}
 
-        if (leader->prepared.match.limits[0] != entry->prepared.match.limits[0] ||
-            other->size != key->size || memcmp(other->bytes, key->bytes, key->size) != 0)
-            continue;
-        entry->next = leader->followers;
-        leader->followers = entry;
-        leader->follower_count++;
-        entry->is_asked = true;
-        entry->batch->left++;
-        return;
+static void follow(struct ration_gate_entry *leader, struct ration_gate_entry *entry)
+{
+    entry->next = leader->followers;
+    leader->followers = entry;
+    leader->follower_count++;
+    entry->is_asked = true;
+    entry->batch->left++;
+}
+
+/* Behind the one that asks for the same key, of this batch or of an earlier one; or as one that will ask. */
+static void join_leader(struct ration_gate_entry *entry, struct ration_gate_entry **leaders)
+{
+    struct ration_gate_entry *leader = *leaders_of(entry);
+
+    while (leader != NULL && !is_same_key(leader, entry))
+        leader = leader->next_leader;
+    if (leader == NULL) {
+        leader = *leaders;
+        while (leader != NULL && !is_same_key(leader, entry))
+            leader = leader->next;
     }
-    entry->next = *leaders;
-    *leaders = entry;
+    if (leader != NULL) {
+        follow(leader, entry);
+    } else {
+        entry->next = *leaders;
+        *leaders = entry;
+    }
 }
 
 bool ration_gate_batch_send(ration_gate_batch *batch)
 {
-    struct entry *leaders = NULL;
+    struct ration_gate_entry *leaders = NULL;
 
     batch->is_sending = true;
     for (size_t i = 0; i < batch->count; i++) {
-        struct entry *entry = batch->entries[i];
+        struct ration_gate_entry *entry = batch->entries[i];
 
         /* who waits lets Redis begin with the first while the others are written */
         if (batch->link->poll_loop != NULL && i % LOOK_EVERY == LOOK_EVERY - 1)
@@ -663,7 +719,7 @@ bool ration_gate_batch_send(ration_gate_batch *batch)
             ration_gate_answer_plainly(batch->link->gate, &entry->check);
     }
     while (leaders != NULL) {
-        struct entry *leader = leaders;
+        struct ration_gate_entry *leader = leaders;
 
         leaders = leader->next;
         leader->next = NULL;

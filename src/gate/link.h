@@ -7,13 +7,19 @@
 #include "gate/remote.h"
 #include "redis/poll_loop.h"
 
-#define RATION_GATE_BATCH_MAX 1024 /* checks of one that waits */
+#define RATION_GATE_BATCH_MAX    1024 /* checks of one that waits */
+#define RATION_GATE_LEADER_LISTS 64
+
+struct ration_gate_entry;
 
 struct ration_gate_link {
     struct ration_gate_link *next; /* of those that nobody uses; the remote's */
     ration_gate *gate;
     struct ration_redis_client *client;
     struct ration_poll_loop *poll_loop; /* owned; NULL: the loop is somebody else's */
+
+    /* Asks for leases that are under way, by key: see batch.c. */
+    struct ration_gate_entry *leaders[RATION_GATE_LEADER_LISTS];
 };
 
 /* For a thread that waits. NULL: no memory. */
