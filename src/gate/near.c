@@ -360,6 +360,38 @@ static uint64_t threshold_of(const struct ration_near_ask *ask)
     return ask->limit->limit.burst * ask->limit->threshold_percent / 100;
 }
 
+/* Beside the bucket there may be a note that Redis has denied, and until when. */
+static struct ration_hash denial_secret(const struct ration_near_ask *ask)
+{
+    struct ration_hash secret = *ask->secret;
+
+    secret.words[0] ^= 1;
+    return secret;
+}
+
+static void find_denial(const struct ration_near *near, const struct ration_near_ask *ask,
+                        struct note *note)
+{
+    struct ration_hash secret = denial_secret(ask);
+    struct ration_near_ask other = *ask;
+
+    other.secret = &secret;
+    find(near, &other, note);
+}
+
+/* Nobody who wants as much gets it before then. */
+static enum ration_near_answer ask_or_deny(const struct ration_near *near,
+                                           const struct ration_near_ask *ask, uint64_t since_ns,
+                                           struct ration_near_result *result)
+{
+    struct note note;
+
+    find_denial(near, ask, &note);
+    if (note.slot == NULL || note.until_ns <= since_ns || ask->cost_tokens < note.count)
+        return RATION_NEAR_LACKS;
+    return deny(ask, &note, since_ns, result);
+}
+
 static enum ration_near_answer take_own(struct ration_near *near, const struct ration_near_ask *ask,
                                         uint64_t since_ns, struct ration_near_result *result)
 {
@@ -374,7 +406,7 @@ static enum ration_near_answer take_own(struct ration_near *near, const struct r
         if (ask->cost_tokens > burst || remaining < ask->cost_tokens ||
             remaining - ask->cost_tokens < threshold_of(ask) ||
             note.count + ask->cost_tokens > COUNT_MAX)
-            return RATION_NEAR_LACKS;
+            return ask_or_deny(near, ask, since_ns, result);
         if (change(near, &note,
                    larger_of(note.until_ns, since_ns) + ask->cost_tokens * own_token_ns(ask),
                    note.count + ask->cost_tokens, 0, since_ns)) {
@@ -426,6 +458,11 @@ static void learn_own(struct ration_near *near, const struct ration_near_ask *as
     uint64_t full_ns = since_ns + out * own_token_ns(ask);
     struct note note;
 
+    if (decision->verdict == RATION_DENY) {
+        find_denial(near, ask, &note);
+        (void)change(near, &note, since_ns + decision->retry_after_ns, ask->cost_tokens, 0,
+                     since_ns);
+    }
     for (int i = 0; i < TRIES_MAX; i++) {
         find(near, ask, &note);
         if (change(near, &note, full_ns, note.count, 0, since_ns))

@@ -9,7 +9,7 @@
  *                  was nothing, nothing more is asked for before the moment
  *     local-first  a bucket of the node's own, which is full at the moment; it has the burst of the
  *                  limit and the node's share of its rate. The count is what was taken from it and
- *                  not told Redis yet
+ *                  not told Redis yet. Another note says until when Redis has denied, and how much
  *
  * Times are of the gate's clock. Any thread, without a lock.
  */
