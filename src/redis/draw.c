@@ -2,10 +2,14 @@
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ANSWER_COUNT 5
 
 struct draw {
+    struct ration_redis_client *client;
+    struct ration_redis_words words; /* behind the script */
+    bool is_repeated;                /* with the script's text, since its name was not known */
     struct ration_limit limit;
     uint64_t cost_tokens;
     ration_redis_drawn *drawn;
@@ -39,34 +43,66 @@ static bool read_answer(const struct draw *draw, const redisReply *reply,
     return ration_redis_ask_read(&ask, &answer, told) == RATION_OK;
 }
 
+static void send_draw(struct draw *draw);
+
 static void on_done(void *context, enum ration_redis_outcome outcome,
                     const struct redisReply *reply)
 {
     struct draw *draw = context;
     struct ration_redis_told told;
     uint64_t drawn = 0;
-    bool is_known = outcome == RATION_REDIS_ANSWERED && read_answer(draw, reply, &told, &drawn);
+    bool is_known;
+
+    if (outcome == RATION_REDIS_ANSWERED && reply->type == REDIS_REPLY_ERROR &&
+        strncmp(reply->str, "NOSCRIPT", strlen("NOSCRIPT")) == 0 && !draw->is_repeated) {
+        draw->is_repeated = true; /* so nothing was done */
+        send_draw(draw);
+        return;
+    }
+    is_known = outcome == RATION_REDIS_ANSWERED && read_answer(draw, reply, &told, &drawn);
 
     draw->drawn(draw->context, is_known ? &told : NULL, is_known ? drawn : 0);
+    ration_redis_words_done(&draw->words);
     free(draw);
+}
+
+static void send_draw(struct draw *draw)
+{
+    struct ration_redis_words words;
+
+    ration_redis_words_init(&words);
+    if (draw->is_repeated) {
+        ration_redis_word_text(&words, "EVAL");
+        ration_redis_word(&words, ration_redis_lease_script,
+                          (size_t)(ration_redis_lease_script_end - ration_redis_lease_script));
+    } else {
+        ration_redis_word_text(&words, "EVALSHA");
+        ration_redis_word_text(&words, RATION_LEASE_SHA1);
+    }
+    for (size_t i = 0; i < draw->words.count; i++)
+        ration_redis_word(&words, ration_redis_word_at(&draw->words, i),
+                          ration_redis_word_size(&draw->words, i));
+    words.text.is_failed |= draw->words.text.is_failed;
+    ration_redis_client_send(draw->client, &words, on_done, draw);
+    ration_redis_words_done(&words);
 }
 
 void ration_redis_draw(struct ration_redis_client *client, const struct ration_redis_lease *lease,
                        ration_redis_drawn *drawn, void *context)
 {
     struct draw *draw = malloc(sizeof(*draw));
-    struct ration_redis_words words;
 
     if (draw == NULL) {
         drawn(context, NULL, 0);
         return;
     }
-    *draw = (struct draw){*lease->limit, lease->cost_tokens, drawn, context};
-    ration_redis_words_init(&words);
-    ration_redis_word_text(&words, "EVAL");
-    ration_redis_word(&words, ration_redis_lease_script,
-                      (size_t)(ration_redis_lease_script_end - ration_redis_lease_script));
-    ration_redis_lease_write(lease, ration_redis_client_names(client), &words);
-    ration_redis_client_send(client, &words, on_done, draw);
-    ration_redis_words_done(&words);
+    draw->client = client;
+    draw->is_repeated = false;
+    draw->limit = *lease->limit;
+    draw->cost_tokens = lease->cost_tokens;
+    draw->drawn = drawn;
+    draw->context = context;
+    ration_redis_words_init(&draw->words);
+    ration_redis_lease_write(lease, ration_redis_client_names(client), &draw->words);
+    send_draw(draw);
 }

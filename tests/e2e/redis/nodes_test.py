@@ -208,7 +208,7 @@ def test_local_first():
     tell("local-first", admitted, contract, took, calls)
     assert sum(admitted) <= bound, f"more than the bound, {bound:.0f}"
     assert sum(admitted) >= .9 * (burst + rate * 2), "hardly anything of the contract"
-    assert calls < len(took), "Redis was asked every time"
+    assert calls < .2 * len(took), "Redis was asked too often"
 
 
 def test_R2_two_limits():
