@@ -77,6 +77,7 @@ static void faults_say_what_would_be_right(void **state)
         {"redis://user@h", "before @ comes user:password"},
         {"redis://:%zz@h", "before @ comes user:password"},
         {"redis://[::1]x", "behind ] comes :port or nothing"},
+        {"redis://[::1", "begins with [ ends with ]"},
         {"redis://a,b", "redis+cluster:// or redis+sentinel://"},
         {"unix:relative", "an absolute path"},
         {"unix:/path?x=1", "behind ? comes db="},
