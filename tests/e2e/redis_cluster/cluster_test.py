@@ -211,7 +211,8 @@ def test_R12_a_master_that_dies_takes_its_own_keys_only():
     groups = users_of_all(CLUSTER, 20, "dying")
     dying = CLUSTER.nodes[1]
     lost = set(next(users for users in groups if CLUSTER.node_of(users[0]) is dying))
-    with far_server(CLUSTER, policy, "--threads", "2") as server:
+    # 20 ms would be missed by a machine that runs other tests, too; a connection that is refused takes none
+    with far_server(CLUSTER, policy, "--threads", "2", "--redis-deadline-ms", "300ms") as server:
         client = server.resp()
         wait_ready(CLUSTER, client)
         load = Load(server, sum(groups, []), count=2)
@@ -236,7 +237,6 @@ def test_R12_a_master_that_dies_takes_its_own_keys_only():
     assert sum(record[2] in lost for record in during) > 20
     wrong = [(round(began - killed, 3), seconds) for began, seconds, user, answer in records
              if answer[b"degraded"] and user not in lost]
-    # one loop may be late once on a machine that is busy: a deadline of 20 ms is all there is
     assert len(wrong) <= len(records) // 500, f"others are degraded, too: {wrong[:10]} of {len(records)}"
     slow = sorted(seconds for _, seconds, _, _ in records)
     print(f"       {len(records)} checks, {len(during)} without it; p99 {slow[len(slow) * 99 // 100] * 1000:.1f} ms, "
