@@ -35,11 +35,14 @@ ration_status ration_redis_fits(const struct ration_limit *limit, struct ration_
 
 /* Names --------------------------------------------------------------------------------------- */
 
-/* A key's bytes without braces, which would end a tag, and without zero length, which is none. */
+/* A key's bytes without braces, which would end a tag, and not empty: {} is no tag. */
 static void write_escaped(struct ration_output *text, const struct ration_key *key)
 {
     const char *bytes = key->bytes;
     size_t plain = 0;
+
+    if (key->size == 0)
+        ration_output_append_text(text, "%"); /* no other key is written so */
 
     for (size_t i = 0; i < key->size; i++) {
         const char *escape = bytes[i] == '{'   ? "%7B"

@@ -6,7 +6,7 @@
  * two must agree about the verdict, and that they do is checked each time.
  *
  *     ration:{key}:limit             a bucket's name. Braces and % of the key are written as %7B
- *     ration:{}:limit                of a limit without a key
+ *     ration:{%}:limit               of a limit without a key, and of an empty one
  *
  * All limits of one key are in one slot of a cluster, or of all keys if the names have a tag.
  */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "redis/ask.h"
 #include "redis/slots.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -31,6 +32,33 @@ static void slots_are_those_of_redis(void **state)
     assert_int_equal(ration_redis_slot("a{", 2), ration_redis_slot("a{}", 2));
     assert_int_equal(ration_redis_slot("{u1}x", 4), 4574);
     assert_int_not_equal(ration_redis_slot("{u1}x", 3), 4574);
+}
+
+/* All limits of one key are in one slot, whatever its bytes: no bytes, braces, escapes. */
+static void limits_of_a_key_share_a_slot(void **state)
+{
+    static const struct ration_redis_names names = {.prefix = "ration"};
+    static const struct ration_key keys[] = {{"", 0},    {"a", 1},   {"{", 1},     {"}", 1},
+                                             {"{}", 2},  {"%", 1},   {"a{b}c", 5}, {"\0", 1},
+                                             {"%7B", 3}, {"}{x}", 4}};
+    struct ration_redis_words words;
+
+    (void)state;
+    ration_redis_words_init(&words);
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        uint16_t slots[2];
+
+        ration_redis_words_reset(&words);
+        ration_redis_name_write(&names, &keys[i], "one", &words);
+        ration_redis_name_write(&names, &keys[i], "other", &words);
+        for (size_t k = 0; k < 2; k++)
+            slots[k] = ration_redis_slot(ration_redis_word_at(&words, k),
+                                         ration_redis_word_size(&words, k));
+        if (slots[0] != slots[1])
+            fail_msg("key %zu: %.*s", i, (int)ration_redis_word_size(&words, 0),
+                     ration_redis_word_at(&words, 0));
+    }
+    ration_redis_words_done(&words);
 }
 
 static void redirects_are_read(void **state)
@@ -91,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_are_those_of_redis),
+        cmocka_unit_test(limits_of_a_key_share_a_slot),
         cmocka_unit_test(redirects_are_read),
         cmocka_unit_test(long_hosts_are_refused),
     };
