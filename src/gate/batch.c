@@ -122,7 +122,7 @@ static struct ration_gate_entry *add_entry(ration_gate_batch *batch)
     entry->batch = batch;
     entry->is_throttle = entry->is_asked = false;
     entry->followers = entry->next = NULL;
-    entry->follower_count = 0;
+    entry->follower_count = entry->wanted = 0;
     entry->keys = entry->inside;
     entry->check.parts = entry->parts;
     batch->entries[batch->count++] = entry;
