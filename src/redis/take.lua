@@ -49,64 +49,6 @@ local function less(a_s, a_r, b_s, b_r)
     return a_s < b_s or (a_s == b_s and a_r < b_r)
 end
 
--- a * (s, ns) for a below 2^32, as three words: 10^9 seconds, seconds, ns.
-local function multiply(a, s, ns)
-    local low = fmod(a, 65536)
-    local high = (a - low) / 65536
-    local function scale(b)
-        local y = high * b
-        local y_r = fmod(y, 1000000000)
-        local x = low * b + y_r * 65536
-        local x_r = fmod(x, 1000000000)
-        return (y - y_r) / 1000000000 * 65536 + (x - x_r) / 1000000000, x_r
-    end
-    local carry, words_ns = scale(ns)
-    local words_h, words_s = scale(s)
-    words_s = words_s + carry
-    local rest = fmod(words_s, 1000000000)
-    return words_h + (words_s - rest) / 1000000000, rest, words_ns
-end
-
--- The same as a time: less than 2^53 seconds.
-local function times(a, s, ns)
-    local high, low, rest = multiply(a, s, ns)
-    return high * 1000000000 + low, rest
-end
-
--- How often (p_s, p_ns) fits into (s, ns), and what is left. The estimate is off by one at most, and by a
--- large number only where a large one is asked for: then what is left is divided again.
-local function divide(s, ns, p_s, p_ns)
-    local count = 0
-    local period = p_s + p_ns / 1e9
-    while not less(s, ns, p_s, p_ns) do
-        local guess = floor((s + ns / 1e9) / period)
-        if guess > 2147483647 then guess = 2147483647 end
-        if guess < 1 then guess = 1 end
-        local q_s, q_ns = times(guess, p_s, p_ns)
-        while less(s, ns, q_s, q_ns) do
-            guess = guess - 1
-            q_s, q_ns = times(guess, p_s, p_ns)
-        end
-        s, ns = s - q_s, ns - q_ns
-        if ns < 0 then s, ns = s - 1, ns + 1000000000 end
-        count = count + guess
-    end
-    return count, s, ns
-end
-
--- The end of the window that now lies in. For short windows, far from the epoch, in two steps.
-local function window_end(p_s, p_ns)
-    local s, ns = now_s, now_ns
-    if p_s == 0 then
-        local big_s, big_ns = times(1048576, p_s, p_ns)
-        s, ns = select(2, divide(s, ns, big_s, big_ns))
-    end
-    s, ns = select(2, divide(s, ns, p_s, p_ns))
-    s, ns = now_s - s, now_ns - ns
-    if ns < 0 then s, ns = s - 1, ns + 1000000000 end
-    return add(s, ns, p_s, p_ns, 1000000000)
-end
-
 -- Each reads its arguments from `at` on and the bucket's text (false: it is not there), and tells whether
 -- the cost fits, and what the bucket then is: its text, and when it is full. Then the same of what is to be
 -- written also if the cost is not taken: a bucket that did not start full, or what was taken elsewhere.
@@ -139,122 +81,183 @@ function algorithms.gcra(text)
         is_kept and format('%.0f %.0f', old_s, old_f), old_s, old_f / 1048576
 end
 
-function algorithms.reserve(text)
-    local first = at
-    at = at + 14
-    local tats
-    if text then
-        tats = {numbers(text, '^(%d+) (%d+) (%d+) (%d+)$')}
-        if not tats[1] then return nil end
-    else
-        local a_s, a_f = add(now_s, now_f, tonumber(ARGV[first + 5]), tonumber(ARGV[first + 6]), UNITS)
-        local b_s, b_f = add(now_s, now_f, tonumber(ARGV[first + 12]), tonumber(ARGV[first + 13]), UNITS)
-        tats = {a_s, a_f, b_s, b_f}
+-- The others, which are made only where they are needed: a script makes its functions anew in each call.
+local function make_others()
+    -- a * (s, ns) for a below 2^32, as three words: 10^9 seconds, seconds, ns.
+    local function multiply(a, s, ns)
+        local low = fmod(a, 65536)
+        local high = (a - low) / 65536
+        local function scale(b)
+            local y = high * b
+            local y_r = fmod(y, 1000000000)
+            local x = low * b + y_r * 65536
+            local x_r = fmod(x, 1000000000)
+            return (y - y_r) / 1000000000 * 65536 + (x - x_r) / 1000000000, x_r
+        end
+        local carry, words_ns = scale(ns)
+        local words_h, words_s = scale(s)
+        words_s = words_s + carry
+        local rest = fmod(words_s, 1000000000)
+        return words_h + (words_s - rest) / 1000000000, rest, words_ns
     end
-    local function tell()
-        local s, f = tats[1], tats[2]
-        if less(s, f, tats[3], tats[4]) then s, f = tats[3], tats[4] end
-        return format('%.0f %.0f %.0f %.0f', tats[1], tats[2], tats[3], tats[4]), s, f / 1048576
+
+    -- The same as a time: less than 2^53 seconds.
+    local function times(a, s, ns)
+        local high, low, rest = multiply(a, s, ns)
+        return high * 1000000000 + low, rest
     end
-    local old_text, old_s, old_ns = tell()
-    local is_kept = not text and less(now_s, now_ns, old_s, old_ns)
-    local fits = false
-    for part = 0, 1 do
-        local place = first + 7 * part
-        if not fits and ARGV[place] == '1' then
-            local part_fits, next_s, next_f = gcra(tats[2 * part + 1], tats[2 * part + 2], place + 1)
-            if part_fits then
-                fits, tats[2 * part + 1], tats[2 * part + 2] = true, next_s, next_f
+
+    -- How often (p_s, p_ns) fits into (s, ns), and what is left. The estimate is off by one at most, and by a
+    -- large number only where a large one is asked for: then what is left is divided again.
+    local function divide(s, ns, p_s, p_ns)
+        local count = 0
+        local period = p_s + p_ns / 1e9
+        while not less(s, ns, p_s, p_ns) do
+            local guess = floor((s + ns / 1e9) / period)
+            if guess > 2147483647 then guess = 2147483647 end
+            if guess < 1 then guess = 1 end
+            local q_s, q_ns = times(guess, p_s, p_ns)
+            while less(s, ns, q_s, q_ns) do
+                guess = guess - 1
+                q_s, q_ns = times(guess, p_s, p_ns)
+            end
+            s, ns = s - q_s, ns - q_ns
+            if ns < 0 then s, ns = s - 1, ns + 1000000000 end
+            count = count + guess
+        end
+        return count, s, ns
+    end
+
+    -- The end of the window that now lies in. For short windows, far from the epoch, in two steps.
+    local function window_end(p_s, p_ns)
+        local s, ns = now_s, now_ns
+        if p_s == 0 then
+            local big_s, big_ns = times(1048576, p_s, p_ns)
+            s, ns = select(2, divide(s, ns, big_s, big_ns))
+        end
+        s, ns = select(2, divide(s, ns, p_s, p_ns))
+        s, ns = now_s - s, now_ns - ns
+        if ns < 0 then s, ns = s - 1, ns + 1000000000 end
+        return add(s, ns, p_s, p_ns, 1000000000)
+    end
+
+    function algorithms.reserve(text)
+        local first = at
+        at = at + 14
+        local tats
+        if text then
+            tats = {numbers(text, '^(%d+) (%d+) (%d+) (%d+)$')}
+            if not tats[1] then return nil end
+        else
+            local a_s, a_f = add(now_s, now_f, tonumber(ARGV[first + 5]), tonumber(ARGV[first + 6]), UNITS)
+            local b_s, b_f = add(now_s, now_f, tonumber(ARGV[first + 12]), tonumber(ARGV[first + 13]), UNITS)
+            tats = {a_s, a_f, b_s, b_f}
+        end
+        local function tell()
+            local s, f = tats[1], tats[2]
+            if less(s, f, tats[3], tats[4]) then s, f = tats[3], tats[4] end
+            return format('%.0f %.0f %.0f %.0f', tats[1], tats[2], tats[3], tats[4]), s, f / 1048576
+        end
+        local old_text, old_s, old_ns = tell()
+        local is_kept = not text and less(now_s, now_ns, old_s, old_ns)
+        local fits = false
+        for part = 0, 1 do
+            local place = first + 7 * part
+            if not fits and ARGV[place] == '1' then
+                local part_fits, next_s, next_f = gcra(tats[2 * part + 1], tats[2 * part + 2], place + 1)
+                if part_fits then
+                    fits, tats[2 * part + 1], tats[2 * part + 2] = true, next_s, next_f
+                end
             end
         end
+        local next_text, next_s, next_ns = tell()
+        return fits, next_text, next_s, next_ns, is_kept and old_text, old_s, old_ns
     end
-    local next_text, next_s, next_ns = tell()
-    return fits, next_text, next_s, next_ns, is_kept and old_text, old_s, old_ns
-end
 
--- How many of the interval's points are still to come; see core/interval.h.
-local function points_to_come(full_s, full_ns, p_s, p_ns)
-    if not less(now_s, now_ns, full_s, full_ns) then return 0 end
-    local s, ns = full_s - now_s, full_ns - now_ns - 1
-    if ns < 0 then s, ns = s - 1, ns + 1000000000 end
-    return (divide(s, ns, p_s, p_ns)) + 1
-end
-
-function algorithms.interval(text)
-    local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-    local amount, burst = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-    local cost, start_out = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-    at = at + 6
-    local full_s, full_ns, points, out = now_s, now_ns, 0, 0
-    if text then
-        local spare
-        full_s, full_ns, spare = numbers(text, '^(%d+) (%d+) (%d+)$')
-        if not full_s then return nil end
-        points = points_to_come(full_s, full_ns, p_s, p_ns)
-        if points > 0 then out = points * amount - spare else full_s, full_ns = now_s, now_ns end
-    else
-        out = start_out
+    -- How many of the interval's points are still to come; see core/interval.h.
+    local function points_to_come(full_s, full_ns, p_s, p_ns)
+        if not less(now_s, now_ns, full_s, full_ns) then return 0 end
+        local s, ns = full_s - now_s, full_ns - now_ns - 1
+        if ns < 0 then s, ns = s - 1, ns + 1000000000 end
+        return (divide(s, ns, p_s, p_ns)) + 1
     end
-    local function tell(tokens_out)
-        local needed = tokens_out == 0 and 0 or floor((tokens_out - 1) / amount) + 1
-        local s, ns = times(needed - points, p_s, p_ns)
-        s, ns = add(full_s, full_ns, s, ns, 1000000000)
-        return format('%.0f %.0f %.0f', s, ns, needed * amount - tokens_out), s, ns
-    end
-    local old_text, old_s, old_ns = tell(out)
-    local next_text, next_s, next_ns = tell(out + cost)
-    return out + cost <= burst, next_text, next_s, next_ns, not text and out > 0 and old_text, old_s, old_ns
-end
 
-function algorithms.fixed(text)
-    local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-    local tokens, cost, count = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-    at = at + 5
-    local end_s, end_ns = window_end(p_s, p_ns)
-    if text then
-        local old_s, old_ns, old_count = numbers(text, '^(%d+) (%d+) (%d+)$')
-        if not old_s then return nil end
-        count = 0
-        if old_count > 0 and not less(old_s, old_ns, end_s, end_ns) then
-            end_s, end_ns, count = old_s, old_ns, old_count
+    function algorithms.interval(text)
+        local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+        local amount, burst = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+        local cost, start_out = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+        at = at + 6
+        local full_s, full_ns, points, out = now_s, now_ns, 0, 0
+        if text then
+            local spare
+            full_s, full_ns, spare = numbers(text, '^(%d+) (%d+) (%d+)$')
+            if not full_s then return nil end
+            points = points_to_come(full_s, full_ns, p_s, p_ns)
+            if points > 0 then out = points * amount - spare else full_s, full_ns = now_s, now_ns end
+        else
+            out = start_out
         end
+        local function tell(tokens_out)
+            local needed = tokens_out == 0 and 0 or floor((tokens_out - 1) / amount) + 1
+            local s, ns = times(needed - points, p_s, p_ns)
+            s, ns = add(full_s, full_ns, s, ns, 1000000000)
+            return format('%.0f %.0f %.0f', s, ns, needed * amount - tokens_out), s, ns
+        end
+        local old_text, old_s, old_ns = tell(out)
+        local next_text, next_s, next_ns = tell(out + cost)
+        return out + cost <= burst, next_text, next_s, next_ns, not text and out > 0 and old_text, old_s, old_ns
     end
-    return count + cost <= tokens, format('%.0f %.0f %.0f', end_s, end_ns, count + cost), end_s, end_ns,
-        not text and count > 0 and format('%.0f %.0f %.0f', end_s, end_ns, count), end_s, end_ns
-end
 
-function algorithms.sliding(text)
-    local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-    local tokens, cost, current = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-    at = at + 5
-    local previous = 0
-    local end_s, end_ns = window_end(p_s, p_ns)
-    if text then
-        local old_s, old_ns, old_current, old_previous = numbers(text, '^(%d+) (%d+) (%d+) (%d+)$')
-        if not old_s then return nil end
-        current = 0
-        if old_current > 0 or old_previous > 0 then
-            local after_s, after_ns = add(old_s, old_ns, p_s, p_ns, 1000000000)
-            if not less(old_s, old_ns, end_s, end_ns) then
-                end_s, end_ns, current, previous = old_s, old_ns, old_current, old_previous
-            elseif after_s == end_s and after_ns == end_ns then
-                previous = old_current
+    function algorithms.fixed(text)
+        local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+        local tokens, cost, count = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+        at = at + 5
+        local end_s, end_ns = window_end(p_s, p_ns)
+        if text then
+            local old_s, old_ns, old_count = numbers(text, '^(%d+) (%d+) (%d+)$')
+            if not old_s then return nil end
+            count = 0
+            if old_count > 0 and not less(old_s, old_ns, end_s, end_ns) then
+                end_s, end_ns, count = old_s, old_ns, old_count
             end
         end
+        return count + cost <= tokens, format('%.0f %.0f %.0f', end_s, end_ns, count + cost), end_s, end_ns,
+            not text and count > 0 and format('%.0f %.0f %.0f', end_s, end_ns, count), end_s, end_ns
     end
-    local left_s, left_ns = end_s - now_s, end_ns - now_ns
-    if left_ns < 0 then left_s, left_ns = left_s - 1, left_ns + 1000000000 end
-    if less(p_s, p_ns, left_s, left_ns) then left_s, left_ns = p_s, p_ns end
-    local room = tokens - cost - current
-    local fits = room >= 0
-    if fits and previous > 0 then
-        local a, b, c = multiply(room, p_s, p_ns)
-        local d, e, f = multiply(previous, left_s, left_ns)
-        fits = not (a < d or (a == d and less(b, c, e, f)))
+
+    function algorithms.sliding(text)
+        local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+        local tokens, cost, current = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+        at = at + 5
+        local previous = 0
+        local end_s, end_ns = window_end(p_s, p_ns)
+        if text then
+            local old_s, old_ns, old_current, old_previous = numbers(text, '^(%d+) (%d+) (%d+) (%d+)$')
+            if not old_s then return nil end
+            current = 0
+            if old_current > 0 or old_previous > 0 then
+                local after_s, after_ns = add(old_s, old_ns, p_s, p_ns, 1000000000)
+                if not less(old_s, old_ns, end_s, end_ns) then
+                    end_s, end_ns, current, previous = old_s, old_ns, old_current, old_previous
+                elseif after_s == end_s and after_ns == end_ns then
+                    previous = old_current
+                end
+            end
+        end
+        local left_s, left_ns = end_s - now_s, end_ns - now_ns
+        if left_ns < 0 then left_s, left_ns = left_s - 1, left_ns + 1000000000 end
+        if less(p_s, p_ns, left_s, left_ns) then left_s, left_ns = p_s, p_ns end
+        local room = tokens - cost - current
+        local fits = room >= 0
+        if fits and previous > 0 then
+            local a, b, c = multiply(room, p_s, p_ns)
+            local d, e, f = multiply(previous, left_s, left_ns)
+            fits = not (a < d or (a == d and less(b, c, e, f)))
+        end
+        local full_s, full_ns = add(end_s, end_ns, p_s, p_ns, 1000000000)
+        return fits, format('%.0f %.0f %.0f %.0f', end_s, end_ns, current + cost, previous), full_s, full_ns,
+            not text and current > 0 and format('%.0f %.0f %.0f 0', end_s, end_ns, current), full_s, full_ns
     end
-    local full_s, full_ns = add(end_s, end_ns, p_s, p_ns, 1000000000)
-    return fits, format('%.0f %.0f %.0f %.0f', end_s, end_ns, current + cost, previous), full_s, full_ns,
-        not text and current > 0 and format('%.0f %.0f %.0f 0', end_s, end_ns, current), full_s, full_ns
 end
 
 -- Writes a bucket that is full at that time, to be forgotten when it is, rounded up. A now that is not this
@@ -273,6 +276,7 @@ for i = 1, #KEYS do
     local is_shadow, is_never, is_free = mode % 2 == 1, mode % 4 >= 2, mode >= 4
     local text = redis.call('GET', KEYS[i])
     at = at + 3
+    if not algorithms[algorithm] then make_others() end
     local plan = {algorithms[algorithm](text)}
     if plan[1] == nil then
         return redis.error_reply('RATION the bucket ' .. KEYS[i] .. ' holds something else: ' .. text)
