@@ -7,51 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/link.h"
-#include "gate/near.h"
+#include "gate/batch.h"
 #include "limiter/limiter.h"
 #include "limiter/tally.h"
-#include "redis/draw.h"
 
-#define KEYS_INSIDE   192 /* bytes of keys that take no memory of their own */
 #define ENTRIES_FIRST 4
 #define LOOK_EVERY    32
-#define THROTTLE_NAME "throttle"
-
-/* One check, or one limit that came with a request. */
-struct ration_gate_entry {
-    struct ration_gate_batch *batch;
-    struct ration_check check;
-    struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
-    struct ration_gate_prepared prepared;
-    struct ration_limit limit; /* a throttle's */
-    bool is_throttle;
-    bool is_asked;                            /* Redis has not answered yet */
-    uint64_t owed[RATION_POLICY_MATCHES_MAX]; /* what it is told of with the ask */
-    struct ration_gate_entry
-        *followers; /* of the same key, which wait for what this one's lease brings */
-    struct ration_gate_entry *next; /* of those */
-    uint64_t follower_count;
-    struct ration_gate_entry *next_leader; /* of the link's */
-    uint64_t wanted;                       /* of a lease */
-    char *keys;                            /* inside, or owned */
-    char inside[KEYS_INSIDE];
-};
-
-struct ration_gate_batch {
-    ration_gate_link *link;
-    const struct ration_gate_plan *plan;
-    uint32_t phase;
-    uint64_t now_ns;
-    ration_gate_batch_done *done;
-    void *context;
-    size_t count;
-    size_t room;
-    size_t left; /* entries that Redis has not answered */
-    bool is_sending;
-    bool is_abandoned; /* released with some left: the last answer frees it */
-    struct ration_gate_entry **entries;
-};
 
 ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now_ns,
                                             ration_gate_batch_done *done, void *context)
@@ -120,8 +81,9 @@ static struct ration_gate_entry *add_entry(ration_gate_batch *batch)
     if (entry == NULL)
         return NULL;
     entry->batch = batch;
-    entry->is_throttle = entry->is_asked = false;
+    entry->is_throttle = false;
     entry->followers = entry->next = NULL;
+    entry->followers_end = &entry->followers;
     entry->follower_count = entry->wanted = 0;
     entry->keys = entry->inside;
     entry->check.parts = entry->parts;
@@ -195,7 +157,7 @@ ration_status ration_gate_batch_add_throttle(ration_gate_batch *batch, const str
         return RATION_ENOMEM;
     entry->is_throttle = true;
     entry->limit = *limit;
-    strcpy(entry->limit.name, THROTTLE_NAME);
+    strcpy(entry->limit.name, RATION_POLICY_THROTTLE);
     entry->check = (struct ration_check){
         .cost_tokens = cost_tokens, .is_peek = is_peek, .parts = entry->parts};
     entry->prepared.match = (struct ration_policy_match){.limit_count = 1};
@@ -207,79 +169,6 @@ ration_status ration_gate_batch_add_throttle(ration_gate_batch *batch, const str
         return RATION_ENOMEM;
     }
     return RATION_OK;
-}
-
-/* Leases --------------------------------------------------------------------------------------- */
-
-/* One that was asked for. It outlives the batch, so all of it is copied. */
-struct draw {
-    ration_gate *gate;
-    struct ration_policy_limit limit;
-    struct ration_hash secret;
-    struct ration_key key;
-    uint64_t wanted;
-    uint64_t asked_ns;
-    char bytes[];
-};
-
-static void on_drawn(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
-{
-    struct draw *draw = context;
-    ration_gate *gate = draw->gate;
-    struct ration_near_ask ask = {
-        .limit = &draw->limit,
-        .secret = &draw->secret,
-        .key = &draw->key,
-        .cost_tokens = 1,
-        .node_count = gate->remote->options.node_count,
-    };
-
-    if (told != NULL)
-        ration_near_fill(gate->remote->near, &ask,
-                         &(struct ration_near_drawn){drawn_tokens, draw->wanted, draw->asked_ns},
-                         ration_gate_now(gate));
-    free(draw);
-}
-
-static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *ask, uint64_t tokens)
-{
-    ration_gate *gate = batch->link->gate;
-    struct ration_redis_lease lease = {
-        .limit = &ask->limit->limit,
-        .key = *ask->key,
-        .want_tokens = tokens,
-        .length_ns = ration_near_lease_ns(ask->limit),
-        .has_now = gate->remote->has_manual_clock,
-        .now_ns = batch->now_ns,
-    };
-    struct draw *draw = malloc(sizeof(*draw) + ask->key->size);
-
-    if (draw == NULL)
-        return;
-    *draw = (struct draw){.gate = gate,
-                          .limit = *ask->limit,
-                          .secret = *ask->secret,
-                          .key = {draw->bytes, ask->key->size},
-                          .wanted = tokens,
-                          .asked_ns = batch->now_ns};
-    if (ask->key->size > 0)
-        memcpy(draw->bytes, ask->key->bytes, ask->key->size);
-    lease.back_tokens = ration_near_leftover(gate->remote->near, ask, batch->now_ns);
-    ration_redis_draw(batch->link->client, &lease, on_drawn, draw);
-}
-
-static struct ration_near_ask near_ask(const struct ration_gate_entry *entry, uint32_t part)
-{
-    const struct ration_gate_plan *plan = entry->batch->plan;
-    uint32_t limit_index = entry->prepared.match.limits[part];
-
-    return (struct ration_near_ask){
-        .limit = ration_policy_limit(plan->policy, limit_index),
-        .secret = &plan->hold_secrets[limit_index],
-        .key = &entry->prepared.keys[part],
-        .cost_tokens = entry->prepared.asks[part].cost_tokens,
-        .node_count = entry->batch->link->gate->remote->options.node_count,
-    };
 }
 
 /* Without Redis -------------------------------------------------------------------------------- */
@@ -324,7 +213,7 @@ static void decide_throttle_locally(struct ration_gate_entry *entry)
     entry->check.status = item.status;
 }
 
-static void decide_without(struct ration_gate_entry *entry)
+void ration_gate_entry_decide_without(struct ration_gate_entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     ration_gate *gate = batch->link->gate;
@@ -365,7 +254,7 @@ static void count(const struct ration_gate_entry *entry, const struct ration_red
     }
 }
 
-static void tell(struct ration_gate_entry *entry, const struct ration_redis_told *told)
+void ration_gate_entry_tell(struct ration_gate_entry *entry, const struct ration_redis_told *told)
 {
     struct ration_check *check = &entry->check;
 
@@ -382,40 +271,7 @@ static void tell(struct ration_gate_entry *entry, const struct ration_redis_told
                      told->decision.limit > 0 ? (int)told->decision.limiter_index : -1);
 }
 
-/* What Redis said is kept for the next time. */
-static void learn(struct ration_gate_entry *entry, const struct ration_redis_told *told,
-                  uint64_t drawn_tokens)
-{
-    struct ration_gate_remote *remote = entry->batch->link->gate->remote;
-    struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->batch->now_ns};
-
-    for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
-        struct ration_near_ask ask = near_ask(entry, i);
-
-        if (ask.limit->mode == RATION_POLICY_STRICT || entry->check.is_peek || ask.cost_tokens == 0)
-            continue;
-        ration_near_learn(remote->near, &ask, &told->parts[i], &drawn,
-                          ration_gate_now(entry->batch->link->gate));
-    }
-}
-
-/* What Redis was to be told of, and perhaps was not: it will be told again, if need be. */
-static void owe_again(struct ration_gate_entry *entry)
-{
-    struct ration_gate_remote *remote = entry->batch->link->gate->remote;
-
-    for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
-        struct ration_near_ask ask = near_ask(entry, i);
-
-        ration_near_owe(remote->near, &ask, entry->owed[i], entry->batch->now_ns);
-    }
-}
-
-static bool decide_near(struct ration_gate_entry *entry);
-static void ask_with_lease(struct ration_gate_entry *entry);
-
-/* One of a batch was answered: perhaps it was the last. */
-static void complete(ration_gate_batch *batch)
+void ration_gate_batch_complete(ration_gate_batch *batch)
 {
     if (batch->left > 0 || batch->is_sending)
         return;
@@ -425,115 +281,31 @@ static void complete(ration_gate_batch *batch)
         batch->done(batch->context);
 }
 
-/* Where those who ask for the key of an entry are listed. */
-static struct ration_gate_entry **leaders_of(const struct ration_gate_entry *entry)
-{
-    const struct ration_key *key = &entry->prepared.keys[0];
-    const unsigned char *bytes = key->bytes;
-    unsigned mixed = key->size == 0 ? 0 : bytes[key->size - 1] * 31u + bytes[key->size / 2];
-
-    return &entry->batch->link->leaders[mixed % RATION_GATE_LEADER_LISTS];
-}
-
-static void stop_leading(struct ration_gate_entry *entry)
-{
-    for (struct ration_gate_entry **at = leaders_of(entry); *at != NULL; at = &(*at)->next_leader)
-        if (*at == entry) {
-            *at = entry->next_leader;
-            return;
-        }
-}
-
-/*
- * Those who waited for the same key: by what the lease brought; or by asking, the first for the others; or
- * without Redis, which has just not answered.
- */
-static void serve_followers(struct ration_gate_entry *leader, bool is_answered)
-{
-    struct ration_gate_entry *entry = leader->followers;
-    uint64_t count = leader->follower_count;
-
-    leader->followers = NULL;
-    while (entry != NULL) {
-        struct ration_gate_entry *next = entry->next;
-        ration_gate_batch *batch = entry->batch;
-
-        batch->left--;
-        count--;
-        entry->is_asked = false;
-        entry->next = NULL;
-        if (!batch->is_abandoned && !is_answered) {
-            decide_without(entry);
-        } else if (!batch->is_abandoned && !decide_near(entry)) {
-            entry->followers = next;
-            entry->follower_count = count;
-            ask_with_lease(entry);
-            return;
-        }
-        complete(batch);
-        entry = next;
-    }
-}
-
-static void on_answer(struct ration_gate_entry *entry, const struct ration_redis_told *told,
-                      uint64_t drawn_tokens)
+void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct ration_redis_told *told,
+                              uint64_t drawn_tokens)
 {
     ration_gate_batch *batch = entry->batch;
 
     if (told != NULL)
-        learn(entry, told, drawn_tokens);
+        ration_gate_entry_learn(entry, told, drawn_tokens);
     else
-        owe_again(entry);
+        ration_gate_entry_owe_again(entry);
     if (!batch->is_abandoned && told != NULL)
-        tell(entry, told);
+        ration_gate_entry_tell(entry, told);
     else if (!batch->is_abandoned)
-        decide_without(entry);
-    serve_followers(entry, told != NULL);
-    entry->is_asked = false;
+        ration_gate_entry_decide_without(entry);
+    ration_gate_followers_serve(entry, told != NULL);
     batch->left--; /* only now: those who follow may be the batch's last */
-    complete(batch);
+    ration_gate_batch_complete(batch);
 }
 
 static void on_decided(void *context, const struct ration_redis_told *told, const char *trouble)
 {
     (void)trouble;
-    on_answer(context, told, 0);
+    ration_gate_entry_answer(context, told, 0);
 }
 
-static void on_leased(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
-{
-    stop_leading(context);
-    on_answer(context, told, drawn_tokens);
-}
-
-/* A single limit with leases: its cost, and what it and others may need next, in one call. */
-static void ask_with_lease(struct ration_gate_entry *entry)
-{
-    ration_gate_batch *batch = entry->batch;
-    struct ration_gate_remote *remote = batch->link->gate->remote;
-    struct ration_near_ask near = near_ask(entry, 0);
-    uint64_t want = ration_near_want(remote->near, &near, entry->follower_count, batch->now_ns);
-    struct ration_redis_lease lease = {
-        .limit = &near.limit->limit,
-        .key = *near.key,
-        .cost_tokens = near.cost_tokens,
-        .want_tokens = want,
-        .back_tokens = ration_near_leftover(remote->near, &near, batch->now_ns),
-        .length_ns = ration_near_lease_ns(near.limit),
-        .has_now = remote->has_manual_clock,
-        .now_ns = batch->now_ns,
-    };
-
-    entry->owed[0] = 0;
-    entry->wanted = want;
-    entry->is_asked = true;
-    entry->next_leader = *leaders_of(entry);
-    *leaders_of(entry) = entry;
-    batch->left++;
-    ration_redis_draw(batch->link->client, &lease, on_leased, entry);
-}
-
-static void ask(struct ration_gate_entry *entry)
+void ration_gate_entry_ask(struct ration_gate_entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     const struct ration_gate_prepared *prepared = &entry->prepared;
@@ -558,137 +330,11 @@ static void ask(struct ration_gate_entry *entry)
                                                                          : RATION_NS_PER_DAY,
             .is_shadow = limit != NULL && limit->is_shadow,
         };
-        entry->owed[i] = 0;
-        if (limit != NULL && limit->mode == RATION_POLICY_LOCAL_FIRST && !asked.is_look &&
-            asked.parts[i].cost_tokens > 0) {
-            struct ration_near_ask near = near_ask(entry, i);
-
-            entry->owed[i] =
-                ration_near_collect(batch->link->gate->remote->near, &near, batch->now_ns);
-            asked.parts[i].owed_tokens = entry->owed[i];
-        }
+        entry->owed[i] = limit == NULL ? 0 : ration_gate_entry_collect(entry, i);
+        asked.parts[i].owed_tokens = entry->owed[i];
     }
-    entry->is_asked = true;
     batch->left++;
     ration_redis_client_take(batch->link->client, &asked, on_decided, entry);
-}
-
-/* Near ----------------------------------------------------------------------------------------- */
-
-/* Whether all limits of a check may be decided here. */
-static bool is_near(const struct ration_gate_entry *entry)
-{
-    if (entry->is_throttle || entry->check.is_peek)
-        return false;
-    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
-        const struct ration_policy_limit *limit =
-            ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[i]);
-
-        if (limit->mode == RATION_POLICY_STRICT || limit->is_shadow ||
-            entry->prepared.asks[i].cost_tokens == 0)
-            return false;
-    }
-    return true;
-}
-
-/* The one that decided: it has the least left, or it denies. */
-static void tell_near(struct ration_gate_entry *entry, struct ration_redis_told *told,
-                      const struct ration_near_result *results, int denied)
-{
-    uint32_t binding = denied >= 0 ? (uint32_t)denied : 0;
-
-    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
-        told->parts[i] = results[i].decision;
-        if (denied < 0 && told->parts[i].remaining < told->parts[binding].remaining)
-            binding = i;
-    }
-    told->decision = told->parts[binding];
-    told->decision.limiter_index = binding;
-    tell(entry, told);
-}
-
-/* Decides a check without Redis, if all of its limits can be. */
-static bool decide_near(struct ration_gate_entry *entry)
-{
-    ration_gate_batch *batch = entry->batch;
-    struct ration_gate_remote *remote = batch->link->gate->remote;
-    struct ration_near_result results[RATION_POLICY_MATCHES_MAX];
-    enum ration_near_answer answer = RATION_NEAR_TAKEN;
-    struct ration_redis_told told = {.now_ns = batch->now_ns};
-    uint32_t count = 0;
-
-    for (; count < entry->prepared.match.limit_count && answer == RATION_NEAR_TAKEN; count++) {
-        struct ration_near_ask ask = near_ask(entry, count);
-
-        answer = ration_near_take(remote->near, &ask, batch->now_ns, &results[count]);
-    }
-    for (uint32_t i = 0; answer != RATION_NEAR_TAKEN && i + 1 < count; i++) {
-        struct ration_near_ask ask = near_ask(entry, i);
-
-        ration_near_put_back(remote->near, &ask, &results[i], batch->now_ns);
-    }
-    if (answer == RATION_NEAR_LACKS)
-        return false;
-    for (uint32_t i = 0; answer == RATION_NEAR_TAKEN && i < count; i++) {
-        struct ration_near_ask ask = near_ask(entry, i);
-
-        if (results[i].lease_tokens > 0)
-            begin_draw(batch, &ask, results[i].lease_tokens);
-    }
-    for (uint32_t i = count; i < entry->prepared.match.limit_count; i++) /* not asked */
-        results[i].decision = (struct ration_decision){
-            .verdict = RATION_ALLOW, .limit = near_ask(entry, i).limit->limit.burst};
-    __atomic_add_fetch(&remote->near_count, 1, __ATOMIC_RELAXED);
-    tell_near(entry, &told, results, answer == RATION_NEAR_DENIED ? (int)count - 1 : -1);
-    return true;
-}
-
-/* Whether its one limit has leases, and the cost can be had at all. */
-static bool has_one_lease(const struct ration_gate_entry *entry)
-{
-    const struct ration_policy_limit *limit =
-        ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[0]);
-
-    return entry->prepared.match.limit_count == 1 && limit->mode == RATION_POLICY_LEASE &&
-           entry->prepared.asks[0].cost_tokens <= limit->limit.burst;
-}
-
-static bool is_same_key(const struct ration_gate_entry *a, const struct ration_gate_entry *b)
-{
-    const struct ration_key *key = &a->prepared.keys[0], *other = &b->prepared.keys[0];
-
-    return a->batch->plan == b->batch->plan &&
-           a->prepared.match.limits[0] == b->prepared.match.limits[0] && key->size == other->size &&
-           memcmp(key->bytes, other->bytes, key->size) == 0;
-}
-
-static void follow(struct ration_gate_entry *leader, struct ration_gate_entry *entry)
-{
-    entry->next = leader->followers;
-    leader->followers = entry;
-    leader->follower_count++;
-    entry->is_asked = true;
-    entry->batch->left++;
-}
-
-/* Behind the one that asks for the same key, of this batch or of an earlier one; or as one that will ask. */
-static void join_leader(struct ration_gate_entry *entry, struct ration_gate_entry **leaders)
-{
-    struct ration_gate_entry *leader = *leaders_of(entry);
-
-    while (leader != NULL && !is_same_key(leader, entry))
-        leader = leader->next_leader;
-    if (leader == NULL) {
-        leader = *leaders;
-        while (leader != NULL && !is_same_key(leader, entry))
-            leader = leader->next;
-    }
-    if (leader != NULL) {
-        follow(leader, entry);
-    } else {
-        entry->next = *leaders;
-        *leaders = entry;
-    }
 }
 
 bool ration_gate_batch_send(ration_gate_batch *batch)
@@ -702,29 +348,20 @@ bool ration_gate_batch_send(ration_gate_batch *batch)
         /* who waits lets Redis begin with the first while the others are written */
         if (batch->link->poll_loop != NULL && i % LOOK_EVERY == LOOK_EVERY - 1)
             ration_poll_loop_look(batch->link->poll_loop);
-
-        if (entry->check.status == RATION_OK && entry->prepared.match.limit_count > 0 &&
-            is_near(entry)) {
-            if (decide_near(entry))
-                continue;
-            if (has_one_lease(entry)) {
-                join_leader(entry, &leaders);
-                continue;
-            }
-        }
-        if (entry->is_throttle ||
-            (entry->check.status == RATION_OK && entry->prepared.match.limit_count > 0))
-            ask(entry);
-        else if (entry->check.status == RATION_OK)
+        if (entry->check.status != RATION_OK)
+            continue;
+        if (entry->prepared.match.limit_count == 0)
             ration_gate_answer_plainly(batch->link->gate, &entry->check);
+        else if (!ration_gate_entry_is_near(entry))
+            ration_gate_entry_ask(entry);
+        else if (ration_gate_entry_decide_near(entry))
+            continue;
+        else if (ration_gate_entry_has_lease(entry))
+            ration_gate_entry_join(entry, &leaders);
+        else
+            ration_gate_entry_ask(entry);
     }
-    while (leaders != NULL) {
-        struct ration_gate_entry *leader = leaders;
-
-        leaders = leader->next;
-        leader->next = NULL;
-        ask_with_lease(leader);
-    }
+    ration_gate_leaders_ask(leaders);
     batch->is_sending = false;
     return batch->left == 0;
 }

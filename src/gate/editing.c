@@ -13,7 +13,6 @@
 
 #define TRIES_MAX     8
 #define KEEP_EXTRA_MS 3600000 /* where Redis' time is not the gate's */
-#define THROTTLE_NAME "throttle"
 
 struct target {
     const struct ration_limit *limit;
@@ -238,7 +237,7 @@ static ration_status find_keys(struct ration_gate_editing *editing,
     else
         (void)ration_limit_per_second(1,
                                       &editing->throttle); /* any: a block and a reset are alike */
-    strcpy(editing->throttle.name, THROTTLE_NAME);
+    strcpy(editing->throttle.name, RATION_POLICY_THROTTLE);
     for (size_t i = 0; i < task->key_count; i++)
         size += task->keys[i].size;
     editing->targets = calloc(task->key_count + 1, sizeof(editing->targets[0]));

@@ -1,0 +1,323 @@
+/*
+ * batch_near: checks decided here, by what is known of buckets in Redis; and leases.
+ *
+ * A lease is asked for together with the cost of the check that lacks it, or ahead of need by nobody who
+ * waits. Checks of the same key that come meanwhile, of whatever batch of the loop, wait for what it brings.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/batch.h"
+#include "redis/draw.h"
+
+/* Leases drawn ahead --------------------------------------------------------------------------------------- */
+
+/* One that was asked for. It outlives the batch, so all of it is copied. */
+struct draw {
+    ration_gate *gate;
+    struct ration_policy_limit limit;
+    struct ration_hash secret;
+    struct ration_key key;
+    uint64_t wanted;
+    uint64_t asked_ns;
+    char bytes[];
+};
+
+static void on_drawn(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
+{
+    struct draw *draw = context;
+    ration_gate *gate = draw->gate;
+    struct ration_near_ask ask = {
+        .limit = &draw->limit,
+        .secret = &draw->secret,
+        .key = &draw->key,
+        .cost_tokens = 1,
+        .node_count = gate->remote->options.node_count,
+    };
+
+    if (told != NULL)
+        ration_near_fill(gate->remote->near, &ask,
+                         &(struct ration_near_drawn){drawn_tokens, draw->wanted, draw->asked_ns},
+                         ration_gate_now(gate));
+    free(draw);
+}
+
+static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *ask, uint64_t tokens)
+{
+    ration_gate *gate = batch->link->gate;
+    struct ration_redis_lease lease = {
+        .limit = &ask->limit->limit,
+        .key = *ask->key,
+        .want_tokens = tokens,
+        .length_ns = ration_near_lease_ns(ask->limit),
+        .has_now = gate->remote->has_manual_clock,
+        .now_ns = batch->now_ns,
+    };
+    struct draw *draw = malloc(sizeof(*draw) + ask->key->size);
+
+    if (draw == NULL)
+        return;
+    *draw = (struct draw){.gate = gate,
+                          .limit = *ask->limit,
+                          .secret = *ask->secret,
+                          .key = {draw->bytes, ask->key->size},
+                          .wanted = tokens,
+                          .asked_ns = batch->now_ns};
+    if (ask->key->size > 0)
+        memcpy(draw->bytes, ask->key->bytes, ask->key->size);
+    lease.back_tokens = ration_near_leftover(gate->remote->near, ask, batch->now_ns);
+    ration_redis_draw(batch->link->client, &lease, on_drawn, draw);
+}
+
+static struct ration_near_ask near_ask(const struct ration_gate_entry *entry, uint32_t part)
+{
+    const struct ration_gate_plan *plan = entry->batch->plan;
+    uint32_t limit_index = entry->prepared.match.limits[part];
+
+    return (struct ration_near_ask){
+        .limit = ration_policy_limit(plan->policy, limit_index),
+        .secret = &plan->hold_secrets[limit_index],
+        .key = &entry->prepared.keys[part],
+        .cost_tokens = entry->prepared.asks[part].cost_tokens,
+        .node_count = entry->batch->link->gate->remote->options.node_count,
+    };
+}
+
+/* What is told Redis, and learned from it ------------------------------------------------------- */
+
+void ration_gate_entry_learn(const struct ration_gate_entry *entry,
+                             const struct ration_redis_told *told, uint64_t drawn_tokens)
+{
+    struct ration_gate_remote *remote = entry->batch->link->gate->remote;
+    struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->batch->now_ns};
+
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        if (ask.limit->mode == RATION_POLICY_STRICT || entry->check.is_peek || ask.cost_tokens == 0)
+            continue;
+        ration_near_learn(remote->near, &ask, &told->parts[i], &drawn,
+                          ration_gate_now(entry->batch->link->gate));
+    }
+}
+
+uint64_t ration_gate_entry_collect(const struct ration_gate_entry *entry, uint32_t part)
+{
+    struct ration_near_ask ask = near_ask(entry, part);
+
+    if (entry->check.is_peek || ask.cost_tokens == 0)
+        return 0;
+    return ration_near_collect(entry->batch->link->gate->remote->near, &ask, entry->batch->now_ns);
+}
+
+void ration_gate_entry_owe_again(const struct ration_gate_entry *entry)
+{
+    struct ration_gate_remote *remote = entry->batch->link->gate->remote;
+
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        ration_near_owe(remote->near, &ask, entry->owed[i], entry->batch->now_ns);
+    }
+}
+
+/* Who asks, and who waits ------------------------------------------------------------------------ */
+
+/* Where those who ask for the key of an entry are listed. */
+static struct ration_gate_entry **leaders_of(const struct ration_gate_entry *entry)
+{
+    const struct ration_key *key = &entry->prepared.keys[0];
+    const unsigned char *bytes = key->bytes;
+    unsigned mixed = key->size == 0 ? 0 : bytes[key->size - 1] * 31u + bytes[key->size / 2];
+
+    return &entry->batch->link->leaders[mixed % RATION_GATE_LEADER_LISTS];
+}
+
+static void stop_leading(struct ration_gate_entry *entry)
+{
+    for (struct ration_gate_entry **at = leaders_of(entry); *at != NULL; at = &(*at)->next_leader)
+        if (*at == entry) {
+            *at = entry->next_leader;
+            return;
+        }
+}
+
+/*
+ * By what the lease brought; whoever finds nothing left of it asks for itself; and without Redis if that has
+ * just not answered.
+ */
+void ration_gate_followers_serve(struct ration_gate_entry *leader, bool is_answered)
+{
+    struct ration_gate_entry *entry = leader->followers;
+
+    leader->followers = NULL;
+    while (entry != NULL) {
+        struct ration_gate_entry *next = entry->next;
+        ration_gate_batch *batch = entry->batch;
+
+        if (!batch->is_abandoned && !is_answered)
+            ration_gate_entry_decide_without(entry);
+        else if (!batch->is_abandoned && !ration_gate_entry_decide_near(entry))
+            ration_gate_entry_ask(entry);
+        batch->left--;
+        ration_gate_batch_complete(batch);
+        entry = next;
+    }
+}
+
+static void on_leased(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
+{
+    stop_leading(context);
+    ration_gate_entry_answer(context, told, drawn_tokens);
+}
+
+/* A single limit with leases: its cost, and what it and others may need next, in one call. */
+static void ask_with_lease(struct ration_gate_entry *entry)
+{
+    ration_gate_batch *batch = entry->batch;
+    struct ration_gate_remote *remote = batch->link->gate->remote;
+    struct ration_near_ask near = near_ask(entry, 0);
+    uint64_t want = ration_near_want(remote->near, &near, entry->follower_count, batch->now_ns);
+    struct ration_redis_lease lease = {
+        .limit = &near.limit->limit,
+        .key = *near.key,
+        .cost_tokens = near.cost_tokens,
+        .want_tokens = want,
+        .back_tokens = ration_near_leftover(remote->near, &near, batch->now_ns),
+        .length_ns = ration_near_lease_ns(near.limit),
+        .has_now = remote->has_manual_clock,
+        .now_ns = batch->now_ns,
+    };
+
+    entry->owed[0] = 0;
+    entry->wanted = want;
+    entry->next_leader = *leaders_of(entry);
+    *leaders_of(entry) = entry;
+    batch->left++;
+    ration_redis_draw(batch->link->client, &lease, on_leased, entry);
+}
+
+/* Near ----------------------------------------------------------------------------------------- */
+
+bool ration_gate_entry_is_near(const struct ration_gate_entry *entry)
+{
+    if (entry->is_throttle || entry->check.is_peek)
+        return false;
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
+        const struct ration_policy_limit *limit =
+            ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[i]);
+
+        if (limit->mode == RATION_POLICY_STRICT || limit->is_shadow ||
+            entry->prepared.asks[i].cost_tokens == 0)
+            return false;
+    }
+    return true;
+}
+
+/* The one that decided: it has the least left, or it denies. */
+static void tell_near(struct ration_gate_entry *entry, struct ration_redis_told *told,
+                      const struct ration_near_result *results, int denied)
+{
+    uint32_t binding = denied >= 0 ? (uint32_t)denied : 0;
+
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
+        told->parts[i] = results[i].decision;
+        if (denied < 0 && told->parts[i].remaining < told->parts[binding].remaining)
+            binding = i;
+    }
+    told->decision = told->parts[binding];
+    told->decision.limiter_index = binding;
+    ration_gate_entry_tell(entry, told);
+}
+
+bool ration_gate_entry_decide_near(struct ration_gate_entry *entry)
+{
+    ration_gate_batch *batch = entry->batch;
+    struct ration_gate_remote *remote = batch->link->gate->remote;
+    struct ration_near_result results[RATION_POLICY_MATCHES_MAX];
+    enum ration_near_answer answer = RATION_NEAR_TAKEN;
+    struct ration_redis_told told = {.now_ns = batch->now_ns};
+    uint32_t count = 0;
+
+    for (; count < entry->prepared.match.limit_count && answer == RATION_NEAR_TAKEN; count++) {
+        struct ration_near_ask ask = near_ask(entry, count);
+
+        answer = ration_near_take(remote->near, &ask, batch->now_ns, &results[count]);
+    }
+    for (uint32_t i = 0; answer != RATION_NEAR_TAKEN && i + 1 < count; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        ration_near_put_back(remote->near, &ask, &results[i], batch->now_ns);
+    }
+    if (answer == RATION_NEAR_LACKS)
+        return false;
+    for (uint32_t i = 0; answer == RATION_NEAR_TAKEN && i < count; i++) {
+        struct ration_near_ask ask = near_ask(entry, i);
+
+        if (results[i].lease_tokens > 0)
+            begin_draw(batch, &ask, results[i].lease_tokens);
+    }
+    for (uint32_t i = count; i < entry->prepared.match.limit_count; i++) /* not asked */
+        results[i].decision = (struct ration_decision){
+            .verdict = RATION_ALLOW, .limit = near_ask(entry, i).limit->limit.burst};
+    __atomic_add_fetch(&remote->near_count, 1, __ATOMIC_RELAXED);
+    tell_near(entry, &told, results, answer == RATION_NEAR_DENIED ? (int)count - 1 : -1);
+    return true;
+}
+
+bool ration_gate_entry_has_lease(const struct ration_gate_entry *entry)
+{
+    const struct ration_policy_limit *limit =
+        ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[0]);
+
+    return entry->prepared.match.limit_count == 1 && limit->mode == RATION_POLICY_LEASE &&
+           entry->prepared.asks[0].cost_tokens <= limit->limit.burst;
+}
+
+static bool is_same_key(const struct ration_gate_entry *a, const struct ration_gate_entry *b)
+{
+    const struct ration_key *key = &a->prepared.keys[0], *other = &b->prepared.keys[0];
+
+    return a->batch->plan == b->batch->plan &&
+           a->prepared.match.limits[0] == b->prepared.match.limits[0] && key->size == other->size &&
+           memcmp(key->bytes, other->bytes, key->size) == 0;
+}
+
+static void follow(struct ration_gate_entry *leader, struct ration_gate_entry *entry)
+{
+    entry->next = NULL;
+    *leader->followers_end = entry;
+    leader->followers_end = &entry->next;
+    leader->follower_count++;
+    entry->batch->left++;
+}
+
+void ration_gate_entry_join(struct ration_gate_entry *entry, struct ration_gate_entry **leaders)
+{
+    struct ration_gate_entry *leader = *leaders_of(entry);
+
+    while (leader != NULL && !is_same_key(leader, entry))
+        leader = leader->next_leader;
+    if (leader == NULL) {
+        leader = *leaders;
+        while (leader != NULL && !is_same_key(leader, entry))
+            leader = leader->next;
+    }
+    if (leader != NULL) {
+        follow(leader, entry);
+    } else {
+        entry->next = *leaders;
+        *leaders = entry;
+    }
+}
+
+void ration_gate_leaders_ask(struct ration_gate_entry *leaders)
+{
+    while (leaders != NULL) {
+        struct ration_gate_entry *leader = leaders;
+
+        leaders = leader->next;
+        leader->next = NULL;
+        ask_with_lease(leader);
+    }
+}
