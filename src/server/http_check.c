@@ -370,12 +370,24 @@ static const char *reason_of(const struct ration_http_check *item)
                : "the key is too long: at most 65535 bytes";
 }
 
-/* Whether it was not decided because of what was asked, or because Redis is away. */
-static unsigned status_of(const struct ration_http_check *item)
+/* Not decided: because of what was asked, or since the store is away, which is no denial. */
+static void answer_undecided(struct ration_http_desk *desk, const struct ration_http_check *item)
 {
     ration_status status = item->asked.has_key ? item->status : item->check.status;
+    struct ration_http_answer answer;
+    struct ration_json json;
 
-    return status == RATION_ESTORE || status == RATION_ENOMEM ? 503 : 400;
+    if (status != RATION_ESTORE) {
+        ration_http_desk_problem(desk, status == RATION_ENOMEM ? 503 : 400, reason_of(item), NULL);
+        return;
+    }
+    ration_service_add(desk->part, RATION_SERVICE_HTTP_ERRORS, 1);
+    ration_http_desk_begin(desk, &answer, 503);
+    ration_http_answer_header(&answer, "Cache-Control", "no-store", 8);
+    ration_http_answer_body(&answer, RATION_PROBLEM_CONTENT_TYPE);
+    ration_json_init(&json, desk->output);
+    ration_problem_write_reduced(&json, reason_of(item));
+    ration_http_answer_end(&answer);
 }
 
 static bool is_decided(const struct ration_http_check *item)
@@ -421,7 +433,7 @@ void ration_http_answer_get(struct ration_http_desk *desk, struct ration_http_ch
     struct ration_policy_limit own_limit;
 
     if (!is_decided(item)) {
-        ration_http_desk_problem(desk, status_of(item), reason_of(item), NULL);
+        answer_undecided(desk, item);
         return;
     }
     if (item->asked.has_key)
@@ -527,7 +539,7 @@ void ration_http_answer_one(struct ration_http_desk *desk, struct ration_http_ch
     struct ration_json json;
 
     if (!is_decided(item)) {
-        ration_http_desk_problem(desk, status_of(item), reason_of(item), NULL);
+        answer_undecided(desk, item);
         return;
     }
     ration_http_desk_begin(desk, &answer, 200);

@@ -51,7 +51,6 @@ struct ration_http_desk {
 
     /* The policy's limits as header fields; made anew for each policy. */
     uint64_t fields_generation;
-    size_t fields_count;
     struct ration_fields_limit *fields;
 
     uint64_t date_second;

@@ -64,6 +64,7 @@ class Asker:
         if status == 503:
             serve.expect(headers["Content-Type"], "application/problem+json")
             serve.expect(body["status"], 503)
+            serve.expect(body["type"].partition("#")[2], "temporary-reduced-capacity")
             assert "Redis" in body["detail"], body
             return None, True
         serve.expect(status, 200 if body["allowed"] else denied_status, f"status of {body}")
