@@ -3,6 +3,14 @@
 #include "core/algorithm.h"
 #include "core/interval.h"
 
+bool ration_change_is_none(const struct ration_limit *a, const struct ration_limit *b)
+{
+    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
+           a->algorithm == b->algorithm && a->refill == b->refill &&
+           a->reserve_tokens == b->reserve_tokens && a->reserve_period_ns == b->reserve_period_ns &&
+           a->reserve_burst == b->reserve_burst;
+}
+
 /* What is left of tokens worth left under the old rate, in time of the new one. */
 static struct ration_time convert_left(struct ration_time left, const struct ration_rate *old_rate,
                                        const struct ration_rate *new_rate)

@@ -16,6 +16,9 @@
 
 #include "core/state.h"
 
+/* Whether both limits count alike, however they start: a state of one is a state of the other. */
+bool ration_change_is_none(const struct ration_limit *a, const struct ration_limit *b);
+
 /* Both limits' states are 16 bytes (ration_algorithm_fits()). */
 union ration_state ration_change_keep(union ration_state state,
                                       const struct ration_limit *old_limit,

@@ -56,30 +56,59 @@ static ration_status reset(ration_gate *gate, const struct ration_gate_plan *pla
     return ration_gate_let_go(gate, &plan->hold_secrets[limit_index], key, now_ns);
 }
 
+/* What a limit is edited for: a key, which may lie in the room, and its cost. */
+struct subject {
+    struct ration_key key;
+    uint64_t cost_tokens;
+    char room[RATION_CHECK_KEYS_ROOM];
+};
+
+static bool find_subject(const struct ration_gate_plan *plan, uint32_t limit_index,
+                         const struct ration_edit *edit, const struct task *task,
+                         struct subject *subject)
+{
+    return ration_policy_key(plan->policy, limit_index, edit->attributes, edit->attribute_count,
+                             subject->room, sizeof(subject->room), &subject->key) == RATION_OK &&
+           ration_policy_cost(plan->policy, limit_index, edit->attributes, edit->attribute_count,
+                              task->cost_tokens, &subject->cost_tokens) == RATION_OK;
+}
+
 static ration_status edit_limit(ration_gate *gate, const struct ration_gate_plan *plan,
                                 uint32_t limit_index, const struct ration_edit *edit,
                                 const struct task *task)
 {
-    char room[RATION_CHECK_KEYS_ROOM];
-    struct ration_key key;
-    uint64_t cost_tokens = 0;
-    ration_status status = ration_policy_key(plan->policy, limit_index, edit->attributes,
-                                             edit->attribute_count, room, sizeof(room), &key);
+    struct subject subject;
 
-    if (status == RATION_OK)
-        status = ration_policy_cost(plan->policy, limit_index, edit->attributes,
-                                    edit->attribute_count, task->cost_tokens, &cost_tokens);
-    if (status != RATION_OK)
+    if (!find_subject(plan, limit_index, edit, task, &subject))
         return RATION_EINVAL;
     switch (task->kind) {
     case RATION_EDIT_REFUND:
-        return ration_limiter_refund(limiter_of(gate, plan, limit_index), &key, cost_tokens,
-                                     task->now_ns);
+        return ration_limiter_refund(limiter_of(gate, plan, limit_index), &subject.key,
+                                     subject.cost_tokens, task->now_ns);
     case RATION_EDIT_RESET:
-        return reset(gate, plan, limit_index, &key, task->now_ns);
+        return reset(gate, plan, limit_index, &subject.key, task->now_ns);
     default:
-        return block(gate, plan, limit_index, &key, task);
+        return block(gate, plan, limit_index, &subject.key, task);
     }
+}
+
+static bool is_meant(const struct ration_gate_plan *plan, uint32_t limit_index,
+                     const struct ration_edit *edit, const struct task *task)
+{
+    return ration_gate_is_meant(ration_policy_limit(plan->policy, limit_index), edit, task->kind);
+}
+
+/* Whether each limit has its key and cost: if not, nothing is done to any. */
+static bool is_whole(const struct ration_gate_plan *plan, const struct ration_policy_match *match,
+                     const struct ration_edit *edit, const struct task *task)
+{
+    struct subject subject;
+
+    for (uint32_t i = 0; i < match->limit_count; i++)
+        if (is_meant(plan, match->limits[i], edit, task) &&
+            !find_subject(plan, match->limits[i], edit, task, &subject))
+            return false;
+    return true;
 }
 
 /* A limit that cannot be blocked is no fault if another one can. The first other fault is told. */
@@ -93,13 +122,14 @@ static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan 
     size_t count = 0;
 
     if (ration_policy_match(plan->policy, edit->attributes, edit->attribute_count, &match) !=
-        RATION_OK)
+            RATION_OK ||
+        !is_whole(plan, &match, edit, task))
         return RATION_EINVAL;
     for (uint32_t i = 0; i < match.limit_count; i++) {
         uint32_t limit_index = match.limits[i];
         ration_status status;
 
-        if (!ration_gate_is_meant(ration_policy_limit(plan->policy, limit_index), edit, task->kind))
+        if (!is_meant(plan, limit_index, edit, task))
             continue;
         status = edit_limit(gate, plan, limit_index, edit, task);
         if (status == RATION_OK)

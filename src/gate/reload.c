@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/refuse.h"
+#include "core/change.h"
 #include "gate/remote.h"
 #include "limiter/limiter.h"
 
@@ -40,10 +41,8 @@ struct reload {
 
 static bool are_same_limits(const struct ration_limit *a, const struct ration_limit *b)
 {
-    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst &&
-           a->algorithm == b->algorithm && a->refill == b->refill && a->start == b->start &&
-           a->start_tokens == b->start_tokens && a->reserve_tokens == b->reserve_tokens &&
-           a->reserve_period_ns == b->reserve_period_ns && a->reserve_burst == b->reserve_burst;
+    return ration_change_is_none(a, b) && a->start == b->start &&
+           a->start_tokens == b->start_tokens;
 }
 
 static bool are_same_rules(const struct ration_rule *a, const struct ration_rule *b)
