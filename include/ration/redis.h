@@ -32,7 +32,7 @@ struct ration_redis {
     uint64_t deadline_ns;         /* of an answer: 20 ms */
     uint64_t connect_deadline_ns; /* 1 s */
     uint64_t retry_min_ns;        /* before a lost connection is tried again: 100 ms, then longer */
-    uint64_t retry_max_ns;        /* 5 s */
+    uint64_t retry_max_ns;        /* 2 s */
     uint32_t node_count; /* that share the limits: 1. A local share is one of so many parts */
 };
 

@@ -329,6 +329,7 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
             .stale_after_ns = limit != NULL && limit->stale_after_ns > 0 ? limit->stale_after_ns
                                                                          : RATION_NS_PER_DAY,
             .is_shadow = limit != NULL && limit->is_shadow,
+            .is_given = limit == NULL,
         };
         entry->owed[i] = limit == NULL ? 0 : ration_gate_entry_collect(entry, i);
         asked.parts[i].owed_tokens = entry->owed[i];

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gate/link.h"
+#include "gate/near.h"
 #include "limiter/state.h"
 #include "redis/swap.h"
 
@@ -16,6 +17,8 @@
 
 struct target {
     const struct ration_limit *limit;
+    const struct ration_policy_limit *rule; /* NULL: the limit came with a request */
+    const struct ration_hash *secret;       /* the rule's */
     struct ration_key key;
     uint64_t tokens;
     uint64_t keep_ms;
@@ -75,11 +78,32 @@ static const struct target *target_of(const struct ration_gate_editing *editing)
 
 static struct ration_redis_bucket bucket_of(const struct ration_gate_editing *editing)
 {
-    return (struct ration_redis_bucket){target_of(editing)->limit, target_of(editing)->key};
+    const struct target *target = target_of(editing);
+
+    return (struct ration_redis_bucket){target->limit, target->key,
+                                        target->limit == &editing->throttle};
+}
+
+/* What this node knows of the bucket is old. */
+static void tell_near(const struct ration_gate_editing *editing)
+{
+    const struct ration_gate_remote *remote = editing->link->gate->remote;
+    const struct target *target = target_of(editing);
+    struct ration_near_ask ask = {
+        .limit = target->rule,
+        .secret = target->secret,
+        .key = &target->key,
+        .cost_tokens = 1,
+        .node_count = remote->options.node_count,
+    };
+
+    if (target->rule != NULL)
+        ration_near_edited(remote->near, &ask, editing->kind, editing->now_ns);
 }
 
 static void go_on(struct ration_gate_editing *editing)
 {
+    tell_near(editing);
     editing->index++;
     editing->tries = 0;
     step(editing);
@@ -130,7 +154,13 @@ static void on_looked(void *context, const struct ration_redis_told *told, const
         give_up(editing);
         return;
     }
-    if (editing->kind == RATION_EDIT_REFUND)
+    if (editing->kind == RATION_EDIT_RESET && told->texts[0].bytes == NULL) {
+        on_swapped(editing, 1, true); /* it begins when it is asked about */
+        return;
+    }
+    if (editing->kind == RATION_EDIT_RESET)
+        next = ration_any_start(&told->befores[0], told->now_ns);
+    else if (editing->kind == RATION_EDIT_REFUND)
         next = ration_any_refund(&told->befores[0], RATION_PART_SUSTAINED, target->tokens,
                                  told->now_ns);
     else /* the moment is told by the gate's clock: so long from now on */
@@ -144,7 +174,6 @@ static void on_looked(void *context, const struct ration_redis_told *told, const
 
 static void step(struct ration_gate_editing *editing)
 {
-    const struct target *target = target_of(editing);
     struct ration_redis_bucket bucket;
     struct ration_redis_ask ask = {
         .is_look = true,
@@ -158,8 +187,10 @@ static void step(struct ration_gate_editing *editing)
         return;
     }
     bucket = bucket_of(editing);
-    ask.parts[0] = (struct ration_redis_part){.limit = target->limit, .key = target->key};
-    if (editing->kind == RATION_EDIT_RESET)
+    ask.parts[0] = (struct ration_redis_part){
+        .limit = bucket.limit, .key = bucket.key, .is_given = bucket.is_given};
+    /* One that begins full is as good as none; another begins now. */
+    if (editing->kind == RATION_EDIT_RESET && bucket.limit->start == RATION_START_FULL)
         ration_redis_remove(editing->link->client, &bucket, on_removed, editing);
     else
         ration_redis_client_take(editing->link->client, &ask, on_looked, editing);
@@ -194,7 +225,8 @@ static ration_status find_limits(struct ration_gate_editing *editing,
                                  const struct ration_gate_task *task)
 {
     const struct ration_gate *gate = editing->link->gate;
-    const ration_policy *policy = ration_gate_plan(gate)->policy;
+    const struct ration_gate_plan *plan = ration_gate_plan(gate);
+    const ration_policy *policy = plan->policy;
     const struct ration_edit *edit = task->edit;
     struct ration_policy_match match;
     size_t keys_used = 0;
@@ -207,7 +239,10 @@ static ration_status find_limits(struct ration_gate_editing *editing,
         return RATION_EINVAL;
     for (uint32_t i = 0; i < match.limit_count; i++) {
         const struct ration_policy_limit *limit = ration_policy_limit(policy, match.limits[i]);
-        struct target target = {.limit = &limit->limit, .keep_ms = keep_ms_of(gate, limit)};
+        struct target target = {.limit = &limit->limit,
+                                .rule = limit,
+                                .secret = &plan->hold_secrets[match.limits[i]],
+                                .keep_ms = keep_ms_of(gate, limit)};
         char room[RATION_CHECK_KEYS_ROOM];
 
         if (!ration_gate_is_meant(limit, edit, task->kind))

@@ -17,6 +17,7 @@ struct ration_gate_link {
     ration_gate *gate;
     struct ration_redis_client *client;
     struct ration_poll_loop *poll_loop; /* owned; NULL: the loop is somebody else's */
+    bool is_awaited;                    /* its first connection was waited for, if in vain */
 
     /* Asks for leases that are under way, by key: see batch.c. */
     struct ration_gate_entry *leaders[RATION_GATE_LEADER_LISTS];

@@ -28,6 +28,10 @@
     8 /* of a lease's length pass before more is asked for, where there was little */
 #define PAUSE_PARTS      1 /* the same, where there was nothing */
 #define LEASE_BURST_PART 4 /* of the burst are drawn at once, by all nodes together */
+#define BELIEVED_NS      (500 * RATION_NS_PER_MS) /* a denial */
+
+/* What a note is about, beside the pocket or the bucket of a key. */
+enum aspect { ASPECT_DENIAL = 1, ASPECT_BELIEF };
 
 struct ration_near {
     ration_limiter *limiter; /* for its table only */
@@ -129,6 +133,48 @@ static bool change(struct ration_near *near, struct note *note, uint64_t until_n
     return ration_plain_complete(&entrance, next);
 }
 
+/* Of the same key, another note. */
+static void find_aspect(const struct ration_near *near, const struct ration_near_ask *ask,
+                        enum aspect aspect, struct note *note)
+{
+    struct ration_hash secret = *ask->secret;
+    struct ration_near_ask other = *ask;
+
+    secret.words[0] ^= aspect;
+    other.secret = &secret;
+    find(near, &other, note);
+}
+
+/* Denials -------------------------------------------------------------------------------------- */
+
+static void believe(struct ration_near *near, const struct ration_near_ask *ask, uint64_t since_ns)
+{
+    struct note note;
+
+    find_aspect(near, ask, ASPECT_BELIEF, &note);
+    (void)change(near, &note, since_ns + BELIEVED_NS, 0, 0, since_ns);
+}
+
+static bool is_believed(const struct ration_near *near, const struct ration_near_ask *ask,
+                        uint64_t since_ns)
+{
+    struct note note;
+
+    find_aspect(near, ask, ASPECT_BELIEF, &note);
+    return note.slot != NULL && note.until_ns > since_ns;
+}
+
+/* A note that may be forgotten. */
+static void forget_aspect(struct ration_near *near, const struct ration_near_ask *ask,
+                          enum aspect aspect, uint64_t since_ns)
+{
+    struct note note;
+
+    find_aspect(near, ask, aspect, &note);
+    if (note.slot != NULL)
+        (void)change(near, &note, 0, 0, 0, since_ns);
+}
+
 /* Leases --------------------------------------------------------------------------------------- */
 
 uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit)
@@ -221,7 +267,8 @@ static enum ration_near_answer take_leased(struct ration_near *near,
         if (note.slot == NULL || note.until_ns <= since_ns)
             return RATION_NEAR_LACKS;
         if (note.mark == MARK_DENIED)
-            return deny(ask, &note, since_ns, result);
+            return is_believed(near, ask, since_ns) ? deny(ask, &note, since_ns, result)
+                                                    : RATION_NEAR_LACKS;
         if (tokens_of(&note) < ask->cost_tokens)
             return is_scarce(&note) ? deny(ask, &note, since_ns, result) : RATION_NEAR_LACKS;
         left = tokens_of(&note) - ask->cost_tokens;
@@ -308,12 +355,14 @@ static void learn_leased(struct ration_near *near, const struct ration_near_ask 
     find(near, ask, &note);
     if (is_pocket(&note, since_ns))
         return; /* somebody else has filled it */
-    if (decision->verdict == RATION_DENY)
+    if (decision->verdict == RATION_DENY) {
+        believe(near, ask, since_ns);
         (void)change(near, &note, since_ns + pause_ns, pack(0, size_of(&note), false), MARK_DENIED,
                      since_ns);
-    else
+    } else {
         (void)change(near, &note, since_ns + length_ns, pack(0, size_of(&note), false), 0,
                      since_ns);
+    }
 }
 
 uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near_ask *ask,
@@ -360,25 +409,6 @@ static uint64_t threshold_of(const struct ration_near_ask *ask)
     return ask->limit->limit.burst * ask->limit->threshold_percent / 100;
 }
 
-/* Beside the bucket there may be a note that Redis has denied, and until when. */
-static struct ration_hash denial_secret(const struct ration_near_ask *ask)
-{
-    struct ration_hash secret = *ask->secret;
-
-    secret.words[0] ^= 1;
-    return secret;
-}
-
-static void find_denial(const struct ration_near *near, const struct ration_near_ask *ask,
-                        struct note *note)
-{
-    struct ration_hash secret = denial_secret(ask);
-    struct ration_near_ask other = *ask;
-
-    other.secret = &secret;
-    find(near, &other, note);
-}
-
 /* Nobody who wants as much gets it before then. */
 static enum ration_near_answer ask_or_deny(const struct ration_near *near,
                                            const struct ration_near_ask *ask, uint64_t since_ns,
@@ -386,8 +416,9 @@ static enum ration_near_answer ask_or_deny(const struct ration_near *near,
 {
     struct note note;
 
-    find_denial(near, ask, &note);
-    if (note.slot == NULL || note.until_ns <= since_ns || ask->cost_tokens < note.count)
+    find_aspect(near, ask, ASPECT_DENIAL, &note);
+    if (note.slot == NULL || note.until_ns <= since_ns || ask->cost_tokens < note.count ||
+        !is_believed(near, ask, since_ns))
         return RATION_NEAR_LACKS;
     return deny(ask, &note, since_ns, result);
 }
@@ -459,7 +490,8 @@ static void learn_own(struct ration_near *near, const struct ration_near_ask *as
     struct note note;
 
     if (decision->verdict == RATION_DENY) {
-        find_denial(near, ask, &note);
+        believe(near, ask, since_ns);
+        find_aspect(near, ask, ASPECT_DENIAL, &note);
         (void)change(near, &note, since_ns + decision->retry_after_ns, ask->cost_tokens, 0,
                      since_ns);
     }
@@ -507,6 +539,37 @@ void ration_near_put_back(struct ration_near *near, const struct ration_near_ask
                 note.mark, since_ns))
             return;
     }
+}
+
+/* Its own bucket is full after a reset; after a block it is empty, so that Redis is asked. */
+static void edit_own(struct ration_near *near, const struct ration_near_ask *ask,
+                     enum ration_gate_edit_kind kind, const struct note *note, uint64_t since_ns)
+{
+    struct note own = *note;
+
+    if (kind == RATION_EDIT_RESET)
+        (void)change(near, &own, since_ns, 0, 0, since_ns);
+    else if (kind == RATION_EDIT_BLOCK)
+        (void)change(near, &own, since_ns + ask->limit->limit.burst * own_token_ns(ask), own.count,
+                     0, since_ns);
+}
+
+void ration_near_edited(struct ration_near *near, const struct ration_near_ask *ask,
+                        enum ration_gate_edit_kind kind, uint64_t now_ns)
+{
+    uint64_t since_ns = since_of(near, now_ns);
+    struct note note;
+
+    if (ask->limit->mode == RATION_POLICY_STRICT)
+        return;
+    forget_aspect(near, ask, ASPECT_DENIAL, since_ns);
+    forget_aspect(near, ask, ASPECT_BELIEF, since_ns);
+    find(near, ask, &note);
+    if (ask->limit->mode == RATION_POLICY_LOCAL_FIRST)
+        edit_own(near, ask, kind, &note, since_ns);
+    else if (note.slot != NULL &&
+             kind != RATION_EDIT_REFUND) /* a pocket is not given back: it ends */
+        (void)change(near, &note, since_ns, pack(0, size_of(&note), false), 0, since_ns);
 }
 
 void ration_near_learn(struct ration_near *near, const struct ration_near_ask *ask,

@@ -5,11 +5,14 @@
  * together. After its moment a note may be forgotten. By the limit's mode it is
  *
  *     lease        a pocket: so many tokens, to be spent before the moment; the size of the last
- *                  lease; and whether there was less than wanted. Then, as where a mark says that there
- *                  was nothing, nothing more is asked for before the moment
+ *                  lease; and whether there was less than wanted: then nothing more is asked for
+ *                  before the moment. Or a mark says that Redis has denied until the moment
  *     local-first  a bucket of the node's own, which is full at the moment; it has the burst of the
  *                  limit and the node's share of its rate. The count is what was taken from it and
  *                  not told Redis yet. Another note says until when Redis has denied, and how much
+ *
+ * What is known of a denial is believed for half a second: others may give back, or edit. Then Redis is asked
+ * again. When that was is in a note of its own.
  *
  * Times are of the gate's clock. Any thread, without a lock.
  */
@@ -95,5 +98,9 @@ uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near
 /* Tokens were drawn ahead. */
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
                       const struct ration_near_drawn *drawn, uint64_t now_ns);
+
+/* The bucket in Redis was edited from here: what is known of it is old. */
+void ration_near_edited(struct ration_near *near, const struct ration_near_ask *ask,
+                        enum ration_gate_edit_kind kind, uint64_t now_ns);
 
 #endif

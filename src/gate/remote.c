@@ -131,6 +131,18 @@ bool ration_gate_is_remote(const ration_gate *gate)
 
 /* Waiting -------------------------------------------------------------------------------------- */
 
+/* Only the first time: what comes while it connects again is decided without it. */
+static void wait_for_first(struct ration_gate_link *link)
+{
+    const struct ration_redis_loop *hooks = ration_poll_loop_hooks(link->poll_loop);
+    uint64_t latest_ns =
+        hooks->now_ns(hooks->context) + link->gate->remote->options.times.deadline_ns;
+
+    link->is_awaited = true;
+    while (!ration_gate_link_is_tried(link) && hooks->now_ns(hooks->context) < latest_ns)
+        ration_poll_loop_run_until(link->poll_loop, latest_ns);
+}
+
 /* A link of one's own, until it is given back. NULL: no memory. */
 static struct ration_gate_link *borrow_link(ration_gate *gate)
 {
@@ -144,9 +156,8 @@ static struct ration_gate_link *borrow_link(ration_gate *gate)
     pthread_mutex_unlock(&remote->lock);
     if (link == NULL)
         link = ration_gate_link_open(gate);
-    /* Only the first time: what comes while it connects again is decided without it. */
-    while (link != NULL && !ration_gate_link_is_tried(link))
-        ration_poll_loop_run(link->poll_loop);
+    if (link != NULL && !link->is_awaited)
+        wait_for_first(link);
     if (link != NULL)
         ration_poll_loop_look(link->poll_loop);
     return link;

@@ -4,6 +4,7 @@
 
 #include "base/refuse.h"
 #include "base/time.h"
+#include "redis/shape.h"
 #include "redis/times.h"
 
 #define EXACT_MAX     ((uint64_t)1 << 50) /* of a count in a script that has only doubles */
@@ -192,8 +193,13 @@ void ration_redis_ask_write(const struct ration_redis_ask *ask,
         ration_redis_name_write(names, &ask->parts[i].key, ask->parts[i].limit->name, words);
     ration_redis_word_now(words, ask->has_now, ask->now_ns);
     ration_redis_word_text(words, ask->is_look ? "look" : "take");
+    for (uint32_t i = 0; i < ask->part_count; i++) {
+        ration_redis_shape_write(ask->parts[i].limit, ask->parts[i].is_given, &words->text);
+        ration_redis_word_end(words);
+    }
     for (uint32_t i = 0; i < ask->part_count; i++)
         write_part(words, &ask->parts[i]);
+    ration_redis_word_text(words, "0");
 }
 
 /* Answers ------------------------------------------------------------------------------------- */
@@ -232,7 +238,8 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
                            .has_details = true};
     struct ration_case c = {.op = &op};
 
-    if (answer->text_count != ask->part_count || answer->now_ns >= RATION_NS_PER_SECOND ||
+    if (answer->is_of_others || answer->text_count != ask->part_count ||
+        answer->now_ns >= RATION_NS_PER_SECOND ||
         answer->now_s > RATION_NOW_MAX_NS / RATION_NS_PER_SECOND)
         return RATION_EINVAL;
     c.now_ns = ration_time_clamp(answer->now_s * RATION_NS_PER_SECOND + answer->now_ns);
@@ -247,7 +254,7 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
     for (uint32_t i = 0; i < c.item_count; i++) {
         out_told->parts[i] = ration_judge_describe(&c, &c.items[i]);
         out_told->befores[i] = c.items[i].before;
-        out_told->was_there[i] = answer->texts[i].bytes != NULL;
+        out_told->texts[i] = answer->texts[i];
     }
     return RATION_OK;
 }

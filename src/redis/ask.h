@@ -32,6 +32,7 @@ struct ration_redis_part {
     uint64_t owed_tokens; /* taken elsewhere, charged whatever is left; token buckets only */
     uint64_t stale_after_ns;
     bool is_shadow;
+    bool is_given; /* the limit came with the request: its bucket is read under any */
 };
 
 struct ration_redis_ask {
@@ -53,6 +54,7 @@ struct ration_redis_answer {
     uint64_t now_s;
     uint64_t now_ns; /* of the second */
     bool is_taken;
+    bool is_of_others; /* nothing was done: a bucket was written under another limit */
     uint32_t text_count;
     struct ration_redis_text texts[RATION_REDIS_PARTS_MAX];
 };
@@ -63,7 +65,8 @@ struct ration_redis_told {
     struct ration_decision decision; /* limiter_index is the part's that decided */
     struct ration_decision parts[RATION_REDIS_PARTS_MAX];
     struct ration_any befores[RATION_REDIS_PARTS_MAX]; /* each bucket as it was */
-    bool was_there[RATION_REDIS_PARTS_MAX];
+    struct ration_redis_text
+        texts[RATION_REDIS_PARTS_MAX]; /* borrowed, as stored; bytes NULL: none */
 };
 
 /* The script's text. */
@@ -72,7 +75,10 @@ extern const unsigned char ration_redis_take[], ration_redis_take_end[];
 /* Whether a limit can be kept by Redis: RATION_EUNFIT, with error (may be NULL) telling why not. */
 ration_status ration_redis_fits(const struct ration_limit *limit, struct ration_error *error);
 
-/* The keys and arguments: all words behind EVAL script or EVALSHA sha. */
+/*
+ * The keys and arguments: all words behind EVAL script or EVALSHA sha. The last is how many texts stand for
+ * others: none.
+ */
 void ration_redis_ask_write(const struct ration_redis_ask *ask,
                             const struct ration_redis_names *names,
                             struct ration_redis_words *words);
@@ -92,6 +98,7 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
 /* A bucket's text, as a state at now; and the other way round. False: it is none of this limit. */
 bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
                              struct ration_any *any);
-void ration_redis_state_write(const struct ration_any *any, struct ration_redis_words *words);
+void ration_redis_state_write(const struct ration_any *any, bool is_given,
+                              struct ration_redis_words *words);
 
 #endif

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/refuse.h"
+#include "redis/convert.h"
 #include "redis/route.h"
 
 #define TROUBLE_SIZE  200
 #define ANSWER_BEFORE 3 /* now, in two parts, and whether it was taken */
+#define CONVERTS_MAX  3 /* of one ask, where other nodes have other limits and convert, too */
 
 /* One ask under way. Kept for the next when it is over. */
 struct take {
@@ -17,6 +19,7 @@ struct take {
     struct ration_redis_ask ask;
     struct ration_redis_errand errand;
     bool is_repeated; /* with the script's text, since its name was not known */
+    unsigned convert_count;
     ration_redis_decided *decided;
     void *context;
 };
@@ -70,6 +73,7 @@ static bool read_answer(const redisReply *reply, struct ration_redis_answer *ans
     answer->now_s = (uint64_t)reply->element[0]->integer;
     answer->now_ns = (uint64_t)reply->element[1]->integer;
     answer->is_taken = reply->element[2]->integer == 1;
+    answer->is_of_others = reply->element[2]->integer == 2;
     answer->text_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         const redisReply *text = reply->element[i + ANSWER_BEFORE];
@@ -85,11 +89,31 @@ static bool read_answer(const redisReply *reply, struct ration_redis_answer *ans
 
 static void send_take(struct take *take);
 
+static void on_answer_of_script(struct take *take, const redisReply *reply)
+{
+    struct ration_redis_answer answer;
+    struct ration_redis_told told;
+
+    if (!read_answer(reply, &answer)) {
+        finish(take, NULL, "the answer is not that of the script");
+    } else if (answer.is_of_others && take->convert_count < CONVERTS_MAX &&
+               ration_redis_convert_all(&take->ask, &answer, &take->errand.words)) {
+        take->convert_count++;
+        ration_redis_route_send(take->client->route, &take->errand);
+    } else if (answer.is_of_others) {
+        finish(take, NULL, "a bucket is of another limit, and cannot be converted");
+    } else if (ration_redis_ask_read(&take->ask, &answer, &told) != RATION_OK) {
+        finish(take, NULL, "the answer is not that of the script");
+    } else {
+        if (take->convert_count > 0)
+            ration_redis_convert_undo(&take->errand.words, &told);
+        finish(take, &told, NULL);
+    }
+}
+
 static void on_answer(struct take *take, const redisReply *reply)
 {
     struct ration_redis_client *client = take->client;
-    struct ration_redis_answer answer;
-    struct ration_redis_told told;
 
     if (begins(reply, "NOSCRIPT") && !take->is_repeated) { /* so nothing was done */
         take->is_repeated = true;
@@ -104,11 +128,8 @@ static void on_answer(struct take *take, const redisReply *reply)
         strncpy(trouble, reply->str, sizeof(trouble) - 1);
         trouble[sizeof(trouble) - 1] = '\0';
         finish(take, NULL, trouble);
-    } else if (!read_answer(reply, &answer) ||
-               ration_redis_ask_read(&take->ask, &answer, &told) != RATION_OK) {
-        finish(take, NULL, "the answer is not that of the script");
     } else {
-        finish(take, &told, NULL);
+        on_answer_of_script(take, reply);
     }
 }
 
@@ -194,6 +215,7 @@ void ration_redis_client_take(struct ration_redis_client *client,
     take->ask = *ask;
     take->errand.deadline_ns = 0;
     take->is_repeated = false;
+    take->convert_count = 0;
     take->decided = decided;
     take->context = context;
     send_take(take);

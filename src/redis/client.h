@@ -33,7 +33,7 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
 #define RATION_REDIS_DEADLINE_NS         (20 * RATION_NS_PER_MS)
 #define RATION_REDIS_CONNECT_DEADLINE_NS RATION_NS_PER_SECOND
 #define RATION_REDIS_RETRY_MIN_NS        (100 * RATION_NS_PER_MS)
-#define RATION_REDIS_RETRY_MAX_NS        (5 * RATION_NS_PER_SECOND)
+#define RATION_REDIS_RETRY_MAX_NS        (2 * RATION_NS_PER_SECOND)
 
 /* told is borrowed for the call; NULL: not decided, and trouble says why. */
 typedef void ration_redis_decided(void *context, const struct ration_redis_told *told,

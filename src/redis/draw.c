@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "redis/convert.h"
+
 #define ANSWER_COUNT 5
+#define CONVERTS_MAX 3 /* as in client.c */
 
 struct draw {
     struct ration_redis_client *client;
-    struct ration_redis_words words; /* behind the script */
-    bool is_repeated;                /* with the script's text, since its name was not known */
+    struct ration_redis_words words;     /* behind the script */
+    struct ration_redis_words converted; /* a text, and what stands for it; or nothing */
+    unsigned convert_count;
+    bool is_repeated; /* with the script's text, since its name was not known */
     struct ration_limit limit;
     uint64_t cost_tokens;
     ration_redis_drawn *drawn;
@@ -36,11 +41,34 @@ static bool read_answer(const struct draw *draw, const redisReply *reply,
     answer.now_s = (uint64_t)reply->element[0]->integer;
     answer.now_ns = (uint64_t)reply->element[1]->integer;
     answer.is_taken = reply->element[2]->integer == 1;
+    answer.is_of_others = reply->element[2]->integer == 2;
     if (reply->element[3]->type == REDIS_REPLY_STRING)
         answer.texts[0] =
             (struct ration_redis_text){reply->element[3]->str, (size_t)reply->element[3]->len};
     *out_drawn = (uint64_t)reply->element[4]->integer;
     return ration_redis_ask_read(&ask, &answer, told) == RATION_OK;
+}
+
+/* Nothing was done, since the bucket is of another limit: what is to stand for it. False: it is none. */
+static bool convert(struct draw *draw, const redisReply *reply)
+{
+    struct ration_redis_part part = {.limit = &draw->limit};
+    struct ration_redis_text text;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != ANSWER_COUNT ||
+        !is_number(reply->element[0]) || !is_number(reply->element[1]) ||
+        !is_number(reply->element[2]) || reply->element[2]->integer != 2 ||
+        reply->element[3]->type != REDIS_REPLY_STRING || draw->convert_count == CONVERTS_MAX)
+        return false;
+    draw->convert_count++;
+    text = (struct ration_redis_text){reply->element[3]->str, (size_t)reply->element[3]->len};
+    ration_redis_words_reset(&draw->converted);
+    ration_redis_word(&draw->converted, text.bytes, text.size);
+    return ration_redis_convert(&text, &part,
+                                (uint64_t)reply->element[0]->integer * RATION_NS_PER_SECOND +
+                                    (uint64_t)reply->element[1]->integer,
+                                &draw->converted) &&
+           !draw->converted.text.is_failed;
 }
 
 static void send_draw(struct draw *draw);
@@ -59,10 +87,15 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
         send_draw(draw);
         return;
     }
+    if (outcome == RATION_REDIS_ANSWERED && convert(draw, reply)) {
+        send_draw(draw);
+        return;
+    }
     is_known = outcome == RATION_REDIS_ANSWERED && read_answer(draw, reply, &told, &drawn);
 
     draw->drawn(draw->context, is_known ? &told : NULL, is_known ? drawn : 0);
     ration_redis_words_done(&draw->words);
+    ration_redis_words_done(&draw->converted);
     free(draw);
 }
 
@@ -79,9 +112,13 @@ static void send_draw(struct draw *draw)
         ration_redis_word_text(&words, "EVALSHA");
         ration_redis_word_text(&words, RATION_LEASE_SHA1);
     }
-    for (size_t i = 0; i < draw->words.count; i++)
-        ration_redis_word(&words, ration_redis_word_at(&draw->words, i),
-                          ration_redis_word_size(&draw->words, i));
+    for (size_t i = 0; i < draw->words.count; i++) {
+        bool is_converted = draw->convert_count > 0 && i - RATION_REDIS_LEASE_STORED < 2;
+        const struct ration_redis_words *from = is_converted ? &draw->converted : &draw->words;
+        size_t at = is_converted ? i - RATION_REDIS_LEASE_STORED : i;
+
+        ration_redis_word(&words, ration_redis_word_at(from, at), ration_redis_word_size(from, at));
+    }
     words.text.is_failed |= draw->words.text.is_failed;
     ration_redis_client_send(draw->client, &words, on_done, draw);
     ration_redis_words_done(&words);
@@ -98,11 +135,13 @@ void ration_redis_draw(struct ration_redis_client *client, const struct ration_r
     }
     draw->client = client;
     draw->is_repeated = false;
+    draw->convert_count = 0;
     draw->limit = *lease->limit;
     draw->cost_tokens = lease->cost_tokens;
     draw->drawn = drawn;
     draw->context = context;
     ration_redis_words_init(&draw->words);
+    ration_redis_words_init(&draw->converted);
     ration_redis_lease_write(lease, ration_redis_client_names(client), &draw->words);
     send_draw(draw);
 }

@@ -1,6 +1,7 @@
 #include "redis/lease.h"
 
 #include "base/time.h"
+#include "redis/shape.h"
 #include "redis/times.h"
 
 void ration_redis_lease_write(const struct ration_redis_lease *lease,
@@ -13,6 +14,10 @@ void ration_redis_lease_write(const struct ration_redis_lease *lease,
     ration_redis_word_u64(words, 1);
     ration_redis_name_write(names, &lease->key, lease->limit->name, words);
     ration_redis_word_now(words, lease->has_now, lease->now_ns);
+    ration_redis_shape_write(lease->limit, false, &words->text);
+    ration_redis_word_end(words);
+    ration_redis_word_text(words, "");
+    ration_redis_word_text(words, "");
     ration_redis_word_time(words, rate->capacity);
     ration_redis_word_time(words, ration_time_from_ns(lease->length_ns));
     ration_redis_word_time(words, ration_time_scale(rate->token, back));

@@ -22,6 +22,8 @@ struct ration_redis_lease {
 
 extern const unsigned char ration_redis_lease_script[], ration_redis_lease_script_end[];
 
+#define RATION_REDIS_LEASE_STORED 5 /* the word for a bucket's text; the next stands for it */
+
 /* The keys and arguments: all words behind EVAL script. */
 void ration_redis_lease_write(const struct ration_redis_lease *lease,
                               const struct ration_redis_names *names,

@@ -5,11 +5,12 @@ limit. Without its cost nothing is drawn. Numbers are as in take.lua.
 
 KEYS   the bucket
 ARGV   now: seconds and ns, or '' and ''
+       how the bucket's text ends; and a text, and another that stands for it, or '' and ''
        capacity, length of the lease, what is given back, cost: each seconds and rest
        then what is wanted, most first: tokens, and their time in seconds and rest
 
 Answer: seconds and ns of now, 1 if the cost was taken or 0, the bucket as it was when what was given back was
-back (its text, or nothing), and how many tokens were drawn.
+back (its text, or nothing), and how many tokens were drawn. 2 instead: as in take.lua.
 ]]
 local UNITS = 1048576000000000
 local floor, format = math.floor, string.format
@@ -35,35 +36,40 @@ end
 
 local tat_s, tat_f = now_s, now_f
 local text = redis.call('GET', KEYS[1])
+local shape = ARGV[3]
+if text and string.sub(text, -#shape) ~= shape then
+    if text ~= ARGV[4] then return {now_s, now_ns, 2, text, 0} end
+    text = ARGV[5]
+end
 if text then
-    local s, f = string.match(text, '^(%d+) (%d+)$')
+    local s, f = string.match(text, '^(%d+) (%d+) ')
     if not s then
         return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
     end
     tat_s, tat_f = tonumber(s), tonumber(f)
 end
 
-local back_s, back_f = tonumber(ARGV[7]), tonumber(ARGV[8])
+local back_s, back_f = tonumber(ARGV[10]), tonumber(ARGV[11])
 local is_back = text and (back_s > 0 or back_f > 0)
 if is_back then
     tat_s, tat_f = tat_s - back_s, tat_f - back_f
     if tat_f < 0 then tat_s, tat_f = tat_s - 1, tat_f + UNITS end
     if tat_s < 0 then tat_s, tat_f = 0, 0 end
-    text = format('%.0f %.0f', tat_s, tat_f)
+    text = format('%.0f %.0f', tat_s, tat_f) .. shape
 end
 
-local room_s, room_f = add(now_s, now_f, tonumber(ARGV[3]), tonumber(ARGV[4]))
+local room_s, room_f = add(now_s, now_f, tonumber(ARGV[6]), tonumber(ARGV[7]))
 if less(tat_s, tat_f, now_s, now_f) then tat_s, tat_f = now_s, now_f end
-local cost_s, cost_f = tonumber(ARGV[9]), tonumber(ARGV[10])
+local cost_s, cost_f = tonumber(ARGV[12]), tonumber(ARGV[13])
 local next_s, next_f = add(tat_s, tat_f, cost_s, cost_f)
 local has_cost = cost_s > 0 or cost_f > 0
 local taken = (not has_cost or not less(room_s, room_f, next_s, next_f)) and 1 or 0
 if taken == 1 then tat_s, tat_f = next_s, next_f end
 
-local base_s, base_f = add(now_s, now_f, tonumber(ARGV[5]), tonumber(ARGV[6]))
+local base_s, base_f = add(now_s, now_f, tonumber(ARGV[8]), tonumber(ARGV[9]))
 if less(base_s, base_f, tat_s, tat_f) then base_s, base_f = tat_s, tat_f end
 local drawn = 0
-for i = 11, taken == 1 and #ARGV or 0, 3 do
+for i = 14, taken == 1 and #ARGV or 0, 3 do
     local next_s, next_f = add(base_s, base_f, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
     if not less(room_s, room_f, next_s, next_f) then
         drawn, tat_s, tat_f = tonumber(ARGV[i]), next_s, next_f
@@ -75,7 +81,7 @@ if drawn > 0 or is_back or (has_cost and taken == 1) then
     local extra = ARGV[1] == '' and 1 or 3600001
     local ms = (tat_s - now_s) * 1000 + floor((tat_f - now_f) / 1048576 / 1000000) + extra
     if ms > 0 then
-        redis.call('SET', KEYS[1], format('%.0f %.0f', tat_s, tat_f), 'PX', format('%.0f', ms))
+        redis.call('SET', KEYS[1], format('%.0f %.0f', tat_s, tat_f) .. shape, 'PX', format('%.0f', ms))
     else
         redis.call('DEL', KEYS[1])
     end

@@ -9,14 +9,20 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "redis/lookup.h"
+#include "redis/pace.h"
+
 #define SCRIPT_NAME_SIZE 40
 #define TROUBLE_SIZE     160
-#define WINDOW_MIN       16 /* asks under way, of a link that came back */
+#define WINDOW_PROBE     1  /* asks under way, of a link that came back */
+#define WINDOW_LATE      16 /* the same, of one that was late */
+#define WINDOW_WELL      16 /* from here on one that came back is like any other */
 #define WINDOW_MAX       (1u << 20)
 #define SILENT_MAX       3 /* deadlines in a row that passed without an answer in time */
+#define LOOK_EVERY_NS    (3 * RATION_NS_PER_MS) /* whether the host's address is found */
 #define NEVER_NS         UINT64_MAX
 
-enum state { STATE_DOWN, STATE_CONNECTING, STATE_GREETING, STATE_UP };
+enum state { STATE_DOWN, STATE_LOOKING, STATE_CONNECTING, STATE_GREETING, STATE_UP };
 
 /* One who waits for an answer. In the order of deadlines, which is nearly that of sending. */
 struct call {
@@ -34,17 +40,19 @@ struct ration_redis_link {
     struct ration_redis_loop loop;
     struct redisAsyncContext *redis; /* NULL: none */
     enum state state;
-    unsigned greetings; /* answers to come before it is up */
+    unsigned greetings;                 /* answers to come before it is up */
+    struct ration_redis_lookup *lookup; /* of the host's name; NULL: none is under way */
+    unsigned tries;
     bool is_tried;
+    bool is_on_trial; /* it came back, and has yet to show that it answers */
 
-    uint64_t retry_at_ns;   /* down */
-    uint64_t retry_ns;      /* how long it rests the next time */
-    uint64_t connect_by_ns; /* connecting, greeting */
+    uint64_t retry_at_ns; /* down */
+    struct ration_redis_pace pace;
+    uint64_t connect_by_ns; /* looking, connecting, greeting */
     unsigned silent_count;
     uint32_t window; /* asks that may be under way */
     uint32_t under_way;
     uint32_t answered_in_window;
-    uint64_t random;
 
     struct call *first; /* whose deadline runs */
     struct call *last;
@@ -124,21 +132,14 @@ static void set_timer(struct ration_redis_link *link)
 
     if (link->state == STATE_DOWN)
         moment_ns = link->retry_at_ns;
+    else if (link->state == STATE_LOOKING)
+        moment_ns = now_of(link) + LOOK_EVERY_NS;
     else if (link->state != STATE_UP)
         moment_ns = link->connect_by_ns;
     if (link->first != NULL && link->first->deadline_ns < moment_ns)
         moment_ns = link->first->deadline_ns;
     if (moment_ns != NEVER_NS)
         link->loop.wake_at(link->loop.context, &link->timer, moment_ns, on_wake, link);
-}
-
-/* Between half of it and all of it: many who lost the same Redis do not come back together. */
-static uint64_t spread(struct ration_redis_link *link, uint64_t ns)
-{
-    link->random ^= link->random << 13;
-    link->random ^= link->random >> 7;
-    link->random ^= link->random << 17;
-    return ns / 2 + link->random % (ns / 2 + 1);
 }
 
 /* The state after a connection ended, however it did. */
@@ -150,9 +151,7 @@ static void rest(struct ration_redis_link *link)
     link->is_tried = true;
     link->silent_count = 0;
     link->under_way = 0;
-    link->retry_at_ns = now_of(link) + spread(link, link->retry_ns);
-    link->retry_ns = link->retry_ns * 2 < link->times.retry_max_ns ? link->retry_ns * 2
-                                                                   : link->times.retry_max_ns;
+    link->retry_at_ns = ration_redis_pace_next(&link->pace, now_of(link));
     set_timer(link);
     tell_change(link);
 }
@@ -186,6 +185,10 @@ static void widen(struct ration_redis_link *link)
         return;
     link->window *= 2;
     link->answered_in_window = 0;
+    if (link->is_on_trial && link->window >= WINDOW_WELL) {
+        link->is_on_trial = false;
+        ration_redis_pace_well(&link->pace);
+    }
 }
 
 static void on_reply(struct redisAsyncContext *redis, void *raw_reply, void *raw_call)
@@ -217,8 +220,8 @@ static void become_up(struct ration_redis_link *link)
 {
     link->state = STATE_UP;
     link->is_tried = true;
-    link->retry_ns = link->times.retry_min_ns;
-    link->window = link->stats.connects == 0 ? WINDOW_MAX : WINDOW_MIN;
+    link->is_on_trial = link->stats.connects > 0;
+    link->window = link->is_on_trial ? WINDOW_PROBE : WINDOW_MAX;
     link->answered_in_window = 0;
     link->under_way = 0;
     link->stats.connects++;
@@ -327,12 +330,12 @@ static void on_disconnect(const struct redisAsyncContext *redis, int status)
     rest(link);
 }
 
-static void connect_to(struct ration_redis_link *link)
+static void connect_to(struct ration_redis_link *link, const char *address)
 {
     const struct ration_redis_place *place = &link->place;
     struct redisAsyncContext *redis = place->unix_path != NULL
                                           ? redisAsyncConnectUnix(place->unix_path)
-                                          : redisAsyncConnect(place->host, (int)place->port);
+                                          : redisAsyncConnect(address, (int)place->port);
 
     if (redis == NULL || redis->err != 0) {
         note_trouble(link, redis != NULL ? redis->errstr : "no memory for a connection");
@@ -344,7 +347,6 @@ static void connect_to(struct ration_redis_link *link)
     redis->data = link;
     link->redis = redis;
     link->state = STATE_CONNECTING;
-    link->connect_by_ns = now_of(link) + link->times.connect_deadline_ns;
     if (!link->loop.attach(link->loop.context, redis) ||
         redisAsyncSetConnectCallback(redis, on_connect) != REDIS_OK ||
         redisAsyncSetDisconnectCallback(redis, on_disconnect) != REDIS_OK) {
@@ -352,6 +354,48 @@ static void connect_to(struct ration_redis_link *link)
         return;
     }
     set_timer(link);
+}
+
+/* Whether the host's address is known by now. A lookup that takes longer is used by the next try. */
+static void look(struct ration_redis_link *link, uint64_t now_ns)
+{
+    const char *text = "";
+    char address[RATION_REDIS_ADDRESS_SIZE];
+    enum ration_redis_looked looked = ration_redis_lookup_look(link->lookup, link->tries, &text);
+
+    if (looked == RATION_REDIS_LOOKING) {
+        if (link->connect_by_ns <= now_ns)
+            drop(link, "its name is not found in time");
+        else
+            set_timer(link);
+        return;
+    }
+    snprintf(address, sizeof(address), "%s", text);
+    ration_redis_lookup_free(link->lookup);
+    link->lookup = NULL;
+    if (looked == RATION_REDIS_FOUND)
+        connect_to(link, address);
+    else
+        drop(link, address);
+}
+
+static void begin(struct ration_redis_link *link)
+{
+    const struct ration_redis_place *place = &link->place;
+
+    link->tries++;
+    link->connect_by_ns = now_of(link) + link->times.connect_deadline_ns;
+    if (place->unix_path != NULL || ration_redis_is_address(place->host)) {
+        connect_to(link, place->host);
+        return;
+    }
+    link->state = STATE_LOOKING;
+    if (link->lookup == NULL)
+        link->lookup = ration_redis_lookup_create(place->host);
+    if (link->lookup == NULL)
+        drop(link, "there is no thread to look up its name");
+    else
+        set_timer(link);
 }
 
 /* Those whose deadline has passed. */
@@ -367,7 +411,7 @@ static void tell_late(struct ration_redis_link *link, uint64_t now_ns)
         tell(call, RATION_REDIS_LATE, NULL);
     }
     if (was_late) {
-        link->window = WINDOW_MIN;
+        link->window = link->window < WINDOW_LATE ? link->window : WINDOW_LATE;
         link->answered_in_window = 0;
         link->silent_count++;
     }
@@ -380,13 +424,15 @@ static void on_wake(void *argument)
 
     link->timer = NULL;
     tell_late(link, now_ns);
-    if (link->state == STATE_UP && link->silent_count >= SILENT_MAX)
+    if (link->state == STATE_UP && link->silent_count >= (link->is_on_trial ? 1 : SILENT_MAX))
         drop(link, "it does not answer in time");
     else if ((link->state == STATE_CONNECTING || link->state == STATE_GREETING) &&
              link->connect_by_ns <= now_ns)
         drop(link, "it cannot be reached in time");
     else if (link->state == STATE_DOWN && link->retry_at_ns <= now_ns)
-        connect_to(link);
+        begin(link);
+    else if (link->state == STATE_LOOKING)
+        look(link, now_ns);
     else
         set_timer(link);
 }
@@ -403,11 +449,11 @@ ration_status ration_redis_link_create(const struct ration_redis_place *place,
     link->place = *place;
     link->times = *times;
     link->loop = *loop;
-    link->retry_ns = times->retry_min_ns;
-    link->random = (uint64_t)(uintptr_t)link ^ now_of(link) ^ UINT64_C(0x9e3779b97f4a7c15);
+    ration_redis_pace_init(&link->pace, times->retry_min_ns, times->retry_max_ns,
+                           (uint64_t)(uintptr_t)link ^ now_of(link));
     note_trouble(link, "it is not connected yet");
     *out_link = link;
-    connect_to(link);
+    begin(link);
     return RATION_OK;
 }
 
@@ -417,6 +463,7 @@ void ration_redis_link_free(struct ration_redis_link *link)
         return;
     link->changed = NULL;
     drop(link, "it is released");
+    ration_redis_lookup_free(link->lookup);
     if (link->timer != NULL)
         link->loop.forget(link->loop.context, link->timer);
     free(link);

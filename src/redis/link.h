@@ -5,14 +5,15 @@
  * lost. What is sent has a deadline: whoever asked is told in time, by an answer or by the news that
  * there is none.
  *
- *     down ---(wait, longer each time)---> connecting ---> greeting ---> up
- *      ^                                       |              |           |
- *      +---------------------------------------+--------------+-----------+  lost, or silent
+ *     down ---(wait, longer each time)---> looking ---> connecting ---> greeting ---> up
+ *      ^                                      |             |              |           |
+ *      +--------------------------------------+-------------+--------------+-----------+  lost, or silent
  *
  * - Nothing waits for a link that is not up: it is refused at once, and decided otherwise.
  * - Nothing is sent twice. What was sent and not answered may have been done.
  * - A link that is silent or slow while asks run out of time is given up, as one that was closed.
- * - One that came back is tried with few asks at first, twice as many whenever all were answered.
+ * - One that came back is tried with one ask at first, twice as many whenever all were answered; one
+ *   that is late meanwhile is given up at once. When it will be tried again, see pace.h.
  *
  * All calls belong to the thread of the loop. Times are of a clock that does not jump.
  */

@@ -136,10 +136,10 @@ static void run_timers(struct ration_poll_loop *loop)
     }
 }
 
-/* Milliseconds until the next of them, rounded up; -1: there is none. */
-static int time_left_ms(const struct ration_poll_loop *loop)
+/* Milliseconds until the next of them or latest_ns, rounded up; -1: there is none. */
+static int time_left_ms(const struct ration_poll_loop *loop, uint64_t latest_ns)
 {
-    uint64_t now = now_ns(NULL), next = NEVER_NS;
+    uint64_t now = now_ns(NULL), next = latest_ns;
 
     for (size_t i = 0; i < TIMERS_MAX; i++)
         if (loop->timers[i].moment_ns < next)
@@ -184,7 +184,12 @@ static void turn(struct ration_poll_loop *loop, int wait_ms)
 
 void ration_poll_loop_run(struct ration_poll_loop *loop)
 {
-    turn(loop, time_left_ms(loop));
+    turn(loop, time_left_ms(loop, NEVER_NS));
+}
+
+void ration_poll_loop_run_until(struct ration_poll_loop *loop, uint64_t latest_ns)
+{
+    turn(loop, time_left_ms(loop, latest_ns));
 }
 
 void ration_poll_loop_look(struct ration_poll_loop *loop)

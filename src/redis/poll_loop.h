@@ -23,6 +23,9 @@ const struct ration_redis_loop *ration_poll_loop_hooks(const struct ration_poll_
 /* Waits until something happens or a deadline passes, and sees to it. */
 void ration_poll_loop_run(struct ration_poll_loop *loop);
 
+/* The same, until then at most: a moment of its clock. */
+void ration_poll_loop_run_until(struct ration_poll_loop *loop, uint64_t latest_ns);
+
 /* Sees to what has happened, without waiting. */
 void ration_poll_loop_look(struct ration_poll_loop *loop);
 

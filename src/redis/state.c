@@ -1,13 +1,14 @@
 /*
- * state: a bucket's text, as take.lua reads and writes it.
+ * state: a bucket's text, as take.lua reads and writes it: numbers, and the limit they are of.
  */
 #include "base/time.h"
 #include "redis/ask.h"
+#include "redis/shape.h"
 
 #define NUMBERS_MAX 4
 #define REST_PER_NS ((uint64_t)1 << RATION_FRAC_BITS)
 
-/* Numbers apart by single blanks, and nothing else. */
+/* Numbers with a blank behind each, and then something else. */
 static bool read_numbers(const struct ration_redis_text *text, uint64_t *numbers, size_t count)
 {
     size_t at = 0;
@@ -21,11 +22,11 @@ static bool read_numbers(const struct ration_redis_text *text, uint64_t *numbers
                 __builtin_add_overflow(number, (uint64_t)(text->bytes[at] - '0'), &number))
                 return false;
         }
-        if (at == first || (i + 1 < count && (at == text->size || text->bytes[at++] != ' ')))
+        if (at == first || at == text->size || text->bytes[at++] != ' ')
             return false;
         numbers[i] = number;
     }
-    return at == text->size;
+    return at < text->size && (text->bytes[at] < '0' || text->bytes[at] > '9');
 }
 
 static struct ration_time time_of(uint64_t seconds, uint64_t rest)
@@ -116,7 +117,8 @@ static void write_count(struct ration_output *text, uint64_t count)
     ration_output_append_u64(text, count);
 }
 
-void ration_redis_state_write(const struct ration_any *any, struct ration_redis_words *words)
+void ration_redis_state_write(const struct ration_any *any, bool is_given,
+                              struct ration_redis_words *words)
 {
     struct ration_output *text = &words->text;
 
@@ -143,5 +145,6 @@ void ration_redis_state_write(const struct ration_any *any, struct ration_redis_
         write_moment(text, any->state.one.interval.full_at_ns);
         write_count(text, any->state.one.interval.spare_tokens);
     }
+    ration_redis_shape_write(any->limit, is_given, text);
     ration_redis_word_end(words);
 }

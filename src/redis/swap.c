@@ -47,12 +47,10 @@ void ration_redis_swap(struct ration_redis_client *client, const struct ration_r
     ration_redis_word_u64(&words, 1);
     ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
                             &words);
-    if (told->was_there[0])
-        ration_redis_state_write(&told->befores[0], &words);
-    else
-        ration_redis_word_text(&words, "");
+    ration_redis_word(&words, told->texts[0].bytes != NULL ? told->texts[0].bytes : "",
+                      told->texts[0].size);
     if (full_ns > 0 || keep_ms > 0)
-        ration_redis_state_write(next, &words);
+        ration_redis_state_write(next, bucket->is_given, &words);
     else
         ration_redis_word_text(&words, "");
     ration_redis_word_u64(&words, full_ns / RATION_NS_PER_MS + 1 + keep_ms);

@@ -13,6 +13,7 @@ typedef void ration_redis_swapped(void *context, uint64_t count, bool is_known);
 struct ration_redis_bucket {
     const struct ration_limit *limit;
     struct ration_key key;
+    bool is_given; /* as in struct ration_redis_part */
 };
 
 /* Replaces a bucket by another state of it, unless it has changed since it was told. */

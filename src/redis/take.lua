@@ -7,6 +7,7 @@ that of a window or an interval in ns. What can be computed from a limit and a c
 KEYS   the buckets
 ARGV   now: seconds and ns, or '' and '' for the time of this server
        what: 'take' or 'look'
+       of each bucket how its text ends: the limit that it is asked about (shape.h)
        then for each bucket: algorithm, mode, keep, and the algorithm's own
          mode  sum of 1: in the shadow, 2: costs more than there can ever be, 4: costs nothing
          keep  ms that the bucket is remembered after it is full
@@ -15,11 +16,14 @@ ARGV   now: seconds and ns, or '' and '' for the time of this server
        interval  seconds, ns, tokens, burst, cost, tokens out at the start
        fixed     seconds, ns, tokens, cost, count at the start
        sliding   the same
+       then texts that stand for others: the number of the bucket, what it was, what it is instead
+       and how many of these there are
 
-Answer: seconds and ns of now, 1 if taken or 0, and each bucket as it was: its text, or nothing.
+Answer: seconds and ns of now, 1 if taken or 0, and each bucket as it was: its text, or nothing. 2 instead of
+these: nothing was done, since a bucket was written under another limit.
 ]]
 local UNITS = 1048576000000000
-local floor, fmod, format, match = math.floor, math.fmod, string.format, string.match
+local floor, fmod, format, match, sub = math.floor, math.fmod, string.format, string.match, string.sub
 
 local now_s, now_ns
 if ARGV[1] == '' then
@@ -30,7 +34,25 @@ else
 end
 local now_f = now_ns * 1048576
 local takes = ARGV[3] == 'take'
-local at = 4
+
+-- The buckets. Of what was written under another limit only what stands for it can be read.
+local answer = {now_s, now_ns, 1}
+local is_changed = {}
+local changes = tonumber(ARGV[#ARGV])
+for i = 1, #KEYS do
+    local text, shape = redis.call('GET', KEYS[i]), ARGV[3 + i]
+    if text and sub(text, -#shape) ~= shape then
+        local instead
+        for change = #ARGV - 3 * changes, #ARGV - 1, 3 do
+            if ARGV[change] == tostring(i) and ARGV[change + 1] == text then instead = ARGV[change + 2] end
+        end
+        if not instead then answer[3] = 2 end
+        text, is_changed[i] = instead or text, true
+    end
+    answer[i + 3] = text
+end
+if answer[3] == 2 then return answer end
+local at = 4 + #KEYS
 
 local function numbers(text, pattern)
     local a, b, c, d = match(text, pattern)
@@ -51,32 +73,42 @@ end
 
 -- Each reads its arguments from `at` on and the bucket's text (false: it is not there), and tells whether
 -- the cost fits, and what the bucket then is: its text, and when it is full. Then the same of what is to be
--- written also if the cost is not taken: a bucket that did not start full, or what was taken elsewhere.
+-- written also if the cost is not taken: a bucket that did not start full, or is of another limit now (changed),
+-- or what was taken elsewhere.
 local algorithms = {}
 
 local function gcra(tat_s, tat_f, first, debt)
     local cost_s, cost_f = tonumber(ARGV[first]), tonumber(ARGV[first + 1])
+    local old_s, old_f = tat_s, tat_f
     if less(tat_s, tat_f, now_s, now_f) then tat_s, tat_f = now_s, now_f end
-    if debt then tat_s, tat_f = add(tat_s, tat_f, tonumber(ARGV[debt]), tonumber(ARGV[debt + 1]), UNITS) end
+    if debt then
+        tat_s, tat_f = add(tat_s, tat_f, tonumber(ARGV[debt]), tonumber(ARGV[debt + 1]), UNITS)
+        old_s, old_f = tat_s, tat_f
+    end
     local next_s, next_f = add(tat_s, tat_f, cost_s, cost_f, UNITS)
     local room_s, room_f = add(now_s, now_f, tonumber(ARGV[first + 2]), tonumber(ARGV[first + 3]), UNITS)
     local fits = not less(room_s, room_f, next_s, next_f)
-    return fits, next_s, next_f, tat_s, tat_f
+    return fits, next_s, next_f, old_s, old_f
 end
 
-function algorithms.gcra(text)
+-- The numbers of a text as they are.
+local function numbers_of(text)
+    return match(text, '^[%d ]*%d')
+end
+
+function algorithms.gcra(text, changed)
     local first = at
     at = at + 8
     local tat_s, tat_f
     if text then
-        tat_s, tat_f = numbers(text, '^(%d+) (%d+)$')
+        tat_s, tat_f = numbers(text, '^(%d+) (%d+) ')
         if not tat_s then return nil end
     else
         tat_s, tat_f = add(now_s, now_f, tonumber(ARGV[first + 4]), tonumber(ARGV[first + 5]), UNITS)
     end
     local has_debt = ARGV[first + 6] ~= '0' or ARGV[first + 7] ~= '0'
     local fits, next_s, next_f, old_s, old_f = gcra(tat_s, tat_f, first, has_debt and first + 6)
-    local is_kept = has_debt or (not text and (ARGV[first + 4] ~= '0' or ARGV[first + 5] ~= '0'))
+    local is_kept = changed or has_debt or (not text and (ARGV[first + 4] ~= '0' or ARGV[first + 5] ~= '0'))
     return fits, format('%.0f %.0f', next_s, next_f), next_s, next_f / 1048576,
         is_kept and format('%.0f %.0f', old_s, old_f), old_s, old_f / 1048576
 end
@@ -141,12 +173,12 @@ local function make_others()
         return add(s, ns, p_s, p_ns, 1000000000)
     end
 
-    function algorithms.reserve(text)
+    function algorithms.reserve(text, changed)
         local first = at
         at = at + 14
         local tats
         if text then
-            tats = {numbers(text, '^(%d+) (%d+) (%d+) (%d+)$')}
+            tats = {numbers(text, '^(%d+) (%d+) (%d+) (%d+) ')}
             if not tats[1] then return nil end
         else
             local a_s, a_f = add(now_s, now_f, tonumber(ARGV[first + 5]), tonumber(ARGV[first + 6]), UNITS)
@@ -159,7 +191,7 @@ local function make_others()
             return format('%.0f %.0f %.0f %.0f', tats[1], tats[2], tats[3], tats[4]), s, f / 1048576
         end
         local old_text, old_s, old_ns = tell()
-        local is_kept = not text and less(now_s, now_ns, old_s, old_ns)
+        local is_kept = changed or (not text and less(now_s, now_ns, old_s, old_ns))
         local fits = false
         for part = 0, 1 do
             local place = first + 7 * part
@@ -182,16 +214,24 @@ local function make_others()
         return (divide(s, ns, p_s, p_ns)) + 1
     end
 
-    function algorithms.interval(text)
+    function algorithms.interval(text, changed)
         local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
         local amount, burst = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
         local cost, start_out = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
         at = at + 6
         local full_s, full_ns, points, out = now_s, now_ns, 0, 0
+        local old_text, old_s, old_ns
         if text then
             local spare
-            full_s, full_ns, spare = numbers(text, '^(%d+) (%d+) (%d+)$')
+            full_s, full_ns, spare = numbers(text, '^(%d+) (%d+) (%d+) ')
             if not full_s then return nil end
+            -- One that owes more than it holds (a block, say) has no room, and may have more points than can be told.
+            local most_s, most_ns = times(floor(burst / amount) + 2, p_s, p_ns)
+            most_s, most_ns = add(now_s, now_ns, most_s, most_ns, 1000000000)
+            if less(most_s, most_ns, full_s, full_ns) then
+                return false, '', 0, 0, changed and numbers_of(text), full_s, full_ns
+            end
+            old_text, old_s, old_ns = changed and numbers_of(text), full_s, full_ns
             points = points_to_come(full_s, full_ns, p_s, p_ns)
             if points > 0 then out = points * amount - spare else full_s, full_ns = now_s, now_ns end
         else
@@ -203,37 +243,43 @@ local function make_others()
             s, ns = add(full_s, full_ns, s, ns, 1000000000)
             return format('%.0f %.0f %.0f', s, ns, needed * amount - tokens_out), s, ns
         end
-        local old_text, old_s, old_ns = tell(out)
+        if not text and out > 0 then old_text, old_s, old_ns = tell(out) end
         local next_text, next_s, next_ns = tell(out + cost)
-        return out + cost <= burst, next_text, next_s, next_ns, not text and out > 0 and old_text, old_s, old_ns
+        return out + cost <= burst, next_text, next_s, next_ns, old_text, old_s, old_ns
     end
 
-    function algorithms.fixed(text)
+    function algorithms.fixed(text, changed)
         local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
         local tokens, cost, count = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
         at = at + 5
         local end_s, end_ns = window_end(p_s, p_ns)
+        local kept = not text and count > 0 and format('%.0f %.0f %.0f', end_s, end_ns, count)
+        local kept_s, kept_ns = end_s, end_ns
         if text then
-            local old_s, old_ns, old_count = numbers(text, '^(%d+) (%d+) (%d+)$')
+            local old_s, old_ns, old_count = numbers(text, '^(%d+) (%d+) (%d+) ')
             if not old_s then return nil end
+            kept, kept_s, kept_ns = changed and numbers_of(text), old_s, old_ns
             count = 0
             if old_count > 0 and not less(old_s, old_ns, end_s, end_ns) then
                 end_s, end_ns, count = old_s, old_ns, old_count
             end
         end
         return count + cost <= tokens, format('%.0f %.0f %.0f', end_s, end_ns, count + cost), end_s, end_ns,
-            not text and count > 0 and format('%.0f %.0f %.0f', end_s, end_ns, count), end_s, end_ns
+            kept, kept_s, kept_ns
     end
 
-    function algorithms.sliding(text)
+    function algorithms.sliding(text, changed)
         local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
         local tokens, cost, current = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
         at = at + 5
         local previous = 0
         local end_s, end_ns = window_end(p_s, p_ns)
+        local kept = not text and current > 0 and format('%.0f %.0f %.0f 0', end_s, end_ns, current)
+        local kept_s, kept_ns = end_s, end_ns
         if text then
-            local old_s, old_ns, old_current, old_previous = numbers(text, '^(%d+) (%d+) (%d+) (%d+)$')
+            local old_s, old_ns, old_current, old_previous = numbers(text, '^(%d+) (%d+) (%d+) (%d+) ')
             if not old_s then return nil end
+            kept, kept_s, kept_ns = changed and numbers_of(text), old_s, old_ns
             current = 0
             if old_current > 0 or old_previous > 0 then
                 local after_s, after_ns = add(old_s, old_ns, p_s, p_ns, 1000000000)
@@ -255,8 +301,9 @@ local function make_others()
             fits = not (a < d or (a == d and less(b, c, e, f)))
         end
         local full_s, full_ns = add(end_s, end_ns, p_s, p_ns, 1000000000)
+        kept_s, kept_ns = add(kept_s, kept_ns, p_s, p_ns, 1000000000)
         return fits, format('%.0f %.0f %.0f %.0f', end_s, end_ns, current + cost, previous), full_s, full_ns,
-            not text and current > 0 and format('%.0f %.0f %.0f 0', end_s, end_ns, current), full_s, full_ns
+            kept, kept_s, kept_ns
     end
 end
 
@@ -265,19 +312,22 @@ end
 local extra = ARGV[1] == '' and 1 or 3600001
 local function write(key, text, full_s, full_ns, keep)
     local ms = (full_s - now_s) * 1000 + floor((full_ns - now_ns) / 1000000) + extra + keep
-    if ms > 0 then redis.call('SET', key, text, 'PX', format('%.0f', ms)) end
+    if ms > 0 then
+        redis.call('SET', key, text, 'PX', format('%.0f', ms))
+    elseif ARGV[1] == '' then
+        redis.call('DEL', key)
+    end
 end
 
 local taken = 1
-local answer = {now_s, now_ns, 1}
 local plans = {}
 for i = 1, #KEYS do
     local algorithm, mode, keep = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
     local is_shadow, is_never, is_free = mode % 2 == 1, mode % 4 >= 2, mode >= 4
-    local text = redis.call('GET', KEYS[i])
+    local text = answer[i + 3]
     at = at + 3
     if not algorithms[algorithm] then make_others() end
-    local plan = {algorithms[algorithm](text)}
+    local plan = {algorithms[algorithm](text, is_changed[i])}
     if plan[1] == nil then
         return redis.error_reply('RATION the bucket ' .. KEYS[i] .. ' holds something else: ' .. text)
     end
@@ -285,15 +335,14 @@ for i = 1, #KEYS do
     plan.is_shadow, plan.is_free, plan.keep = is_shadow, is_free, keep
     if not plan.fits and not is_shadow then taken = 0 end
     plans[i] = plan
-    answer[i + 3] = text
 end
 answer[3] = taken
 for i = 1, takes and #KEYS or 0 do
     local plan = plans[i]
     if not plan.is_free and plan.fits and (plan.is_shadow or taken == 1) then
-        write(KEYS[i], plan[2], plan[3], plan[4], plan.keep)
-    elseif not plan.is_free and plan[5] then
-        write(KEYS[i], plan[5], plan[6], plan[7], plan.keep)
+        write(KEYS[i], plan[2] .. ARGV[3 + i], plan[3], plan[4], plan.keep)
+    elseif plan[5] and (is_changed[i] or not plan.is_free) then
+        write(KEYS[i], plan[5] .. ARGV[3 + i], plan[6], plan[7], plan.keep)
     end
 end
 return answer

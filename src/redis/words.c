@@ -20,6 +20,14 @@ void ration_redis_words_reset(struct ration_redis_words *words)
     words->count = 0;
 }
 
+void ration_redis_words_cut(struct ration_redis_words *words, size_t count)
+{
+    if (words->text.is_failed)
+        return;
+    ration_output_rewind(&words->text, count > 0 ? words->ends[count - 1] : 0);
+    words->count = count;
+}
+
 void ration_redis_word_end(struct ration_redis_words *words)
 {
     if (words->count == RATION_REDIS_WORDS_MAX)

@@ -20,6 +20,9 @@ void ration_redis_words_done(struct ration_redis_words *words);
 /* Empty again; memory is kept. */
 void ration_redis_words_reset(struct ration_redis_words *words);
 
+/* Without all words from this one on. */
+void ration_redis_words_cut(struct ration_redis_words *words, size_t count);
+
 /* A word more. Without memory, or with too many, text.is_failed. */
 void ration_redis_word(struct ration_redis_words *words, const void *bytes, size_t size);
 void ration_redis_word_text(struct ration_redis_words *words, const char *text);

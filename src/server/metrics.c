@@ -385,8 +385,10 @@ static void write_redis(struct ration_service *service, struct ration_output *ou
         {"late", offsetof(struct ration_redis_stats, late)},
         {"lost", offsetof(struct ration_redis_stats, lost)},
         {"refused", offsetof(struct ration_redis_stats, refused)},
-        {"connects", offsetof(struct ration_redis_stats, connects)},
+        {"connects", offsetof(struct ration_redis_stats, connects)}, /* these are no results */
+        {"redirected", offsetof(struct ration_redis_stats, redirected)},
     };
+    enum { CONNECTS = 4, REDIRECTED };
     uint64_t sums[sizeof(results) / sizeof(results[0])] = {0};
     struct ration_gate_stats stats;
     uint64_t up_count = 0;
@@ -407,10 +409,12 @@ static void write_redis(struct ration_service *service, struct ration_output *ou
               "Loops whose link to Redis answered when it was last used.", up_count);
     write_head(output, "ration_redis_calls_total", "counter",
                "Calls of Redis, by what came of them.");
-    for (size_t k = 0; k + 1 < sizeof(sums) / sizeof(sums[0]); k++)
+    for (size_t k = 0; k < CONNECTS; k++)
         write_labelled(output, "ration_redis_calls_total", "result", results[k].result, sums[k]);
     write_one(output, "ration_redis_connects_total", "counter",
-              "Connections to Redis that came up.", sums[sizeof(sums) / sizeof(sums[0]) - 1]);
+              "Connections to Redis that came up.", sums[CONNECTS]);
+    write_one(output, "ration_redis_redirected_total", "counter",
+              "Calls that a node of a cluster passed on to another.", sums[REDIRECTED]);
     write_one(output, "rate_limit_degraded_total", "counter",
               "Checks that Redis should have decided, and did not.", stats.degraded);
     write_one(output, "rate_limit_near_total", "counter",

@@ -183,6 +183,63 @@ static void close_link(struct ration_loop *loop)
     part->link = NULL;
 }
 
+/* Whether all have found it ------------------------------------------------------------------------ */
+
+#define TRY_EVERY_MS 1
+#define TRIES_MAX    1000
+
+/* Looks from time to time whether a loop's link has connected, or failed to. */
+struct awaiting {
+    uv_timer_t timer;
+    struct ration_service *service;
+    struct ration_loop *loop;
+    unsigned tries;
+    void (*ready)(struct ration_loop *loop, void *argument);
+    void *argument;
+};
+
+static void on_try(uv_timer_t *timer)
+{
+    struct awaiting *awaiting = timer->data;
+    struct ration_loop_part *part = ration_loop_user(awaiting->loop);
+    struct ration_service *service = awaiting->service;
+    bool has_link = part != NULL && part->link != NULL; /* else the loop ends */
+
+    if (has_link && !ration_gate_link_is_tried(part->link) && ++awaiting->tries < TRIES_MAX)
+        return;
+    if (has_link)
+        ration_service_publish_link(part);
+    if (__atomic_sub_fetch(&service->links_untried, 1, __ATOMIC_ACQ_REL) == 0)
+        (void)ration_loop_post(ration_loops_at(service->loops, 0), awaiting->ready,
+                               awaiting->argument);
+    uv_close((uv_handle_t *)timer, free_handle);
+}
+
+bool ration_service_when_ready(struct ration_service *service,
+                               void (*ready)(struct ration_loop *loop, void *argument),
+                               void *argument)
+{
+    unsigned count = ration_loops_count(service->loops);
+
+    if (!ration_gate_is_remote(service->gate))
+        return ration_loop_post(ration_loops_at(service->loops, 0), ready, argument);
+    service->links_untried = count;
+    for (unsigned i = 0; i < count; i++) {
+        struct awaiting *awaiting = calloc(1, sizeof(*awaiting));
+
+        if (awaiting == NULL)
+            return false;
+        awaiting->service = service;
+        awaiting->loop = ration_loops_at(service->loops, i);
+        awaiting->ready = ready;
+        awaiting->argument = argument;
+        awaiting->timer.data = awaiting;
+        uv_timer_init(&awaiting->loop->uv, &awaiting->timer);
+        uv_timer_start(&awaiting->timer, on_try, 0, TRY_EVERY_MS);
+    }
+    return true;
+}
+
 ration_status ration_service_open_link(struct ration_service *service, struct ration_loop *loop)
 {
     struct ration_loop_part *part = ration_loop_user(loop);

@@ -279,6 +279,8 @@ static void on_ready(struct ration_loop *loop, void *argument)
     size_t count = server->settings.http_count + server->settings.resp_count;
 
     (void)loop;
+    if (server->is_draining)
+        return;
     __atomic_store_n(&server->service.is_ready, true, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < count; i++)
         ration_log(RATION_LOG_INFO, "listening on %s %s",
@@ -299,7 +301,7 @@ static bool run(struct server *server)
         !catch_signals(server))
         return false;
     if (ration_reloader_create(&server->service, server->given, &server->reloader) != RATION_OK ||
-        !ration_loop_post(ration_loops_at(server->service.loops, 0), on_ready, server)) {
+        !ration_service_when_ready(&server->service, on_ready, server)) {
         ration_log(RATION_LOG_ERROR, "no memory to start");
         return false;
     }

@@ -62,8 +62,9 @@ struct ration_service {
 
     struct ration_reloader *reloader;
 
-    bool is_ready;    /* the loops run, and do not drain */
-    unsigned next_id; /* of connections, for CLIENT ID; atomic */
+    unsigned links_untried; /* to Redis, which connect the first time; atomic */
+    bool is_ready;          /* the loops run, and do not drain */
+    unsigned next_id;       /* of connections, for CLIENT ID; atomic */
 };
 
 /* Now, once per turn of the connection's loop; a manual clock may be set in the middle of one. */
@@ -101,6 +102,14 @@ void ration_service_close_loop(struct ration_loop *loop);
 
 /* Gives a loop its link to Redis, before it runs; it is released when the loop ends. RATION_ENOMEM. */
 ration_status ration_service_open_link(struct ration_service *service, struct ration_loop *loop);
+
+/*
+ * Has ready() called by the first loop when it runs; where limits live in Redis, when all loops have found it or
+ * failed to, for which they have a second. False: no memory.
+ */
+bool ration_service_when_ready(struct ration_service *service,
+                               void (*ready)(struct ration_loop *loop, void *argument),
+                               void *argument);
 
 /* The protocols; the context of their listeners is the service. */
 extern const struct ration_protocol ration_resp_protocol;

@@ -1,6 +1,7 @@
 /*
  * A gate in front of Redis against one in memory (R9): the same requests at the same times are decided and
- * told alike, one by one and in batches, and so are edits. Then Redis goes away, and what the policy has instead decides.
+ * told alike, one by one and in batches, and so are edits; also when limits become others, of the same names or
+ * of another kind. Then Redis goes away, and what the policy has instead decides.
  *
  *     redis_gate_test SOCKET SERVER_PID
  */
@@ -13,11 +14,16 @@
 
 #include "ration/ration.h"
 
-#define STEP_COUNT 4000
-#define BATCH_MAX  40
-#define EPOCH_NS   (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+#define ROUNDS       5
+#define STEP_COUNT   1000
+#define RELOAD_STEPS 800
+#define RELOADS_MAX  10
+#define BATCH_MAX    40
+#define EPOCH_NS     (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
 
-static const char policy_text[] =
+#define TEXT_COUNT 3
+
+static const char *const policy_texts[TEXT_COUNT] = {
     "limits:\n"
     "  - {name: login, match: {path: /login}, key: ip, rate: 3/s, burst: 5}\n"
     "  - {name: window, match: {path: /window}, key: user, rate: 7/10s sliding-window}\n"
@@ -32,7 +38,37 @@ static const char policy_text[] =
     "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n"
     "exempt: [{user: root}]\n"
-    "banned: [{user: mallory}]\n";
+    "banned: [{user: mallory}]\n",
+
+    /* other rates and bursts */
+    "limits:\n"
+    "  - {name: login, match: {path: /login}, key: ip, rate: 1/s, burst: 9}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 20/10s sliding-window}\n"
+    "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 30/h fixed-window}\n"
+    "  - {name: cost, match: {path: /cost}, key: user, rate: 10/s, burst: 400, cost: tokens}\n"
+    "  - {name: quiet, match: {path: /login}, key: user, rate: 2/s, burst: 3, shadow: true}\n"
+    "  - {name: slow, match: {path: /slow}, key: user, rate: 10/min, burst: 10, start: empty}\n"
+    "  - {name: spare, match: {path: /spare}, key: ip, rate: 5/s, burst: 6, reserve: 2/s burst 4}\n"
+    "  - {name: lots, match: {path: /lots}, key: ip, rate: 3/7s, refill: interval, burst: 5}\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 3/s, on_backend_error: deny}\n"
+    "  - {name: open, match: {path: /open}, key: user, rate: 1/min, on_backend_error: allow}\n"
+    "  - {name: all, match: {path: {prefix: /}}, rate: 40/s, burst: 40}\n",
+
+    /* other algorithms, as far as memory does not begin anew for them */
+    "limits:\n"
+    "  - {name: login, match: {path: /login}, key: ip, rate: 3/s fixed-window}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 9/7s sliding-window}\n"
+    "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 10/h refill interval}\n"
+    "  - {name: cost, match: {path: /cost}, key: user, rate: 500/min fixed-window, cost: tokens}\n"
+    "  - {name: quiet, match: {path: /login}, key: user, rate: 1/s fixed-window, shadow: true}\n"
+    "  - {name: slow, match: {path: /slow}, key: user, rate: 2/min, burst: 4, start: empty}\n"
+    "  - {name: spare, match: {path: /spare}, key: ip, rate: 9/s, burst: 4, reserve: 1/s burst "
+    "9}\n"
+    "  - {name: lots, match: {path: /lots}, key: ip, rate: 5/10s, burst: 3}\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_backend_error: deny}\n"
+    "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
+    "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n",
+};
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -57,6 +93,16 @@ static void tell_fault(void *unused, const struct ration_policy_fault *fault)
             fault->message);
 }
 
+static ration_policy *read_policy(size_t index)
+{
+    ration_policy *policy;
+
+    if (ration_policy_parse(policy_texts[index], strlen(policy_texts[index]), tell_fault, NULL,
+                            &policy) != RATION_OK)
+        fail("the policy is wrong");
+    return policy;
+}
+
 static ration_gate *make_gate(const struct ration_redis *redis, const struct ration_clock *clock)
 {
     struct ration_gate_options options = {.struct_size = sizeof(options),
@@ -65,13 +111,9 @@ static ration_gate *make_gate(const struct ration_redis *redis, const struct rat
                                           .tells_redis_time = 1,
                                           .throttle_keys_max = 1000};
     struct ration_error error;
-    ration_policy *policy;
     ration_gate *gate;
 
-    if (ration_policy_parse(policy_text, sizeof(policy_text) - 1, tell_fault, NULL, &policy) !=
-        RATION_OK)
-        fail("the policy is wrong");
-    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+    if (ration_gate_create(&options, read_policy(0), &gate, &error) != RATION_OK)
         fail(error.message);
     return gate;
 }
@@ -113,6 +155,15 @@ static bool is_same_decision(const struct ration_decision *a, const struct ratio
            a->delay_ns == b->delay_ns && a->limit_index == b->limit_index;
 }
 
+static void print_decision(const char *name, const struct ration_decision *d)
+{
+    fprintf(stderr,
+            "    %-8s %s limit %" PRIu64 " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64
+            " index %" PRIu32 "\n",
+            name, ration_verdict_name(d->verdict), d->limit, d->remaining, d->retry_after_ns,
+            d->reset_after_ns, d->limit_index);
+}
+
 static void compare(unsigned step, const struct ration_check *redis,
                     const struct ration_check *memory)
 {
@@ -128,12 +179,16 @@ static void compare(unsigned step, const struct ration_check *redis,
     }
     if (is_same)
         return;
-    fprintf(stderr, "step %u: redis %d %s remaining %" PRIu64 " retry %" PRIu64 " degraded %u\n",
-            step, redis->status, ration_verdict_name(redis->decision.verdict),
-            redis->decision.remaining, redis->decision.retry_after_ns, redis->is_degraded);
-    fprintf(stderr, "         memory %d %s remaining %" PRIu64 " retry %" PRIu64 "\n",
-            memory->status, ration_verdict_name(memory->decision.verdict),
-            memory->decision.remaining, memory->decision.retry_after_ns);
+    fprintf(stderr, "step %u: not alike\n", step);
+    for (int i = 0; i < 2; i++) {
+        const struct ration_check *check = i == 0 ? redis : memory;
+
+        fprintf(stderr, "  %s status %d degraded %u\n", i == 0 ? "redis" : "memory", check->status,
+                check->is_degraded);
+        print_decision("all", &check->decision);
+        for (uint32_t k = 0; check->status == RATION_OK && k < check->part_count; k++)
+            print_decision(check->parts[k].limit->limit.name, &check->parts[k].decision);
+    }
     exit(1);
 }
 
@@ -150,7 +205,9 @@ static void edit_alike(ration_gate *far, ration_gate *near)
 
     draw_request(&request);
     edit.attribute_count = request.count;
-    if (kind == 2 && strcmp(request.attributes[0].value.bytes, "/window") == 0)
+    if (kind == 2 && (strcmp(request.attributes[0].value.bytes, "/window") == 0 ||
+                      strcmp(request.attributes[0].value.bytes, "/login") == 0 ||
+                      strcmp(request.attributes[0].value.bytes, "/cost") == 0))
         kind = 0;
     for (int i = 0; i < 2; i++)
         statuses[i] = kind == 0 ? ration_gate_refund(gates[i], &edit, tokens, now_ns, &counts[i])
@@ -165,20 +222,40 @@ static void edit_alike(ration_gate *far, ration_gate *near)
     }
 }
 
-static void check_alike(ration_gate *far, ration_gate *near, struct ration_manual_clock *manual)
+static void reload(ration_gate *gate, size_t index)
+{
+    struct ration_error error;
+
+    if (ration_gate_reload(gate, read_policy(index), NULL, NULL, &error) != RATION_OK)
+        fail(error.message);
+}
+
+/*
+ * In batches, or one by one and with reloads: of a batch whoever is of a changed limit is asked about twice, and
+ * so comes after the others. Reloads are few: after some memory converts buckets that nobody asks about.
+ */
+static void check_alike(ration_gate *far, ration_gate *near, struct ration_manual_clock *manual,
+                        unsigned step_count, unsigned reloads_max)
 {
     static struct ration_check_part parts[2][BATCH_MAX][RATION_POLICY_MATCHES_MAX];
     static struct request requests[BATCH_MAX];
     struct ration_check checks[2][BATCH_MAX];
-    unsigned counts[3] = {0};
+    unsigned counts[3] = {0}, reload_count = 0;
 
-    for (unsigned step = 0; step < STEP_COUNT;) {
-        size_t count = draw(3) == 0 ? 1 + draw(BATCH_MAX) : 1;
+    for (unsigned step = 0; step < step_count;) {
+        size_t count = reloads_max == 0 && draw(3) == 0 ? 1 + draw(BATCH_MAX) : 1;
         struct ration_visit visits[2];
 
         ration_manual_clock_advance(manual, draw(3) == 0 ? draw(RATION_NS_PER_SECOND) : draw(9));
         if (draw(10) == 0)
             edit_alike(far, near);
+        if (reload_count < reloads_max && draw(60) == 0) {
+            size_t index = draw(TEXT_COUNT);
+
+            reload_count++;
+            reload(far, index);
+            reload(near, index);
+        }
         for (size_t i = 0; i < count; i++) {
             draw_request(&requests[i]);
             for (int g = 0; g < 2; g++)
@@ -252,13 +329,24 @@ int main(int argument_count, char **arguments)
     snprintf(url, sizeof(url), "unix:%s", arguments[1]);
     clock = ration_clock_manual(&manual);
     ration_manual_clock_set(&manual, EPOCH_NS);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        char prefix[20];
+
+        snprintf(prefix, sizeof(prefix), "round%u", round);
+        redis.prefix = prefix;
+        far = make_gate(&redis, &clock);
+        near = make_gate(NULL, &clock);
+        check_alike(far, near, &manual, STEP_COUNT, 0);
+        check_alike(far, near, &manual, RELOAD_STEPS, RELOADS_MAX);
+        ration_gate_free(near);
+        ration_gate_free(far);
+    }
+    redis.prefix = NULL;
     far = make_gate(&redis, &clock);
-    near = make_gate(NULL, &clock);
-    check_alike(far, near, &manual);
+    (void)ask(far, "/open", "first");
     kill((pid_t)atoi(arguments[2]), SIGKILL);
-    ration_gate_free(near);
     ration_manual_clock_advance(&manual, RATION_NS_PER_DAY);
-    (void)ask(far, "/open", "first"); /* finds out that Redis is gone */
+    (void)ask(far, "/open", "second"); /* finds out that Redis is gone */
     check_without(far);
     ration_gate_free(far);
     return 0;

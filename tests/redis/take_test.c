@@ -1,7 +1,7 @@
 /*
  * The script that decides in Redis, against the algorithms in memory (R9): the same takes and looks, of
  * the same buckets at the same times, must be decided, told and left alike. Times are injected, to the
- * nanosecond, and also run back.
+ * nanosecond, and also run back. Now and then a limit becomes another one.
  *
  *     redis_take_test SOCKET [SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "redis/ask.h"
+#include "redis/convert.h"
 
 #define KEY_COUNT 3
 #ifdef RATION_TESTS_SHORT
@@ -47,6 +47,7 @@ static const char *const texts[] = {
 #define LIMIT_COUNT (sizeof(texts) / sizeof(texts[0]))
 
 static struct ration_limit limits[LIMIT_COUNT];
+static struct ration_limit writers[LIMIT_COUNT][KEY_COUNT]; /* which limit a bucket is of */
 static struct ration_any buckets[LIMIT_COUNT][KEY_COUNT];
 static bool is_there[LIMIT_COUNT][KEY_COUNT];
 static const char *const keys[KEY_COUNT] = {"", "alice", "{x}%\xff\n"};
@@ -105,6 +106,7 @@ static struct ration_redis_answer answer_of(const redisReply *reply)
         .now_s = (uint64_t)reply->element[0]->integer,
         .now_ns = (uint64_t)reply->element[1]->integer,
         .is_taken = reply->element[2]->integer == 1,
+        .is_of_others = reply->element[2]->integer == 2,
         .text_count = (uint32_t)reply->elements - 3,
     };
 
@@ -127,6 +129,32 @@ static bool stands_alone(size_t limit)
     return limits[limit].algorithm == RATION_LEAKY_QUEUE;
 }
 
+/* A limit becomes another, of the same name. */
+static void change_limit(void)
+{
+    size_t which = draw(LIMIT_COUNT);
+    char name[sizeof(limits[which].name)];
+
+    strcpy(name, limits[which].name);
+    if (ration_limit_parse(texts[draw(LIMIT_COUNT)], &limits[which], NULL) != RATION_OK)
+        abort();
+    strcpy(limits[which].name, name);
+}
+
+static bool is_of_other(const struct ration_limit *writer, const struct ration_limit *limit)
+{
+    char texts_of[2][RATION_LIMIT_TEXT_SIZE];
+    struct ration_limit both[2] = {*writer, *limit};
+
+    for (int i = 0; i < 2; i++) {
+        both[i].start = RATION_START_FULL;
+        both[i].start_tokens = 0;
+        if (ration_limit_print(&both[i], texts_of[i], RATION_LIMIT_TEXT_SIZE) != RATION_OK)
+            abort();
+    }
+    return strcmp(texts_of[0], texts_of[1]) != 0;
+}
+
 static uint64_t draw_cost(const struct ration_limit *limit)
 {
     switch (draw(8)) {
@@ -143,6 +171,21 @@ static uint64_t draw_cost(const struct ration_limit *limit)
     default:
         return 1 + draw(limit->burst > 100 ? limit->burst / 10 : 2);
     }
+}
+
+/* A token bucket, and one that does not owe for years already: memory stops there. */
+static bool may_owe(const struct picked *one, uint64_t now_ns)
+{
+    const struct ration_limit *limit = &limits[one->limit];
+    const struct ration_limit *writer = &writers[one->limit][one->key];
+    const struct ration_any *bucket = &buckets[one->limit][one->key];
+
+    return limit->algorithm == RATION_TOKEN_BUCKET && limit->refill == RATION_REFILL_CONTINUOUS &&
+           limit->period_ns < RATION_NS_PER_DAY &&
+           (!is_there[one->limit][one->key] ||
+            (writer->algorithm == RATION_TOKEN_BUCKET &&
+             writer->refill == RATION_REFILL_CONTINUOUS &&
+             bucket->state.one.tat.ns < now_ns + RATION_NS_PER_YEAR));
 }
 
 static void draw_ask(uint64_t now_ns, struct ration_redis_ask *ask, struct picked *picked)
@@ -164,12 +207,7 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_ask *ask, struct picke
             .limit = &limits[one.limit],
             .key = {keys[one.key], strlen(keys[one.key])},
             .cost_tokens = draw_cost(&limits[one.limit]),
-            .owed_tokens = limits[one.limit].algorithm == RATION_TOKEN_BUCKET &&
-                                   limits[one.limit].refill == RATION_REFILL_CONTINUOUS &&
-                                   limits[one.limit].period_ns < RATION_NS_PER_DAY &&
-                                   !ask->is_look && draw(10) == 0
-                               ? draw(3)
-                               : 0,
+            .owed_tokens = may_owe(&one, now_ns) && !ask->is_look && draw(10) == 0 ? draw(3) : 0,
             .stale_after_ns = RATION_NS_PER_DAY,
             .is_shadow = draw(6) == 0,
         };
@@ -188,6 +226,7 @@ static void decide(const struct ration_redis_ask *ask, const struct picked *pick
     struct ration_op op = {.kind = ask->is_look ? RATION_OP_LOOK : RATION_OP_TAKE,
                            .now_ns = ask->now_ns};
     static struct ration_case c;
+    bool is_changed[RATION_REDIS_PARTS_MAX];
 
     memset(&c, 0, sizeof(c));
     c.op = &op;
@@ -195,11 +234,19 @@ static void decide(const struct ration_redis_ask *ask, const struct picked *pick
     c.item_count = ask->part_count;
     for (uint32_t i = 0; i < ask->part_count; i++) {
         struct ration_any *bucket = &buckets[picked[i].limit][picked[i].key];
+        struct ration_limit *writer = &writers[picked[i].limit][picked[i].key];
         struct ration_any before = *bucket;
 
-        before.limit = ask->parts[i].limit;
-        if (!is_there[picked[i].limit][picked[i].key])
+        before.limit = writer;
+        is_changed[i] = false;
+        if (!is_there[picked[i].limit][picked[i].key]) {
+            before.limit = ask->parts[i].limit;
             before = ration_any_start(&before, ask->now_ns);
+        } else if (is_of_other(writer, ask->parts[i].limit)) {
+            before = ration_any_change(&before, ask->parts[i].limit, ask->now_ns);
+            is_changed[i] = true;
+        }
+        before.limit = ask->parts[i].limit;
         if (ask->parts[i].owed_tokens > 0)
             before = ration_any_force(&before, ask->parts[i].owed_tokens, ask->now_ns);
         c.items[i] = (struct ration_item){.cost_tokens = ask->parts[i].cost_tokens,
@@ -217,13 +264,15 @@ static void decide(const struct ration_redis_ask *ask, const struct picked *pick
         bool *there = &is_there[picked[i].limit][picked[i].key];
 
         told->parts[i] = ration_judge_describe(&c, item);
-        if (ask->is_look || item->cost_tokens == 0)
+        if (ask->is_look || (item->cost_tokens == 0 && !is_changed[i]))
             continue;
         if (item->limiter_index != i)
             abort();
         if (memcmp(&item->before.state, &item->after.state, sizeof(item->after.state)) != 0 ||
-            ask->parts[i].owed_tokens > 0 || item->before.limit->start != RATION_START_FULL) {
+            ask->parts[i].owed_tokens > 0 || item->before.limit->start != RATION_START_FULL ||
+            is_changed[i]) {
             buckets[picked[i].limit][picked[i].key] = item->after;
+            writers[picked[i].limit][picked[i].key] = *ask->parts[i].limit;
             *there = true;
         }
     }
@@ -276,7 +325,7 @@ int main(int argument_count, char **arguments)
     redisReply *loaded;
     size_t script_size;
     char *script = read_script(argument_count > 2 ? arguments[2] : NULL, &script_size);
-    unsigned counts[3] = {0};
+    unsigned counts[3] = {0}, converted_count = 0;
 
     if (redis == NULL || redis->err != 0) {
         fprintf(stderr, "no redis\n");
@@ -308,11 +357,21 @@ int main(int argument_count, char **arguments)
         redisReply *reply;
 
         now_ns += draw_step_ns();
+        if (draw(20) == 0)
+            change_limit();
         draw_ask(draw(20) == 0 ? now_ns - draw(2 * RATION_NS_PER_SECOND) : now_ns, &ask, picked);
         ration_redis_words_reset(&words);
         ration_redis_ask_write(&ask, &names, &words);
         reply = run(redis, loaded->str, &words);
         answer = answer_of(reply);
+        if (answer.is_of_others) {
+            if (!ration_redis_convert_all(&ask, &answer, &words))
+                return fail(step, "a bucket cannot be converted", &ask, &answer);
+            freeReplyObject(reply);
+            reply = run(redis, loaded->str, &words);
+            answer = answer_of(reply);
+            converted_count++;
+        }
         decide(&ask, picked, &wanted);
         if (ration_redis_ask_read(&ask, &answer, &told) != RATION_OK)
             return fail(step, "the answer contradicts the buckets", &ask, &answer);
@@ -332,8 +391,8 @@ int main(int argument_count, char **arguments)
         counts[told.decision.verdict]++;
         freeReplyObject(reply);
     }
-    printf("%u allowed, %u denied, %u never: all as in memory\n", counts[RATION_ALLOW],
-           counts[RATION_DENY], counts[RATION_NEVER]);
+    printf("%u allowed, %u denied, %u never, %u of changed limits: all as in memory\n",
+           counts[RATION_ALLOW], counts[RATION_DENY], counts[RATION_NEVER], converted_count);
     ration_redis_words_done(&words);
     freeReplyObject(loaded);
     redisFree(redis);

@@ -22,7 +22,7 @@ import serve
 
 START_SECONDS = 20
 DEADLINE_MS = 20                 # redis-deadline-ms, if nothing else is said
-RECOVERY_SECONDS = 5 + 1 + 1.5   # retry_max, the deadline of a connection, and slack for a busy machine
+RECOVERY_SECONDS = 2 + 1 + 1.5   # retry_max, the deadline of a connection, and slack for a busy machine
 
 
 def free_port():

@@ -1,0 +1,73 @@
+#include "support/unit.h"
+
+#include "redis/pace.h"
+
+#define REST_MIN_NS (100 * RATION_NS_PER_MS)
+#define REST_MAX_NS (2 * RATION_NS_PER_SECOND)
+
+static const uint64_t begin_ns = 5 * RATION_NS_PER_SECOND;
+
+static void rests_are_doubled_and_spread(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct ration_redis_pace pace;
+        uint64_t now_ns = begin_ns, most_ns = REST_MIN_NS;
+
+        ration_redis_pace_init(&pace, REST_MIN_NS, REST_MAX_NS, seed);
+        for (int i = 0; i < 8; i++) {
+            uint64_t next_ns = ration_redis_pace_next(&pace, now_ns);
+
+            assert_in_range(next_ns - now_ns, most_ns / 2, most_ns);
+            now_ns = next_ns;
+            most_ns = 2 * most_ns < REST_MAX_NS ? 2 * most_ns : REST_MAX_NS;
+        }
+        ration_redis_pace_well(&pace);
+        assert_in_range(ration_redis_pace_next(&pace, now_ns) - now_ns, REST_MIN_NS / 2,
+                        REST_MIN_NS);
+    }
+}
+
+static void many_do_not_come_together(void **state)
+{
+    uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct ration_redis_pace pace;
+        uint64_t next_ns;
+
+        ration_redis_pace_init(&pace, REST_MIN_NS, REST_MAX_NS, seed);
+        next_ns = ration_redis_pace_next(&pace, begin_ns);
+        earliest_ns = next_ns < earliest_ns ? next_ns : earliest_ns;
+        latest_ns = next_ns > latest_ns ? next_ns : latest_ns;
+    }
+    assert_true(latest_ns - earliest_ns > REST_MIN_NS / 4);
+}
+
+/* A Redis that is found well and lost again at once: ten tries as fast as rests go, then one a second. */
+static void tries_have_a_budget(void **state)
+{
+    struct ration_redis_pace pace;
+    uint64_t now_ns = begin_ns;
+    unsigned count = 0;
+
+    (void)state;
+    ration_redis_pace_init(&pace, REST_MIN_NS, REST_MAX_NS, 1);
+    for (; now_ns < begin_ns + 60 * RATION_NS_PER_SECOND; count++) {
+        now_ns = ration_redis_pace_next(&pace, now_ns);
+        ration_redis_pace_well(&pace);
+    }
+    assert_in_range(count, 60, RATION_REDIS_TRIES_BURST + 61);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rests_are_doubled_and_spread),
+        cmocka_unit_test(many_do_not_come_together),
+        cmocka_unit_test(tries_have_a_budget),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
