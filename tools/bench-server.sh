@@ -493,7 +493,7 @@ by_redis_bench() { # by_redis_bench SUBJECT MODE KEYS
 redis_script() {
     by_redis_benchmark redis_script $redis_pid $redis_port -P 64 EVALSHA "$script_name" 1 \
         'ration:{__rand_int__}:bench' '' '' take ' t100e3/1e9' \
-        gcra 0 0 0 10485760000 1 0 0 0 0 0 0
+        gcra 0 0 0 10485760000 1 0 0
 }
 far_turn() {
     local mode keys

@@ -97,14 +97,6 @@ static uint64_t start_out(const struct ration_limit *limit)
     return limit->burst - limit->start_tokens;
 }
 
-static void write_rate(struct ration_redis_words *words, const struct ration_rate *rate,
-                       uint64_t cost_tokens, uint64_t out_tokens)
-{
-    ration_redis_word_time(words, ration_time_scale(rate->token, least(cost_tokens, rate->burst)));
-    ration_redis_word_time(words, rate->capacity);
-    ration_redis_word_time(words, ration_time_scale(rate->token, out_tokens));
-}
-
 /* The sustained part is filled first, so the reserve is what lacks first. */
 static void write_reserve(struct ration_redis_words *words, const struct ration_redis_part *part)
 {
@@ -140,11 +132,22 @@ static void write_interval(struct ration_redis_words *words, const struct ration
     ration_redis_word_u64(words, start_out(part->limit));
 }
 
+/* Most begin full, and owe nothing. */
+static bool has_more(const struct ration_redis_part *part)
+{
+    return start_out(part->limit) > 0 || part->owed_tokens > 0;
+}
+
 static void write_gcra(struct ration_redis_words *words, const struct ration_redis_part *part)
 {
     const struct ration_rate *rate = &part->limit->rate;
 
-    write_rate(words, rate, part->cost_tokens, start_out(part->limit));
+    ration_redis_word_time(words,
+                           ration_time_scale(rate->token, least(part->cost_tokens, rate->burst)));
+    ration_redis_word_time(words, rate->capacity);
+    if (!has_more(part))
+        return;
+    ration_redis_word_time(words, ration_time_scale(rate->token, start_out(part->limit)));
     ration_redis_word_time(
         words, ration_time_scale(rate->token, least(part->owed_tokens, rate->span_tokens)));
 }
@@ -177,8 +180,12 @@ static void write_part(struct ration_redis_words *words, const struct ration_red
     uint64_t keep_ms =
         part->limit->start == RATION_START_FULL ? 0 : part->stale_after_ns / RATION_NS_PER_MS + 1;
 
-    ration_redis_word_text(words,
-                           is_interval ? "interval" : algorithms[part->limit->algorithm].name);
+    if (is_interval)
+        ration_redis_word_text(words, "interval");
+    else if (algorithms[part->limit->algorithm].write == write_gcra && has_more(part))
+        ration_redis_word_text(words, "gcra+");
+    else
+        ration_redis_word_text(words, algorithms[part->limit->algorithm].name);
     ration_redis_word_u64(words, mode_of(part));
     ration_redis_word_u64(words, keep_ms);
     (is_interval ? write_interval : algorithms[part->limit->algorithm].write)(words, part);

@@ -55,7 +55,7 @@ if is_back then
     tat_s, tat_f = tat_s - back_s, tat_f - back_f
     if tat_f < 0 then tat_s, tat_f = tat_s - 1, tat_f + UNITS end
     if tat_s < 0 then tat_s, tat_f = 0, 0 end
-    text = format('%.0f %.0f', tat_s, tat_f) .. shape
+    text = format('%d %d', tat_s, tat_f) .. shape
 end
 
 local room_s, room_f = add(now_s, now_f, tonumber(ARGV[6]), tonumber(ARGV[7]))
@@ -81,7 +81,7 @@ if drawn > 0 or is_back or (has_cost and taken == 1) then
     local extra = ARGV[1] == '' and 1 or 3600001
     local ms = (tat_s - now_s) * 1000 + floor((tat_f - now_f) / 1048576 / 1000000) + extra
     if ms > 0 then
-        redis.call('SET', KEYS[1], format('%.0f %.0f', tat_s, tat_f) .. shape, 'PX', format('%.0f', ms))
+        redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. shape, 'PX', format('%d', ms))
     else
         redis.call('DEL', KEYS[1])
     end

@@ -11,7 +11,8 @@ ARGV   now: seconds and ns, or '' and '' for the time of this server
        then for each bucket: algorithm, mode, keep, and the algorithm's own
          mode  sum of 1: in the shadow, 2: costs more than there can ever be, 4: costs nothing
          keep  ms that the bucket is remembered after it is full
-       gcra      cost, capacity, debt at the start, what was taken elsewhere: each seconds and rest
+       gcra      cost, capacity: each seconds and rest
+       gcra+     the same, and debt at the start, what was taken elsewhere
        reserve   of each of two: can pay, cost, capacity, debt at the start
        interval  seconds, ns, tokens, burst, cost, tokens out at the start
        fixed     seconds, ns, tokens, cost, count at the start
@@ -37,28 +38,22 @@ local takes = ARGV[3] == 'take'
 
 -- The buckets. Of what was written under another limit only what stands for it can be read.
 local answer = {now_s, now_ns, 1}
-local is_changed = {}
-local changes = tonumber(ARGV[#ARGV])
+local is_changed
 for i = 1, #KEYS do
     local text, shape = redis.call('GET', KEYS[i]), ARGV[3 + i]
     if text and sub(text, -#shape) ~= shape then
         local instead
-        for change = #ARGV - 3 * changes, #ARGV - 1, 3 do
+        for change = #ARGV - 3 * tonumber(ARGV[#ARGV]), #ARGV - 1, 3 do
             if ARGV[change] == tostring(i) and ARGV[change + 1] == text then instead = ARGV[change + 2] end
         end
         if not instead then answer[3] = 2 end
+        is_changed = is_changed or {}
         text, is_changed[i] = instead or text, true
     end
     answer[i + 3] = text
 end
 if answer[3] == 2 then return answer end
 local at = 4 + #KEYS
-
-local function numbers(text, pattern)
-    local a, b, c, d = match(text, pattern)
-    if not a then return nil end
-    return tonumber(a), tonumber(b), tonumber(c), tonumber(d)
-end
 
 -- Times: two words, of which the second is below `unit`.
 local function add(a_s, a_r, b_s, b_r, unit)
@@ -75,9 +70,7 @@ end
 -- the cost fits, and what the bucket then is: its text, and when it is full. Then the same of what is to be
 -- written also if the cost is not taken: a bucket that did not start full, or is of another limit now (changed),
 -- or what was taken elsewhere.
-local algorithms = {}
-
-local function gcra(tat_s, tat_f, first, debt)
+local function take_time(tat_s, tat_f, first, debt)
     local cost_s, cost_f = tonumber(ARGV[first]), tonumber(ARGV[first + 1])
     local old_s, old_f = tat_s, tat_f
     if less(tat_s, tat_f, now_s, now_f) then tat_s, tat_f = now_s, now_f end
@@ -91,30 +84,40 @@ local function gcra(tat_s, tat_f, first, debt)
     return fits, next_s, next_f, old_s, old_f
 end
 
--- The numbers of a text as they are.
-local function numbers_of(text)
-    return match(text, '^[%d ]*%d')
-end
-
-function algorithms.gcra(text, changed)
+local function gcra(text, changed, has_more)
     local first = at
-    at = at + 8
-    local tat_s, tat_f
+    local tat_s, tat_f, has_start, has_debt = now_s, now_f
+    at = at + (has_more and 8 or 4)
     if text then
-        tat_s, tat_f = numbers(text, '^(%d+) (%d+) ')
+        tat_s, tat_f = match(text, '^(%d+) (%d+) ')
         if not tat_s then return nil end
-    else
+        tat_s, tat_f = tonumber(tat_s), tonumber(tat_f)
+    elseif has_more then
         tat_s, tat_f = add(now_s, now_f, tonumber(ARGV[first + 4]), tonumber(ARGV[first + 5]), UNITS)
+        has_start = ARGV[first + 4] ~= '0' or ARGV[first + 5] ~= '0'
     end
-    local has_debt = ARGV[first + 6] ~= '0' or ARGV[first + 7] ~= '0'
-    local fits, next_s, next_f, old_s, old_f = gcra(tat_s, tat_f, first, has_debt and first + 6)
-    local is_kept = changed or has_debt or (not text and (ARGV[first + 4] ~= '0' or ARGV[first + 5] ~= '0'))
-    return fits, format('%.0f %.0f', next_s, next_f), next_s, next_f / 1048576,
-        is_kept and format('%.0f %.0f', old_s, old_f), old_s, old_f / 1048576
+    if has_more then has_debt = ARGV[first + 6] ~= '0' or ARGV[first + 7] ~= '0' end
+    local fits, next_s, next_f, old_s, old_f = take_time(tat_s, tat_f, first, has_debt and first + 6)
+    local is_kept = changed or has_debt or has_start
+    return fits, format('%d %d', next_s, next_f), next_s, next_f / 1048576,
+        is_kept and format('%d %d', old_s, old_f), old_s, old_f / 1048576
 end
 
 -- The others, which are made only where they are needed: a script makes its functions anew in each call.
 local function make_others()
+    local algorithms = {}
+
+    local function numbers(text, pattern)
+        local a, b, c, d = match(text, pattern)
+        if not a then return nil end
+        return tonumber(a), tonumber(b), tonumber(c), tonumber(d)
+    end
+
+    -- The numbers of a text as they are.
+    local function numbers_of(text)
+        return match(text, '^[%d ]*%d')
+    end
+
     -- a * (s, ns) for a below 2^32, as three words: 10^9 seconds, seconds, ns.
     local function multiply(a, s, ns)
         local low = fmod(a, 65536)
@@ -188,7 +191,7 @@ local function make_others()
         local function tell()
             local s, f = tats[1], tats[2]
             if less(s, f, tats[3], tats[4]) then s, f = tats[3], tats[4] end
-            return format('%.0f %.0f %.0f %.0f', tats[1], tats[2], tats[3], tats[4]), s, f / 1048576
+            return format('%d %d %d %d', tats[1], tats[2], tats[3], tats[4]), s, f / 1048576
         end
         local old_text, old_s, old_ns = tell()
         local is_kept = changed or (not text and less(now_s, now_ns, old_s, old_ns))
@@ -196,7 +199,7 @@ local function make_others()
         for part = 0, 1 do
             local place = first + 7 * part
             if not fits and ARGV[place] == '1' then
-                local part_fits, next_s, next_f = gcra(tats[2 * part + 1], tats[2 * part + 2], place + 1)
+                local part_fits, next_s, next_f = take_time(tats[2 * part + 1], tats[2 * part + 2], place + 1)
                 if part_fits then
                     fits, tats[2 * part + 1], tats[2 * part + 2] = true, next_s, next_f
                 end
@@ -241,7 +244,7 @@ local function make_others()
             local needed = tokens_out == 0 and 0 or floor((tokens_out - 1) / amount) + 1
             local s, ns = times(needed - points, p_s, p_ns)
             s, ns = add(full_s, full_ns, s, ns, 1000000000)
-            return format('%.0f %.0f %.0f', s, ns, needed * amount - tokens_out), s, ns
+            return format('%d %d %d', s, ns, needed * amount - tokens_out), s, ns
         end
         if not text and out > 0 then old_text, old_s, old_ns = tell(out) end
         local next_text, next_s, next_ns = tell(out + cost)
@@ -253,7 +256,7 @@ local function make_others()
         local tokens, cost, count = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
         at = at + 5
         local end_s, end_ns = window_end(p_s, p_ns)
-        local kept = not text and count > 0 and format('%.0f %.0f %.0f', end_s, end_ns, count)
+        local kept = not text and count > 0 and format('%d %d %d', end_s, end_ns, count)
         local kept_s, kept_ns = end_s, end_ns
         if text then
             local old_s, old_ns, old_count = numbers(text, '^(%d+) (%d+) (%d+) ')
@@ -264,7 +267,7 @@ local function make_others()
                 end_s, end_ns, count = old_s, old_ns, old_count
             end
         end
-        return count + cost <= tokens, format('%.0f %.0f %.0f', end_s, end_ns, count + cost), end_s, end_ns,
+        return count + cost <= tokens, format('%d %d %d', end_s, end_ns, count + cost), end_s, end_ns,
             kept, kept_s, kept_ns
     end
 
@@ -274,7 +277,7 @@ local function make_others()
         at = at + 5
         local previous = 0
         local end_s, end_ns = window_end(p_s, p_ns)
-        local kept = not text and current > 0 and format('%.0f %.0f %.0f 0', end_s, end_ns, current)
+        local kept = not text and current > 0 and format('%d %d %d 0', end_s, end_ns, current)
         local kept_s, kept_ns = end_s, end_ns
         if text then
             local old_s, old_ns, old_current, old_previous = numbers(text, '^(%d+) (%d+) (%d+) (%d+) ')
@@ -302,9 +305,11 @@ local function make_others()
         end
         local full_s, full_ns = add(end_s, end_ns, p_s, p_ns, 1000000000)
         kept_s, kept_ns = add(kept_s, kept_ns, p_s, p_ns, 1000000000)
-        return fits, format('%.0f %.0f %.0f %.0f', end_s, end_ns, current + cost, previous), full_s, full_ns,
+        return fits, format('%d %d %d %d', end_s, end_ns, current + cost, previous), full_s, full_ns,
             kept, kept_s, kept_ns
     end
+
+    return algorithms
 end
 
 -- Writes a bucket that is full at that time, to be forgotten when it is, rounded up. A now that is not this
@@ -313,36 +318,43 @@ local extra = ARGV[1] == '' and 1 or 3600001
 local function write(key, text, full_s, full_ns, keep)
     local ms = (full_s - now_s) * 1000 + floor((full_ns - now_ns) / 1000000) + extra + keep
     if ms > 0 then
-        redis.call('SET', key, text, 'PX', format('%.0f', ms))
+        redis.call('SET', key, text, 'PX', format('%d', ms))
     elseif ARGV[1] == '' then
         redis.call('DEL', key)
     end
 end
 
+-- What each would be, if it fits; then those that are to be written.
 local taken = 1
 local plans = {}
+local algorithms
 for i = 1, #KEYS do
-    local algorithm, mode, keep = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+    local algorithm, mode, keep = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
     local is_shadow, is_never, is_free = mode % 2 == 1, mode % 4 >= 2, mode >= 4
-    local text = answer[i + 3]
+    local changed = is_changed and is_changed[i]
+    local decide = gcra
     at = at + 3
-    if not algorithms[algorithm] then make_others() end
-    local plan = {algorithms[algorithm](text, is_changed[i])}
-    if plan[1] == nil then
-        return redis.error_reply('RATION the bucket ' .. KEYS[i] .. ' holds something else: ' .. text)
+    if algorithm ~= 'gcra' and algorithm ~= 'gcra+' then
+        algorithms = algorithms or make_others()
+        decide = algorithms[algorithm]
     end
-    plan.fits = is_free or (plan[1] and not is_never)
-    plan.is_shadow, plan.is_free, plan.keep = is_shadow, is_free, keep
-    if not plan.fits and not is_shadow then taken = 0 end
-    plans[i] = plan
+    local fits, text, full_s, full_ns, kept, kept_s, kept_ns = decide(answer[i + 3], changed, algorithm == 'gcra+')
+    if fits == nil then
+        return redis.error_reply('RATION the bucket ' .. KEYS[i] .. ' holds something else: ' .. answer[i + 3])
+    end
+    fits = is_free or (fits and not is_never)
+    if not fits and not is_shadow then taken = 0 end
+    if is_free or not fits then text = nil end
+    if is_free and not changed then kept = nil end
+    plans[i] = {keep, is_shadow, text, full_s, full_ns, kept, kept_s, kept_ns}
 end
 answer[3] = taken
 for i = 1, takes and #KEYS or 0 do
-    local plan = plans[i]
-    if not plan.is_free and plan.fits and (plan.is_shadow or taken == 1) then
-        write(KEYS[i], plan[2] .. ARGV[3 + i], plan[3], plan[4], plan.keep)
-    elseif plan[5] and (is_changed[i] or not plan.is_free) then
-        write(KEYS[i], plan[5] .. ARGV[3 + i], plan[6], plan[7], plan.keep)
+    local keep, is_shadow, text, full_s, full_ns, kept, kept_s, kept_ns = unpack(plans[i], 1, 8)
+    if text and (is_shadow or taken == 1) then
+        write(KEYS[i], text .. ARGV[3 + i], full_s, full_ns, keep)
+    elseif kept then
+        write(KEYS[i], kept .. ARGV[3 + i], kept_s, kept_ns, keep)
     end
 end
 return answer

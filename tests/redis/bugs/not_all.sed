@@ -1,2 +1,2 @@
 # What fits is taken whatever the others say.
-s/(plan.is_shadow or taken == 1)/true/
+s/(is_shadow or taken == 1)/true/
