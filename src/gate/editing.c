@@ -147,7 +147,8 @@ static void on_looked(void *context, const struct ration_redis_told *told, const
     struct ration_gate_editing *editing = context;
     const struct target *target = target_of(editing);
     struct ration_redis_bucket bucket = bucket_of(editing);
-    struct ration_any next;
+    struct ration_redis_next next = {.keep_ms = target->keep_ms};
+    uint64_t until_ns; /* told by the gate's clock: so long from now on */
 
     (void)trouble;
     if (told == NULL) {
@@ -158,18 +159,22 @@ static void on_looked(void *context, const struct ration_redis_told *told, const
         on_swapped(editing, 1, true); /* it begins when it is asked about */
         return;
     }
-    if (editing->kind == RATION_EDIT_RESET)
-        next = ration_any_start(&told->befores[0], told->now_ns);
-    else if (editing->kind == RATION_EDIT_REFUND)
-        next = ration_any_refund(&told->befores[0], RATION_PART_SUSTAINED, target->tokens,
-                                 told->now_ns);
-    else /* the moment is told by the gate's clock: so long from now on */
-        next = ration_any_block(&told->befores[0],
-                                told->now_ns + (editing->until_ns > editing->now_ns
-                                                    ? editing->until_ns - editing->now_ns
-                                                    : 0));
-    ration_redis_swap(editing->link->client, &bucket, told, &next, target->keep_ms, on_swapped,
-                      editing);
+    until_ns = told->now_ns +
+               (editing->until_ns > editing->now_ns ? editing->until_ns - editing->now_ns : 0);
+    next.any = told->befores[0];
+    next.hold_ns = told->holds_ns[0];
+    if (editing->kind == RATION_EDIT_RESET) {
+        next.any = ration_any_start(&next.any, told->now_ns);
+        next.hold_ns = 0;
+    } else if (editing->kind == RATION_EDIT_REFUND) {
+        next.any =
+            ration_any_refund(&next.any, RATION_PART_SUSTAINED, target->tokens, told->now_ns);
+    } else if (ration_any_can_block(target->limit)) {
+        next.any = ration_any_block(&next.any, until_ns);
+    } else if (next.hold_ns < until_ns) {
+        next.hold_ns = until_ns;
+    }
+    ration_redis_swap(editing->link->client, &bucket, told, &next, on_swapped, editing);
 }
 
 static void step(struct ration_gate_editing *editing)
@@ -252,8 +257,7 @@ static ration_status find_limits(struct ration_gate_editing *editing,
             ration_policy_cost(policy, match.limits[i], edit->attributes, edit->attribute_count,
                                task->tokens, &target.tokens) != RATION_OK)
             return RATION_EINVAL;
-        if (task->kind == RATION_EDIT_BLOCK &&
-            (limit->is_shadow || !ration_any_can_block(&limit->limit)))
+        if (task->kind == RATION_EDIT_BLOCK && limit->is_shadow)
             editing->unfit_count++;
         else
             add_target(editing, &target, &keys_used);

@@ -213,7 +213,7 @@ void ration_redis_ask_write(const struct ration_redis_ask *ask,
 
 /* Each bucket as it was, before what is asked for now. */
 static bool read_items(const struct ration_redis_ask *ask, const struct ration_redis_answer *answer,
-                       struct ration_case *c)
+                       struct ration_case *c, uint64_t *holds_ns)
 {
     for (uint32_t i = 0; i < ask->part_count; i++) {
         const struct ration_redis_part *part = &ask->parts[i];
@@ -227,8 +227,10 @@ static bool read_items(const struct ration_redis_ask *ask, const struct ration_r
             .limiter_index = i,
             .before = {.limit = part->limit},
         };
-        if (!ration_redis_state_read(&answer->texts[i], c->now_ns, &item->before))
+        if (!ration_redis_state_read(&answer->texts[i], c->now_ns, &item->before, &holds_ns[i]))
             return false;
+        if (holds_ns[i] > c->now_ns && !part->is_shadow)
+            item->hold_ns = holds_ns[i] - c->now_ns;
         if (part->owed_tokens > 0)
             item->before = ration_any_force(&item->before, part->owed_tokens, c->now_ns);
     }
@@ -244,6 +246,7 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
                            .has_decision = true,
                            .has_details = true};
     struct ration_case c = {.op = &op};
+    uint64_t holds_ns[RATION_REDIS_PARTS_MAX];
 
     if (answer->is_of_others || answer->text_count != ask->part_count ||
         answer->now_ns >= RATION_NS_PER_SECOND ||
@@ -251,7 +254,7 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
         return RATION_EINVAL;
     c.now_ns = ration_time_clamp(answer->now_s * RATION_NS_PER_SECOND + answer->now_ns);
     op.now_ns = c.now_ns;
-    if (!read_items(ask, answer, &c))
+    if (!read_items(ask, answer, &c, holds_ns))
         return RATION_EINVAL;
     ration_judge(&c);
     if ((c.verdict == RATION_ALLOW) != answer->is_taken)
@@ -261,6 +264,7 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
     for (uint32_t i = 0; i < c.item_count; i++) {
         out_told->parts[i] = ration_judge_describe(&c, &c.items[i]);
         out_told->befores[i] = c.items[i].before;
+        out_told->holds_ns[i] = holds_ns[i];
         out_told->texts[i] = answer->texts[i];
     }
     return RATION_OK;

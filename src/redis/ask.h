@@ -65,6 +65,7 @@ struct ration_redis_told {
     struct ration_decision decision; /* limiter_index is the part's that decided */
     struct ration_decision parts[RATION_REDIS_PARTS_MAX];
     struct ration_any befores[RATION_REDIS_PARTS_MAX]; /* each bucket as it was */
+    uint64_t holds_ns[RATION_REDIS_PARTS_MAX];         /* until when it is held; a moment, or 0 */
     struct ration_redis_text
         texts[RATION_REDIS_PARTS_MAX]; /* borrowed, as stored; bytes NULL: none */
 };
@@ -95,10 +96,13 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
                                     const struct ration_redis_answer *answer,
                                     struct ration_redis_told *out_told);
 
-/* A bucket's text, as a state at now; and the other way round. False: it is none of this limit. */
+/*
+ * A bucket's text, as a state at now; and the other way round. hold_ns: the moment before which nothing passes,
+ * whatever it has; or 0. False: it is none of this limit.
+ */
 bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
-                             struct ration_any *any);
-void ration_redis_state_write(const struct ration_any *any, bool is_given,
+                             struct ration_any *any, uint64_t *out_hold_ns);
+void ration_redis_state_write(const struct ration_any *any, bool is_given, uint64_t hold_ns,
                               struct ration_redis_words *words);
 
 #endif

@@ -21,8 +21,10 @@ static size_t shape_at(const struct ration_redis_text *text)
 static bool read_limit(const struct ration_redis_text *text, struct ration_limit *limit)
 {
     size_t at = shape_at(text);
+    size_t end =
+        text->size > at && text->bytes[text->size - 1] == '!' ? text->size - 1 : text->size;
 
-    return ration_redis_shape_read(text->bytes + at, text->size - at, limit);
+    return ration_redis_shape_read(text->bytes + at, end - at, limit);
 }
 
 bool ration_redis_convert(const struct ration_redis_text *text,
@@ -31,11 +33,13 @@ bool ration_redis_convert(const struct ration_redis_text *text,
 {
     struct ration_limit limit;
     struct ration_any any = {.limit = &limit};
+    uint64_t hold_ns;
 
-    if (part->is_given || !read_limit(text, &limit) || !ration_redis_state_read(text, now_ns, &any))
+    if (part->is_given || !read_limit(text, &limit) ||
+        !ration_redis_state_read(text, now_ns, &any, &hold_ns))
         return false;
     any = ration_any_change(&any, part->limit, now_ns);
-    ration_redis_state_write(&any, false, words);
+    ration_redis_state_write(&any, false, hold_ns, words);
     return true;
 }
 

@@ -38,8 +38,14 @@ local tat_s, tat_f = now_s, now_f
 local text = redis.call('GET', KEYS[1])
 local shape = ARGV[3]
 if text and string.sub(text, -#shape) ~= shape then
-    if text ~= ARGV[4] then return {now_s, now_ns, 2, text, 0} end
-    text = ARGV[5]
+    if string.sub(text, -#shape - 1) ~= shape .. '!' then
+        if text ~= ARGV[4] then return {now_s, now_ns, 2, text, 0} end
+        text = ARGV[5]
+    end
+    local hold_s, hold_ns = string.match(text, ' h(%d+) (%d+) ')
+    if hold_s and less(now_s, now_ns, tonumber(hold_s), tonumber(hold_ns)) then
+        return {now_s, now_ns, 0, text, 0}
+    end
 end
 if text then
     local s, f = string.match(text, '^(%d+) (%d+) ')

@@ -7,6 +7,8 @@
  *     r3/1e9/2+100/3600e9/5        a burst reserve: the sustained part, and the reserve
  *     -                            whatever limit is asked about: one that came with a request
  *
+ * Behind a bucket that is held, until a moment that stands before it ("h1794846534 875380604 f10/60e9!"), is a !.
+ *
  * A bucket that was written under another limit is converted before it is decided about (see convert.h).
  */
 #ifndef RATION_REDIS_SHAPE_H

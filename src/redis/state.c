@@ -8,25 +8,27 @@
 #define NUMBERS_MAX 4
 #define REST_PER_NS ((uint64_t)1 << RATION_FRAC_BITS)
 
-/* Numbers with a blank behind each, and then something else. */
-static bool read_numbers(const struct ration_redis_text *text, uint64_t *numbers, size_t count)
+/* A number with a blank behind it. False: there is none. */
+static bool read_number(const struct ration_redis_text *text, size_t *at, uint64_t *out_number)
 {
-    size_t at = 0;
+    size_t first = *at;
 
-    for (size_t i = 0; i < count; i++) {
-        uint64_t number = 0;
-        size_t first = at;
-
-        for (; at < text->size && text->bytes[at] >= '0' && text->bytes[at] <= '9'; at++) {
-            if (__builtin_mul_overflow(number, 10, &number) ||
-                __builtin_add_overflow(number, (uint64_t)(text->bytes[at] - '0'), &number))
-                return false;
-        }
-        if (at == first || at == text->size || text->bytes[at++] != ' ')
+    *out_number = 0;
+    for (; *at < text->size && text->bytes[*at] >= '0' && text->bytes[*at] <= '9'; ++*at)
+        if (__builtin_mul_overflow(*out_number, 10, out_number) ||
+            __builtin_add_overflow(*out_number, (uint64_t)(text->bytes[*at] - '0'), out_number))
             return false;
-        numbers[i] = number;
-    }
-    return at < text->size && (text->bytes[at] < '0' || text->bytes[at] > '9');
+    return *at > first && *at < text->size && text->bytes[(*at)++] == ' ';
+}
+
+/* All numbers, and then something else. */
+static bool read_numbers(const struct ration_redis_text *text, size_t *at, uint64_t *numbers,
+                         size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!read_number(text, at, &numbers[i]))
+            return false;
+    return *at < text->size && (text->bytes[*at] < '0' || text->bytes[*at] > '9');
 }
 
 static struct ration_time time_of(uint64_t seconds, uint64_t rest)
@@ -81,17 +83,36 @@ static void adopt_numbers(const uint64_t *numbers, struct ration_any *any)
     }
 }
 
+/* Until when it is held, if it says so. */
+static bool read_hold(const struct ration_redis_text *text, size_t at, uint64_t *out_hold_ns)
+{
+    uint64_t numbers[2];
+
+    *out_hold_ns = 0;
+    if (text->bytes[at] != 'h')
+        return true;
+    at++;
+    if (!read_numbers(text, &at, numbers, 2) || !is_second(numbers[0]) ||
+        numbers[1] >= RATION_NS_PER_SECOND)
+        return false;
+    *out_hold_ns = numbers[0] * RATION_NS_PER_SECOND + numbers[1];
+    return true;
+}
+
 bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
-                             struct ration_any *any)
+                             struct ration_any *any, uint64_t *out_hold_ns)
 {
     uint64_t numbers[NUMBERS_MAX] = {0};
+    size_t at = 0;
 
+    *out_hold_ns = 0;
     if (text->bytes == NULL) {
         *any = ration_any_start(any, now_ns);
         return true;
     }
-    if (!read_numbers(text, numbers, number_count(any->limit)) || !is_second(numbers[0]) ||
-        (any->limit->algorithm == RATION_BURST_RESERVE && !is_second(numbers[2])))
+    if (!read_numbers(text, &at, numbers, number_count(any->limit)) || !is_second(numbers[0]) ||
+        (any->limit->algorithm == RATION_BURST_RESERVE && !is_second(numbers[2])) ||
+        !read_hold(text, at, out_hold_ns))
         return false;
     adopt_numbers(numbers, any);
     return true;
@@ -117,7 +138,7 @@ static void write_count(struct ration_output *text, uint64_t count)
     ration_output_append_u64(text, count);
 }
 
-void ration_redis_state_write(const struct ration_any *any, bool is_given,
+void ration_redis_state_write(const struct ration_any *any, bool is_given, uint64_t hold_ns,
                               struct ration_redis_words *words)
 {
     struct ration_output *text = &words->text;
@@ -145,6 +166,12 @@ void ration_redis_state_write(const struct ration_any *any, bool is_given,
         write_moment(text, any->state.one.interval.full_at_ns);
         write_count(text, any->state.one.interval.spare_tokens);
     }
+    if (hold_ns > 0) {
+        ration_output_append_text(text, " h");
+        write_moment(text, hold_ns);
+    }
     ration_redis_shape_write(any->limit, is_given, text);
+    if (hold_ns > 0)
+        ration_output_append_byte(text, '!');
     ration_redis_word_end(words);
 }

@@ -34,10 +34,11 @@ static void send(struct ration_redis_client *client, const struct ration_redis_w
 }
 
 void ration_redis_swap(struct ration_redis_client *client, const struct ration_redis_bucket *bucket,
-                       const struct ration_redis_told *told, const struct ration_any *next,
-                       uint64_t keep_ms, ration_redis_swapped *swapped, void *context)
+                       const struct ration_redis_told *told, const struct ration_redis_next *next,
+                       ration_redis_swapped *swapped, void *context)
 {
-    uint64_t full_ns = ration_any_full_after_ns(next, told->now_ns);
+    bool is_held = next->hold_ns > told->now_ns;
+    uint64_t full_ns = ration_any_full_after_ns(&next->any, told->now_ns);
     struct ration_redis_words words;
 
     ration_redis_words_init(&words);
@@ -49,11 +50,13 @@ void ration_redis_swap(struct ration_redis_client *client, const struct ration_r
                             &words);
     ration_redis_word(&words, told->texts[0].bytes != NULL ? told->texts[0].bytes : "",
                       told->texts[0].size);
-    if (full_ns > 0 || keep_ms > 0)
-        ration_redis_state_write(next, bucket->is_given, &words);
+    if (is_held && full_ns < next->hold_ns - told->now_ns)
+        full_ns = next->hold_ns - told->now_ns;
+    if (full_ns > 0 || next->keep_ms > 0)
+        ration_redis_state_write(&next->any, bucket->is_given, is_held ? next->hold_ns : 0, &words);
     else
         ration_redis_word_text(&words, "");
-    ration_redis_word_u64(&words, full_ns / RATION_NS_PER_MS + 1 + keep_ms);
+    ration_redis_word_u64(&words, full_ns / RATION_NS_PER_MS + 1 + next->keep_ms);
     send(client, &words, swapped, context);
     ration_redis_words_done(&words);
 }

@@ -16,10 +16,17 @@ struct ration_redis_bucket {
     bool is_given; /* as in struct ration_redis_part */
 };
 
-/* Replaces a bucket by another state of it, unless it has changed since it was told. */
+/* What a bucket is to be. */
+struct ration_redis_next {
+    struct ration_any any;
+    uint64_t hold_ns; /* until then it is held; 0: it is not */
+    uint64_t keep_ms; /* that it is remembered after it is full */
+};
+
+/* Replaces a bucket, unless it has changed since it was told. */
 void ration_redis_swap(struct ration_redis_client *client, const struct ration_redis_bucket *bucket,
-                       const struct ration_redis_told *told, const struct ration_any *next,
-                       uint64_t keep_ms, ration_redis_swapped *swapped, void *context);
+                       const struct ration_redis_told *told, const struct ration_redis_next *next,
+                       ration_redis_swapped *swapped, void *context);
 
 /* Removes a bucket: it is as one never seen. */
 void ration_redis_remove(struct ration_redis_client *client,

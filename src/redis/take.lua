@@ -20,6 +20,9 @@ ARGV   now: seconds and ns, or '' and '' for the time of this server
        then texts that stand for others: the number of the bucket, what it was, what it is instead
        and how many of these there are
 
+A bucket that is held (nothing passes before a moment, whatever it has) says so before its end: ' h', seconds and
+ns; and a ! behind it.
+
 Answer: seconds and ns of now, 1 if taken or 0, and each bucket as it was: its text, or nothing. 2 instead of
 these: nothing was done, since a bucket was written under another limit.
 ]]
@@ -38,17 +41,24 @@ local takes = ARGV[3] == 'take'
 
 -- The buckets. Of what was written under another limit only what stands for it can be read.
 local answer = {now_s, now_ns, 1}
-local is_changed
+local is_changed, holds
 for i = 1, #KEYS do
     local text, shape = redis.call('GET', KEYS[i]), ARGV[3 + i]
     if text and sub(text, -#shape) ~= shape then
-        local instead
-        for change = #ARGV - 3 * tonumber(ARGV[#ARGV]), #ARGV - 1, 3 do
-            if ARGV[change] == tostring(i) and ARGV[change + 1] == text then instead = ARGV[change + 2] end
+        if sub(text, -#shape - 1) ~= shape .. '!' then
+            local instead
+            for change = #ARGV - 3 * tonumber(ARGV[#ARGV]), #ARGV - 1, 3 do
+                if ARGV[change] == tostring(i) and ARGV[change + 1] == text then instead = ARGV[change + 2] end
+            end
+            if not instead then answer[3] = 2 end
+            is_changed = is_changed or {}
+            text, is_changed[i] = instead or text, true
         end
-        if not instead then answer[3] = 2 end
-        is_changed = is_changed or {}
-        text, is_changed[i] = instead or text, true
+        local numbers, hold_s, hold_ns = match(text, '^([%d ]*%d) h(%d+) (%d+) ')
+        if numbers then
+            holds = holds or {}
+            holds[i] = {numbers .. shape, tonumber(hold_s), tonumber(hold_ns)}
+        end
     end
     answer[i + 3] = text
 end
@@ -315,10 +325,14 @@ end
 -- Writes a bucket that is full at that time, to be forgotten when it is, rounded up. A now that is not this
 -- server's has nothing to do with when this server forgets.
 local extra = ARGV[1] == '' and 1 or 3600001
-local function write(key, text, full_s, full_ns, keep)
+local function write(key, text, shape, full_s, full_ns, keep, hold)
+    if hold then
+        text = format('%s h%d %d', text, hold[2], hold[3])
+        if less(full_s, full_ns, hold[2], hold[3]) then full_s, full_ns = hold[2], hold[3] end
+    end
     local ms = (full_s - now_s) * 1000 + floor((full_ns - now_ns) / 1000000) + extra + keep
     if ms > 0 then
-        redis.call('SET', key, text, 'PX', format('%d', ms))
+        redis.call('SET', key, text .. shape .. (hold and '!' or ''), 'PX', format('%d', ms))
     elseif ARGV[1] == '' then
         redis.call('DEL', key)
     end
@@ -338,23 +352,26 @@ for i = 1, #KEYS do
         algorithms = algorithms or make_others()
         decide = algorithms[algorithm]
     end
-    local fits, text, full_s, full_ns, kept, kept_s, kept_ns = decide(answer[i + 3], changed, algorithm == 'gcra+')
+    local hold = holds and holds[i]
+    local fits, text, full_s, full_ns, kept, kept_s, kept_ns =
+        decide(hold and hold[1] or answer[i + 3], changed, algorithm == 'gcra+')
     if fits == nil then
         return redis.error_reply('RATION the bucket ' .. KEYS[i] .. ' holds something else: ' .. answer[i + 3])
     end
-    fits = is_free or (fits and not is_never)
+    if hold and not less(now_s, now_ns, hold[2], hold[3]) then hold = nil end
+    fits = is_free or (fits and not is_never and (is_shadow or not hold))
     if not fits and not is_shadow then taken = 0 end
     if is_free or not fits then text = nil end
     if is_free and not changed then kept = nil end
-    plans[i] = {keep, is_shadow, text, full_s, full_ns, kept, kept_s, kept_ns}
+    plans[i] = {keep, is_shadow, text, full_s, full_ns, kept, kept_s, kept_ns, hold}
 end
 answer[3] = taken
 for i = 1, takes and #KEYS or 0 do
-    local keep, is_shadow, text, full_s, full_ns, kept, kept_s, kept_ns = unpack(plans[i], 1, 8)
+    local keep, is_shadow, text, full_s, full_ns, kept, kept_s, kept_ns, hold = unpack(plans[i], 1, 9)
     if text and (is_shadow or taken == 1) then
-        write(KEYS[i], text .. ARGV[3 + i], full_s, full_ns, keep)
+        write(KEYS[i], text, ARGV[3 + i], full_s, full_ns, keep, hold)
     elseif kept then
-        write(KEYS[i], kept .. ARGV[3 + i], kept_s, kept_ns, keep)
+        write(KEYS[i], kept, ARGV[3 + i], kept_s, kept_ns, keep, hold)
     end
 end
 return answer

@@ -192,8 +192,18 @@ static void compare(unsigned step, const struct ration_check *redis,
     exit(1);
 }
 
-/* The same edit of both. Windows in Redis cannot be blocked; the counts are then not the same. */
-static void edit_alike(ration_gate *far, ration_gate *near)
+/* Whether a limit of the path is a window in one of the policies. */
+static bool has_windows(const char *path)
+{
+    return strcmp(path, "/window") == 0 || strcmp(path, "/login") == 0 ||
+           strcmp(path, "/cost") == 0;
+}
+
+/*
+ * The same edit of both. Where limits change no windows are blocked: in Redis that converts them, and in memory
+ * blocks of windows stand elsewhere.
+ */
+static void edit_alike(ration_gate *far, ration_gate *near, bool has_reloads)
 {
     struct request request;
     struct ration_edit edit = {.attributes = request.attributes};
@@ -205,9 +215,7 @@ static void edit_alike(ration_gate *far, ration_gate *near)
 
     draw_request(&request);
     edit.attribute_count = request.count;
-    if (kind == 2 && (strcmp(request.attributes[0].value.bytes, "/window") == 0 ||
-                      strcmp(request.attributes[0].value.bytes, "/login") == 0 ||
-                      strcmp(request.attributes[0].value.bytes, "/cost") == 0))
+    if (kind == 2 && has_reloads && has_windows(request.attributes[0].value.bytes))
         kind = 0;
     for (int i = 0; i < 2; i++)
         statuses[i] = kind == 0 ? ration_gate_refund(gates[i], &edit, tokens, now_ns, &counts[i])
@@ -248,7 +256,7 @@ static void check_alike(ration_gate *far, ration_gate *near, struct ration_manua
 
         ration_manual_clock_advance(manual, draw(3) == 0 ? draw(RATION_NS_PER_SECOND) : draw(9));
         if (draw(10) == 0)
-            edit_alike(far, near);
+            edit_alike(far, near, reloads_max > 0);
         if (reload_count < reloads_max && draw(60) == 0) {
             size_t index = draw(TEXT_COUNT);
 

@@ -53,15 +53,14 @@ def a_throttle(chance):
 
 
 def an_edit(chance):
-    """Windows in Redis cannot be blocked, so what is blocked has none."""
     who = ["user", chance.choice("abc{}%")]
     kind = chance.random()
-    if kind < .2:
-        return ["RATION.BLOCK", "MS", chance.choice((0, 1, 500, "x")), *who]
-    if kind < .3:
+    if kind < .1:
         return ["DEL", *chance.choices("xyz", k=chance.choice((1, 3)))]
     if chance.random() < .5:
         who += ["path", chance.choice(("/slow", "/tank", "/"))]
+    if kind < .3:
+        return ["RATION.BLOCK", "MS", chance.choice((0, 1, 500, "x")), *who]
     if kind < .6:
         return ["RATION.REFUND", *chance.choice(((), ("TOKENS", 2), ("TOKENS", 0))), *who]
     return ["RATION.RESET", *who[:chance.choice((2, 4, 4, 3))]]
