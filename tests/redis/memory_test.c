@@ -1,0 +1,151 @@
+/*
+ * Each piece of memory that a gate in front of Redis asks for is refused in turn: it is made or not, its checks
+ * are decided, by Redis or without, or told that there is no memory, and nothing leaks or is lost.
+ *
+ *     redis_memory_test SOCKET
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ration/ration.h"
+#include "unit/limiter_allocations.h"
+
+#define CHECKS 12
+
+static const char *const policy_texts[] = {
+    "limits:\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 100/s, keys: 100}\n"
+    "  - {name: more, match: {path: /strict}, key: user, rate: 5/min sliding-window, keys: 100}\n"
+    "  - {name: lease, match: {path: /lease}, key: user, rate: 1000/s, mode: lease, keys: 100}\n"
+    "  - {name: near, match: {path: /near}, key: user, rate: 10/s, mode: local-first, keys: 100}\n",
+
+    "limits:\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 90/s, keys: 100}\n"
+    "  - {name: more, match: {path: /strict}, key: user, rate: 6/min sliding-window, keys: 100}\n"
+    "  - {name: lease, match: {path: /lease}, key: user, rate: 900/s, mode: lease, keys: 100}\n"
+    "  - {name: near, match: {path: /near}, key: user, rate: 9/s, mode: local-first, keys: 100}\n",
+};
+
+static char long_user[1000]; /* longer than what fits inside a batch's entry */
+
+static void fail(const char *what, uint64_t refused)
+{
+    fprintf(stderr, "%s, when the call %" PRIu64 " was refused\n", what, refused);
+    exit(1);
+}
+
+static ration_policy *read_policy(size_t index)
+{
+    ration_policy *policy = NULL;
+
+    (void)ration_policy_parse(policy_texts[index], strlen(policy_texts[index]), NULL, NULL,
+                              &policy);
+    return policy;
+}
+
+static void fill_request(struct ration_attribute *attributes, size_t number)
+{
+    static const char *const paths[] = {"/strict", "/lease", "/near"};
+    static const char *const users[] = {"alice", long_user};
+    const char *path = paths[number % 3], *user = users[number / 3 % 2];
+
+    attributes[0] = (struct ration_attribute){{"path", 4}, {path, strlen(path)}};
+    attributes[1] = (struct ration_attribute){{"user", 4}, {user, strlen(user)}};
+}
+
+static void check_all(ration_gate *gate, uint64_t refused)
+{
+    struct ration_attribute attributes[CHECKS][2];
+    struct ration_check checks[CHECKS];
+
+    for (size_t i = 0; i < CHECKS; i++) {
+        fill_request(attributes[i], i);
+        checks[i] = (struct ration_check){
+            .attributes = attributes[i], .attribute_count = 2, .cost_tokens = 1};
+    }
+    ration_gate_check(gate, checks, CHECKS, ration_gate_now(gate));
+    for (size_t i = 0; i < CHECKS; i++)
+        if (checks[i].status != RATION_OK && checks[i].status != RATION_ENOMEM)
+            fail("a check has another status", refused);
+}
+
+static void edit_all(ration_gate *gate, uint64_t refused)
+{
+    uint64_t now_ns = ration_gate_now(gate);
+    struct ration_attribute attributes[2];
+    struct ration_edit edit = {.attributes = attributes, .attribute_count = 2};
+
+    for (size_t i = 0; i < 3; i++) {
+        ration_status statuses[3];
+
+        fill_request(attributes, i);
+        statuses[0] = ration_gate_refund(gate, &edit, 1, now_ns, NULL);
+        statuses[1] = ration_gate_block_until(gate, &edit, now_ns + 1000, now_ns, NULL);
+        statuses[2] = ration_gate_reset(gate, &edit, now_ns, NULL);
+        for (size_t k = 0; k < 3; k++)
+            if (statuses[k] != RATION_OK && statuses[k] != RATION_ENOMEM &&
+                statuses[k] != RATION_ESTORE)
+                fail("an edit has another status", refused);
+    }
+}
+
+static void use(ration_gate *gate, uint64_t refused)
+{
+    ration_policy *other;
+
+    for (int i = 0; i < 3; i++)
+        check_all(gate, refused);
+    edit_all(gate, refused);
+    other = read_policy(1);
+    if (other != NULL && ration_gate_reload(gate, other, NULL, NULL, NULL) != RATION_OK)
+        ration_policy_free(other);
+    check_all(gate, refused);
+    edit_all(gate, refused);
+}
+
+static void run(const struct ration_redis *redis, uint64_t refused)
+{
+    struct ration_gate_options options = {
+        .struct_size = sizeof(options), .redis = redis, .throttle_keys_max = 100};
+    ration_policy *policy;
+    ration_gate *gate;
+
+    allocations.call_count = 0;
+    allocations.fails_at = refused;
+    policy = read_policy(0);
+    if (policy != NULL) {
+        ration_status status = ration_gate_create(&options, policy, &gate, NULL);
+
+        if (status == RATION_OK) {
+            use(gate, refused);
+            ration_gate_free(gate);
+        } else {
+            ration_policy_free(policy);
+            if (status != RATION_ENOMEM)
+                fail("a gate was refused for another reason", refused);
+        }
+    }
+    allocations.fails_at = 0;
+}
+
+int main(int argument_count, char **arguments)
+{
+    char url[300];
+    struct ration_redis redis = {.url = url};
+    uint64_t refused = 0;
+
+    if (argument_count != 2)
+        return 2;
+    snprintf(url, sizeof(url), "unix:%s", arguments[1]);
+    memset(long_user, 'u', sizeof(long_user) - 1);
+    do {
+        int64_t live_count = allocations.live_count;
+
+        run(&redis, ++refused);
+        if (allocations.live_count != live_count)
+            fail("memory was lost", refused);
+    } while (allocations.call_count >= refused);
+    printf("%" PRIu64 " calls refused, one after the other\n", refused - 1);
+    return refused > 100 ? 0 : 1;
+}
