@@ -84,7 +84,7 @@ static struct ration_gate_entry *add_entry(ration_gate_batch *batch)
     entry->is_throttle = false;
     entry->followers = entry->next = NULL;
     entry->followers_end = &entry->followers;
-    entry->follower_count = entry->wanted = 0;
+    entry->follower_count = entry->wanted = entry->deadline_ns = 0;
     entry->keys = entry->inside;
     entry->check.parts = entry->parts;
     batch->entries[batch->count++] = entry;
@@ -313,6 +313,7 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
         .is_look = entry->check.is_peek,
         .has_now = batch->link->gate->remote->has_manual_clock,
         .now_ns = batch->now_ns,
+        .deadline_ns = entry->deadline_ns,
         .part_count = prepared->match.limit_count,
     };
 

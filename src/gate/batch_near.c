@@ -286,6 +286,7 @@ static bool is_same_key(const struct ration_gate_entry *a, const struct ration_g
 static void follow(struct ration_gate_entry *leader, struct ration_gate_entry *entry)
 {
     entry->next = NULL;
+    entry->deadline_ns = ration_redis_client_deadline(entry->batch->link->client);
     *leader->followers_end = entry;
     leader->followers_end = &entry->next;
     leader->follower_count++;

@@ -37,8 +37,9 @@ struct ration_redis_part {
 
 struct ration_redis_ask {
     bool is_look;
-    bool has_now;    /* else it is Redis' time */
-    uint64_t now_ns; /* for tests */
+    bool has_now;         /* else it is Redis' time */
+    uint64_t now_ns;      /* for tests */
+    uint64_t deadline_ns; /* a moment of the loop's; 0: the client's deadline, from now on */
     uint32_t part_count;
     struct ration_redis_part parts[RATION_REDIS_PARTS_MAX];
 };

@@ -213,12 +213,17 @@ void ration_redis_client_take(struct ration_redis_client *client,
         return;
     }
     take->ask = *ask;
-    take->errand.deadline_ns = 0;
+    take->errand.deadline_ns = ask->deadline_ns;
     take->is_repeated = false;
     take->convert_count = 0;
     take->decided = decided;
     take->context = context;
     send_take(take);
+}
+
+uint64_t ration_redis_client_deadline(const struct ration_redis_client *client)
+{
+    return ration_redis_route_now(client->route) + client->options.times.deadline_ns;
 }
 
 static void on_parcel_done(void *context, enum ration_redis_outcome outcome,

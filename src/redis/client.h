@@ -47,6 +47,9 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
 /* Whoever waits is told first. NULL is fine. */
 void ration_redis_client_free(struct ration_redis_client *client);
 
+/* When an ask of now has to be answered. */
+uint64_t ration_redis_client_deadline(const struct ration_redis_client *client);
+
 /*
  * Decides, now or later. The limits must stay until then; the keys need not. decided() may be called
  * before this returns.

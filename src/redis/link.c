@@ -496,16 +496,17 @@ void ration_redis_link_send(struct ration_redis_link *link, const struct ration_
                             void *context)
 {
     static const struct ration_redis_manner plain = {0};
-    bool is_possible =
-        link->state == STATE_UP && link->under_way < link->window && !words->text.is_failed;
-    struct call *call = is_possible ? malloc(sizeof(*call)) : NULL;
+    uint64_t now_ns = now_of(link), deadline_ns;
+    struct call *call = NULL;
 
     if (manner == NULL)
         manner = &plain;
+    deadline_ns = manner->deadline_ns > 0 ? manner->deadline_ns : now_ns + link->times.deadline_ns;
+    if (link->state == STATE_UP && link->under_way < link->window && !words->text.is_failed &&
+        now_ns < deadline_ns)
+        call = malloc(sizeof(*call));
     if (call != NULL) {
-        *call = (struct call){.done = done, .context = context};
-        call->deadline_ns =
-            manner->deadline_ns > 0 ? manner->deadline_ns : now_of(link) + link->times.deadline_ns;
+        *call = (struct call){.deadline_ns = deadline_ns, .done = done, .context = context};
         if (!submit(link, words, manner->is_asking, call)) {
             free(call);
             call = NULL;
