@@ -84,7 +84,7 @@ static struct ration_gate_entry *add_entry(ration_gate_batch *batch)
     entry->is_throttle = false;
     entry->followers = entry->next = NULL;
     entry->followers_end = &entry->followers;
-    entry->follower_count = entry->wanted = entry->deadline_ns = 0;
+    entry->follower_count = entry->wanted = entry->lease_until_ns = entry->deadline_ns = 0;
     entry->keys = entry->inside;
     entry->check.parts = entry->parts;
     batch->entries[batch->count++] = entry;

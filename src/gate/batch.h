@@ -28,6 +28,7 @@ struct ration_gate_entry {
     uint64_t follower_count;
     uint64_t deadline_ns; /* of one that waits: it may have to ask after all. 0: it does not */
     uint64_t wanted;
+    uint64_t lease_until_ns;
     struct ration_gate_entry *next;        /* of those who wait, or will ask */
     struct ration_gate_entry *next_leader; /* of those who ask, of the link */
 

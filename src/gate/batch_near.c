@@ -19,7 +19,7 @@ struct draw {
     struct ration_hash secret;
     struct ration_key key;
     uint64_t wanted;
-    uint64_t asked_ns;
+    uint64_t until_ns;
     char bytes[];
 };
 
@@ -37,7 +37,7 @@ static void on_drawn(void *context, const struct ration_redis_told *told, uint64
 
     if (told != NULL)
         ration_near_fill(gate->remote->near, &ask,
-                         &(struct ration_near_drawn){drawn_tokens, draw->wanted, draw->asked_ns},
+                         &(struct ration_near_drawn){drawn_tokens, draw->wanted, draw->until_ns},
                          ration_gate_now(gate));
     free(draw);
 }
@@ -45,10 +45,13 @@ static void on_drawn(void *context, const struct ration_redis_told *told, uint64
 static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *ask, uint64_t tokens)
 {
     ration_gate *gate = batch->link->gate;
+    struct ration_near_term term = ration_near_term(gate->remote->near, ask->limit, batch->now_ns);
+    struct ration_near_back back;
     struct ration_redis_lease lease = {
         .limit = &ask->limit->limit,
         .key = *ask->key,
         .want_tokens = tokens,
+        .mark = term.mark,
         .length_ns = ration_near_lease_ns(ask->limit),
         .has_now = gate->remote->has_manual_clock,
         .now_ns = batch->now_ns,
@@ -62,10 +65,12 @@ static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *a
                           .secret = *ask->secret,
                           .key = {draw->bytes, ask->key->size},
                           .wanted = tokens,
-                          .asked_ns = batch->now_ns};
+                          .until_ns = term.until_ns};
     if (ask->key->size > 0)
         memcpy(draw->bytes, ask->key->bytes, ask->key->size);
-    lease.back_tokens = ration_near_leftover(gate->remote->near, ask, batch->now_ns);
+    back = ration_near_leftover(gate->remote->near, ask, batch->now_ns);
+    lease.back_tokens = back.tokens;
+    lease.back_mark = back.mark;
     ration_redis_draw(batch->link->client, &lease, on_drawn, draw);
 }
 
@@ -89,7 +94,7 @@ void ration_gate_entry_learn(const struct ration_gate_entry *entry,
                              const struct ration_redis_told *told, uint64_t drawn_tokens)
 {
     struct ration_gate_remote *remote = entry->batch->link->gate->remote;
-    struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->batch->now_ns};
+    struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->lease_until_ns};
 
     for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
         struct ration_near_ask ask = near_ask(entry, i);
@@ -178,12 +183,16 @@ static void ask_with_lease(struct ration_gate_entry *entry)
     struct ration_gate_remote *remote = batch->link->gate->remote;
     struct ration_near_ask near = near_ask(entry, 0);
     uint64_t want = ration_near_want(remote->near, &near, entry->follower_count, batch->now_ns);
+    struct ration_near_term term = ration_near_term(remote->near, near.limit, batch->now_ns);
+    struct ration_near_back back = ration_near_leftover(remote->near, &near, batch->now_ns);
     struct ration_redis_lease lease = {
         .limit = &near.limit->limit,
         .key = *near.key,
         .cost_tokens = near.cost_tokens,
         .want_tokens = want,
-        .back_tokens = ration_near_leftover(remote->near, &near, batch->now_ns),
+        .mark = term.mark,
+        .back_tokens = back.tokens,
+        .back_mark = back.mark,
         .length_ns = ration_near_lease_ns(near.limit),
         .has_now = remote->has_manual_clock,
         .now_ns = batch->now_ns,
@@ -191,6 +200,7 @@ static void ask_with_lease(struct ration_gate_entry *entry)
 
     entry->owed[0] = 0;
     entry->wanted = want;
+    entry->lease_until_ns = term.until_ns;
     entry->next_leader = *leaders_of(entry);
     *leaders_of(entry) = entry;
     batch->left++;

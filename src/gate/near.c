@@ -13,12 +13,17 @@
 #define COUNT_MAX     RATION_FRAC_MASK
 #define MARK_DENIED   1 /* of a note; 0: none */
 
-/* The count of a lease's note: tokens, the size of the last lease, whether there was less than wanted. */
+/*
+ * The count of a lease's note: tokens, the size of the last lease, whether there was less than wanted, and how
+ * often that was halved (3: too often to be told).
+ */
 #define TOKENS_BITS  13
 #define TOKENS_MAX   ((UINT64_C(1) << TOKENS_BITS) - 1)
 #define SIZE_MAX_LOG 12 /* leases of up to 4096 tokens */
 #define SIZE_MASK    15u
 #define SCARCE_BIT   (UINT64_C(1) << (TOKENS_BITS + 4))
+#define HALVED_SHIFT (TOKENS_BITS + 5)
+#define HALVED_MAX   3
 #define TRIES_MAX    16 /* of changing a note that others change, too */
 
 #define AHEAD_MIN        16 /* smaller leases are drawn when they are needed */
@@ -28,13 +33,15 @@
     8 /* of a lease's length pass before more is asked for, where there was little */
 #define PAUSE_PARTS      1 /* the same, where there was nothing */
 #define LEASE_BURST_PART 4 /* of the burst are drawn at once, by all nodes together */
+#define NUMBERS          1024 /* of leases, in the last bits of their ends */
 #define BELIEVED_NS      (500 * RATION_NS_PER_MS) /* a denial */
 
 /* What a note is about, beside the pocket or the bucket of a key. */
-enum aspect { ASPECT_DENIAL = 1, ASPECT_BELIEF };
+enum { ASPECT_DENIAL = 1, ASPECT_BELIEF };
 
 struct ration_near {
     ration_limiter *limiter; /* for its table only */
+    uint32_t lease_count;    /* of all keys */
 };
 
 struct note {
@@ -102,11 +109,25 @@ static void read_note(struct note *note)
     note->mark = ration_pair_mark(note->value);
 }
 
-static void find(const struct ration_near *near, const struct ration_near_ask *ask,
-                 struct note *note)
+/* Of a limit as it is, and one aspect of it. */
+static struct ration_hash note_secret(const struct ration_near_ask *ask, uint64_t aspect)
+{
+    const struct ration_limit *limit = &ask->limit->limit;
+    struct ration_hash secret = *ask->secret;
+
+    secret.words[0] ^= aspect ^ (uint64_t)ask->limit->mode << 8;
+    secret.words[1] ^= limit->tokens * UINT64_C(0x9e3779b97f4a7c15) ^
+                       limit->period_ns * UINT64_C(0xc2b2ae3d27d4eb4f) ^
+                       limit->burst * UINT64_C(0x165667b19e3779f9);
+    return secret;
+}
+
+static void find_aspect(const struct ration_near *near, const struct ration_near_ask *ask,
+                        uint64_t aspect, struct note *note)
 {
     const struct ration_section *section = near->limiter->quick_section;
-    struct ration_hash hash = ration_hash_siphash(ask->secret, ask->key->bytes, ask->key->size);
+    struct ration_hash secret = note_secret(ask, aspect);
+    struct ration_hash hash = ration_hash_siphash(&secret, ask->key->bytes, ask->key->size);
 
     note->place = ration_place_of(ration_hash_key(&section->block->secret, &hash, sizeof(hash)),
                                   section->set_count);
@@ -114,6 +135,13 @@ static void find(const struct ration_near *near, const struct ration_near_ask *a
     note->until_ns = note->count = note->mark = 0;
     if (note->slot != NULL)
         read_note(note);
+}
+
+/* The pocket, or the bucket of the node's own. */
+static void find(const struct ration_near *near, const struct ration_near_ask *ask,
+                 struct note *note)
+{
+    find_aspect(near, ask, 0, note);
 }
 
 /* Writes a note if it is as it was found; makes one if there was none and there is a place. */
@@ -131,18 +159,6 @@ static bool change(struct ration_near *near, struct note *note, uint64_t until_n
         RATION_ENTER_CLAIMED)
         return false;
     return ration_plain_complete(&entrance, next);
-}
-
-/* Of the same key, another note. */
-static void find_aspect(const struct ration_near *near, const struct ration_near_ask *ask,
-                        enum aspect aspect, struct note *note)
-{
-    struct ration_hash secret = *ask->secret;
-    struct ration_near_ask other = *ask;
-
-    secret.words[0] ^= aspect;
-    other.secret = &secret;
-    find(near, &other, note);
 }
 
 /* Denials -------------------------------------------------------------------------------------- */
@@ -166,7 +182,7 @@ static bool is_believed(const struct ration_near *near, const struct ration_near
 
 /* A note that may be forgotten. */
 static void forget_aspect(struct ration_near *near, const struct ration_near_ask *ask,
-                          enum aspect aspect, uint64_t since_ns)
+                          uint64_t aspect, uint64_t since_ns)
 {
     struct note note;
 
@@ -183,6 +199,31 @@ uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit)
     uint64_t wanted_ns = limit->lease_ns > 0 ? limit->lease_ns : LEASE_NS_MAX;
 
     return wanted_ns < most_ns ? wanted_ns : most_ns;
+}
+
+/* A moment, or up to 2 us before it, that has the number of a lease. */
+static uint64_t with_number(uint64_t moment_ns, uint64_t number)
+{
+    return (moment_ns > NUMBERS ? (moment_ns - NUMBERS) / NUMBERS * NUMBERS : 0) + number % NUMBERS;
+}
+
+/* The number of a lease, and its node's. */
+static uint32_t mark_of(const struct ration_near *near, uint64_t until_ns)
+{
+    const struct ration_section *section = near->limiter->quick_section;
+    static const char node[] = "node";
+    struct ration_hash hash = ration_hash_key(&section->block->secret, node, sizeof(node));
+
+    return (uint32_t)(hash.words[0] * NUMBERS + until_ns % NUMBERS);
+}
+
+struct ration_near_term ration_near_term(struct ration_near *near,
+                                         const struct ration_policy_limit *limit, uint64_t now_ns)
+{
+    uint64_t number = __atomic_add_fetch(&near->lease_count, 1, __ATOMIC_RELAXED);
+    uint64_t until_ns = with_number(since_of(near, now_ns) + ration_near_lease_ns(limit), number);
+
+    return (struct ration_near_term){until_ns, mark_of(near, until_ns)};
 }
 
 static uint64_t tokens_of(const struct note *note)
@@ -205,6 +246,29 @@ static uint64_t pack(uint64_t tokens, uint32_t size, bool is_little)
 {
     return (tokens < TOKENS_MAX ? tokens : TOKENS_MAX) | (uint64_t)size << TOKENS_BITS |
            (is_little ? SCARCE_BIT : 0);
+}
+
+/* The same note with other tokens. */
+static uint64_t repack(const struct note *note, uint64_t tokens)
+{
+    return (note->count & ~TOKENS_MAX) | (tokens < TOKENS_MAX ? tokens : TOKENS_MAX);
+}
+
+/* At least so many tokens were drawn by the last lease: others in the pocket are of leases before it. */
+static uint64_t last_drawn(const struct note *note)
+{
+    uint64_t halved = note->count >> HALVED_SHIFT & HALVED_MAX;
+
+    return halved < HALVED_MAX ? (UINT64_C(1) << size_of(note)) >> halved : 0;
+}
+
+static uint64_t count_halvings(const struct ration_near_drawn *drawn)
+{
+    uint64_t halved = 0;
+
+    while (halved < HALVED_MAX && drawn->wanted >> halved > drawn->tokens)
+        halved++;
+    return halved;
 }
 
 /* The largest lease of a node, as a power of two: all of them together draw a part of the burst. */
@@ -267,13 +331,14 @@ static enum ration_near_answer take_leased(struct ration_near *near,
         if (note.slot == NULL || note.until_ns <= since_ns)
             return RATION_NEAR_LACKS;
         if (note.mark == MARK_DENIED)
-            return is_believed(near, ask, since_ns) ? deny(ask, &note, since_ns, result)
-                                                    : RATION_NEAR_LACKS;
+            return ask->cost_tokens >= (note.count & TOKENS_MAX) &&
+                           is_believed(near, ask, since_ns)
+                       ? deny(ask, &note, since_ns, result)
+                       : RATION_NEAR_LACKS;
         if (tokens_of(&note) < ask->cost_tokens)
             return is_scarce(&note) ? deny(ask, &note, since_ns, result) : RATION_NEAR_LACKS;
         left = tokens_of(&note) - ask->cost_tokens;
-        if (change(near, &note, note.until_ns, pack(left, size_of(&note), is_scarce(&note)), 0,
-                   since_ns)) {
+        if (change(near, &note, note.until_ns, repack(&note, left), 0, since_ns)) {
             result->decision = decision_of(ask, left);
             result->until_ns = note.until_ns;
             result->lease_tokens = draw_ahead(ask, &note, left, since_ns);
@@ -281,6 +346,12 @@ static enum ration_near_answer take_leased(struct ration_near *near,
         }
     }
     return RATION_NEAR_LACKS;
+}
+
+/* Nothing was drawn, or one token, which nobody wanted: a key that is asked about less than once a lease. */
+static bool was_needless(const struct note *note)
+{
+    return tokens_of(note) == 0 ? last_drawn(note) == 0 : size_of(note) == 0;
 }
 
 /* A key that was asked about a short while ago is worth a lease; one that spent it early, a larger one. */
@@ -300,6 +371,8 @@ uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask
     size = size_of(&note);
     if (note.until_ns > since_ns || note.mark == MARK_DENIED || is_scarce(&note))
         size++;
+    else if (was_needless(&note))
+        return want;
     else if (tokens_of(&note) > (UINT64_C(1) << size) / 2 && size > 0)
         size--;
     return larger_of(want, UINT64_C(1) << (size < most ? size : most));
@@ -318,7 +391,7 @@ static void fill(struct ration_near *near, const struct ration_near_ask *ask,
                  const struct ration_near_drawn *drawn, uint64_t since_ns)
 {
     uint64_t length_ns = ration_near_lease_ns(ask->limit);
-    uint64_t until_ns = since_of(near, drawn->asked_ns) + length_ns;
+    uint64_t until_ns = drawn->until_ns;
     bool is_little = drawn->tokens < drawn->wanted / 2;
     uint32_t size = 0;
     struct note note;
@@ -326,15 +399,19 @@ static void fill(struct ration_near *near, const struct ration_near_ask *ask,
     while (size < SIZE_MAX_LOG && (UINT64_C(2) << size) <= drawn->wanted)
         size++;
     if (is_little && since_ns + length_ns / SCARCE_PARTS < until_ns)
-        until_ns = since_ns + length_ns / SCARCE_PARTS;
+        until_ns = with_number(since_ns + length_ns / SCARCE_PARTS, until_ns);
     for (int i = 0; i < TRIES_MAX && until_ns > since_ns; i++) {
         uint64_t kept;
 
         find(near, ask, &note);
         kept = is_pocket(&note, since_ns) ? tokens_of(&note) : 0;
         /* What is there ends earlier, and then all of it does: never later than it was drawn for. */
-        if (change(near, &note, kept > 0 && note.until_ns < until_ns ? note.until_ns : until_ns,
-                   pack(kept + drawn->tokens, size, is_little), 0, since_ns))
+        if (change(near, &note,
+                   kept > 0 && note.until_ns < until_ns ? with_number(note.until_ns, until_ns)
+                                                        : until_ns,
+                   pack(kept + drawn->tokens, size, is_little) |
+                       count_halvings(drawn) << HALVED_SHIFT,
+                   0, since_ns))
             return;
     }
 }
@@ -357,26 +434,29 @@ static void learn_leased(struct ration_near *near, const struct ration_near_ask 
         return; /* somebody else has filled it */
     if (decision->verdict == RATION_DENY) {
         believe(near, ask, since_ns);
-        (void)change(near, &note, since_ns + pause_ns, pack(0, size_of(&note), false), MARK_DENIED,
-                     since_ns);
+        (void)change(near, &note, since_ns + pause_ns,
+                     pack(ask->cost_tokens, size_of(&note), false), MARK_DENIED, since_ns);
     } else {
-        (void)change(near, &note, since_ns + length_ns, pack(0, size_of(&note), false), 0,
+        (void)change(near, &note, since_ns + length_ns,
+                     pack(0, size_of(&note), false) | (uint64_t)HALVED_MAX << HALVED_SHIFT, 0,
                      since_ns);
     }
 }
 
-uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near_ask *ask,
-                              uint64_t now_ns)
+struct ration_near_back ration_near_leftover(struct ration_near *near,
+                                             const struct ration_near_ask *ask, uint64_t now_ns)
 {
     uint64_t since_ns = since_of(near, now_ns);
+    struct ration_near_back nothing = {0, 0};
     struct note note;
 
     find(near, ask, &note);
-    if (note.slot == NULL || tokens_of(&note) == 0 || note.until_ns > since_ns)
-        return 0;
-    return change(near, &note, note.until_ns, pack(0, size_of(&note), false), 0, since_ns)
-               ? tokens_of(&note)
-               : 0;
+    if (note.slot == NULL || tokens_of(&note) == 0 || note.until_ns > since_ns ||
+        !change(near, &note, note.until_ns, pack(0, size_of(&note), false), 0, since_ns))
+        return nothing;
+    return (struct ration_near_back){
+        tokens_of(&note) < last_drawn(&note) ? tokens_of(&note) : last_drawn(&note),
+        mark_of(near, note.until_ns)};
 }
 
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
@@ -409,18 +489,12 @@ static uint64_t threshold_of(const struct ration_near_ask *ask)
     return ask->limit->limit.burst * ask->limit->threshold_percent / 100;
 }
 
-/* Nobody who wants as much gets it before then. */
-static enum ration_near_answer ask_or_deny(const struct ration_near *near,
-                                           const struct ration_near_ask *ask, uint64_t since_ns,
-                                           struct ration_near_result *result)
+/* Whether Redis has denied as much until a moment that is to come. */
+static bool is_denied(const struct ration_near *near, const struct ration_near_ask *ask,
+                      uint64_t since_ns, struct note *note)
 {
-    struct note note;
-
-    find_aspect(near, ask, ASPECT_DENIAL, &note);
-    if (note.slot == NULL || note.until_ns <= since_ns || ask->cost_tokens < note.count ||
-        !is_believed(near, ask, since_ns))
-        return RATION_NEAR_LACKS;
-    return deny(ask, &note, since_ns, result);
+    find_aspect(near, ask, ASPECT_DENIAL, note);
+    return note->slot != NULL && note->until_ns > since_ns && ask->cost_tokens >= note->count;
 }
 
 static enum ration_near_answer take_own(struct ration_near *near, const struct ration_near_ask *ask,
@@ -428,6 +502,10 @@ static enum ration_near_answer take_own(struct ration_near *near, const struct r
 {
     uint64_t burst = ask->limit->limit.burst;
     struct note note;
+
+    if (is_denied(near, ask, since_ns, &note))
+        return is_believed(near, ask, since_ns) ? deny(ask, &note, since_ns, result)
+                                                : RATION_NEAR_LACKS;
 
     for (int i = 0; i < TRIES_MAX; i++) {
         uint64_t remaining;
@@ -437,7 +515,7 @@ static enum ration_near_answer take_own(struct ration_near *near, const struct r
         if (ask->cost_tokens > burst || remaining < ask->cost_tokens ||
             remaining - ask->cost_tokens < threshold_of(ask) ||
             note.count + ask->cost_tokens > COUNT_MAX)
-            return ask_or_deny(near, ask, since_ns, result);
+            return RATION_NEAR_LACKS;
         if (change(near, &note,
                    larger_of(note.until_ns, since_ns) + ask->cost_tokens * own_token_ns(ask),
                    note.count + ask->cost_tokens, 0, since_ns)) {
@@ -535,7 +613,7 @@ void ration_near_put_back(struct ration_near *near, const struct ration_near_ask
                 near, &note, note.until_ns > worth_ns ? note.until_ns - worth_ns : 0,
                 is_own
                     ? note.count - (note.count < ask->cost_tokens ? note.count : ask->cost_tokens)
-                    : pack(tokens_of(&note) + ask->cost_tokens, size_of(&note), is_scarce(&note)),
+                    : repack(&note, tokens_of(&note) + ask->cost_tokens),
                 note.mark, since_ns))
             return;
     }

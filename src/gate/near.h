@@ -11,6 +11,8 @@
  *                  limit and the node's share of its rate. The count is what was taken from it and
  *                  not told Redis yet. Another note says until when Redis has denied, and how much
  *
+ * Notes are of a limit as it is: one that a reload has changed has none.
+ *
  * What is known of a denial is believed for half a second: others may give back, or edit. Then Redis is asked
  * again. When that was is in a note of its own.
  *
@@ -66,11 +68,20 @@ uint64_t ration_near_collect(struct ration_near *near, const struct ration_near_
 void ration_near_owe(struct ration_near *near, const struct ration_near_ask *ask, uint64_t tokens,
                      uint64_t now_ns);
 
+/* When a lease that is asked for now ends, and what tells it from all others. */
+struct ration_near_term {
+    uint64_t until_ns; /* for near.c */
+    uint32_t mark;
+};
+
+struct ration_near_term ration_near_term(struct ration_near *near,
+                                         const struct ration_policy_limit *limit, uint64_t now_ns);
+
 /* What a lease brought. */
 struct ration_near_drawn {
     uint64_t tokens;
     uint64_t wanted;
-    uint64_t asked_ns; /* when it was asked for: it begins then */
+    uint64_t until_ns; /* as its term says */
 };
 
 /* What Redis has decided about this limit. */
@@ -88,12 +99,14 @@ uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask
 /* How long a lease of a limit is. */
 uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit);
 
-/*
- * What is left of a pocket whose lease has ended, or ends soon: it is taken out, to be given back with
- * the next draw.
- */
-uint64_t ration_near_leftover(struct ration_near *near, const struct ration_near_ask *ask,
-                              uint64_t now_ns);
+/* What is left of a lease that has ended: it is taken out of the pocket, to be given back with the next draw. */
+struct ration_near_back {
+    uint64_t tokens;
+    uint32_t mark;
+};
+
+struct ration_near_back ration_near_leftover(struct ration_near *near,
+                                             const struct ration_near_ask *ask, uint64_t now_ns);
 
 /* Tokens were drawn ahead. */
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,

@@ -14,7 +14,9 @@ struct ration_redis_lease {
     struct ration_key key;
     uint64_t cost_tokens; /* taken now, or nothing is drawn. 0: nothing is taken */
     uint64_t want_tokens;
+    uint32_t mark;        /* that tells this lease from all others of its bucket */
     uint64_t back_tokens; /* of an earlier lease, which were not spent */
+    uint32_t back_mark;   /* that lease's */
     uint64_t length_ns;
     bool has_now;
     uint64_t now_ns;

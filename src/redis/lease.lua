@@ -3,9 +3,14 @@
 What is drawn counts as spent when the lease ends, however early it is: then no interval has more than its
 limit. Without its cost nothing is drawn. Numbers are as in take.lua.
 
+What was drawn and not spent is given back only if nobody has touched the bucket since: its text still has the mark of
+that lease. Then it is as if so much less had been drawn. Behind what others drew or took meanwhile, to give back would
+move theirs to before the end of their leases.
+
 KEYS   the bucket
 ARGV   now: seconds and ns, or '' and ''
        how the bucket's text ends; and a text, and another that stands for it, or '' and ''
+       the marks of the lease that something is given back of, and of this one
        capacity, length of the lease, what is given back, cost: each seconds and rest
        then what is wanted, most first: tokens, and their time in seconds and rest
 
@@ -55,8 +60,8 @@ if text then
     tat_s, tat_f = tonumber(s), tonumber(f)
 end
 
-local back_s, back_f = tonumber(ARGV[10]), tonumber(ARGV[11])
-local is_back = text and (back_s > 0 or back_f > 0)
+local back_s, back_f = tonumber(ARGV[12]), tonumber(ARGV[13])
+local is_back = text and (back_s > 0 or back_f > 0) and string.match(text, ' d(%d+) ') == ARGV[6]
 if is_back then
     tat_s, tat_f = tat_s - back_s, tat_f - back_f
     if tat_f < 0 then tat_s, tat_f = tat_s - 1, tat_f + UNITS end
@@ -64,18 +69,18 @@ if is_back then
     text = format('%d %d', tat_s, tat_f) .. shape
 end
 
-local room_s, room_f = add(now_s, now_f, tonumber(ARGV[6]), tonumber(ARGV[7]))
+local room_s, room_f = add(now_s, now_f, tonumber(ARGV[8]), tonumber(ARGV[9]))
 if less(tat_s, tat_f, now_s, now_f) then tat_s, tat_f = now_s, now_f end
-local cost_s, cost_f = tonumber(ARGV[12]), tonumber(ARGV[13])
+local cost_s, cost_f = tonumber(ARGV[14]), tonumber(ARGV[15])
 local next_s, next_f = add(tat_s, tat_f, cost_s, cost_f)
 local has_cost = cost_s > 0 or cost_f > 0
 local taken = (not has_cost or not less(room_s, room_f, next_s, next_f)) and 1 or 0
 if taken == 1 then tat_s, tat_f = next_s, next_f end
 
-local base_s, base_f = add(now_s, now_f, tonumber(ARGV[8]), tonumber(ARGV[9]))
+local base_s, base_f = add(now_s, now_f, tonumber(ARGV[10]), tonumber(ARGV[11]))
 if less(base_s, base_f, tat_s, tat_f) then base_s, base_f = tat_s, tat_f end
 local drawn = 0
-for i = 14, taken == 1 and #ARGV or 0, 3 do
+for i = 16, taken == 1 and #ARGV or 0, 3 do
     local next_s, next_f = add(base_s, base_f, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
     if not less(room_s, room_f, next_s, next_f) then
         drawn, tat_s, tat_f = tonumber(ARGV[i]), next_s, next_f
@@ -83,11 +88,12 @@ for i = 14, taken == 1 and #ARGV or 0, 3 do
     end
 end
 
+local mark = drawn > 0 and ' d' .. ARGV[7] or ''
 if drawn > 0 or is_back or (has_cost and taken == 1) then
     local extra = ARGV[1] == '' and 1 or 3600001
     local ms = (tat_s - now_s) * 1000 + floor((tat_f - now_f) / 1048576 / 1000000) + extra
     if ms > 0 then
-        redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. shape, 'PX', format('%d', ms))
+        redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. mark .. shape, 'PX', format('%d', ms))
     else
         redis.call('DEL', KEYS[1])
     end

@@ -5,14 +5,11 @@
  *
  *     redis_take_test SOCKET [SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
  */
-#include <hiredis/hiredis.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/time.h"
 #include "redis/convert.h"
+#include "script.h"
 
 #define KEY_COUNT 3
 #ifdef RATION_TESTS_SHORT
@@ -52,53 +49,6 @@ static struct ration_any buckets[LIMIT_COUNT][KEY_COUNT];
 static bool is_there[LIMIT_COUNT][KEY_COUNT];
 static const char *const keys[KEY_COUNT] = {"", "alice", "{x}%\xff\n"};
 static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
-
-static uint64_t random_state = 1;
-
-static uint64_t draw(uint64_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
-}
-
-static char *read_script(const char *path, size_t *out_size)
-{
-    FILE *file = path != NULL ? fopen(path, "re") : NULL;
-    char *text = calloc(1, 65536);
-
-    *out_size = (size_t)(ration_redis_take_end - ration_redis_take);
-    if (path == NULL)
-        memcpy(text, ration_redis_take, *out_size);
-    else if (file != NULL)
-        *out_size = fread(text, 1, 65536, file);
-    if (file != NULL)
-        fclose(file);
-    return text;
-}
-
-static redisReply *run(redisContext *redis, const char *sha, const struct ration_redis_words *words)
-{
-    static const char *pointers[RATION_REDIS_WORDS_MAX + 2];
-    static size_t sizes[RATION_REDIS_WORDS_MAX + 2];
-    redisReply *reply;
-
-    pointers[0] = "EVALSHA";
-    sizes[0] = 7;
-    pointers[1] = sha;
-    sizes[1] = strlen(sha);
-    for (size_t i = 0; i < words->count; i++) {
-        pointers[i + 2] = ration_redis_word_at(words, i);
-        sizes[i + 2] = ration_redis_word_size(words, i);
-    }
-    reply = redisCommandArgv(redis, (int)words->count + 2, pointers, sizes);
-    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) {
-        fprintf(stderr, "redis: %s\n", reply != NULL ? reply->str : redis->errstr);
-        exit(1);
-    }
-    return reply;
-}
 
 static struct ration_redis_answer answer_of(const redisReply *reply)
 {
@@ -318,25 +268,14 @@ static uint64_t draw_step_ns(void)
 
 int main(int argument_count, char **arguments)
 {
-    redisContext *redis = argument_count > 1 ? redisConnectUnix(arguments[1]) : NULL;
-    const char *seed = getenv("RATION_TEST_SEED");
+    redisContext *redis = connect_or_exit(argument_count > 1 ? arguments[1] : NULL);
+    redisReply *loaded = load_script(redis, argument_count > 2 ? arguments[2] : NULL,
+                                     ration_redis_take, ration_redis_take_end);
     uint64_t now_ns = EPOCH_NS;
     struct ration_redis_words words;
-    redisReply *loaded;
-    size_t script_size;
-    char *script = read_script(argument_count > 2 ? arguments[2] : NULL, &script_size);
     unsigned counts[3] = {0}, converted_count = 0;
 
-    if (redis == NULL || redis->err != 0) {
-        fprintf(stderr, "no redis\n");
-        return 2;
-    }
-    random_state = seed != NULL ? strtoull(seed, NULL, 10) * 2654435761u + 88172645463325252u : 1;
-    loaded = redisCommand(redis, "SCRIPT LOAD %b", script, script_size);
-    if (loaded == NULL || loaded->type != REDIS_REPLY_STRING) {
-        fprintf(stderr, "the script does not load: %s\n", loaded != NULL ? loaded->str : "");
-        return 1;
-    }
+    seed_chance();
     for (size_t i = 0; i < LIMIT_COUNT; i++) {
         struct ration_error error;
 
@@ -362,13 +301,13 @@ int main(int argument_count, char **arguments)
         draw_ask(draw(20) == 0 ? now_ns - draw(2 * RATION_NS_PER_SECOND) : now_ns, &ask, picked);
         ration_redis_words_reset(&words);
         ration_redis_ask_write(&ask, &names, &words);
-        reply = run(redis, loaded->str, &words);
+        reply = run_script(redis, loaded->str, &words);
         answer = answer_of(reply);
         if (answer.is_of_others) {
             if (!ration_redis_convert_all(&ask, &answer, &words))
                 return fail(step, "a bucket cannot be converted", &ask, &answer);
             freeReplyObject(reply);
-            reply = run(redis, loaded->str, &words);
+            reply = run_script(redis, loaded->str, &words);
             answer = answer_of(reply);
             converted_count++;
         }
@@ -396,6 +335,5 @@ int main(int argument_count, char **arguments)
     ration_redis_words_done(&words);
     freeReplyObject(loaded);
     redisFree(redis);
-    free(script);
     return 0;
 }

@@ -1,0 +1,89 @@
+/* script: a script of the project's, or one with a bug, run in a real Redis; and chance by a seed. */
+#ifndef RATION_TESTS_REDIS_SCRIPT_H
+#define RATION_TESTS_REDIS_SCRIPT_H
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/words.h"
+
+#define SCRIPT_SIZE_MAX 65536
+
+static uint64_t random_state = 1;
+
+static inline void seed_chance(void)
+{
+    const char *seed = getenv("RATION_TEST_SEED");
+
+    if (seed != NULL)
+        random_state = strtoull(seed, NULL, 10) * 2654435761u + 88172645463325252u;
+}
+
+static inline uint64_t draw(uint64_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % below;
+}
+
+static inline redisContext *connect_or_exit(const char *socket)
+{
+    redisContext *redis = socket != NULL ? redisConnectUnix(socket) : NULL;
+
+    if (redis == NULL || redis->err != 0) {
+        fprintf(stderr, "no redis\n");
+        exit(2);
+    }
+    return redis;
+}
+
+/* The script in the file, or (NULL) the one given. The answer is its name. */
+static inline redisReply *load_script(redisContext *redis, const char *path,
+                                      const unsigned char *script, const unsigned char *end)
+{
+    static char text[SCRIPT_SIZE_MAX];
+    size_t size = (size_t)(end - script);
+    FILE *file = path != NULL ? fopen(path, "re") : NULL;
+    redisReply *loaded;
+
+    if (path == NULL)
+        memcpy(text, script, size);
+    else
+        size = file != NULL ? fread(text, 1, sizeof(text), file) : 0;
+    if (file != NULL)
+        fclose(file);
+    loaded = redisCommand(redis, "SCRIPT LOAD %b", text, size);
+    if (loaded == NULL || loaded->type != REDIS_REPLY_STRING) {
+        fprintf(stderr, "the script does not load: %s\n", loaded != NULL ? loaded->str : "");
+        exit(1);
+    }
+    return loaded;
+}
+
+static inline redisReply *run_script(redisContext *redis, const char *sha,
+                                     const struct ration_redis_words *words)
+{
+    static const char *pointers[RATION_REDIS_WORDS_MAX + 2];
+    static size_t sizes[RATION_REDIS_WORDS_MAX + 2];
+    redisReply *reply;
+
+    pointers[0] = "EVALSHA";
+    sizes[0] = 7;
+    pointers[1] = sha;
+    sizes[1] = strlen(sha);
+    for (size_t i = 0; i < words->count; i++) {
+        pointers[i + 2] = ration_redis_word_at(words, i);
+        sizes[i + 2] = ration_redis_word_size(words, i);
+    }
+    reply = redisCommandArgv(redis, (int)words->count + 2, pointers, sizes);
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) {
+        fprintf(stderr, "redis: %s\n", reply != NULL ? reply->str : redis->errstr);
+        exit(1);
+    }
+    return reply;
+}
+
+#endif
