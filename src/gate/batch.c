@@ -9,7 +9,6 @@
 
 #include "gate/batch.h"
 #include "limiter/limiter.h"
-#include "limiter/tally.h"
 
 #define ENTRIES_FIRST 4
 #define LOOK_EVERY    32
@@ -171,6 +170,18 @@ ration_status ration_gate_batch_add_throttle(ration_gate_batch *batch, const str
     return RATION_OK;
 }
 
+struct ration_gate_case ration_gate_entry_case(struct ration_gate_entry *entry)
+{
+    return (struct ration_gate_case){
+        .gate = entry->batch->link->gate,
+        .plan = entry->batch->plan,
+        .check = &entry->check,
+        .prepared = &entry->prepared,
+        .given = entry->is_throttle ? &entry->limit : NULL,
+        .now_ns = entry->batch->now_ns,
+    };
+}
+
 /* Without Redis -------------------------------------------------------------------------------- */
 
 /* The limits that decide locally; false: one says that nothing may be decided without Redis. */
@@ -219,7 +230,7 @@ void ration_gate_entry_decide_without(struct ration_gate_entry *entry)
     ration_gate *gate = batch->link->gate;
     struct ration_check *check = &entry->check;
 
-    __atomic_add_fetch(&gate->remote->degraded, 1, __ATOMIC_RELAXED);
+    ration_grace_add(&gate->grace, RATION_GRACE_DEGRADED);
     if (entry->is_throttle) {
         decide_throttle_locally(entry);
     } else if (!keep_local(batch->plan, &entry->prepared)) {
@@ -233,43 +244,6 @@ void ration_gate_entry_decide_without(struct ration_gate_entry *entry)
 }
 
 /* Answers -------------------------------------------------------------------------------------- */
-
-/* What memory counts by itself. */
-static void count(const struct ration_gate_entry *entry, const struct ration_redis_told *told)
-{
-    struct ration_op op = {.kind = RATION_OP_TAKE, .has_details = true, .decision = told->decision};
-
-    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
-        const struct ration_call_ask *ask = &entry->prepared.asks[i];
-        struct ration_op_part part = {
-            .to = {.config = ration_configs_current(&ask->limiter->configs),
-                   .key = entry->prepared.keys[i]},
-            .limits = {&entry->limit},
-            .costs = {ask->cost_tokens},
-            .verdicts = {told->parts[i].verdict},
-            .decisions = {told->parts[i]},
-        };
-
-        ration_tally_part(&ask->limiter->tally, &op, &part);
-    }
-}
-
-void ration_gate_entry_tell(struct ration_gate_entry *entry, const struct ration_redis_told *told)
-{
-    struct ration_check *check = &entry->check;
-
-    check->decision = told->decision;
-    check->status = RATION_OK;
-    if (!check->is_peek)
-        count(entry, told);
-    if (entry->is_throttle) {
-        check->decision.limiter_index = 0;
-        check->limit = NULL;
-        return;
-    }
-    ration_gate_tell(entry->batch->plan, check, &entry->prepared, told->parts,
-                     told->decision.limit > 0 ? (int)told->decision.limiter_index : -1);
-}
 
 void ration_gate_batch_complete(ration_gate_batch *batch)
 {
@@ -285,13 +259,14 @@ void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct rati
                               uint64_t drawn_tokens)
 {
     ration_gate_batch *batch = entry->batch;
+    struct ration_gate_case c = ration_gate_entry_case(entry);
 
     if (told != NULL)
         ration_gate_entry_learn(entry, told, drawn_tokens);
     else
         ration_gate_entry_owe_again(entry);
     if (!batch->is_abandoned && told != NULL)
-        ration_gate_entry_tell(entry, told);
+        ration_gate_case_tell(&c, told);
     else if (!batch->is_abandoned)
         ration_gate_entry_decide_without(entry);
     ration_gate_followers_serve(entry, told != NULL);
@@ -339,6 +314,12 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
     ration_redis_client_take(batch->link->client, &asked, on_decided, entry);
 }
 
+void ration_gate_batch_look(ration_gate_batch *batch, size_t index)
+{
+    if (batch->link->poll_loop != NULL && index % LOOK_EVERY == LOOK_EVERY - 1)
+        ration_poll_loop_look(batch->link->poll_loop);
+}
+
 bool ration_gate_batch_send(ration_gate_batch *batch)
 {
     struct ration_gate_entry *leaders = NULL;
@@ -346,15 +327,14 @@ bool ration_gate_batch_send(ration_gate_batch *batch)
     batch->is_sending = true;
     for (size_t i = 0; i < batch->count; i++) {
         struct ration_gate_entry *entry = batch->entries[i];
+        struct ration_gate_case c = ration_gate_entry_case(entry);
 
-        /* who waits lets Redis begin with the first while the others are written */
-        if (batch->link->poll_loop != NULL && i % LOOK_EVERY == LOOK_EVERY - 1)
-            ration_poll_loop_look(batch->link->poll_loop);
+        ration_gate_batch_look(batch, i);
         if (entry->check.status != RATION_OK)
             continue;
         if (entry->prepared.match.limit_count == 0)
             ration_gate_answer_plainly(batch->link->gate, &entry->check);
-        else if (!ration_gate_entry_is_near(entry))
+        else if (!ration_gate_case_is_near(&c))
             ration_gate_entry_ask(entry);
         else if (ration_gate_entry_decide_near(entry))
             continue;

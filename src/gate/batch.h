@@ -7,8 +7,8 @@
 #ifndef RATION_GATE_BATCH_H
 #define RATION_GATE_BATCH_H
 
+#include "gate/case.h"
 #include "gate/link.h"
-#include "gate/near.h"
 
 #define RATION_ENTRY_KEYS_INSIDE 192 /* bytes of keys that take no memory of their own */
 
@@ -54,8 +54,8 @@ struct ration_gate_batch {
 /* By all limits of a check, as one script decides them; for its answer, or by the policy without one. */
 void ration_gate_entry_ask(struct ration_gate_entry *entry);
 
-/* What was decided, of each of its limits. */
-void ration_gate_entry_tell(struct ration_gate_entry *entry, const struct ration_redis_told *told);
+/* What is to be decided of it. */
+struct ration_gate_case ration_gate_entry_case(struct ration_gate_entry *entry);
 
 /* Redis has answered, or not (told is NULL): it is told, and so are those who follow. */
 void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct ration_redis_told *told,
@@ -64,15 +64,21 @@ void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct rati
 /* As the limits' on_backend_error says. */
 void ration_gate_entry_decide_without(struct ration_gate_entry *entry);
 
+/* Who waits lets Redis begin with the first while the others are written: index is how many were. */
+void ration_gate_batch_look(ration_gate_batch *batch, size_t index);
+
 /* One of a batch was answered: perhaps it was the last. */
 void ration_gate_batch_complete(ration_gate_batch *batch);
 
-/* Near: whether all limits of a check may be decided here; and whether they were. */
-bool ration_gate_entry_is_near(const struct ration_gate_entry *entry);
+/* Whether it was decided here. */
 bool ration_gate_entry_decide_near(struct ration_gate_entry *entry);
 
+/* Leases are asked for, and nobody waits for them. */
+void ration_gate_link_draw(struct ration_gate_link *link, const struct ration_gate_case *c,
+                           const struct ration_gate_draws *draws);
+
 /* Whether its only limit has leases, and its cost can be had at all. */
-bool ration_gate_entry_has_lease(const struct ration_gate_entry *entry);
+bool ration_gate_entry_has_lease(struct ration_gate_entry *entry);
 
 /*
  * Waits behind the one that asks for a lease of the same key, of this batch or of an earlier one; or will
@@ -85,11 +91,11 @@ void ration_gate_leaders_ask(struct ration_gate_entry *leaders);
 void ration_gate_followers_serve(struct ration_gate_entry *leader, bool is_answered);
 
 /* What Redis is to be told of with an ask about this limit; and if perhaps it was not, again later. */
-uint64_t ration_gate_entry_collect(const struct ration_gate_entry *entry, uint32_t part);
-void ration_gate_entry_owe_again(const struct ration_gate_entry *entry);
+uint64_t ration_gate_entry_collect(struct ration_gate_entry *entry, uint32_t part);
+void ration_gate_entry_owe_again(struct ration_gate_entry *entry);
 
 /* What Redis said is kept for the next time. */
-void ration_gate_entry_learn(const struct ration_gate_entry *entry,
-                             const struct ration_redis_told *told, uint64_t drawn_tokens);
+void ration_gate_entry_learn(struct ration_gate_entry *entry, const struct ration_redis_told *told,
+                             uint64_t drawn_tokens);
 
 #endif

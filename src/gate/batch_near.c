@@ -14,7 +14,7 @@
 
 /* One that was asked for. It outlives the batch, so all of it is copied. */
 struct draw {
-    ration_gate *gate;
+    struct ration_gate_link *link;
     struct ration_policy_limit limit;
     struct ration_hash secret;
     struct ration_key key;
@@ -23,10 +23,19 @@ struct draw {
     char bytes[];
 };
 
+/* Of those who have no loop: whoever comes next looks whether it is there. */
+static void count_draw(struct ration_gate_link *link, int change)
+{
+    if (link->poll_loop == NULL)
+        return;
+    link->draw_count += (uint32_t)change;
+    __atomic_add_fetch(&link->gate->remote->draw_count, (uint32_t)change, __ATOMIC_RELAXED);
+}
+
 static void on_drawn(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
 {
     struct draw *draw = context;
-    ration_gate *gate = draw->gate;
+    ration_gate *gate = draw->link->gate;
     struct ration_near_ask ask = {
         .limit = &draw->limit,
         .secret = &draw->secret,
@@ -39,13 +48,15 @@ static void on_drawn(void *context, const struct ration_redis_told *told, uint64
         ration_near_fill(gate->remote->near, &ask,
                          &(struct ration_near_drawn){drawn_tokens, draw->wanted, draw->until_ns},
                          ration_gate_now(gate));
+    count_draw(draw->link, -1);
     free(draw);
 }
 
-static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *ask, uint64_t tokens)
+static void begin_draw(struct ration_gate_link *link, const struct ration_near_ask *ask,
+                       uint64_t tokens, uint64_t now_ns)
 {
-    ration_gate *gate = batch->link->gate;
-    struct ration_near_term term = ration_near_term(gate->remote->near, ask->limit, batch->now_ns);
+    struct ration_gate_remote *remote = link->gate->remote;
+    struct ration_near_term term = ration_near_term(remote->near, ask->limit, now_ns);
     struct ration_near_back back;
     struct ration_redis_lease lease = {
         .limit = &ask->limit->limit,
@@ -53,14 +64,14 @@ static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *a
         .want_tokens = tokens,
         .mark = term.mark,
         .length_ns = ration_near_lease_ns(ask->limit),
-        .has_now = gate->remote->has_manual_clock,
-        .now_ns = batch->now_ns,
+        .has_now = remote->has_manual_clock,
+        .now_ns = now_ns,
     };
     struct draw *draw = malloc(sizeof(*draw) + ask->key->size);
 
     if (draw == NULL)
         return;
-    *draw = (struct draw){.gate = gate,
+    *draw = (struct draw){.link = link,
                           .limit = *ask->limit,
                           .secret = *ask->secret,
                           .key = {draw->bytes, ask->key->size},
@@ -68,30 +79,34 @@ static void begin_draw(ration_gate_batch *batch, const struct ration_near_ask *a
                           .until_ns = term.until_ns};
     if (ask->key->size > 0)
         memcpy(draw->bytes, ask->key->bytes, ask->key->size);
-    back = ration_near_leftover(gate->remote->near, ask, batch->now_ns);
+    back = ration_near_leftover(remote->near, ask, now_ns);
     lease.back_tokens = back.tokens;
     lease.back_mark = back.mark;
-    ration_redis_draw(batch->link->client, &lease, on_drawn, draw);
+    count_draw(link, 1);
+    ration_redis_draw(link->client, &lease, on_drawn, draw);
 }
 
-static struct ration_near_ask near_ask(const struct ration_gate_entry *entry, uint32_t part)
+void ration_gate_link_draw(struct ration_gate_link *link, const struct ration_gate_case *c,
+                           const struct ration_gate_draws *draws)
 {
-    const struct ration_gate_plan *plan = entry->batch->plan;
-    uint32_t limit_index = entry->prepared.match.limits[part];
+    for (uint32_t i = 0; i < draws->count; i++) {
+        struct ration_near_ask ask = ration_gate_case_ask(c, draws->parts[i]);
 
-    return (struct ration_near_ask){
-        .limit = ration_policy_limit(plan->policy, limit_index),
-        .secret = &plan->hold_secrets[limit_index],
-        .key = &entry->prepared.keys[part],
-        .cost_tokens = entry->prepared.asks[part].cost_tokens,
-        .node_count = entry->batch->link->gate->remote->options.node_count,
-    };
+        begin_draw(link, &ask, draws->tokens[i], c->now_ns);
+    }
+}
+
+static struct ration_near_ask near_ask(struct ration_gate_entry *entry, uint32_t part)
+{
+    struct ration_gate_case c = ration_gate_entry_case(entry);
+
+    return ration_gate_case_ask(&c, part);
 }
 
 /* What is told Redis, and learned from it ------------------------------------------------------- */
 
-void ration_gate_entry_learn(const struct ration_gate_entry *entry,
-                             const struct ration_redis_told *told, uint64_t drawn_tokens)
+void ration_gate_entry_learn(struct ration_gate_entry *entry, const struct ration_redis_told *told,
+                             uint64_t drawn_tokens)
 {
     struct ration_gate_remote *remote = entry->batch->link->gate->remote;
     struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->lease_until_ns};
@@ -106,7 +121,7 @@ void ration_gate_entry_learn(const struct ration_gate_entry *entry,
     }
 }
 
-uint64_t ration_gate_entry_collect(const struct ration_gate_entry *entry, uint32_t part)
+uint64_t ration_gate_entry_collect(struct ration_gate_entry *entry, uint32_t part)
 {
     struct ration_near_ask ask = near_ask(entry, part);
 
@@ -115,7 +130,7 @@ uint64_t ration_gate_entry_collect(const struct ration_gate_entry *entry, uint32
     return ration_near_collect(entry->batch->link->gate->remote->near, &ask, entry->batch->now_ns);
 }
 
-void ration_gate_entry_owe_again(const struct ration_gate_entry *entry)
+void ration_gate_entry_owe_again(struct ration_gate_entry *entry)
 {
     struct ration_gate_remote *remote = entry->batch->link->gate->remote;
 
@@ -176,21 +191,23 @@ static void on_leased(void *context, const struct ration_redis_told *told, uint6
     ration_gate_entry_answer(context, told, drawn_tokens);
 }
 
-/* A single limit with leases: its cost, and what it and others may need next, in one call. */
+/*
+ * A single limit with leases: its cost, and what it and others may need next, in one call. A key of which nothing is
+ * known needs nothing more: most of these are not seen again.
+ */
 static void ask_with_lease(struct ration_gate_entry *entry)
 {
     ration_gate_batch *batch = entry->batch;
     struct ration_gate_remote *remote = batch->link->gate->remote;
     struct ration_near_ask near = near_ask(entry, 0);
     uint64_t want = ration_near_want(remote->near, &near, entry->follower_count, batch->now_ns);
-    struct ration_near_term term = ration_near_term(remote->near, near.limit, batch->now_ns);
+    struct ration_near_term term;
     struct ration_near_back back = ration_near_leftover(remote->near, &near, batch->now_ns);
     struct ration_redis_lease lease = {
         .limit = &near.limit->limit,
         .key = *near.key,
         .cost_tokens = near.cost_tokens,
         .want_tokens = want,
-        .mark = term.mark,
         .back_tokens = back.tokens,
         .back_mark = back.mark,
         .length_ns = ration_near_lease_ns(near.limit),
@@ -198,6 +215,12 @@ static void ask_with_lease(struct ration_gate_entry *entry)
         .now_ns = batch->now_ns,
     };
 
+    if (want == 0 && back.tokens == 0) {
+        ration_gate_entry_ask(entry);
+        return;
+    }
+    term = ration_near_term(remote->near, near.limit, batch->now_ns);
+    lease.mark = term.mark;
     entry->owed[0] = 0;
     entry->wanted = want;
     entry->lease_until_ns = term.until_ns;
@@ -209,73 +232,18 @@ static void ask_with_lease(struct ration_gate_entry *entry)
 
 /* Near ----------------------------------------------------------------------------------------- */
 
-bool ration_gate_entry_is_near(const struct ration_gate_entry *entry)
-{
-    if (entry->is_throttle || entry->check.is_peek)
-        return false;
-    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
-        const struct ration_policy_limit *limit =
-            ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[i]);
-
-        if (limit->mode == RATION_POLICY_STRICT || limit->is_shadow ||
-            entry->prepared.asks[i].cost_tokens == 0)
-            return false;
-    }
-    return true;
-}
-
-/* The one that decided: it has the least left, or it denies. */
-static void tell_near(struct ration_gate_entry *entry, struct ration_redis_told *told,
-                      const struct ration_near_result *results, int denied)
-{
-    uint32_t binding = denied >= 0 ? (uint32_t)denied : 0;
-
-    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
-        told->parts[i] = results[i].decision;
-        if (denied < 0 && told->parts[i].remaining < told->parts[binding].remaining)
-            binding = i;
-    }
-    told->decision = told->parts[binding];
-    told->decision.limiter_index = binding;
-    ration_gate_entry_tell(entry, told);
-}
-
 bool ration_gate_entry_decide_near(struct ration_gate_entry *entry)
 {
-    ration_gate_batch *batch = entry->batch;
-    struct ration_gate_remote *remote = batch->link->gate->remote;
-    struct ration_near_result results[RATION_POLICY_MATCHES_MAX];
-    enum ration_near_answer answer = RATION_NEAR_TAKEN;
-    struct ration_redis_told told = {.now_ns = batch->now_ns};
-    uint32_t count = 0;
+    struct ration_gate_case c = ration_gate_entry_case(entry);
+    struct ration_gate_draws draws;
 
-    for (; count < entry->prepared.match.limit_count && answer == RATION_NEAR_TAKEN; count++) {
-        struct ration_near_ask ask = near_ask(entry, count);
-
-        answer = ration_near_take(remote->near, &ask, batch->now_ns, &results[count]);
-    }
-    for (uint32_t i = 0; answer != RATION_NEAR_TAKEN && i + 1 < count; i++) {
-        struct ration_near_ask ask = near_ask(entry, i);
-
-        ration_near_put_back(remote->near, &ask, &results[i], batch->now_ns);
-    }
-    if (answer == RATION_NEAR_LACKS)
+    if (!ration_gate_case_decide_near(&c, &draws))
         return false;
-    for (uint32_t i = 0; answer == RATION_NEAR_TAKEN && i < count; i++) {
-        struct ration_near_ask ask = near_ask(entry, i);
-
-        if (results[i].lease_tokens > 0)
-            begin_draw(batch, &ask, results[i].lease_tokens);
-    }
-    for (uint32_t i = count; i < entry->prepared.match.limit_count; i++) /* not asked */
-        results[i].decision = (struct ration_decision){
-            .verdict = RATION_ALLOW, .limit = near_ask(entry, i).limit->limit.burst};
-    __atomic_add_fetch(&remote->near_count, 1, __ATOMIC_RELAXED);
-    tell_near(entry, &told, results, answer == RATION_NEAR_DENIED ? (int)count - 1 : -1);
+    ration_gate_link_draw(entry->batch->link, &c, &draws);
     return true;
 }
 
-bool ration_gate_entry_has_lease(const struct ration_gate_entry *entry)
+bool ration_gate_entry_has_lease(struct ration_gate_entry *entry)
 {
     const struct ration_policy_limit *limit =
         ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[0]);
@@ -324,11 +292,12 @@ void ration_gate_entry_join(struct ration_gate_entry *entry, struct ration_gate_
 
 void ration_gate_leaders_ask(struct ration_gate_entry *leaders)
 {
-    while (leaders != NULL) {
+    for (size_t i = 0; leaders != NULL; i++) {
         struct ration_gate_entry *leader = leaders;
 
         leaders = leader->next;
         leader->next = NULL;
+        ration_gate_batch_look(leader->batch, i);
         ask_with_lease(leader);
     }
 }

@@ -22,6 +22,8 @@ enum ration_grace_count {
     RATION_GRACE_BANNED,
     RATION_GRACE_UNLIMITED,
     RATION_GRACE_ERRORS,
+    RATION_GRACE_NEAR,     /* decided without asking Redis */
+    RATION_GRACE_DEGRADED, /* Redis should have decided them, and did not */
     RATION_GRACE_COUNTS
 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/refuse.h"
-#include "gate/link.h"
+#include "gate/batch.h"
 
 ration_status ration_gate_remote_create(const struct ration_gate_options *options,
                                         const struct ration_clock *clock,
@@ -31,16 +31,22 @@ ration_status ration_gate_remote_create(const struct ration_gate_options *option
     return RATION_OK;
 }
 
+static void free_links(struct ration_gate_link *link)
+{
+    while (link != NULL) {
+        struct ration_gate_link *next = link->next;
+
+        ration_gate_link_free(link);
+        link = next;
+    }
+}
+
 void ration_gate_remote_free(struct ration_gate_remote *remote)
 {
     if (remote == NULL)
         return;
-    while (remote->idle != NULL) {
-        struct ration_gate_link *link = remote->idle;
-
-        remote->idle = link->next;
-        ration_gate_link_free(link);
-    }
+    free_links(remote->idle);
+    free_links(remote->drawing);
     pthread_mutex_destroy(&remote->lock);
     ration_near_free(remote->near);
     free(remote);
@@ -147,12 +153,13 @@ static void wait_for_first(struct ration_gate_link *link)
 static struct ration_gate_link *borrow_link(ration_gate *gate)
 {
     struct ration_gate_remote *remote = gate->remote;
-    struct ration_gate_link *link;
+    struct ration_gate_link *link, **from;
 
     pthread_mutex_lock(&remote->lock);
-    link = remote->idle;
+    from = remote->drawing != NULL ? &remote->drawing : &remote->idle;
+    link = *from;
     if (link != NULL)
-        remote->idle = link->next;
+        *from = link->next;
     pthread_mutex_unlock(&remote->lock);
     if (link == NULL)
         link = ration_gate_link_open(gate);
@@ -166,10 +173,11 @@ static struct ration_gate_link *borrow_link(ration_gate *gate)
 static void give_back(struct ration_gate_link *link)
 {
     struct ration_gate_remote *remote = link->gate->remote;
+    struct ration_gate_link **to = link->draw_count > 0 ? &remote->drawing : &remote->idle;
 
     pthread_mutex_lock(&remote->lock);
-    link->next = remote->idle;
-    remote->idle = link;
+    link->next = *to;
+    *to = link;
     pthread_mutex_unlock(&remote->lock);
 }
 
@@ -213,8 +221,51 @@ static bool check_batch(struct ration_gate_link *link, struct ration_check *chec
     return has_all;
 }
 
-void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
-                              uint64_t now_ns)
+/* Leases that a check calls for: they are sent, and whoever comes next finds them. */
+static void draw_ahead(const struct ration_gate_case *c, const struct ration_gate_draws *draws)
+{
+    struct ration_gate_link *link = borrow_link(c->gate);
+
+    if (link == NULL)
+        return;
+    ration_gate_link_draw(link, c, draws);
+    ration_poll_loop_look(link->poll_loop);
+    give_back(link);
+}
+
+/*
+ * By what is known here, with neither a lock nor memory. False: Redis has to be asked, or a lease may have come
+ * from it.
+ */
+static bool check_near(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+{
+    char room[RATION_CHECK_KEYS_ROOM];
+    struct ration_gate_prepared prepared;
+    struct ration_gate_draws draws = {.count = 0};
+    struct ration_gate_desk desk = {.gate = gate, .room = room, .room_size = sizeof(room)};
+    struct ration_gate_case c = {
+        .gate = gate, .check = check, .prepared = &prepared, .now_ns = now_ns};
+    bool is_decided;
+    uint32_t phase;
+
+    if (__atomic_load_n(&gate->remote->draw_count, __ATOMIC_RELAXED) > 0)
+        return false;
+    phase = ration_grace_enter(&gate->grace);
+    c.plan = desk.plan = ration_gate_plan(gate);
+    (void)ration_gate_prepare(&desk, check, &prepared); /* the room is enough, or never */
+    is_decided = check->status != RATION_OK || prepared.match.limit_count == 0 ||
+                 (ration_gate_case_is_near(&c) && ration_gate_case_decide_near(&c, &draws));
+    if (is_decided && check->status == RATION_OK && prepared.match.limit_count == 0)
+        ration_gate_answer_plainly(gate, check);
+    if (draws.count > 0)
+        draw_ahead(&c, &draws);
+    ration_grace_leave(&gate->grace, phase);
+    return is_decided;
+}
+
+/* Asks Redis. */
+static void check_far(ration_gate *gate, struct ration_check *checks, size_t check_count,
+                      uint64_t now_ns)
 {
     struct ration_gate_link *link = borrow_link(gate);
     size_t done = 0;
@@ -231,6 +282,17 @@ void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, si
     }
     if (link != NULL)
         give_back(link);
+}
+
+void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
+                              uint64_t now_ns)
+{
+    size_t done = 0;
+
+    while (done < check_count && check_near(gate, &checks[done], now_ns))
+        done++;
+    if (done < check_count)
+        check_far(gate, checks + done, check_count - done, now_ns);
 }
 
 /* What came of an edit. */

@@ -19,12 +19,14 @@ struct ration_gate_remote {
     struct ration_redis_options options;
     bool has_manual_clock; /* Redis is told the gate's time */
 
-    pthread_mutex_t lock;          /* of what follows */
-    struct ration_gate_link *idle; /* of threads without a loop, which wait for their answers */
+    /* Links of threads without a loop, which wait for their answers, while nobody uses them. */
+    pthread_mutex_t lock;
+    struct ration_gate_link *idle;
+    struct ration_gate_link
+        *drawing;        /* those to which a lease may have come: they are used first */
+    uint32_t draw_count; /* leases under way, of those links */
 
     struct ration_near *near;
-    uint64_t near_count; /* checks that were decided without asking Redis */
-    uint64_t degraded;   /* checks that Redis should have decided, and did not */
 };
 
 /* Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM; error tells why. */

@@ -52,10 +52,8 @@ void ration_gate_stats(const ration_gate *gate, struct ration_gate_stats *out_st
         .unlimited = ration_grace_read(&gate->grace, RATION_GRACE_UNLIMITED),
         .errors = ration_grace_read(&gate->grace, RATION_GRACE_ERRORS),
         .reloads = __atomic_load_n(&gate->reload_count, __ATOMIC_RELAXED),
-        .near =
-            gate->remote != NULL ? __atomic_load_n(&gate->remote->near_count, __ATOMIC_RELAXED) : 0,
-        .degraded =
-            gate->remote != NULL ? __atomic_load_n(&gate->remote->degraded, __ATOMIC_RELAXED) : 0,
+        .near = ration_grace_read(&gate->grace, RATION_GRACE_NEAR),
+        .degraded = ration_grace_read(&gate->grace, RATION_GRACE_DEGRADED),
     };
 }
 

@@ -1,10 +1,12 @@
 /*
  * Each piece of memory that a gate in front of Redis asks for is refused in turn: it is made or not, its checks
- * are decided, by Redis or without, or told that there is no memory, and nothing leaks or is lost.
+ * are decided, by Redis or without, or told that there is no memory, and nothing leaks or is lost. And what is
+ * decided without asking Redis needs neither memory nor a lock (R8).
  *
  *     redis_memory_test SOCKET
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,6 +131,64 @@ static void run(const struct ration_redis *redis, uint64_t refused)
     allocations.fails_at = 0;
 }
 
+static uint64_t lock_count;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+    lock_count++;
+    return __real_pthread_mutex_lock(lock);
+}
+
+/* How many of these checks took memory or a lock. */
+static uint64_t count_heavy(ration_gate *gate, const char *path, uint64_t check_count)
+{
+    struct ration_attribute attributes[2] = {{{"path", 4}, {path, strlen(path)}},
+                                             {{"user", 4}, {"bob", 3}}};
+    uint64_t heavy = 0;
+
+    for (uint64_t i = 0; i < check_count; i++) {
+        struct ration_check check = {
+            .attributes = attributes, .attribute_count = 2, .cost_tokens = 1};
+        uint64_t before = allocations.call_count + lock_count;
+
+        ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+        if (check.status != RATION_OK || check.decision.verdict != RATION_ALLOW)
+            fail("a check was not allowed", 0);
+        heavy += allocations.call_count + lock_count != before;
+    }
+    return heavy;
+}
+
+static void test_R8_near_is_light(const struct ration_redis *redis)
+{
+    static const char text[] =
+        "limits:\n"
+        "  - {name: strict, match: {path: /strict}, key: user, rate: 100000/s}\n"
+        "  - {name: lease, match: {path: /lease}, key: user, rate: 100000/s, mode: lease}\n"
+        "  - {name: near, match: {path: /near}, key: user, rate: 100000/s, mode: local-first}\n";
+    struct ration_gate_options options = {.struct_size = sizeof(options), .redis = redis};
+    uint64_t near, lease, strict;
+    ration_policy *policy;
+    ration_gate *gate;
+
+    if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK ||
+        ration_gate_create(&options, policy, &gate, NULL) != RATION_OK)
+        fail("no gate", 0);
+    near = count_heavy(gate, "/near", 2000);
+    (void)count_heavy(gate, "/lease", 2000); /* leases grow */
+    lease = count_heavy(gate, "/lease", 10000);
+    strict = count_heavy(gate, "/strict", 100);
+    printf("took memory or a lock: %" PRIu64 " of 2000 local-first, %" PRIu64
+           " of 10000 by leases, %" PRIu64 " of 100 strict\n",
+           near, lease, strict);
+    if (near > 0 || lease > 500 || strict != 100)
+        fail("a decision is not light", 0);
+    ration_gate_free(gate);
+}
+
 int main(int argument_count, char **arguments)
 {
     char url[300];
@@ -139,6 +199,7 @@ int main(int argument_count, char **arguments)
         return 2;
     snprintf(url, sizeof(url), "unix:%s", arguments[1]);
     memset(long_user, 'u', sizeof(long_user) - 1);
+    test_R8_near_is_light(&redis);
     do {
         int64_t live_count = allocations.live_count;
 
