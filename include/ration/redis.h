@@ -23,8 +23,8 @@ RATION_C_BEGIN
 struct ration_redis {
     /*
      * redis://[user:password@]host[:port][/database]
-     * unix:/path[?db=n]
-     * redis+sentinel://[user:password@]host[:port],.../master[/database]
+     * unix:/path[?db=n], unix://user:password@/path[?db=n]
+     * redis+sentinel://[user:password@]host[:port],.../master[/database][?sentinel=[user]:password]
      * redis+cluster://[user:password@]host[:port],...
      */
     const char *url;

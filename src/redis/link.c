@@ -297,7 +297,7 @@ static void greet(struct ration_redis_link *link)
     if (place->script != NULL)
         link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "SCRIPT LOAD %b",
                                              place->script, place->script_size) == REDIS_OK;
-    else
+    else if (link->greetings == 0) /* something that is answered */
         link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "PING") == REDIS_OK;
 }
 

@@ -141,12 +141,18 @@ static void on_asked_change(void *context)
     seek_now(sentinel);
 }
 
-/* A sentinel has no user, no database and no script of ours. */
+/* A sentinel has users of its own, no database and no script of ours. */
 static void connect_sentinel(struct sentinel *sentinel)
 {
     const struct ration_redis_route_options *options = &sentinel->route.options;
     const struct ration_redis_address *address = &options->url->addresses[sentinel->asked_index];
-    struct ration_redis_place place = {.host = address->host, .port = address->port};
+    const struct ration_redis_url *url = options->url;
+    struct ration_redis_place place = {
+        .host = address->host,
+        .port = address->port,
+        .user = url->sentinel_user[0] != '\0' ? url->sentinel_user : NULL,
+        .password = url->sentinel_password[0] != '\0' ? url->sentinel_password : NULL,
+    };
 
     if (ration_redis_link_create(&place, options->times, options->loop, &sentinel->asked) !=
         RATION_OK) {

@@ -63,6 +63,20 @@ static bool read_number(const char *begin, const char *end, unsigned most, unsig
     return number <= most;
 }
 
+/* user:password or :password. */
+static ration_status read_credentials(const char *begin, const char *end, const char *where,
+                                      char *user, char *password, struct ration_error *error)
+{
+    const char *colon = memchr(begin, ':', (size_t)(end - begin));
+
+    if (colon == NULL || !copy(begin, colon, true, user) || !copy(colon + 1, end, true, password))
+        return ration_refuse(error, RATION_EINVAL,
+                             "%s comes user:password or :password, of up to 255 bytes each, "
+                             "with : / @ and %% written as %%3A %%2F %%40 and %%25",
+                             where);
+    return RATION_OK;
+}
+
 /* host[:port], where an IPv6 address is in brackets. */
 static ration_status read_address(const char *begin, const char *end,
                                   struct ration_redis_address *address, struct ration_error *error)
@@ -112,18 +126,17 @@ static ration_status read_addresses(const char *begin, const char *end, unsigned
     return status;
 }
 
-/* What comes behind the addresses, from its slash on; NULL: nothing does. */
-static ration_status read_path(const char *slash, struct ration_redis_url *url,
+/* What comes behind the addresses, from its slash on up to end; NULL: nothing does. */
+static ration_status read_path(const char *slash, const char *end, struct ration_redis_url *url,
                                struct ration_error *error)
 {
-    const char *end = slash != NULL ? slash + strlen(slash) : NULL;
     const char *database = slash;
 
-    if (url->kind == RATION_REDIS_CLUSTER && slash != NULL && slash[1] != '\0')
+    if (url->kind == RATION_REDIS_CLUSTER && slash != NULL && slash + 1 < end)
         return ration_refuse(error, RATION_EINVAL,
                              "a cluster has no databases: nothing comes behind its addresses");
     if (url->kind == RATION_REDIS_SENTINEL) {
-        database = slash != NULL ? strchr(slash + 1, '/') : NULL;
+        database = slash != NULL ? memchr(slash + 1, '/', (size_t)(end - slash - 1)) : NULL;
         if (slash == NULL ||
             !copy(slash + 1, database != NULL ? database : end, true, url->master) ||
             url->master[0] == '\0')
@@ -131,27 +144,45 @@ static ration_status read_path(const char *slash, struct ration_redis_url *url,
                                  "behind the sentinels comes / and the name that they give the "
                                  "master, of up to 255 bytes");
     }
-    if (database != NULL && database[1] != '\0' &&
+    if (database != NULL && database + 1 < end &&
         !read_number(database + 1, end, DATABASE_MAX, &url->database))
         return ration_refuse(error, RATION_EINVAL, "behind / comes the number of a database");
     return RATION_OK;
 }
 
+/* Who sentinels are asked as, if they want to know. */
+static ration_status read_sentinel_credentials(const char *question, struct ration_redis_url *url,
+                                               struct ration_error *error)
+{
+    static const char name[] = "?sentinel=";
+    const char *begin = question + sizeof(name) - 1;
+
+    if (strncmp(question, name, sizeof(name) - 1) != 0)
+        return ration_refuse(error, RATION_EINVAL,
+                             "behind ? comes sentinel=user:password or sentinel=:password");
+    return read_credentials(begin, begin + strlen(begin), "behind ?sentinel=", url->sentinel_user,
+                            url->sentinel_password, error);
+}
+
 static ration_status read_tcp(const char *text, unsigned port, struct ration_redis_url *url,
                               struct ration_error *error)
 {
-    const char *slash = strchr(text, '/');
-    const char *end = slash != NULL ? slash : text + strlen(text);
+    const char *question = url->kind == RATION_REDIS_SENTINEL ? strchr(text, '?') : NULL;
+    const char *path_end = question != NULL ? question : text + strlen(text);
+    const char *slash = memchr(text, '/', (size_t)(path_end - text));
+    const char *end = slash != NULL ? slash : path_end;
     const char *at = memrchr(text, '@', (size_t)(end - text));
-    const char *colon = at != NULL ? memchr(text, ':', (size_t)(at - text)) : NULL;
-    ration_status status;
+    ration_status status = RATION_OK;
 
-    if (at != NULL && (colon == NULL || !copy(text, colon, true, url->user) ||
-                       !copy(colon + 1, at, true, url->password)))
+    if (url->kind != RATION_REDIS_SENTINEL && strchr(text, '?') != NULL)
         return ration_refuse(error, RATION_EINVAL,
-                             "before @ comes user:password or :password, of up to 255 bytes each, "
-                             "with : / @ and %% written as %%3A %%2F %%40 and %%25");
-    status = read_path(slash, url, error);
+                             "nothing comes behind ?: a database is written behind /");
+    if (at != NULL)
+        status = read_credentials(text, at, "before @", url->user, url->password, error);
+    if (status == RATION_OK && question != NULL)
+        status = read_sentinel_credentials(question, url, error);
+    if (status == RATION_OK)
+        status = read_path(slash, path_end, url, error);
     return status == RATION_OK ? read_addresses(at != NULL ? at + 1 : text, end, port, url, error)
                                : status;
 }
@@ -161,10 +192,17 @@ static ration_status read_unix(const char *text, struct ration_redis_url *url,
 {
     const char *question = strchr(text, '?');
     const char *end = question != NULL ? question : text + strlen(text);
+    const char *at = strncmp(text, "//", 2) == 0 ? memchr(text, '@', (size_t)(end - text)) : NULL;
 
+    if (at != NULL &&
+        read_credentials(text + 2, at, "before @", url->user, url->password, error) != RATION_OK)
+        return RATION_EINVAL;
+    if (at != NULL)
+        text = at + 1;
     if (text[0] != '/' || !copy(text, end, true, url->unix_path))
         return ration_refuse(error, RATION_EINVAL,
-                             "unix: is followed by an absolute path of up to 255 bytes");
+                             "unix: is followed by an absolute path of up to 255 bytes; "
+                             "unix:// by user:password@ and the path");
     if (question != NULL &&
         (strncmp(question, "?db=", 4) != 0 ||
          !read_number(question + 4, question + strlen(question), DATABASE_MAX, &url->database)))

@@ -7,7 +7,7 @@
  *     redis+cluster://[[user]:password@]host[:port][,host[:port]...]
  *
  * User, password and the name of a master may be percent-encoded. User and password are those of the
- * nodes; sentinels are asked without any.
+ * nodes; those of sentinels come behind ?sentinel=.
  */
 #ifndef RATION_REDIS_URL_H
 #define RATION_REDIS_URL_H
@@ -37,6 +37,8 @@ struct ration_redis_url {
     char user[RATION_REDIS_TEXT_MAX + 1];
     char password[RATION_REDIS_TEXT_MAX + 1];
     char master[RATION_REDIS_TEXT_MAX + 1]; /* as sentinels call it */
+    char sentinel_user[RATION_REDIS_TEXT_MAX + 1];
+    char sentinel_password[RATION_REDIS_TEXT_MAX + 1];
     unsigned database;
 };
 

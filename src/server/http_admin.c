@@ -81,14 +81,11 @@ static ration_status edit(struct ration_http_desk *desk, const struct ration_ask
     }
 }
 
-static const char *reason_of(const struct ration_http_desk *desk, ration_status status)
+static const char *reason_of(ration_status status)
 {
     switch (status) {
     case RATION_EUNFIT:
-        return desk->part->link != NULL
-                   ? "None of the limits that apply can do this: shadow limits deny nobody, and "
-                     "windows in Redis keep no moment."
-                   : "None of the limits that apply can do this: shadow limits deny nobody.";
+        return "None of the limits that apply can do this: shadow limits deny nobody.";
     case RATION_ESTORE:
         return "Redis cannot be asked; what was done is not known.";
     case RATION_ENOMEM:
@@ -106,7 +103,7 @@ static void write_edited(struct ration_http_desk *desk, ration_status status, si
     struct ration_json json;
 
     if (status != RATION_OK) {
-        ration_http_desk_problem(desk, is_away ? 503 : 400, reason_of(desk, status), NULL);
+        ration_http_desk_problem(desk, is_away ? 503 : 400, reason_of(status), NULL);
         return;
     }
     begin_json(desk, &answer, &json);

@@ -110,11 +110,8 @@ static void answer_edit(struct ration_resp_desk *desk, ration_status status, siz
     if (status == RATION_OK)
         ration_resp_write_count(desk->output, count);
     else if (status == RATION_EUNFIT)
-        ration_desk_error(desk, desk->part->link != NULL
-                                    ? "ERR none of the limits that apply can be blocked: shadow "
-                                      "limits deny nobody, and windows in Redis keep no moment"
-                                    : "ERR none of the limits that apply can be blocked: shadow "
-                                      "limits deny nobody");
+        ration_desk_error(desk, "ERR none of the limits that apply can be blocked: shadow limits "
+                                "deny nobody");
     else if (status == RATION_ESTORE)
         ration_desk_error(desk, "ERR Redis cannot be asked; what was done is not known");
     else if (status == RATION_ENOMEM)

@@ -76,6 +76,9 @@ static bool open_gate(struct server *server, ration_policy *policy)
         .url = settings->redis_url,
         .prefix = settings->redis_prefix,
         .deadline_ns = (uint64_t)settings->redis_deadline_ms * RATION_NS_PER_MS,
+        .connect_deadline_ns = (uint64_t)settings->redis_connect_ms * RATION_NS_PER_MS,
+        .retry_min_ns = (uint64_t)settings->redis_rest_ms * RATION_NS_PER_MS,
+        .retry_max_ns = (uint64_t)settings->redis_rest_max_ms * RATION_NS_PER_MS,
         .node_count = settings->node_count,
     };
     struct ration_gate_options options = {

@@ -58,6 +58,9 @@ struct ration_settings {
     char *redis_url; /* NULL: limits live in memory */
     char *redis_prefix;
     uint32_t redis_deadline_ms;
+    uint32_t redis_connect_ms;
+    uint32_t redis_rest_ms;
+    uint32_t redis_rest_max_ms;
     uint32_t node_count;
     bool has_manual_clock;
 

@@ -9,7 +9,7 @@
 struct row {
     const char *text;
     enum ration_redis_kind kind;
-    const char *user, *password, *master, *unix_path;
+    const char *user, *password, *master, *unix_path, *sentinel_user, *sentinel_password;
     unsigned database;
     uint32_t address_count;
     struct ration_redis_address addresses[3];
@@ -25,6 +25,15 @@ static void urls_are_read(void **state)
         {"redis://u:p@h", .user = "u", .password = "p", .address_count = 1,
          .addresses = {{"h", 6379}}},
         {"unix:/run/redis?db=9", .unix_path = "/run/redis", .database = 9},
+        {"unix:///run/redis", .unix_path = "///run/redis"},
+        {"unix://u%3A:p%40@/run/a@b?db=9", .unix_path = "/run/a@b", .user = "u:", .password = "p@",
+         .database = 9},
+        {"unix:/run/a@b", .unix_path = "/run/a@b"},
+        {"redis+sentinel://a/main?sentinel=:s", .kind = RATION_REDIS_SENTINEL, .master = "main",
+         .sentinel_password = "s", .address_count = 1, .addresses = {{"a", 26379}}},
+        {"redis+sentinel://u:p@a/main/4?sentinel=v:q%2F/", .kind = RATION_REDIS_SENTINEL,
+         .user = "u", .password = "p", .sentinel_user = "v", .sentinel_password = "q//",
+         .master = "main", .database = 4, .address_count = 1, .addresses = {{"a", 26379}}},
         {"redis+sentinel://a/main", .kind = RATION_REDIS_SENTINEL, .master = "main",
          .address_count = 1, .addresses = {{"a", 26379}}},
         {"redis+sentinel://u:p@a:1,[2001:db8::1]:2,c/my%2Fmaster/7", .kind = RATION_REDIS_SENTINEL,
@@ -49,6 +58,10 @@ static void urls_are_read(void **state)
         assert_int_equal(url.kind, row->kind);
         assert_string_equal(url.user, row->user != NULL ? row->user : "");
         assert_string_equal(url.password, row->password != NULL ? row->password : "");
+        assert_string_equal(url.sentinel_user,
+                            row->sentinel_user != NULL ? row->sentinel_user : "");
+        assert_string_equal(url.sentinel_password,
+                            row->sentinel_password != NULL ? row->sentinel_password : "");
         assert_string_equal(url.master, row->master != NULL ? row->master : "");
         assert_string_equal(url.unix_path, row->unix_path != NULL ? row->unix_path : "");
         assert_int_equal(url.database, row->database);
@@ -81,6 +94,12 @@ static void faults_say_what_would_be_right(void **state)
         {"redis://a,b", "redis+cluster:// or redis+sentinel://"},
         {"unix:relative", "an absolute path"},
         {"unix:/path?x=1", "behind ? comes db="},
+        {"unix://user@/path", "before @ comes user:password"},
+        {"unix://u:p@path", "an absolute path"},
+        {"redis+sentinel://a/main?x", "behind ? comes sentinel="},
+        {"redis+sentinel://a/main?sentinel=s", "behind ?sentinel= comes user:password"},
+        {"redis+sentinel://a?sentinel=:s", "the name that they give the master"},
+        {"redis://h?db=3", "a database is written behind /"},
         {"redis+sentinel://a:1", "the name that they give the master"},
         {"redis+sentinel://a:1/", "the name that they give the master"},
         {"redis+sentinel://a:1//3", "the name that they give the master"},

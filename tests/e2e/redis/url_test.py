@@ -83,6 +83,8 @@ def test_a_password():
     with redis_kit.Redis("--requirepass", word) as redis:
         check_decides(redis, f"redis://:p%40ss%3Aw%2Frd%20%2525@127.0.0.1:{redis.port}")
         check_decides(redis, f"redis://:p%40ss%3Aw%2Frd%20%2525@127.0.0.1:{redis.port}/2", database=2)
+        check_decides(redis, f"unix://:p%40ss%3Aw%2Frd%20%2525@{redis.socket_path}?db=2", database=2)
+        check_degraded(f"unix:{redis.socket_path}")
         check_degraded(redis.url)
         check_degraded(f"redis://:wrong@127.0.0.1:{redis.port}")
         check_degraded(f"redis://:wrong@127.0.0.1:{redis.port}/2")

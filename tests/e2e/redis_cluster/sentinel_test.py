@@ -73,6 +73,22 @@ def test_R12_a_master_that_dies_is_followed_by_the_next():
         assert group.master.do("EXISTS", "ration:{third}:few") == 1, "it is not the new master that decides"
 
 
+def check_guarded_sentinel(group):
+    """Sentinels have a password of their own, and perhaps users."""
+    sentinel = group.sentinels[0]
+    url = f"redis+sentinel://{sentinel.address}/{group.NAME}"
+    sentinel.do("ACL", "SETUSER", "default", "resetpass", ">gu@rd")
+    sentinel.do("ACL", "SETUSER", "limiter", "on", ">word", "+sentinel|get-master-addr-by-name")
+    for guard in "?sentinel=:gu%40rd", "?sentinel=limiter:word":
+        with serve.Server(BINARY, policy=POLICY, options=["--redis", url + guard]) as server:
+            wait_decided(server.resp(), "dave", 10)
+            assert "gu%40rd" not in server.output() and "word" not in server.output(), "a password is told"
+    with serve.Server(BINARY, policy=POLICY, options=["--redis", url + "?sentinel=:wrong"]) as server:
+        serve.expect(check(server.resp(), "dave")[b"degraded"], 1)
+        time.sleep(.3)
+        serve.expect(check(server.resp(), "dave")[b"degraded"], 1, "without the right password")
+
+
 def test_sentinels_that_are_gone_or_know_nothing_are_passed_over():
     with redis_nodes.Sentinels(1) as group:
         other = group.add(options=redis_nodes.PLAIN)  # knows no SENTINEL
@@ -84,6 +100,7 @@ def test_sentinels_that_are_gone_or_know_nothing_are_passed_over():
             # the database is that of the URL
             serve.expect(group.master.do("SELECT", 2), "OK")
             assert group.master.do("DBSIZE") >= 1
+            check_guarded_sentinel(group)
             # no sentinel is needed for as long as the master is there
             group.sentinels[0].kill()
             time.sleep(0.3)
