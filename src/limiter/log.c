@@ -2,11 +2,7 @@
 
 #include "base/time.h"
 
-/*
- * The moment at which the n-th oldest token comes back, n from 0. Older than any after it. What is
- * to be written counts as written.
- */
-static uint64_t moment_at(const struct ration_any *any, uint64_t nth)
+uint64_t ration_log_moment(const struct ration_any *any, uint64_t nth)
 {
     uint64_t most = any->limit->tokens;
     uint64_t index = (any->state.log.head_index + nth) % most;
@@ -62,7 +58,7 @@ struct ration_any_step ration_log_take(const struct ration_any *any, uint64_t co
         step.verdict = RATION_NEVER;
         step.wait_ns = RATION_FOREVER;
     } else if (cost_tokens > 0) {
-        uint64_t back_at_ns = moment_at(any, cost_tokens - 1);
+        uint64_t back_at_ns = ration_log_moment(any, cost_tokens - 1);
 
         if (back_at_ns > now_ns) {
             step.verdict = RATION_DENY;
@@ -85,7 +81,7 @@ uint64_t ration_log_remaining(const struct ration_any *any, uint64_t now_ns)
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
 
-        if (moment_at(any, middle) <= now_ns)
+        if (ration_log_moment(any, middle) <= now_ns)
             low = middle + 1;
         else
             high = middle;
@@ -103,7 +99,7 @@ struct ration_any ration_log_refund(const struct ration_any *any, uint64_t token
     /* The newest become the oldest, as moments long past. */
     next.write = (struct ration_log_write){.first_index = head, .older_count = count};
     next.state.log.head_index = head;
-    next.state.log.newest_ns = count == most ? 0 : moment_at(any, most - count - 1);
+    next.state.log.newest_ns = count == most ? 0 : ration_log_moment(any, most - count - 1);
     if (is_uniform(any)) {
         next.write.count = most - count;
         next.write.moment_ns = any->write.moment_ns;

@@ -9,6 +9,12 @@
 
 #include "limiter/state.h"
 
+/*
+ * The moment at which the n-th oldest token comes back, n from 0; 0: long ago. Older than any after it. What is to
+ * be written counts as written.
+ */
+uint64_t ration_log_moment(const struct ration_any *any, uint64_t nth);
+
 struct ration_any_step ration_log_take(const struct ration_any *any, uint64_t cost_tokens,
                                        uint64_t now_ns);
 uint64_t ration_log_remaining(const struct ration_any *any, uint64_t now_ns);

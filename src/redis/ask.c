@@ -19,9 +19,11 @@ ration_status ration_redis_fits(const struct ration_limit *limit, struct ration_
                      limit->algorithm == RATION_SLIDING_WINDOW ||
                      limit->refill == RATION_REFILL_INTERVAL;
 
-    if (limit->algorithm == RATION_SLIDING_LOG)
+    if (limit->algorithm == RATION_SLIDING_LOG && limit->tokens > RATION_REDIS_LOG_TOKENS_MAX)
         return ration_refuse(error, RATION_EUNFIT,
-                             "a sliding log is not kept on Redis; a sliding-window is");
+                             "on Redis a sliding-log has at most %d tokens, each of which is a "
+                             "moment to send; a sliding-window has no such bound",
+                             RATION_REDIS_LOG_TOKENS_MAX);
     if (is_window && (limit->tokens > EXACT_MAX || limit->burst > EXACT_MAX))
         return ration_refuse(error, RATION_EUNFIT,
                              "on Redis a window or interval has at most 2^50 tokens");
@@ -175,6 +177,7 @@ static void write_part(struct ration_redis_words *words, const struct ration_red
         [RATION_BURST_RESERVE] = {"reserve", write_reserve},
         [RATION_FIXED_WINDOW] = {"fixed", write_window},
         [RATION_SLIDING_WINDOW] = {"sliding", write_window},
+        [RATION_SLIDING_LOG] = {"log", write_window},
     };
     bool is_interval = part->limit->refill == RATION_REFILL_INTERVAL;
     uint64_t keep_ms =
@@ -213,7 +216,7 @@ void ration_redis_ask_write(const struct ration_redis_ask *ask,
 
 /* Each bucket as it was, before what is asked for now. */
 static bool read_items(const struct ration_redis_ask *ask, const struct ration_redis_answer *answer,
-                       struct ration_case *c, uint64_t *holds_ns)
+                       struct ration_case *c, struct ration_redis_told *told)
 {
     for (uint32_t i = 0; i < ask->part_count; i++) {
         const struct ration_redis_part *part = &ask->parts[i];
@@ -227,10 +230,11 @@ static bool read_items(const struct ration_redis_ask *ask, const struct ration_r
             .limiter_index = i,
             .before = {.limit = part->limit},
         };
-        if (!ration_redis_state_read(&answer->texts[i], c->now_ns, &item->before, &holds_ns[i]))
+        if (!ration_redis_state_read(&answer->texts[i], c->now_ns, &told->runs[i], &item->before,
+                                     &told->holds_ns[i]))
             return false;
-        if (holds_ns[i] > c->now_ns && !part->is_shadow)
-            item->hold_ns = holds_ns[i] - c->now_ns;
+        if (told->holds_ns[i] > c->now_ns && !part->is_shadow)
+            item->hold_ns = told->holds_ns[i] - c->now_ns;
         if (part->owed_tokens > 0)
             item->before = ration_any_force(&item->before, part->owed_tokens, c->now_ns);
     }
@@ -246,7 +250,6 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
                            .has_decision = true,
                            .has_details = true};
     struct ration_case c = {.op = &op};
-    uint64_t holds_ns[RATION_REDIS_PARTS_MAX];
 
     if (answer->is_of_others || answer->text_count != ask->part_count ||
         answer->now_ns >= RATION_NS_PER_SECOND ||
@@ -254,7 +257,7 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
         return RATION_EINVAL;
     c.now_ns = ration_time_clamp(answer->now_s * RATION_NS_PER_SECOND + answer->now_ns);
     op.now_ns = c.now_ns;
-    if (!read_items(ask, answer, &c, holds_ns))
+    if (!read_items(ask, answer, &c, out_told))
         return RATION_EINVAL;
     ration_judge(&c);
     if ((c.verdict == RATION_ALLOW) != answer->is_taken)
@@ -264,7 +267,6 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
     for (uint32_t i = 0; i < c.item_count; i++) {
         out_told->parts[i] = ration_judge_describe(&c, &c.items[i]);
         out_told->befores[i] = c.items[i].before;
-        out_told->holds_ns[i] = holds_ns[i];
         out_told->texts[i] = answer->texts[i];
     }
     return RATION_OK;

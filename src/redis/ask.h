@@ -14,6 +14,7 @@
 #define RATION_REDIS_ASK_H
 
 #include "limiter/judge.h"
+#include "redis/runs.h"
 #include "redis/words.h"
 
 #define RATION_REDIS_PARTS_MAX RATION_ITEMS_MAX
@@ -69,6 +70,7 @@ struct ration_redis_told {
     uint64_t holds_ns[RATION_REDIS_PARTS_MAX];         /* until when it is held; a moment, or 0 */
     struct ration_redis_text
         texts[RATION_REDIS_PARTS_MAX]; /* borrowed, as stored; bytes NULL: none */
+    struct ration_redis_runs runs[RATION_REDIS_PARTS_MAX]; /* that befores are read from */
 };
 
 /* The script's text. */
@@ -90,8 +92,8 @@ void ration_redis_name_write(const struct ration_redis_names *names, const struc
                              const char *limit_name, struct ration_redis_words *words);
 
 /*
- * What was decided. RATION_EINVAL: the answer is none, or another than that of the limits asked. Nothing
- * else is written then.
+ * What was decided. RATION_EINVAL: the answer is none, or another than that of the limits asked; *out_told is
+ * nothing to read then.
  */
 ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
                                     const struct ration_redis_answer *answer,
@@ -99,10 +101,11 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
 
 /*
  * A bucket's text, as a state at now; and the other way round. hold_ns: the moment before which nothing passes,
- * whatever it has; or 0. False: it is none of this limit.
+ * whatever it has; or 0. A log is read from runs. False: it is none of this limit.
  */
 bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
-                             struct ration_any *any, uint64_t *out_hold_ns);
+                             struct ration_redis_runs *runs, struct ration_any *any,
+                             uint64_t *out_hold_ns);
 void ration_redis_state_write(const struct ration_any *any, bool is_given, uint64_t hold_ns,
                               struct ration_redis_words *words);
 

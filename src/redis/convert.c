@@ -33,10 +33,11 @@ bool ration_redis_convert(const struct ration_redis_text *text,
 {
     struct ration_limit limit;
     struct ration_any any = {.limit = &limit};
+    struct ration_redis_runs runs;
     uint64_t hold_ns;
 
     if (part->is_given || !read_limit(text, &limit) ||
-        !ration_redis_state_read(text, now_ns, &any, &hold_ns))
+        !ration_redis_state_read(text, now_ns, &runs, &any, &hold_ns))
         return false;
     any = ration_any_change(&any, part->limit, now_ns);
     ration_redis_state_write(&any, false, hold_ns, words);

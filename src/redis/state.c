@@ -100,16 +100,23 @@ static bool read_hold(const struct ration_redis_text *text, size_t at, uint64_t 
 }
 
 bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
-                             struct ration_any *any, uint64_t *out_hold_ns)
+                             struct ration_redis_runs *runs, struct ration_any *any,
+                             uint64_t *out_hold_ns)
 {
+    bool is_log = any->limit->algorithm == RATION_SLIDING_LOG;
     uint64_t numbers[NUMBERS_MAX] = {0};
     size_t at = 0;
 
     *out_hold_ns = 0;
     if (text->bytes == NULL) {
         *any = ration_any_start(any, now_ns);
+        if (is_log)
+            ration_redis_runs_begin(runs, any);
         return true;
     }
+    if (is_log)
+        return ration_redis_runs_read(text->bytes, text->size, runs, any, &at) &&
+               read_hold(text, at, out_hold_ns);
     if (!read_numbers(text, &at, numbers, number_count(any->limit)) || !is_second(numbers[0]) ||
         (any->limit->algorithm == RATION_BURST_RESERVE && !is_second(numbers[2])) ||
         !read_hold(text, at, out_hold_ns))
@@ -144,6 +151,9 @@ void ration_redis_state_write(const struct ration_any *any, bool is_given, uint6
     struct ration_output *text = &words->text;
 
     switch (any->limit->algorithm) {
+    case RATION_SLIDING_LOG:
+        ration_redis_runs_write(any, text);
+        break;
     case RATION_BURST_RESERVE:
         write_time(text, any->state.reserve.tats[0]);
         ration_output_append_byte(text, ' ');

@@ -17,6 +17,7 @@ ARGV   now: seconds and ns, or '' and '' for the time of this server
        interval  seconds, ns, tokens, burst, cost, tokens out at the start
        fixed     seconds, ns, tokens, cost, count at the start
        sliding   the same
+       log       the same
        then texts that stand for others: the number of the bucket, what it was, what it is instead
        and how many of these there are
 
@@ -317,6 +318,56 @@ local function make_others()
         kept_s, kept_ns = add(kept_s, kept_ns, p_s, p_ns, 1000000000)
         return fits, format('%d %d %d %d', end_s, end_ns, current + cost, previous), full_s, full_ns,
             kept, kept_s, kept_ns
+    end
+
+    -- Runs of tokens that come back together, earliest first (runs.h). Those that are back are of no use any more, but
+    -- for a now that runs back.
+    function algorithms.log(text, changed)
+        local p_s, p_ns = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+        local tokens, cost, start = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+        at = at + 5
+        local back_s, back_ns = add(now_s, now_ns, p_s, p_ns, 1000000000)
+        local kept = not text and start > 0 and format('%d %d %d', back_s, back_ns, start)
+        local kept_s, kept_ns = back_s, back_ns
+        local runs, total, out, first = {}, 0, 0
+        if text or kept then
+            local all = text and numbers_of(text) or kept
+            if not all then return nil end
+            for s, ns, count in string.gmatch(all .. ' ', '(%d+) (%d+) (%d+) ') do
+                local run = {tonumber(s), tonumber(ns), tonumber(count)}
+                runs[#runs + 1] = run
+                total = total + run[3]
+                if less(now_s, now_ns, run[1], run[2]) then
+                    out = out + run[3]
+                    first = first or #runs
+                end
+            end
+            local last = runs[#runs]
+            if not last then return nil end
+            if changed then kept, kept_s, kept_ns = all, last[1], last[2] end
+            if not less(last[1], last[2], back_s, back_ns) then
+                back_s, back_ns = last[1], last[2]
+            end
+        end
+        if out + cost > tokens then return false, '', 0, 0, kept, kept_s, kept_ns end
+        if ARGV[1] ~= '' then
+            local drop = total + cost - tokens
+            first = 1
+            while first <= #runs and drop >= runs[first][3] do
+                drop = drop - runs[first][3]
+                first = first + 1
+            end
+            if drop > 0 and first <= #runs then runs[first][3] = runs[first][3] - drop end
+        end
+        local last = runs[#runs]
+        if first and first <= #runs and last[1] == back_s and last[2] == back_ns then
+            last[3] = last[3] + cost
+        else
+            runs[#runs + 1] = {back_s, back_ns, cost}
+        end
+        local parts = {}
+        for i = first or #runs, #runs do parts[#parts + 1] = format('%d %d %d', runs[i][1], runs[i][2], runs[i][3]) end
+        return true, table.concat(parts, ' '), back_s, back_ns, kept, kept_s, kept_ns
     end
 
     return algorithms

@@ -36,6 +36,7 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "  - {name: lots, match: {path: /lots}, key: ip, rate: 5/10s, refill: interval, burst: 12}\n"
     "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_backend_error: deny}\n"
     "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n"
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n",
@@ -52,6 +53,7 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "  - {name: lots, match: {path: /lots}, key: ip, rate: 3/7s, refill: interval, burst: 5}\n"
     "  - {name: strict, match: {path: /strict}, key: user, rate: 3/s, on_backend_error: deny}\n"
     "  - {name: open, match: {path: /open}, key: user, rate: 1/min, on_backend_error: allow}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 40/s, burst: 40}\n",
 
     /* other algorithms, as far as memory does not begin anew for them */
@@ -67,6 +69,7 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "  - {name: lots, match: {path: /lots}, key: ip, rate: 5/10s, burst: 3}\n"
     "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_backend_error: deny}\n"
     "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n",
 };
 
@@ -132,7 +135,7 @@ static struct ration_key text_key(const char *text)
 static void draw_request(struct request *request)
 {
     static const char *const paths[] = {"/login", "/window", "/cost", "/slow",  "/spare",
-                                        "/lots",  "/strict", "/open", "/other", "/login"};
+                                        "/lots",  "/strict", "/open", "/other", "/log"};
     static const char *const users[] = {"alice", "bob", "{x}", "", "root", "mallory"};
     static const char *const ips[] = {"192.0.2.1", "2001:db8::1", "192.0.2.2", "nobody"};
     static const char *const costs[] = {"1", "0", "30", "2000", "400", "x"};

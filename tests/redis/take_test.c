@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/time.h"
+#include "limiter/log.h"
 #include "redis/convert.h"
 #include "script.h"
 
@@ -17,6 +18,7 @@
 #else
 #define STEP_COUNT 40000
 #endif
+#define LOG_MAX  100
 #define EPOCH_NS (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
 
 static const char *const texts[] = {
@@ -40,6 +42,9 @@ static const char *const texts[] = {
     "4000000000 per 5000d sliding-window name r",
     "7 per 13us sliding-window start 2 name s",
     "2/s leaky-queue burst 3 name t",
+    "3/s sliding-log name u",
+    "100 per 7919us sliding-log start 30 name v",
+    "7 per 13s sliding-log start empty name w",
 };
 #define LIMIT_COUNT (sizeof(texts) / sizeof(texts[0]))
 
@@ -47,6 +52,7 @@ static struct ration_limit limits[LIMIT_COUNT];
 static struct ration_limit writers[LIMIT_COUNT][KEY_COUNT]; /* which limit a bucket is of */
 static struct ration_any buckets[LIMIT_COUNT][KEY_COUNT];
 static bool is_there[LIMIT_COUNT][KEY_COUNT];
+static uint64_t rings[LIMIT_COUNT][KEY_COUNT][LOG_MAX]; /* of logs */
 static const char *const keys[KEY_COUNT] = {"", "alice", "{x}%\xff\n"};
 static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
 
@@ -169,6 +175,26 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_ask *ask, struct picke
     ask->part_count = (uint32_t)used;
 }
 
+static uint64_t read_ring(const struct ration_log_reader *reader, uint64_t index)
+{
+    return ((const uint64_t *)reader->context)[index];
+}
+
+/* A log with all that is to be written, in a ring that begins with the oldest. */
+static void publish(struct ration_any *any, uint64_t *ring)
+{
+    uint64_t moments[LOG_MAX];
+
+    if (any->limit->algorithm != RATION_SLIDING_LOG)
+        return;
+    for (uint64_t i = 0; i < any->limit->tokens; i++)
+        moments[i] = ration_log_moment(any, i);
+    memcpy(ring, moments, sizeof(moments));
+    any->state.log.head_index = 0;
+    any->write = (struct ration_log_write){0};
+    any->reader = (struct ration_log_reader){.read = read_ring, .context = ring};
+}
+
 /* Decides in memory. */
 static void decide(const struct ration_redis_ask *ask, const struct picked *picked,
                    struct ration_redis_told *told)
@@ -176,6 +202,7 @@ static void decide(const struct ration_redis_ask *ask, const struct picked *pick
     struct ration_op op = {.kind = ask->is_look ? RATION_OP_LOOK : RATION_OP_TAKE,
                            .now_ns = ask->now_ns};
     static struct ration_case c;
+    static uint64_t befores[RATION_REDIS_PARTS_MAX][LOG_MAX];
     bool is_changed[RATION_REDIS_PARTS_MAX];
 
     memset(&c, 0, sizeof(c));
@@ -197,6 +224,7 @@ static void decide(const struct ration_redis_ask *ask, const struct picked *pick
             is_changed[i] = true;
         }
         before.limit = ask->parts[i].limit;
+        publish(&before, befores[i]);
         if (ask->parts[i].owed_tokens > 0)
             before = ration_any_force(&before, ask->parts[i].owed_tokens, ask->now_ns);
         c.items[i] = (struct ration_item){.cost_tokens = ask->parts[i].cost_tokens,
@@ -219,9 +247,12 @@ static void decide(const struct ration_redis_ask *ask, const struct picked *pick
         if (item->limiter_index != i)
             abort();
         if (memcmp(&item->before.state, &item->after.state, sizeof(item->after.state)) != 0 ||
+            memcmp(&item->before.write, &item->after.write, sizeof(item->after.write)) != 0 ||
             ask->parts[i].owed_tokens > 0 || item->before.limit->start != RATION_START_FULL ||
             is_changed[i]) {
             buckets[picked[i].limit][picked[i].key] = item->after;
+            publish(&buckets[picked[i].limit][picked[i].key],
+                    rings[picked[i].limit][picked[i].key]);
             writers[picked[i].limit][picked[i].key] = *ask->parts[i].limit;
             *there = true;
         }

@@ -21,6 +21,7 @@ static void limits_are_told_and_read_back(void **state)
         {"3/s burst 2 reserve 100/h burst 5", " r3/1e9/2+100/3600e9/5"},
         {"5/s fixed-window", " f5/1e9"},
         {"4000000000 per 5000d sliding-window", " s4e9/432e15"},
+        {"100 per 10s sliding-log", " l100/10e9"},
         {"1/year burst 2 start empty name x", " t1/31536e12/2"},
     };
 

@@ -1,15 +1,11 @@
 /*
  * Runs files of rows through a gate, and has a server asked the same (R9).
  *
- *     rows_served_test [--redis] FILE...      started by rows_test.py, which starts the server
- *
- * --redis: the server's limits live in Redis, where some cannot be, no window can be blocked, and none can
- * be changed with the tokens kept. What is left out for that is counted.
+ *     rows_served_test FILE...      started by rows_test.py, which starts the server
  *
  * The gate answers first, by ration_gate_check(); rows.c compares that with the file. What the gate said
  * goes as a line to the standard output, where rows_test.py asks the server over each protocol, compares
- * to the nanosecond and answers with one line: "same", what differs, or "refused" of a limit that Redis
- * cannot keep.
+ * to the nanosecond and answers with one line: "same", or what differs.
  *
  *     limit IS_PLAIN TOKENS PERIOD_NS BURST TEXT     a new bucket
  *     change NOW TEXT                                its limit is another
@@ -32,11 +28,8 @@ struct served {
     struct ration_limit limit;
     ration_gate *gate;
     bool is_lost; /* a change made the bucket another one */
-    bool is_on_redis;
     const char *path;
     int differing_count;
-    int refused_count; /* limits that Redis cannot keep */
-    int changed_count; /* rows behind a change that Redis does not know of */
     int line_number;
 };
 
@@ -50,11 +43,8 @@ static void expect_ok(ration_status status, const char *what)
     exit(EXIT_FAILURE);
 }
 
-/*
- * Sends a line that was written to the standard output, and hears what the server said. False: the limit
- * is refused, as some are on Redis.
- */
-static bool hear(struct served *served)
+/* Sends a line that was written to the standard output, and hears what the server said. */
+static void hear(struct served *served)
 {
     char line[LINE_SIZE];
 
@@ -66,14 +56,9 @@ static bool hear(struct served *served)
         exit(EXIT_FAILURE);
     }
     if (strcmp(line, "same\n") == 0)
-        return true;
-    if (served->is_on_redis && strcmp(line, "refused\n") == 0) {
-        served->refused_count++;
-        return false;
-    }
+        return;
     served->differing_count++;
     fprintf(stderr, "%s:%d: %s", served->path, served->line_number, line);
-    return true;
 }
 
 static ration_policy *make_policy(const struct ration_limit *limit,
@@ -112,7 +97,8 @@ static bool open_served(void *context, const struct ration_limit *limit)
     expect_ok(ration_gate_create(&options, policy, &served->gate, NULL), "create a gate");
     printf("limit %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", is_plain(limit), limit->tokens,
            limit->period_ns, limit->burst, text);
-    return hear(served);
+    hear(served);
+    return true;
 }
 
 static struct ration_decision check(struct served *served, bool is_peek, uint64_t tokens,
@@ -139,17 +125,13 @@ static void change_served(void *context, const struct ration_limit *limit, uint6
     char text[RATION_LIMIT_TEXT_SIZE];
     ration_policy *policy;
 
-    if (served->is_on_redis) {
-        served->is_lost = true;
-        return;
-    }
     policy = make_policy(limit, text);
     ration_manual_clock_set(&served->manual, now_ns);
     served->limit = *limit;
     expect_ok(ration_gate_reload(served->gate, policy, note_change, served, NULL), "reload");
     (void)check(served, false, 0, now_ns);
     printf("change %" PRIu64 " %s", now_ns, text);
-    (void)hear(served);
+    hear(served);
 }
 
 static void ask_decision(struct served *served, const struct rows_request *request,
@@ -159,7 +141,7 @@ static void ask_decision(struct served *served, const struct rows_request *reque
            rows_call_name(request->call), request->now_ns, request->tokens,
            ration_verdict_name(decision->verdict), decision->remaining, decision->retry_after_ns,
            decision->reset_after_ns, decision->delay_ns);
-    (void)hear(served);
+    hear(served);
 }
 
 static void edit(struct served *served, const struct rows_request *request)
@@ -181,7 +163,7 @@ static void edit(struct served *served, const struct rows_request *request)
     }
     printf("%s %" PRIu64 " %" PRIu64, rows_call_name(request->call), request->now_ns,
            request->call == ROWS_BLOCK ? request->time_ns : request->tokens);
-    (void)hear(served);
+    hear(served);
 }
 
 static struct ration_decision call_served(void *context, const struct rows_request *request,
@@ -206,11 +188,8 @@ static struct ration_decision call_served(void *context, const struct rows_reque
 static bool knows(void *context, const struct rows_request *request)
 {
     struct served *served = context;
-    bool is_window = served->limit.algorithm == RATION_FIXED_WINDOW ||
-                     served->limit.algorithm == RATION_SLIDING_WINDOW;
 
-    served->changed_count += served->is_on_redis && served->is_lost;
-    if (served->is_lost || (served->is_on_redis && request->call == ROWS_BLOCK && is_window))
+    if (served->is_lost)
         return false;
     switch (request->call) {
     case ROWS_TAKE:
@@ -236,21 +215,16 @@ static void tell(const char *path, int row_count, int wrong_count, const struct 
         if (skips->calls[call] > 0)
             fprintf(stderr, " %d %s", skips->calls[call], rows_call_name((enum rows_call)call));
     }
-    fprintf(stderr, " %d after those", skips->after_count);
-    if (served->is_on_redis)
-        fprintf(stderr, "; on Redis %d limits refused, and of the rows %d after a change",
-                served->refused_count, served->changed_count);
-    fprintf(stderr, "\n");
+    fprintf(stderr, " %d after those\n", skips->after_count);
 }
 
 int main(int argument_count, char **arguments)
 {
-    bool is_on_redis = argument_count > 1 && strcmp(arguments[1], "--redis") == 0;
-    bool is_wrong = argument_count < 2 + is_on_redis;
+    bool is_wrong = argument_count < 2;
 
-    for (int i = 1 + is_on_redis; i < argument_count; i++) {
+    for (int i = 1; i < argument_count; i++) {
         struct rows_skips skips = {.after_count = 0};
-        struct served served = {.path = arguments[i], .is_on_redis = is_on_redis};
+        struct served served = {.path = arguments[i]};
         struct rows_target target = {.name = "gate",
                                      .open = open_served,
                                      .change = change_served,

@@ -1,0 +1,2 @@
+# A log keeps more moments than its limit has tokens.
+s/^            if drop > 0 and first <= #runs then .*$//
