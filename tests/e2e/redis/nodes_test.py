@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Many nodes, one limit (R1): 4 servers x 64 connections, half by RESP and half by HTTP, ask for one key that
-lives in Redis, by the real clock.
+lives in Redis, by the real clock. Each server with its clients is on a host of its own, and Redis on another, where
+that works; else all are on loopback.
 
     nodes_test.py RATION [--lie]
 
@@ -15,6 +16,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import hosts
 import redis_kit
 import serve
 
@@ -117,22 +119,25 @@ def crowd(policy, asks, seconds):
     """(admitted by RESP and HTTP, the decisions' times, the seconds that passed, calls of the script)."""
     context = multiprocessing.get_context("fork")
     servers = []
-    with redis_kit.Redis() as redis:
+    with redis_kit.Redis(host=REDIS_HOST) as redis:
         try:
-            for _ in range(NODES):
-                servers.append(redis_kit.serve_with(BINARY, redis.url, policy, ["--threads", "2", "--nodes", str(NODES)],
-                                                    DEADLINE_MS))
-            for server in servers:
-                redis_kit.wait_well(server, connections=8)
+            for host in NODE_HOSTS:
+                with host:
+                    servers.append(redis_kit.serve_with(BINARY, redis.url, policy,
+                                                        ["--threads", "2", "--nodes", str(NODES)], DEADLINE_MS))
+            for host, server in zip(NODE_HOSTS, servers):
+                with host:
+                    redis_kit.wait_well(server, connections=8)
             redis.ask("CONFIG", "RESETSTAT")
             barrier = context.Barrier(NODES + 1)
             pipes, processes = [], []
-            for server in servers:
+            for host, server in zip(NODE_HOSTS, servers):
                 here, there = context.Pipe()
                 pipes.append(here)
                 processes.append(context.Process(target=people, daemon=True, args=(
                     there, (server.resp_port, server.http_port), barrier, asks, seconds)))
-                processes[-1].start()
+                with host:
+                    processes[-1].start()
             began = time.monotonic()  # before anybody asks: the contract is not counted too small
             barrier.wait()
             answers = []
@@ -144,6 +149,7 @@ def crowd(policy, asks, seconds):
                 process.join(30)
                 serve.expect(process.exitcode, 0, "a node's clients")
             calls = redis.calls("evalsha", "eval")
+            check_addresses(redis)
             for server in servers:
                 server.check_end()
         finally:
@@ -151,6 +157,14 @@ def crowd(policy, asks, seconds):
                 server.kill()
     admitted = [sum(answer[0][index] for answer in answers) for index in range(2)]
     return admitted, sorted(took for answer in answers for took in answer[1]), elapsed, calls
+
+
+def check_addresses(redis):
+    """Redis was asked from as many hosts as there are."""
+    clients = [dict(word.partition("=")[::2] for word in line.split())
+               for line in redis.ask("CLIENT", "LIST").decode().splitlines()]
+    asked_from = {client["addr"].partition(":")[0] for client in clients if client["cmd"] in ("evalsha", "eval")}
+    serve.expect(asked_from, {host.address for host in NODE_HOSTS}, "where Redis was asked from")
 
 
 def tell(name, admitted, contract, took, calls):
@@ -183,7 +197,18 @@ def test_R1_burst_and_rate():
     serve.expect(calls, len(took), "calls of the script: one for each decision")
 
 
-def test_leases():
+def test_R1_leases_of_the_burst():
+    """Where nothing comes back: never one more than the burst, and all but a lease of each node, at most."""
+    burst, asks = 2000, 16
+    admitted, took, _, calls = crowd(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}, mode: lease}}]\n",
+                                     asks, 60)
+    tell("leases, nothing refills", admitted, burst, took, calls)
+    serve.expect(len(took), NODES * CONNECTIONS * asks, "decisions")
+    assert sum(admitted) <= burst, "more than the burst"
+    assert sum(admitted) >= burst - burst / 4, "more is lost than a lease of each node"
+
+
+def test_R1_leases():
     """Tokens drawn ahead by four nodes: never one more than the contract, and few calls."""
     burst, rate = 4000, 2000
     admitted, took, elapsed, calls = crowd(
@@ -198,7 +223,7 @@ def test_leases():
     assert calls <= .05 * len(took), "leases do not spare calls"
 
 
-def test_local_first():
+def test_R1_local_first():
     """The nodes' own buckets first: more than the contract, within the stated bound."""
     burst, rate = 400, 400
     admitted, took, elapsed, calls = crowd(
@@ -221,4 +246,6 @@ def test_R2_two_limits():
     serve.expect((sum(admitted), calls), (700, len(took)), "admitted, and calls")
 
 
+hosts.begin()
+REDIS_HOST, *NODE_HOSTS = hosts.make(1 + NODES)
 serve.run(["test_R1_exactly_the_burst"] if IS_LYING else None)

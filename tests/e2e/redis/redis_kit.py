@@ -4,7 +4,7 @@
             redis_kit.serve_with(BINARY, way.url, policy=...) as server:
         way.fault = redis_kit.error("LOADING Redis is loading the dataset in memory")
 
-Redis listens on a free port of 127.0.0.1 and on a Unix socket in a folder of its own.
+Redis listens on a free port of 127.0.0.1, or of a host of hosts.py, and on a Unix socket in a folder of its own.
 """
 import os
 import queue
@@ -18,6 +18,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import hosts
 import serve
 
 START_SECONDS = 20
@@ -32,13 +33,15 @@ def free_port():
 
 
 class Redis:
-    """A redis-server that keeps nothing. Options are those of its command line."""
+    """A redis-server that keeps nothing. Options are those of its command line. It can be asked from anywhere."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, host=hosts.HERE):
         self.folder = tempfile.mkdtemp(prefix="ration-redis-")
         self.socket_path = os.path.join(self.folder, "socket")
         self.options = options
-        self.port = free_port()
+        self.host = host
+        with host:
+            self.port = free_port()
         self.password = options[options.index("--requirepass") + 1] if "--requirepass" in options else None
         self.clients = []
         try:
@@ -48,11 +51,14 @@ class Redis:
             raise
 
     def start(self):
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", self.socket_path,
-             "--save", "", "--appendonly", "no", "--dir", self.folder, *self.options],
-            stdin=subprocess.DEVNULL, stdout=open(os.path.join(self.folder, "log"), "w", encoding="utf-8"),
-            stderr=subprocess.STDOUT, preexec_fn=serve.die_with_parent)
+        addresses = sorted({"127.0.0.1", self.host.address})
+        with self.host:
+            self.process = subprocess.Popen(
+                ["redis-server", "--port", str(self.port), "--bind", *addresses, "--protected-mode", "no",
+                 "--unixsocket", self.socket_path, "--save", "", "--appendonly", "no", "--dir", self.folder,
+                 *self.options],
+                stdin=subprocess.DEVNULL, stdout=open(os.path.join(self.folder, "log"), "w", encoding="utf-8"),
+                stderr=subprocess.STDOUT, preexec_fn=serve.die_with_parent)
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -69,10 +75,11 @@ class Redis:
 
     @property
     def url(self):
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://{self.host.address}:{self.port}"
 
     def client(self):
-        client = serve.Resp(self.port, password=self.password)
+        with self.host:
+            client = serve.Resp(self.port, password=self.password)
         self.clients.append(client)
         return client
 
