@@ -12,6 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import hosts
 import outage
 import redis_kit
 import serve
@@ -102,6 +103,23 @@ def test_R12_a_long_black_hole():
 
     took = best_of(2, measure)
     assert took <= LATEST_SECONDS, f"{took * 1000:.1f} ms"
+
+
+def test_R12_dropped():
+    """Packets to and from Redis vanish: of a connection that there is, and of those that are tried meanwhile, for
+    longer than one is waited for."""
+    if not hosts.are_separate():
+        print("       dropped packets are not tested")
+        return
+    there, node = hosts.make(2)
+
+    def plug_late():
+        time.sleep(1.2)
+        there.plug()
+
+    with redis_kit.Redis(host=there) as redis, node:
+        check_fault("dropped", redis, there.unplug, there.plug)
+        outage.check_from_the_start(BINARY, "dropped-anew", redis.url, there.unplug, plug_late)
 
 
 def test_R12_out_of_memory():
@@ -310,4 +328,5 @@ def test_R12_noscript_and_then_nothing():
         assert took <= LATEST_SECONDS, f"{mode}: {took * 1000:.1f} ms"
 
 
+hosts.begin()
 serve.run()
