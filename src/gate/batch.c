@@ -274,10 +274,14 @@ void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct rati
     ration_gate_batch_complete(batch);
 }
 
-static void on_decided(void *context, const struct ration_redis_told *told, const char *trouble)
+static void on_decided(void *context, const struct ration_redis_told *told,
+                       enum ration_redis_undecided why)
 {
-    (void)trouble;
-    ration_gate_entry_answer(context, told, 0);
+    struct ration_gate_entry *entry = context;
+
+    if (told == NULL && why == RATION_REDIS_UNKNOWN) /* it may have been told */
+        memset(entry->owed, 0, sizeof(entry->owed));
+    ration_gate_entry_answer(entry, told, 0);
 }
 
 void ration_gate_entry_ask(struct ration_gate_entry *entry)

@@ -1,8 +1,8 @@
 /*
  * editing: buckets in Redis changed by hand, one after the other.
  *
- * A bucket is asked about, its next state is computed here by the same functions as in memory, and it is
- * replaced if it is still what it was; if not, all that again.
+ * Token buckets are changed by a script. Any other bucket is asked about, its next state is computed here by the same
+ * functions as in memory, and it is replaced if it is still what it was; if not, all that again, until the deadline.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,8 @@
 #include "gate/link.h"
 #include "gate/near.h"
 #include "limiter/state.h"
-#include "redis/swap.h"
+#include "redis/edit.h"
 
-#define TRIES_MAX     8
 #define KEEP_EXTRA_MS 3600000 /* where Redis' time is not the gate's */
 
 struct target {
@@ -35,8 +34,8 @@ struct ration_gate_editing {
     bool is_beginning;
     bool is_over;
 
-    size_t index; /* of the target that it is about */
-    unsigned tries;
+    size_t index;         /* of the target that it is about */
+    uint64_t deadline_ns; /* of all calls about it */
     ration_status status;
     size_t edited_count;
     size_t unfit_count;
@@ -47,6 +46,7 @@ struct ration_gate_editing {
 };
 
 static void step(struct ration_gate_editing *editing);
+static void look(struct ration_gate_editing *editing);
 
 static void free_editing(struct ration_gate_editing *editing)
 {
@@ -105,7 +105,6 @@ static void go_on(struct ration_gate_editing *editing)
 {
     tell_near(editing);
     editing->index++;
-    editing->tries = 0;
     step(editing);
 }
 
@@ -132,17 +131,18 @@ static void on_swapped(void *context, uint64_t count, bool is_known)
 {
     struct ration_gate_editing *editing = context;
 
-    if (!is_known || (count == 0 && ++editing->tries == TRIES_MAX)) {
+    if (!is_known) {
         give_up(editing);
     } else if (count == 0) {
-        step(editing);
+        look(editing);
     } else {
         editing->edited_count++;
         go_on(editing);
     }
 }
 
-static void on_looked(void *context, const struct ration_redis_told *told, const char *trouble)
+static void on_looked(void *context, const struct ration_redis_told *told,
+                      enum ration_redis_undecided why)
 {
     struct ration_gate_editing *editing = context;
     const struct target *target = target_of(editing);
@@ -150,7 +150,7 @@ static void on_looked(void *context, const struct ration_redis_told *told, const
     struct ration_redis_next next = {.keep_ms = target->keep_ms};
     uint64_t until_ns; /* told by the gate's clock: so long from now on */
 
-    (void)trouble;
+    (void)why;
     if (told == NULL) {
         give_up(editing);
         return;
@@ -174,31 +174,74 @@ static void on_looked(void *context, const struct ration_redis_told *told, const
     } else if (next.hold_ns < until_ns) {
         next.hold_ns = until_ns;
     }
-    ration_redis_swap(editing->link->client, &bucket, told, &next, on_swapped, editing);
+    ration_redis_swap(editing->link->client, &bucket, told, &next, editing->deadline_ns, on_swapped,
+                      editing);
+}
+
+static void look(struct ration_gate_editing *editing)
+{
+    struct ration_redis_bucket bucket = bucket_of(editing);
+    struct ration_redis_ask ask = {
+        .is_look = true,
+        .has_now = editing->link->gate->remote->has_manual_clock,
+        .now_ns = editing->now_ns,
+        .deadline_ns = editing->deadline_ns,
+        .part_count = 1,
+        .parts = {{.limit = bucket.limit, .key = bucket.key, .is_given = bucket.is_given}},
+    };
+
+    ration_redis_client_take(editing->link->client, &ask, on_looked, editing);
+}
+
+static void on_edited(void *context, enum ration_redis_edited edited)
+{
+    struct ration_gate_editing *editing = context;
+
+    if (edited == RATION_REDIS_EDITED_NOT_SO)
+        look(editing);
+    else if (editing->kind == RATION_EDIT_RESET)
+        on_removed(editing, edited == RATION_REDIS_EDITED, edited != RATION_REDIS_EDITED_PERHAPS);
+    else
+        on_swapped(editing, 1, edited != RATION_REDIS_EDITED_PERHAPS);
+}
+
+static void edit_bucket(struct ration_gate_editing *editing)
+{
+    static const enum ration_redis_edit_kind kinds[] = {
+        [RATION_EDIT_REFUND] = RATION_REDIS_REFUND,
+        [RATION_EDIT_RESET] = RATION_REDIS_FILL,
+        [RATION_EDIT_BLOCK] = RATION_REDIS_BLOCK,
+    };
+    struct ration_redis_edit edit = {
+        .bucket = bucket_of(editing),
+        .kind = kinds[editing->kind],
+        .tokens = target_of(editing)->tokens,
+        .block_ns = editing->until_ns > editing->now_ns ? editing->until_ns - editing->now_ns : 0,
+        .has_now = editing->link->gate->remote->has_manual_clock,
+        .now_ns = editing->now_ns,
+    };
+
+    ration_redis_edit(editing->link->client, &edit, editing->deadline_ns, on_edited, editing);
 }
 
 static void step(struct ration_gate_editing *editing)
 {
     struct ration_redis_bucket bucket;
-    struct ration_redis_ask ask = {
-        .is_look = true,
-        .has_now = editing->link->gate->remote->has_manual_clock,
-        .now_ns = editing->now_ns,
-        .part_count = 1,
-    };
 
     if (editing->index == editing->target_count) {
         finish(editing);
         return;
     }
     bucket = bucket_of(editing);
-    ask.parts[0] = (struct ration_redis_part){
-        .limit = bucket.limit, .key = bucket.key, .is_given = bucket.is_given};
+    editing->deadline_ns = ration_redis_client_deadline(editing->link->client);
     /* One that begins full is as good as none; another begins now. */
-    if (editing->kind == RATION_EDIT_RESET && bucket.limit->start == RATION_START_FULL)
-        ration_redis_remove(editing->link->client, &bucket, on_removed, editing);
+    if (ration_redis_edit_fits(bucket.limit))
+        edit_bucket(editing);
+    else if (editing->kind == RATION_EDIT_RESET && bucket.limit->start == RATION_START_FULL)
+        ration_redis_remove(editing->link->client, &bucket, editing->deadline_ns, on_removed,
+                            editing);
     else
-        ration_redis_client_take(editing->link->client, &ask, on_looked, editing);
+        look(editing);
 }
 
 /* All of them ------------------------------------------------------------------------------------ */

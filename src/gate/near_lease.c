@@ -47,7 +47,7 @@ static uint32_t mark_of(const struct ration_near *near, uint64_t until_ns)
     static const char node[] = "node";
     struct ration_hash hash = ration_hash_key(&section->block->secret, node, sizeof(node));
 
-    return (uint32_t)(hash.words[0] * NUMBERS + until_ns % NUMBERS);
+    return (uint32_t)(hash.words[0] * NUMBERS + until_ns % NUMBERS) | 1u << 31; /* never 0 */
 }
 
 struct ration_near_term ration_near_term(struct ration_near *near,

@@ -73,9 +73,6 @@ struct ration_redis_told {
     struct ration_redis_runs runs[RATION_REDIS_PARTS_MAX]; /* that befores are read from */
 };
 
-/* The script's text. */
-extern const unsigned char ration_redis_take[], ration_redis_take_end[];
-
 /* Whether a limit can be kept by Redis: RATION_EUNFIT, with error (may be NULL) telling why not. */
 ration_status ration_redis_fits(const struct ration_limit *limit, struct ration_error *error);
 

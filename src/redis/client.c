@@ -7,8 +7,8 @@
 #include "base/refuse.h"
 #include "redis/convert.h"
 #include "redis/route.h"
+#include "redis/scripts.h"
 
-#define TROUBLE_SIZE  200
 #define ANSWER_BEFORE 3 /* now, in two parts, and whether it was taken */
 #define CONVERTS_MAX  3 /* of one ask, where other nodes have other limits and convert, too */
 
@@ -32,19 +32,22 @@ struct ration_redis_client {
     struct take *spare;
 };
 
-/* A command of somebody else's. */
+/* A call of another script, or a command, of somebody else's. */
 struct parcel {
     struct ration_redis_route *route;
     struct ration_redis_errand errand;
+    enum ration_redis_script
+        script; /* RATION_REDIS_SCRIPT_COUNT: none, or repeated with its text */
     ration_redis_done *done;
     void *context;
 };
 
-static void finish(struct take *take, const struct ration_redis_told *told, const char *trouble)
+static void finish(struct take *take, const struct ration_redis_told *told,
+                   enum ration_redis_undecided why)
 {
     struct ration_redis_client *client = take->client;
 
-    take->decided(take->context, told, trouble);
+    take->decided(take->context, told, why);
     take->next = client->spare;
     client->spare = take;
 }
@@ -87,27 +90,25 @@ static bool read_answer(const redisReply *reply, struct ration_redis_answer *ans
     return true;
 }
 
-static void send_take(struct take *take);
-
 static void on_answer_of_script(struct take *take, const redisReply *reply)
 {
     struct ration_redis_answer answer;
     struct ration_redis_told told;
 
     if (!read_answer(reply, &answer)) {
-        finish(take, NULL, "the answer is not that of the script");
+        finish(take, NULL, RATION_REDIS_UNKNOWN);
     } else if (answer.is_of_others && take->convert_count < CONVERTS_MAX &&
                ration_redis_convert_all(&take->ask, &answer, &take->errand.words)) {
         take->convert_count++;
         ration_redis_route_send(take->client->route, &take->errand);
     } else if (answer.is_of_others) {
-        finish(take, NULL, "a bucket is of another limit, and cannot be converted");
+        finish(take, NULL, RATION_REDIS_NOT_DONE);
     } else if (ration_redis_ask_read(&take->ask, &answer, &told) != RATION_OK) {
-        finish(take, NULL, "the answer is not that of the script");
+        finish(take, NULL, RATION_REDIS_UNKNOWN);
     } else {
         if (take->convert_count > 0)
             ration_redis_convert_undo(&take->errand.words, &told);
-        finish(take, &told, NULL);
+        finish(take, &told, RATION_REDIS_NOT_DONE);
     }
 }
 
@@ -117,17 +118,14 @@ static void on_answer(struct take *take, const redisReply *reply)
 
     if (begins(reply, "NOSCRIPT") && !take->is_repeated) { /* so nothing was done */
         take->is_repeated = true;
-        send_take(take);
+        ration_redis_words_repeat(&take->errand.words, RATION_REDIS_TAKE);
+        ration_redis_route_send(client->route, &take->errand);
         return;
     }
     if (is_of_replica(reply))
         ration_redis_route_leave(client->route);
-    if (reply->type == REDIS_REPLY_ERROR) {
-        char trouble[TROUBLE_SIZE];
-
-        strncpy(trouble, reply->str, sizeof(trouble) - 1);
-        trouble[sizeof(trouble) - 1] = '\0';
-        finish(take, NULL, trouble);
+    if (reply->type == REDIS_REPLY_ERROR) { /* a script that fails has written nothing yet */
+        finish(take, NULL, RATION_REDIS_NOT_DONE);
     } else {
         on_answer_of_script(take, reply);
     }
@@ -138,34 +136,11 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
 {
     struct take *take = context;
 
-    switch (outcome) {
-    case RATION_REDIS_ANSWERED:
+    if (outcome == RATION_REDIS_ANSWERED)
         on_answer(take, reply);
-        break;
-    case RATION_REDIS_LATE:
-        finish(take, NULL, "Redis did not answer in time");
-        break;
-    case RATION_REDIS_LOST:
-        finish(take, NULL, "the connection to Redis was lost");
-        break;
-    default:
-        finish(take, NULL, "Redis is not there");
-    }
-}
-
-/* The keys may be gone when it is repeated: all but the first two words is copied. */
-static void write_repeated(struct take *take)
-{
-    struct ration_redis_words *words = &take->errand.words, again;
-
-    ration_redis_words_init(&again);
-    ration_redis_word_text(&again, "EVAL");
-    ration_redis_word(&again, ration_redis_take,
-                      (size_t)(ration_redis_take_end - ration_redis_take));
-    for (size_t i = 2; i < words->count; i++)
-        ration_redis_word(&again, ration_redis_word_at(words, i), ration_redis_word_size(words, i));
-    ration_redis_words_done(words);
-    *words = again;
+    else
+        finish(take, NULL,
+               outcome == RATION_REDIS_REFUSED ? RATION_REDIS_NOT_DONE : RATION_REDIS_UNKNOWN);
 }
 
 static void send_take(struct take *take)
@@ -173,14 +148,9 @@ static void send_take(struct take *take)
     struct ration_redis_client *client = take->client;
     struct ration_redis_words *words = &take->errand.words;
 
-    if (take->is_repeated) {
-        write_repeated(take);
-    } else {
-        ration_redis_words_reset(words);
-        ration_redis_word_text(words, "EVALSHA");
-        ration_redis_word_text(words, ration_redis_route_script(client->route));
-        ration_redis_ask_write(&take->ask, &client->names, words);
-    }
+    ration_redis_words_reset(words);
+    ration_redis_word_script(words, RATION_REDIS_TAKE);
+    ration_redis_ask_write(&take->ask, &client->names, words);
     ration_redis_route_send(client->route, &take->errand);
 }
 
@@ -209,7 +179,7 @@ void ration_redis_client_take(struct ration_redis_client *client,
     struct take *take = get_take(client);
 
     if (take == NULL) {
-        decided(context, NULL, "no memory to ask Redis");
+        decided(context, NULL, RATION_REDIS_NOT_DONE);
         return;
     }
     take->ask = *ask;
@@ -231,6 +201,13 @@ static void on_parcel_done(void *context, enum ration_redis_outcome outcome,
 {
     struct parcel *parcel = context;
 
+    if (outcome == RATION_REDIS_ANSWERED && begins(reply, "NOSCRIPT") &&
+        parcel->script != RATION_REDIS_SCRIPT_COUNT) {
+        ration_redis_words_repeat(&parcel->errand.words, parcel->script);
+        parcel->script = RATION_REDIS_SCRIPT_COUNT;
+        ration_redis_route_send(parcel->route, &parcel->errand);
+        return;
+    }
     if (outcome == RATION_REDIS_ANSWERED && is_of_replica(reply))
         ration_redis_route_leave(parcel->route);
     parcel->done(parcel->context, outcome, reply);
@@ -238,27 +215,62 @@ static void on_parcel_done(void *context, enum ration_redis_outcome outcome,
     free(parcel);
 }
 
-void ration_redis_client_send(struct ration_redis_client *client,
-                              const struct ration_redis_words *words, ration_redis_done *done,
-                              void *context)
+/* behind: the words behind those that say what is done. */
+static void send_parcel(struct ration_redis_client *client, struct parcel *parcel,
+                        const struct ration_redis_words *behind)
+{
+    struct ration_redis_words *words = &parcel->errand.words;
+
+    for (size_t i = 0; i < behind->count; i++)
+        ration_redis_word(words, ration_redis_word_at(behind, i),
+                          ration_redis_word_size(behind, i));
+    words->text.is_failed |= behind->text.is_failed;
+    ration_redis_route_send(client->route, &parcel->errand);
+}
+
+static struct parcel *make_parcel(struct ration_redis_client *client, uint64_t deadline_ns,
+                                  ration_redis_done *done, void *context)
 {
     struct parcel *parcel = calloc(1, sizeof(*parcel));
+
+    if (parcel == NULL)
+        return NULL;
+    *parcel = (struct parcel){.route = client->route,
+                              .script = RATION_REDIS_SCRIPT_COUNT,
+                              .done = done,
+                              .context = context};
+    parcel->errand.deadline_ns = deadline_ns;
+    parcel->errand.done = on_parcel_done;
+    parcel->errand.context = parcel;
+    ration_redis_words_init(&parcel->errand.words);
+    return parcel;
+}
+
+void ration_redis_client_call(struct ration_redis_client *client, enum ration_redis_script script,
+                              const struct ration_redis_words *words, uint64_t deadline_ns,
+                              ration_redis_done *done, void *context)
+{
+    struct parcel *parcel = make_parcel(client, deadline_ns, done, context);
 
     if (parcel == NULL) {
         done(context, RATION_REDIS_REFUSED, NULL);
         return;
     }
-    parcel->route = client->route;
-    parcel->done = done;
-    parcel->context = context;
-    parcel->errand.done = on_parcel_done;
-    parcel->errand.context = parcel;
-    ration_redis_words_init(&parcel->errand.words);
-    for (size_t i = 0; i < words->count; i++)
-        ration_redis_word(&parcel->errand.words, ration_redis_word_at(words, i),
-                          ration_redis_word_size(words, i));
-    parcel->errand.words.text.is_failed |= words->text.is_failed;
-    ration_redis_route_send(client->route, &parcel->errand);
+    parcel->script = script;
+    ration_redis_word_script(&parcel->errand.words, script);
+    send_parcel(client, parcel, words);
+}
+
+void ration_redis_client_send(struct ration_redis_client *client,
+                              const struct ration_redis_words *words, uint64_t deadline_ns,
+                              ration_redis_done *done, void *context)
+{
+    struct parcel *parcel = make_parcel(client, deadline_ns, done, context);
+
+    if (parcel != NULL)
+        send_parcel(client, parcel, words);
+    else
+        done(context, RATION_REDIS_REFUSED, NULL);
 }
 
 static uint64_t or_default(uint64_t given, uint64_t preset)
@@ -310,8 +322,6 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
         .url = &client->options.url,
         .times = &client->options.times,
         .loop = &client->loop,
-        .script = (const char *)ration_redis_take,
-        .script_size = (size_t)(ration_redis_take_end - ration_redis_take),
     };
     if (ration_redis_route_create(&route, &client->route) != RATION_OK) {
         free(client);

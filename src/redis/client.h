@@ -9,6 +9,7 @@
 
 #include "redis/ask.h"
 #include "redis/link.h"
+#include "redis/scripts.h"
 #include "redis/url.h"
 
 struct ration_redis_client;
@@ -35,9 +36,15 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
 #define RATION_REDIS_RETRY_MIN_NS        (100 * RATION_NS_PER_MS)
 #define RATION_REDIS_RETRY_MAX_NS        (2 * RATION_NS_PER_SECOND)
 
-/* told is borrowed for the call; NULL: not decided, and trouble says why. */
+/* Of what was not decided. */
+enum ration_redis_undecided {
+    RATION_REDIS_NOT_DONE, /* nothing was charged */
+    RATION_REDIS_UNKNOWN   /* it was sent, and may have been */
+};
+
+/* told is borrowed for the call; NULL: not decided. */
 typedef void ration_redis_decided(void *context, const struct ration_redis_told *told,
-                                  const char *trouble);
+                                  enum ration_redis_undecided why);
 
 /* options are copied. Release: ration_redis_client_free(). Returns RATION_ENOMEM. */
 ration_status ration_redis_client_create(const struct ration_redis_options *options,
@@ -59,12 +66,17 @@ void ration_redis_client_take(struct ration_redis_client *client,
                               void *context);
 
 /*
- * Runs any command of one bucket's, for those who edit: words as in ration_redis_link_send(). The first
- * key decides which node.
+ * Calls a script about one bucket: words are how many keys there are, the keys and the arguments. deadline_ns is a
+ * moment of the loop's; 0: the client's deadline, from now on.
  */
+void ration_redis_client_call(struct ration_redis_client *client, enum ration_redis_script script,
+                              const struct ration_redis_words *words, uint64_t deadline_ns,
+                              ration_redis_done *done, void *context);
+
+/* The same for a command: its name, a key and the rest. */
 void ration_redis_client_send(struct ration_redis_client *client,
-                              const struct ration_redis_words *words, ration_redis_done *done,
-                              void *context);
+                              const struct ration_redis_words *words, uint64_t deadline_ns,
+                              ration_redis_done *done, void *context);
 
 const struct ration_redis_names *ration_redis_client_names(
     const struct ration_redis_client *client);

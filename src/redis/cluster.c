@@ -432,17 +432,6 @@ static const char *trouble(struct ration_redis_route *route)
     return cluster->trouble;
 }
 
-static const char *script(const struct ration_redis_route *route)
-{
-    const struct ration_redis_nodes *nodes = &read_cluster(route)->nodes;
-    const char *name = "";
-
-    for (uint32_t i = 0; i < nodes->count && name[0] == '\0'; i++)
-        if (nodes->all[i].link != NULL)
-            name = ration_redis_link_script(nodes->all[i].link);
-    return name;
-}
-
 static void count(const struct ration_redis_route *route, struct ration_redis_stats *stats)
 {
     const struct ration_redis_nodes *nodes = &read_cluster(route)->nodes;
@@ -462,7 +451,6 @@ ration_status ration_redis_cluster_create(const struct ration_redis_route_option
         .is_up = is_up,
         .is_tried = is_tried,
         .trouble = trouble,
-        .script = script,
         .count = count,
     };
     struct cluster *cluster = calloc(1, sizeof(*cluster));

@@ -14,9 +14,10 @@ struct draw {
     struct ration_redis_words words;     /* behind the script */
     struct ration_redis_words converted; /* a text, and what stands for it; or nothing */
     unsigned convert_count;
-    bool is_repeated; /* with the script's text, since its name was not known */
+    uint64_t deadline_ns; /* of all calls together */
     struct ration_limit limit;
     uint64_t cost_tokens;
+    uint64_t want_tokens;
     ration_redis_drawn *drawn;
     void *context;
 };
@@ -46,6 +47,8 @@ static bool read_answer(const struct draw *draw, const redisReply *reply,
         answer.texts[0] =
             (struct ration_redis_text){reply->element[3]->str, (size_t)reply->element[3]->len};
     *out_drawn = (uint64_t)reply->element[4]->integer;
+    if (*out_drawn > draw->want_tokens)
+        return false;
     return ration_redis_ask_read(&ask, &answer, told) == RATION_OK;
 }
 
@@ -81,12 +84,6 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
     uint64_t drawn = 0;
     bool is_known;
 
-    if (outcome == RATION_REDIS_ANSWERED && reply->type == REDIS_REPLY_ERROR &&
-        strncmp(reply->str, "NOSCRIPT", strlen("NOSCRIPT")) == 0 && !draw->is_repeated) {
-        draw->is_repeated = true; /* so nothing was done */
-        send_draw(draw);
-        return;
-    }
     if (outcome == RATION_REDIS_ANSWERED && convert(draw, reply)) {
         send_draw(draw);
         return;
@@ -104,14 +101,6 @@ static void send_draw(struct draw *draw)
     struct ration_redis_words words;
 
     ration_redis_words_init(&words);
-    if (draw->is_repeated) {
-        ration_redis_word_text(&words, "EVAL");
-        ration_redis_word(&words, ration_redis_lease_script,
-                          (size_t)(ration_redis_lease_script_end - ration_redis_lease_script));
-    } else {
-        ration_redis_word_text(&words, "EVALSHA");
-        ration_redis_word_text(&words, RATION_LEASE_SHA1);
-    }
     for (size_t i = 0; i < draw->words.count; i++) {
         bool is_converted = draw->convert_count > 0 && i - RATION_REDIS_LEASE_STORED < 2;
         const struct ration_redis_words *from = is_converted ? &draw->converted : &draw->words;
@@ -120,7 +109,8 @@ static void send_draw(struct draw *draw)
         ration_redis_word(&words, ration_redis_word_at(from, at), ration_redis_word_size(from, at));
     }
     words.text.is_failed |= draw->words.text.is_failed;
-    ration_redis_client_send(draw->client, &words, on_done, draw);
+    ration_redis_client_call(draw->client, RATION_REDIS_LEASE, &words, draw->deadline_ns, on_done,
+                             draw);
     ration_redis_words_done(&words);
 }
 
@@ -134,10 +124,11 @@ void ration_redis_draw(struct ration_redis_client *client, const struct ration_r
         return;
     }
     draw->client = client;
-    draw->is_repeated = false;
+    draw->deadline_ns = ration_redis_client_deadline(client);
     draw->convert_count = 0;
     draw->limit = *lease->limit;
     draw->cost_tokens = lease->cost_tokens;
+    draw->want_tokens = lease->want_tokens;
     draw->drawn = drawn;
     draw->context = context;
     ration_redis_words_init(&draw->words);

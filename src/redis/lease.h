@@ -22,8 +22,6 @@ struct ration_redis_lease {
     uint64_t now_ns;
 };
 
-extern const unsigned char ration_redis_lease_script[], ration_redis_lease_script_end[];
-
 #define RATION_REDIS_LEASE_STORED 5 /* the word for a bucket's text; the next stands for it */
 
 /* The keys and arguments: all words behind EVAL script. */

@@ -7,6 +7,9 @@ What was drawn and not spent is given back only if nobody has touched the bucket
 that lease. Then it is as if so much less had been drawn. Behind what others drew or took meanwhile, to give back would
 move theirs to before the end of their leases.
 
+A bucket of which tokens are out says so before its limit: ' d', the mark (0: others have touched it), and the moment
+that it had after the last draw, as seconds and rest. Until that has come it is not made fuller by hand (edit.lua).
+
 KEYS   the bucket
 ARGV   now: seconds and ns, or '' and ''
        how the bucket's text ends; and a text, and another that stands for it, or '' and ''
@@ -60,12 +63,15 @@ if text then
     tat_s, tat_f = tonumber(s), tonumber(f)
 end
 
+local mark, least_s, least_f = string.match(text or '', ' d(%d+) (%d+) (%d+) ')
+least_s, least_f = tonumber(least_s or 0), tonumber(least_f or 0)
 local back_s, back_f = tonumber(ARGV[12]), tonumber(ARGV[13])
-local is_back = text and (back_s > 0 or back_f > 0) and string.match(text, ' d(%d+) ') == ARGV[6]
+local is_back = mark == ARGV[6] and (back_s > 0 or back_f > 0)
 if is_back then
     tat_s, tat_f = tat_s - back_s, tat_f - back_f
     if tat_f < 0 then tat_s, tat_f = tat_s - 1, tat_f + UNITS end
     if tat_s < 0 then tat_s, tat_f = 0, 0 end
+    least_s, least_f = tat_s, tat_f
     text = format('%d %d', tat_s, tat_f) .. shape
 end
 
@@ -88,12 +94,17 @@ for i = 16, taken == 1 and #ARGV or 0, 3 do
     end
 end
 
-local mark = drawn > 0 and ' d' .. ARGV[7] or ''
+local lease = ''
+if drawn > 0 then
+    lease = format(' d%s %d %d', ARGV[7], tat_s, tat_f)
+elseif less(now_s, now_f, least_s, least_f) then
+    lease = format(' d0 %d %d', least_s, least_f)
+end
 if drawn > 0 or is_back or (has_cost and taken == 1) then
     local extra = ARGV[1] == '' and 1 or 3600001
     local ms = (tat_s - now_s) * 1000 + floor((tat_f - now_f) / 1048576 / 1000000) + extra
     if ms > 0 then
-        redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. mark .. shape, 'PX', format('%d', ms))
+        redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. lease .. shape, 'PX', format('%d', ms))
     else
         redis.call('DEL', KEYS[1])
     end

@@ -11,16 +11,16 @@
 
 #include "redis/lookup.h"
 #include "redis/pace.h"
+#include "redis/scripts.h"
 
-#define SCRIPT_NAME_SIZE 40
-#define TROUBLE_SIZE     160
-#define WINDOW_PROBE     1  /* asks under way, of a link that came back */
-#define WINDOW_LATE      16 /* the same, of one that was late */
-#define WINDOW_WELL      16 /* from here on one that came back is like any other */
-#define WINDOW_MAX       (1u << 20)
-#define SILENT_MAX       3 /* deadlines in a row that passed without an answer in time */
-#define LOOK_EVERY_NS    (3 * RATION_NS_PER_MS) /* whether the host's address is found */
-#define NEVER_NS         UINT64_MAX
+#define TROUBLE_SIZE  160
+#define WINDOW_PROBE  1  /* asks under way, of a link that came back */
+#define WINDOW_LATE   16 /* the same, of one that was late */
+#define WINDOW_WELL   16 /* from here on one that came back is like any other */
+#define WINDOW_MAX    (1u << 20)
+#define SILENT_MAX    3 /* deadlines in a row that passed without an answer in time */
+#define LOOK_EVERY_NS (3 * RATION_NS_PER_MS) /* whether the host's address is found */
+#define NEVER_NS      UINT64_MAX
 
 enum state { STATE_DOWN, STATE_LOOKING, STATE_CONNECTING, STATE_GREETING, STATE_UP };
 
@@ -59,7 +59,6 @@ struct ration_redis_link {
     void *timer;
     void (*changed)(void *context);
     void *changed_context;
-    char script[SCRIPT_NAME_SIZE + 1];
     char trouble[TROUBLE_SIZE];
     struct ration_redis_stats stats;
 };
@@ -270,8 +269,6 @@ static void on_greeting(struct redisAsyncContext *redis, void *raw_reply, void *
         redisAsyncDisconnect(redis); /* drop() would free what hiredis works on */
         return;
     }
-    if (reply->type == REDIS_REPLY_STRING && reply->len == SCRIPT_NAME_SIZE)
-        snprintf(link->script, sizeof(link->script), "%s", reply->str);
     if (--link->greetings == 0)
         become_up(link);
 }
@@ -294,10 +291,14 @@ static void greet(struct ration_redis_link *link)
             redisAsyncCommand(redis, on_greeting, NULL, "SELECT %u", place->database) == REDIS_OK;
     if (place->is_master)
         link->greetings += redisAsyncCommand(redis, on_role, NULL, "ROLE") == REDIS_OK;
-    if (place->script != NULL)
-        link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "SCRIPT LOAD %b",
-                                             place->script, place->script_size) == REDIS_OK;
-    else if (link->greetings == 0) /* something that is answered */
+    for (unsigned i = 0; i < RATION_REDIS_SCRIPT_COUNT && place->has_scripts; i++) {
+        struct ration_redis_script_text text =
+            ration_redis_script_text((enum ration_redis_script)i);
+
+        link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "SCRIPT LOAD %b", text.bytes,
+                                             text.size) == REDIS_OK;
+    }
+    if (link->greetings == 0) /* something that is answered */
         link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "PING") == REDIS_OK;
 }
 
@@ -539,11 +540,6 @@ bool ration_redis_link_is_tried(const struct ration_redis_link *link)
 const char *ration_redis_link_trouble(const struct ration_redis_link *link)
 {
     return link->state == STATE_UP ? "" : link->trouble;
-}
-
-const char *ration_redis_link_script(const struct ration_redis_link *link)
-{
-    return link->script;
 }
 
 void ration_redis_link_renew(struct ration_redis_link *link, const char *trouble)

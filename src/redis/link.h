@@ -1,7 +1,7 @@
 /*
  * link: a connection to one Redis, on the loop of whoever owns it.
  *
- * It connects by itself, introduces itself (AUTH, SELECT, the script), and comes back after it was
+ * It connects by itself, introduces itself (AUTH, SELECT, the scripts), and comes back after it was
  * lost. What is sent has a deadline: whoever asked is told in time, by an answer or by the news that
  * there is none.
  *
@@ -34,9 +34,8 @@ struct ration_redis_place {
     const char *user;
     const char *password;
     unsigned database;
-    const char *script; /* loaded by each connection; its name is asked for by the owner */
-    size_t script_size;
-    bool is_master; /* a replica is left at once, and tried again later */
+    bool has_scripts; /* each connection loads them */
+    bool is_master;   /* a replica is left at once, and tried again later */
 };
 
 struct ration_redis_times {
@@ -97,9 +96,6 @@ bool ration_redis_link_is_tried(const struct ration_redis_link *link);
 
 /* Why it is not up, for people; "" if it is. */
 const char *ration_redis_link_trouble(const struct ration_redis_link *link);
-
-/* The name of the script, 40 digits, once it is up; it stays when the link is lost. */
-const char *ration_redis_link_script(const struct ration_redis_link *link);
 
 /* Gives the connection up and connects anew: what is there is not what should be (a replica). */
 void ration_redis_link_renew(struct ration_redis_link *link, const char *trouble);

@@ -53,11 +53,6 @@ static const char *single_trouble(struct ration_redis_route *route)
     return ration_redis_link_trouble(single_of(route)->link);
 }
 
-static const char *single_script(const struct ration_redis_route *route)
-{
-    return ration_redis_link_script(read_single(route)->link);
-}
-
 static void count_single(const struct ration_redis_route *route, struct ration_redis_stats *stats)
 {
     ration_redis_link_count(read_single(route)->link, stats);
@@ -73,7 +68,6 @@ static ration_status create_single(const struct ration_redis_route_options *opti
         .is_up = is_single_up,
         .is_tried = is_single_tried,
         .trouble = single_trouble,
-        .script = single_script,
         .count = count_single,
     };
     const struct ration_redis_url *url = options->url;
@@ -102,8 +96,7 @@ struct ration_redis_link *ration_redis_route_open(const struct ration_redis_rout
     struct ration_redis_place place = ration_redis_url_place(options->url, address);
     struct ration_redis_link *link = NULL;
 
-    place.script = options->script;
-    place.script_size = options->script_size;
+    place.has_scripts = true;
     place.is_master = options->url->kind == RATION_REDIS_SENTINEL;
     (void)ration_redis_link_create(&place, options->times, options->loop, &link);
     return link;
@@ -161,11 +154,6 @@ bool ration_redis_route_is_tried(const struct ration_redis_route *route)
 const char *ration_redis_route_trouble(struct ration_redis_route *route)
 {
     return route->kind->trouble(route);
-}
-
-const char *ration_redis_route_script(const struct ration_redis_route *route)
-{
-    return route->kind->script(route);
 }
 
 void ration_redis_route_stats(const struct ration_redis_route *route,

@@ -38,8 +38,6 @@ struct ration_redis_route_options {
     const struct ration_redis_url *url;
     const struct ration_redis_times *times;
     const struct ration_redis_loop *loop;
-    const char *script;
-    size_t script_size;
 };
 
 /* Release: ration_redis_route_free(). Returns RATION_ENOMEM. */
@@ -63,9 +61,6 @@ bool ration_redis_route_is_tried(const struct ration_redis_route *route);
 /* Why it is not up, for people; "" if it is. It is there until the route is used again. */
 const char *ration_redis_route_trouble(struct ration_redis_route *route);
 
-/* The name of the script, or "" before any node has told it. */
-const char *ration_redis_route_script(const struct ration_redis_route *route);
-
 void ration_redis_route_stats(const struct ration_redis_route *route,
                               struct ration_redis_stats *out_stats);
 
@@ -78,7 +73,6 @@ struct ration_redis_route_kind {
     bool (*is_up)(const struct ration_redis_route *route);
     bool (*is_tried)(const struct ration_redis_route *route);
     const char *(*trouble)(struct ration_redis_route *route);
-    const char *(*script)(const struct ration_redis_route *route);
     void (*count)(const struct ration_redis_route *route, struct ration_redis_stats *stats);
 };
 

@@ -302,13 +302,6 @@ static const char *trouble(struct ration_redis_route *route)
     return sentinel->trouble;
 }
 
-static const char *script(const struct ration_redis_route *route)
-{
-    const struct sentinel *sentinel = read_sentinel(route);
-
-    return sentinel->master != NULL ? ration_redis_link_script(sentinel->master) : "";
-}
-
 static void count(const struct ration_redis_route *route, struct ration_redis_stats *stats)
 {
     if (read_sentinel(route)->master != NULL)
@@ -325,7 +318,6 @@ ration_status ration_redis_sentinel_create(const struct ration_redis_route_optio
         .is_up = is_up,
         .is_tried = is_tried,
         .trouble = trouble,
-        .script = script,
         .count = count,
     };
     struct sentinel *sentinel = calloc(1, sizeof(*sentinel));

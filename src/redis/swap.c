@@ -3,8 +3,6 @@
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
-extern const unsigned char ration_redis_swap_script[], ration_redis_swap_script_end[];
-
 struct swap {
     ration_redis_swapped *swapped;
     void *context;
@@ -20,31 +18,30 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
     free(swap);
 }
 
-static void send(struct ration_redis_client *client, const struct ration_redis_words *words,
-                 ration_redis_swapped *swapped, void *context)
+/* NULL: no memory, and whoever wants to know was told. */
+static struct swap *make_swap(ration_redis_swapped *swapped, void *context)
 {
     struct swap *swap = malloc(sizeof(*swap));
 
-    if (swap == NULL) {
+    if (swap == NULL)
         swapped(context, 0, false);
-        return;
-    }
-    *swap = (struct swap){swapped, context};
-    ration_redis_client_send(client, words, on_done, swap);
+    else
+        *swap = (struct swap){swapped, context};
+    return swap;
 }
 
 void ration_redis_swap(struct ration_redis_client *client, const struct ration_redis_bucket *bucket,
                        const struct ration_redis_told *told, const struct ration_redis_next *next,
-                       ration_redis_swapped *swapped, void *context)
+                       uint64_t deadline_ns, ration_redis_swapped *swapped, void *context)
 {
+    struct swap *swap = make_swap(swapped, context);
     bool is_held = next->hold_ns > told->now_ns;
     uint64_t full_ns = ration_any_full_after_ns(&next->any, told->now_ns);
     struct ration_redis_words words;
 
+    if (swap == NULL)
+        return;
     ration_redis_words_init(&words);
-    ration_redis_word_text(&words, "EVAL");
-    ration_redis_word(&words, ration_redis_swap_script,
-                      (size_t)(ration_redis_swap_script_end - ration_redis_swap_script));
     ration_redis_word_u64(&words, 1);
     ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
                             &words);
@@ -57,20 +54,23 @@ void ration_redis_swap(struct ration_redis_client *client, const struct ration_r
     else
         ration_redis_word_text(&words, "");
     ration_redis_word_u64(&words, full_ns / RATION_NS_PER_MS + 1 + next->keep_ms);
-    send(client, &words, swapped, context);
+    ration_redis_client_call(client, RATION_REDIS_SWAP, &words, deadline_ns, on_done, swap);
     ration_redis_words_done(&words);
 }
 
 void ration_redis_remove(struct ration_redis_client *client,
-                         const struct ration_redis_bucket *bucket, ration_redis_swapped *swapped,
-                         void *context)
+                         const struct ration_redis_bucket *bucket, uint64_t deadline_ns,
+                         ration_redis_swapped *swapped, void *context)
 {
+    struct swap *swap = make_swap(swapped, context);
     struct ration_redis_words words;
 
+    if (swap == NULL)
+        return;
     ration_redis_words_init(&words);
     ration_redis_word_text(&words, "DEL");
     ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
                             &words);
-    send(client, &words, swapped, context);
+    ration_redis_client_send(client, &words, deadline_ns, on_done, swap);
     ration_redis_words_done(&words);
 }

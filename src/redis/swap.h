@@ -23,14 +23,14 @@ struct ration_redis_next {
     uint64_t keep_ms; /* that it is remembered after it is full */
 };
 
-/* Replaces a bucket, unless it has changed since it was told. */
+/* Replaces a bucket, unless it has changed since it was told. deadline_ns as in ration_redis_client_call(). */
 void ration_redis_swap(struct ration_redis_client *client, const struct ration_redis_bucket *bucket,
                        const struct ration_redis_told *told, const struct ration_redis_next *next,
-                       ration_redis_swapped *swapped, void *context);
+                       uint64_t deadline_ns, ration_redis_swapped *swapped, void *context);
 
 /* Removes a bucket: it is as one never seen. */
 void ration_redis_remove(struct ration_redis_client *client,
-                         const struct ration_redis_bucket *bucket, ration_redis_swapped *swapped,
-                         void *context);
+                         const struct ration_redis_bucket *bucket, uint64_t deadline_ns,
+                         ration_redis_swapped *swapped, void *context);
 
 #endif

@@ -21,14 +21,15 @@ ARGV   now: seconds and ns, or '' and '' for the time of this server
        then texts that stand for others: the number of the bucket, what it was, what it is instead
        and how many of these there are
 
-A bucket that is held (nothing passes before a moment, whatever it has) says so before its end: ' h', seconds and
+A token bucket of which tokens are out on lease says so before its end (lease.lua). A bucket that is held (nothing passes before a moment, whatever it has) says so before its end: ' h', seconds and
 ns; and a ! behind it.
 
 Answer: seconds and ns of now, 1 if taken or 0, and each bucket as it was: its text, or nothing. 2 instead of
 these: nothing was done, since a bucket was written under another limit.
 ]]
 local UNITS = 1048576000000000
-local floor, fmod, format, match, sub = math.floor, math.fmod, string.format, string.match, string.sub
+local floor, fmod, format = math.floor, math.fmod, string.format
+local byte, match, sub = string.byte, string.match, string.sub
 
 local now_s, now_ns
 if ARGV[1] == '' then
@@ -98,11 +99,19 @@ end
 local function gcra(text, changed, has_more)
     local first = at
     local tat_s, tat_f, has_start, has_debt = now_s, now_f
+    local rest, lease = nil, ''
     at = at + (has_more and 8 or 4)
     if text then
-        tat_s, tat_f = match(text, '^(%d+) (%d+) ')
+        tat_s, tat_f, rest = match(text, '^(%d+) (%d+) ()')
         if not tat_s then return nil end
         tat_s, tat_f = tonumber(tat_s), tonumber(tat_f)
+        -- Tokens are out on lease: that is remembered, without the mark (lease.lua).
+        if byte(text, rest) == 100 then
+            local least_s, least_f = match(text, '^d%d+ (%d+) (%d+) ', rest)
+            if least_s and less(now_s, now_f, tonumber(least_s), tonumber(least_f)) then
+                lease = format(' d0 %s %s', least_s, least_f)
+            end
+        end
     elseif has_more then
         tat_s, tat_f = add(now_s, now_f, tonumber(ARGV[first + 4]), tonumber(ARGV[first + 5]), UNITS)
         has_start = ARGV[first + 4] ~= '0' or ARGV[first + 5] ~= '0'
@@ -110,8 +119,8 @@ local function gcra(text, changed, has_more)
     if has_more then has_debt = ARGV[first + 6] ~= '0' or ARGV[first + 7] ~= '0' end
     local fits, next_s, next_f, old_s, old_f = take_time(tat_s, tat_f, first, has_debt and first + 6)
     local is_kept = changed or has_debt or has_start
-    return fits, format('%d %d', next_s, next_f), next_s, next_f / 1048576,
-        is_kept and format('%d %d', old_s, old_f), old_s, old_f / 1048576
+    return fits, format('%d %d', next_s, next_f) .. lease, next_s, next_f / 1048576,
+        is_kept and format('%d %d', old_s, old_f) .. lease, old_s, old_f / 1048576
 end
 
 -- The others, which are made only where they are needed: a script makes its functions anew in each call.

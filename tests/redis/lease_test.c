@@ -1,25 +1,23 @@
 /*
  * The script that hands out leases (R1): nodes that draw, keep what they drew as long as they may, give back and
- * take, in the worst order that chance finds. Whatever they spend has to fit a bucket that sees every token at the
- * moment when it is spent. Times are injected.
+ * take, and somebody who refunds, in the worst order that chance finds. Whatever they spend has to fit a bucket that
+ * sees every token at the moment when it is spent. Times are injected.
  *
- *     redis_lease_test SOCKET [SCRIPT]       SCRIPT instead of lease.lua: a wrong one must be caught
+ *     redis_lease_test SOCKET [SCRIPT]           SCRIPT instead of lease.lua: a wrong one must be caught
+ *     redis_lease_test SOCKET edit SCRIPT        the same for edit.lua
  */
 #include <inttypes.h>
 
 #include "base/time.h"
 #include "core/gcra.h"
+#include "redis/edit.h"
 #include "redis/lease.h"
 #include "script.h"
 
-#ifdef RATION_TESTS_SHORT
-#define STORY_COUNT 60
-#else
 #define STORY_COUNT 400
-#endif
-#define STEP_COUNT 60 /* of a story, which has a bucket of its own */
-#define NODE_COUNT 3
-#define EPOCH_NS   (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+#define STEP_COUNT  60 /* of a story, which has a bucket of its own */
+#define NODE_COUNT  3
+#define EPOCH_NS    (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
 
 /* What a node has in its pocket. */
 struct pocket {
@@ -32,6 +30,7 @@ struct pocket {
 static struct {
     redisContext *redis;
     const char *sha;
+    const char *edit_sha;
     struct ration_redis_words words;
     struct ration_limit limit;
     uint64_t length_ns;
@@ -40,7 +39,8 @@ static struct {
     struct ration_time tat; /* of the bucket that sees all */
     struct pocket pockets[NODE_COUNT];
     uint32_t mark;
-    uint64_t spent, drawn, back;
+    bool has_refunds;
+    uint64_t spent, drawn, back, refunded;
 } story;
 
 static void spend(uint64_t tokens)
@@ -58,11 +58,12 @@ static void spend(uint64_t tokens)
     }
 }
 
+static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
+
 /* Takes the cost and draws; whether it was taken. *out_drawn: how many tokens. */
 static bool ask(uint64_t cost, uint64_t want, uint64_t back, uint32_t back_mark, uint32_t mark,
                 uint64_t *out_drawn)
 {
-    static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
     struct ration_redis_lease lease = {
         .limit = &story.limit,
         .key = {story.key, strlen(story.key)},
@@ -126,6 +127,25 @@ static void spend_from(struct pocket *pocket, uint64_t tokens)
     spend(tokens);
 }
 
+/* Of what was spent; or all of it. What was out on lease counts as before. */
+static void refund(uint64_t tokens)
+{
+    struct ration_redis_edit edit = {
+        .bucket = {&story.limit, {story.key, strlen(story.key)}, false},
+        .kind = tokens > 0 ? RATION_REDIS_REFUND : RATION_REDIS_FILL,
+        .tokens = tokens,
+        .has_now = true,
+        .now_ns = story.now_ns,
+    };
+
+    ration_redis_words_reset(&story.words);
+    ration_redis_edit_write(&edit, &names, &story.words);
+    freeReplyObject(run_script(story.redis, story.edit_sha, &story.words));
+    story.tat = ration_gcra_refund(story.tat, &story.limit.rate,
+                                   tokens > 0 ? tokens : story.limit.rate.span_tokens);
+    story.refunded += tokens;
+}
+
 /* All that there is, at once. */
 static void rush(void)
 {
@@ -162,8 +182,15 @@ static void step(void)
     uint64_t most = story.limit.burst / 4 + 1;
 
     pass_time();
-    switch (draw(6)) {
+    switch (draw(story.has_refunds ? 7 : 6)) {
+    case 6:
+        refund(draw(4) > 0 ? 1 + draw(most) : 0);
+        if (draw(2) == 0)
+            rush();
+        break;
     case 0:
+        if (story.has_refunds && draw(2) == 0)
+            draw_lease(pocket, 0, most);
         take(1 + draw(most));
         break;
     case 1:
@@ -201,6 +228,7 @@ static void begin_story(unsigned number)
         exit(2);
     story.length_ns = story.limit.rate.capacity.ns / 4;
     story.now_ns = EPOCH_NS;
+    story.has_refunds = number / 4 % 2 == 1;
     story.tat = (struct ration_time){0, 0};
     memset(story.pockets, 0, sizeof(story.pockets));
     snprintf(story.key, sizeof(story.key), "story %u", number);
@@ -208,13 +236,16 @@ static void begin_story(unsigned number)
 
 int main(int argument_count, char **arguments)
 {
-    redisReply *loaded;
+    bool is_edit = argument_count > 3 && strcmp(arguments[2], "edit") == 0;
+    redisReply *loaded, *edit;
 
     seed_chance();
     story.redis = connect_or_exit(argument_count > 1 ? arguments[1] : NULL);
-    loaded = load_script(story.redis, argument_count > 2 ? arguments[2] : NULL,
-                         ration_redis_lease_script, ration_redis_lease_script_end);
+    loaded =
+        load_script(story.redis, argument_count == 3 ? arguments[2] : NULL, RATION_REDIS_LEASE);
+    edit = load_script(story.redis, is_edit ? arguments[3] : NULL, RATION_REDIS_EDIT);
     story.sha = loaded->str;
+    story.edit_sha = edit->str;
     ration_redis_words_init(&story.words);
     for (unsigned number = 0; number < STORY_COUNT; number++) {
         begin_story(number);
@@ -224,9 +255,11 @@ int main(int argument_count, char **arguments)
             for (unsigned i = 0; i < STEP_COUNT; i++)
                 step();
     }
-    printf("%" PRIu64 " tokens spent, %" PRIu64 " drawn, %" PRIu64 " given back: never too many\n",
-           story.spent, story.drawn, story.back);
+    printf("%" PRIu64 " tokens spent, %" PRIu64 " drawn, %" PRIu64 " given back, %" PRIu64
+           " refunded: never too many\n",
+           story.spent, story.drawn, story.back, story.refunded);
     ration_redis_words_done(&story.words);
+    freeReplyObject(edit);
     freeReplyObject(loaded);
     redisFree(story.redis);
     return 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/words.h"
+#include "redis/scripts.h"
 
 #define SCRIPT_SIZE_MAX 65536
 
@@ -42,15 +42,16 @@ static inline redisContext *connect_or_exit(const char *socket)
 
 /* The script in the file, or (NULL) the one given. The answer is its name. */
 static inline redisReply *load_script(redisContext *redis, const char *path,
-                                      const unsigned char *script, const unsigned char *end)
+                                      enum ration_redis_script script)
 {
     static char text[SCRIPT_SIZE_MAX];
-    size_t size = (size_t)(end - script);
+    struct ration_redis_script_text right = ration_redis_script_text(script);
+    size_t size = right.size;
     FILE *file = path != NULL ? fopen(path, "re") : NULL;
     redisReply *loaded;
 
     if (path == NULL)
-        memcpy(text, script, size);
+        memcpy(text, right.bytes, size);
     else
         size = file != NULL ? fread(text, 1, sizeof(text), file) : 0;
     if (file != NULL)
@@ -79,7 +80,7 @@ static inline redisReply *run_script(redisContext *redis, const char *sha,
         sizes[i + 2] = ration_redis_word_size(words, i);
     }
     reply = redisCommandArgv(redis, (int)words->count + 2, pointers, sizes);
-    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) {
+    if (reply == NULL || reply->type == REDIS_REPLY_ERROR) {
         fprintf(stderr, "redis: %s\n", reply != NULL ? reply->str : redis->errstr);
         exit(1);
     }

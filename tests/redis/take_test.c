@@ -300,8 +300,8 @@ static uint64_t draw_step_ns(void)
 int main(int argument_count, char **arguments)
 {
     redisContext *redis = connect_or_exit(argument_count > 1 ? arguments[1] : NULL);
-    redisReply *loaded = load_script(redis, argument_count > 2 ? arguments[2] : NULL,
-                                     ration_redis_take, ration_redis_take_end);
+    redisReply *loaded =
+        load_script(redis, argument_count > 2 ? arguments[2] : NULL, RATION_REDIS_TAKE);
     uint64_t now_ns = EPOCH_NS;
     struct ration_redis_words words;
     unsigned counts[3] = {0}, converted_count = 0;

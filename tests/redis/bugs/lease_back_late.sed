@@ -1,2 +1,2 @@
 # What was not spent is given back also behind what others drew meanwhile.
-s/ and string.match(text, ' d(%d+) ') == ARGV\[6\]//
+s/^local is_back = mark == ARGV\[6\] and /local is_back = text and /

@@ -1,0 +1,79 @@
+--[[ A token bucket that is refunded, filled or blocked by hand, in one call: others may take from it all the time.
+
+A bucket of which tokens are out on lease says until when it is counted for that: ' d', the last lease's mark, seconds
+and rest (lease.lua). To give back more than was taken since would give back those, too, which may still be spent.
+
+KEYS   the bucket
+ARGV   now: seconds and ns, or '' and ''
+       how the bucket's text ends
+       what: 'refund', 'fill' or 'block'
+       refund: what it is worth, seconds and rest. block: how long, seconds and ns, and the time of all tokens but one
+
+Answer: 1, or 0 if the bucket was not there. 2: nothing was done, since it was written under another limit.
+]]
+local UNITS = 1048576000000000
+local MOST_S, MOST_F = 9223372036, 854775807 * 1048576 -- 2^63 - 1 ns
+local floor, format = math.floor, string.format
+
+local now_s, now_ns
+if ARGV[1] == '' then
+    local time = redis.call('TIME')
+    now_s, now_ns = tonumber(time[1]), tonumber(time[2]) * 1000
+else
+    now_s, now_ns = tonumber(ARGV[1]), tonumber(ARGV[2])
+end
+local now_f = now_ns * 1048576
+local shape, what = ARGV[3], ARGV[4]
+
+local function add(a_s, a_f, b_s, b_f)
+    local s, f = a_s + b_s, a_f + b_f
+    if f >= UNITS then return s + 1, f - UNITS end
+    return s, f
+end
+
+local function less(a_s, a_f, b_s, b_f)
+    return a_s < b_s or (a_s == b_s and a_f < b_f)
+end
+
+local text = redis.call('GET', KEYS[1])
+local tat_s, tat_f, least_s, least_f = now_s, now_f, 0, 0
+if text then
+    if string.sub(text, -#shape) ~= shape then return 2 end
+    local s, f = string.match(text, '^(%d+) (%d+) ')
+    if not s then
+        return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
+    end
+    tat_s, tat_f = tonumber(s), tonumber(f)
+    s, f = string.match(text, ' d%d+ (%d+) (%d+) ')
+    if s then least_s, least_f = tonumber(s), tonumber(f) end
+elseif what ~= 'block' then
+    return 0
+end
+
+local is_least = less(now_s, now_f, least_s, least_f)
+if what == 'block' then
+    local until_s, until_f = add(now_s, now_f, tonumber(ARGV[5]), tonumber(ARGV[6]) * 1048576)
+    if less(MOST_S, MOST_F, until_s, until_f) then until_s, until_f = MOST_S, MOST_F end
+    until_s, until_f = add(until_s, until_f, tonumber(ARGV[7]), tonumber(ARGV[8]))
+    if not less(tat_s, tat_f, until_s, until_f) then return 1 end
+    tat_s, tat_f = until_s, until_f
+else
+    local next_s, next_f = 0, 0
+    if what == 'refund' then
+        next_s, next_f = tat_s - tonumber(ARGV[5]), tat_f - tonumber(ARGV[6])
+        if next_f < 0 then next_s, next_f = next_s - 1, next_f + UNITS end
+        if next_s < 0 then next_s, next_f = 0, 0 end
+    end
+    if is_least and less(next_s, next_f, least_s, least_f) then next_s, next_f = least_s, least_f end
+    if less(next_s, next_f, tat_s, tat_f) then tat_s, tat_f = next_s, next_f end
+end
+
+local extra = ARGV[1] == '' and 1 or 3600001
+local ms = (tat_s - now_s) * 1000 + floor((tat_f - now_f) / 1048576 / 1000000) + extra
+if ms > 0 and (what ~= 'fill' or is_least) then
+    local lease = is_least and format(' d0 %d %d', least_s, least_f) or ''
+    redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. lease .. shape, 'PX', format('%d', ms))
+else
+    redis.call('DEL', KEYS[1])
+end
+return text and 1 or 0
