@@ -292,7 +292,7 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
         .is_look = entry->check.is_peek,
         .has_now = batch->link->gate->remote->has_manual_clock,
         .now_ns = batch->now_ns,
-        .deadline_ns = entry->deadline_ns,
+        .deadline_ns = entry->deadline_ns > 0 ? entry->deadline_ns : batch->deadline_ns,
         .part_count = prepared->match.limit_count,
     };
 

@@ -41,6 +41,7 @@ struct ration_gate_batch {
     const struct ration_gate_plan *plan;
     uint32_t phase;
     uint64_t now_ns;
+    uint64_t deadline_ns; /* of all answers, by the link's loop; 0: as long as each may take */
     ration_gate_batch_done *done;
     void *context;
     size_t count;

@@ -29,7 +29,7 @@ static void count_draw(struct ration_gate_link *link, int change)
     if (link->poll_loop == NULL)
         return;
     link->draw_count += (uint32_t)change;
-    __atomic_add_fetch(&link->gate->remote->draw_count, (uint32_t)change, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&link->gate->remote->pool.draw_count, (uint32_t)change, __ATOMIC_RELAXED);
 }
 
 static void on_drawn(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
@@ -213,6 +213,7 @@ static void ask_with_lease(struct ration_gate_entry *entry)
         .length_ns = ration_near_lease_ns(near.limit),
         .has_now = remote->has_manual_clock,
         .now_ns = batch->now_ns,
+        .deadline_ns = batch->deadline_ns,
     };
 
     if (want == 0 && back.tokens == 0) {

@@ -17,8 +17,8 @@ struct ration_gate_link {
     ration_gate *gate;
     struct ration_redis_client *client;
     struct ration_poll_loop *poll_loop; /* owned; NULL: the loop is somebody else's */
-    bool is_awaited;                    /* its first connection was waited for, if in vain */
-    uint32_t draw_count; /* leases that were asked for ahead of need, and have not come */
+    uint64_t await_after_ns; /* its connection was waited for in vain: not again before */
+    uint32_t draw_count;     /* leases that were asked for ahead of need, and have not come */
 
     /* Asks for leases that are under way, by key: see batch.c. */
     struct ration_gate_entry *leaders[RATION_GATE_LEADER_LISTS];

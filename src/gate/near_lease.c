@@ -2,6 +2,7 @@
  * near_lease: pockets. How many tokens a node has of a lease, and how many to draw next.
  */
 #include "base/hash.h"
+#include "base/process.h"
 #include "base/time.h"
 #include "gate/near_note.h"
 
@@ -44,8 +45,8 @@ static uint64_t with_number(uint64_t moment_ns, uint64_t number)
 static uint32_t mark_of(const struct ration_near *near, uint64_t until_ns)
 {
     const struct ration_section *section = near->limiter->quick_section;
-    static const char node[] = "node";
-    struct ration_hash hash = ration_hash_key(&section->block->secret, node, sizeof(node));
+    uint64_t process = ration_process_id();
+    struct ration_hash hash = ration_hash_key(&section->block->secret, &process, sizeof(process));
 
     return (uint32_t)(hash.words[0] * NUMBERS + until_ns % NUMBERS) | 1u << 31; /* never 0 */
 }

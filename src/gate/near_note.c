@@ -4,6 +4,7 @@
 #include "gate/near_note.h"
 
 #include "base/hash_siphash.h"
+#include "base/process.h"
 #include "base/time.h"
 #include "table/plain.h"
 
@@ -24,7 +25,7 @@ static void read_note(struct ration_near_note *note)
     note->mark = ration_pair_mark(note->value);
 }
 
-/* Of a limit as it is, and one aspect of it. */
+/* Of a limit as it is, one aspect of it, and this process: a child of fork() does not spend what its parent has. */
 static struct ration_hash note_secret(const struct ration_near_ask *ask,
                                       enum ration_near_aspect aspect)
 {
@@ -34,7 +35,8 @@ static struct ration_hash note_secret(const struct ration_near_ask *ask,
     secret.words[0] ^= (uint64_t)aspect ^ (uint64_t)ask->limit->mode << 8;
     secret.words[1] ^= limit->tokens * UINT64_C(0x9e3779b97f4a7c15) ^
                        limit->period_ns * UINT64_C(0xc2b2ae3d27d4eb4f) ^
-                       limit->burst * UINT64_C(0x165667b19e3779f9);
+                       limit->burst * UINT64_C(0x165667b19e3779f9) ^
+                       ration_process_id() * UINT64_C(0x27d4eb2f165667c5);
     return secret;
 }
 

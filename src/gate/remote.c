@@ -26,28 +26,16 @@ ration_status ration_gate_remote_create(const struct ration_gate_options *option
         return status;
     }
     remote->has_manual_clock = options->tells_redis_time != 0;
-    pthread_mutex_init(&remote->lock, NULL);
+    ration_gate_pool_init(&remote->pool);
     *out_remote = remote;
     return RATION_OK;
-}
-
-static void free_links(struct ration_gate_link *link)
-{
-    while (link != NULL) {
-        struct ration_gate_link *next = link->next;
-
-        ration_gate_link_free(link);
-        link = next;
-    }
 }
 
 void ration_gate_remote_free(struct ration_gate_remote *remote)
 {
     if (remote == NULL)
         return;
-    free_links(remote->idle);
-    free_links(remote->drawing);
-    pthread_mutex_destroy(&remote->lock);
+    ration_gate_pool_done(&remote->pool);
     ration_near_free(remote->near);
     free(remote);
 }
@@ -137,50 +125,6 @@ bool ration_gate_is_remote(const ration_gate *gate)
 
 /* Waiting -------------------------------------------------------------------------------------- */
 
-/* Only the first time: what comes while it connects again is decided without it. */
-static void wait_for_first(struct ration_gate_link *link)
-{
-    const struct ration_redis_loop *hooks = ration_poll_loop_hooks(link->poll_loop);
-    uint64_t latest_ns =
-        hooks->now_ns(hooks->context) + link->gate->remote->options.times.deadline_ns;
-
-    link->is_awaited = true;
-    while (!ration_gate_link_is_tried(link) && hooks->now_ns(hooks->context) < latest_ns)
-        ration_poll_loop_run_until(link->poll_loop, latest_ns);
-}
-
-/* A link of one's own, until it is given back. NULL: no memory. */
-static struct ration_gate_link *borrow_link(ration_gate *gate)
-{
-    struct ration_gate_remote *remote = gate->remote;
-    struct ration_gate_link *link, **from;
-
-    pthread_mutex_lock(&remote->lock);
-    from = remote->drawing != NULL ? &remote->drawing : &remote->idle;
-    link = *from;
-    if (link != NULL)
-        *from = link->next;
-    pthread_mutex_unlock(&remote->lock);
-    if (link == NULL)
-        link = ration_gate_link_open(gate);
-    if (link != NULL && !link->is_awaited)
-        wait_for_first(link);
-    if (link != NULL)
-        ration_poll_loop_look(link->poll_loop);
-    return link;
-}
-
-static void give_back(struct ration_gate_link *link)
-{
-    struct ration_gate_remote *remote = link->gate->remote;
-    struct ration_gate_link **to = link->draw_count > 0 ? &remote->drawing : &remote->idle;
-
-    pthread_mutex_lock(&remote->lock);
-    link->next = *to;
-    *to = link;
-    pthread_mutex_unlock(&remote->lock);
-}
-
 static void note_done(void *context)
 {
     *(bool *)context = true;
@@ -202,12 +146,14 @@ static void copy_answer(const struct ration_check *answer, struct ration_check *
 
 /* Decides as many as fit one batch; false: no memory for any. */
 static bool check_batch(struct ration_gate_link *link, struct ration_check *checks, size_t count,
-                        uint64_t now_ns)
+                        uint64_t now_ns, uint64_t deadline_ns)
 {
     bool is_done = false;
     ration_gate_batch *batch = ration_gate_batch_create(link, now_ns, note_done, &is_done);
     bool has_all = batch != NULL;
 
+    if (has_all)
+        batch->deadline_ns = deadline_ns;
     for (size_t i = 0; i < count && has_all; i++)
         has_all = ration_gate_batch_add(batch, &checks[i]) == RATION_OK;
     if (has_all) {
@@ -224,13 +170,14 @@ static bool check_batch(struct ration_gate_link *link, struct ration_check *chec
 /* Leases that a check calls for: they are sent, and whoever comes next finds them. */
 static void draw_ahead(const struct ration_gate_case *c, const struct ration_gate_draws *draws)
 {
-    struct ration_gate_link *link = borrow_link(c->gate);
+    uint64_t deadline_ns;
+    struct ration_gate_link *link = ration_gate_pool_take(c->gate, &deadline_ns);
 
     if (link == NULL)
         return;
     ration_gate_link_draw(link, c, draws);
     ration_poll_loop_look(link->poll_loop);
-    give_back(link);
+    ration_gate_pool_give_back(c->gate, link);
 }
 
 /*
@@ -248,7 +195,7 @@ static bool check_near(ration_gate *gate, struct ration_check *check, uint64_t n
     bool is_decided;
     uint32_t phase;
 
-    if (__atomic_load_n(&gate->remote->draw_count, __ATOMIC_RELAXED) > 0)
+    if (ration_gate_pool_has_draws(gate))
         return false;
     phase = ration_grace_enter(&gate->grace);
     c.plan = desk.plan = ration_gate_plan(gate);
@@ -267,21 +214,23 @@ static bool check_near(ration_gate *gate, struct ration_check *check, uint64_t n
 static void check_far(ration_gate *gate, struct ration_check *checks, size_t check_count,
                       uint64_t now_ns)
 {
-    struct ration_gate_link *link = borrow_link(gate);
+    uint64_t deadline_ns = 0;
+    struct ration_gate_link *link = ration_gate_pool_take(gate, &deadline_ns);
     size_t done = 0;
 
     while (done < check_count) {
         size_t some =
             check_count - done < RATION_GATE_BATCH_MAX ? check_count - done : RATION_GATE_BATCH_MAX;
 
-        if (link == NULL || !check_batch(link, checks + done, some, now_ns))
+        if (link == NULL || !check_batch(link, checks + done, some, now_ns, deadline_ns))
             for (size_t i = 0; i < some; i++)
                 ration_gate_refuse(gate, &checks[done + i], RATION_ENOMEM,
                                    "no memory to ask Redis");
         done += some;
+        deadline_ns = 0; /* of those behind, from when they are asked */
     }
     if (link != NULL)
-        give_back(link);
+        ration_gate_pool_give_back(gate, link);
 }
 
 void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
@@ -310,7 +259,8 @@ static void note_edited(void *context, ration_status status, size_t count)
 ration_status ration_gate_edit_remote(ration_gate *gate, const struct ration_gate_task *task,
                                       size_t *out_count)
 {
-    struct ration_gate_link *link = borrow_link(gate);
+    uint64_t deadline_ns;
+    struct ration_gate_link *link = ration_gate_pool_take(gate, &deadline_ns);
     struct edited edited = {.status = RATION_ENOMEM};
 
     if (link == NULL)
@@ -318,7 +268,7 @@ ration_status ration_gate_edit_remote(ration_gate *gate, const struct ration_gat
     (void)ration_gate_edit_begin(link, task, note_edited, &edited);
     while (!edited.is_done)
         ration_poll_loop_run(link->poll_loop);
-    give_back(link);
+    ration_gate_pool_give_back(gate, link);
     if (edited.status == RATION_OK && out_count != NULL)
         *out_count = edited.count;
     return edited.status;

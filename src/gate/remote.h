@@ -12,6 +12,7 @@
 #define RATION_GATE_REMOTE_H
 
 #include "gate/near.h"
+#include "gate/pool.h"
 #include "redis/client.h"
 
 /* What a gate keeps for it. */
@@ -19,13 +20,7 @@ struct ration_gate_remote {
     struct ration_redis_options options;
     bool has_manual_clock; /* Redis is told the gate's time */
 
-    /* Links of threads without a loop, which wait for their answers, while nobody uses them. */
-    pthread_mutex_t lock;
-    struct ration_gate_link *idle;
-    struct ration_gate_link
-        *drawing;        /* those to which a lease may have come: they are used first */
-    uint32_t draw_count; /* leases under way, of those links */
-
+    struct ration_gate_pool pool;
     struct ration_near *near;
 };
 

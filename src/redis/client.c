@@ -356,6 +356,11 @@ bool ration_redis_client_is_up(const struct ration_redis_client *client)
     return ration_redis_route_is_up(client->route);
 }
 
+bool ration_redis_client_is_trying(const struct ration_redis_client *client)
+{
+    return client->route->kind->is_trying(client->route);
+}
+
 bool ration_redis_client_is_tried(const struct ration_redis_client *client)
 {
     return ration_redis_route_is_tried(client->route);

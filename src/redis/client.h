@@ -82,6 +82,8 @@ const struct ration_redis_names *ration_redis_client_names(
     const struct ration_redis_client *client);
 
 bool ration_redis_client_is_up(const struct ration_redis_client *client);
+/* Whether a connection is being made, or found. */
+bool ration_redis_client_is_trying(const struct ration_redis_client *client);
 bool ration_redis_client_is_tried(const struct ration_redis_client *client);
 const char *ration_redis_client_trouble(const struct ration_redis_client *client);
 void ration_redis_client_stats(const struct ration_redis_client *client,

@@ -409,6 +409,17 @@ static bool is_tried(const struct ration_redis_route *route)
     return read_cluster(route)->is_tried;
 }
 
+static bool is_trying(const struct ration_redis_route *route)
+{
+    const struct cluster *cluster = read_cluster(route);
+    bool is_any = cluster->asked != NULL;
+
+    for (uint32_t i = 0; i < cluster->nodes.count && !is_any; i++)
+        is_any = cluster->nodes.all[i].link != NULL &&
+                 ration_redis_link_is_trying(cluster->nodes.all[i].link);
+    return is_any;
+}
+
 static const char *trouble(struct ration_redis_route *route)
 {
     struct cluster *cluster = cluster_of(route);
@@ -450,6 +461,7 @@ ration_status ration_redis_cluster_create(const struct ration_redis_route_option
         .leave = leave,
         .is_up = is_up,
         .is_tried = is_tried,
+        .is_trying = is_trying,
         .trouble = trouble,
         .count = count,
     };

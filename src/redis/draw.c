@@ -124,7 +124,8 @@ void ration_redis_draw(struct ration_redis_client *client, const struct ration_r
         return;
     }
     draw->client = client;
-    draw->deadline_ns = ration_redis_client_deadline(client);
+    draw->deadline_ns =
+        lease->deadline_ns > 0 ? lease->deadline_ns : ration_redis_client_deadline(client);
     draw->convert_count = 0;
     draw->limit = *lease->limit;
     draw->cost_tokens = lease->cost_tokens;

@@ -20,6 +20,7 @@ struct ration_redis_lease {
     uint64_t length_ns;
     bool has_now;
     uint64_t now_ns;
+    uint64_t deadline_ns; /* as in struct ration_redis_ask */
 };
 
 #define RATION_REDIS_LEASE_STORED 5 /* the word for a bucket's text; the next stands for it */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "redis/guard.h"
 #include "redis/lookup.h"
 #include "redis/pace.h"
 #include "redis/scripts.h"
@@ -144,13 +145,17 @@ static void set_timer(struct ration_redis_link *link)
 /* The state after a connection ended, however it did. */
 static void rest(struct ration_redis_link *link)
 {
+    bool was_well = !link->is_on_trial || link->window > WINDOW_PROBE; /* it has answered */
+    bool was_idle = link->state == STATE_UP && link->under_way == 0 && was_well;
+
     if (link->state == STATE_UP)
         link->stats.losses++;
     link->state = STATE_DOWN;
     link->is_tried = true;
     link->silent_count = 0;
     link->under_way = 0;
-    link->retry_at_ns = ration_redis_pace_next(&link->pace, now_of(link));
+    link->retry_at_ns = was_idle ? ration_redis_pace_soon(&link->pace, now_of(link))
+                                 : ration_redis_pace_next(&link->pace, now_of(link));
     set_timer(link);
     tell_change(link);
 }
@@ -196,7 +201,9 @@ static void on_reply(struct redisAsyncContext *redis, void *raw_reply, void *raw
     struct call *call = raw_call;
     const redisReply *reply = raw_reply;
 
-    if (link != NULL && reply != NULL) {
+    if (link != NULL && reply != NULL && ration_redis_guard_has_more(redis)) {
+        drop(link, "it answers what nobody has asked"); /* those who wait are told, this one too */
+    } else if (link != NULL && reply != NULL) {
         link->under_way--;
         if (call->done != NULL) {
             unlist(link, call);
@@ -345,6 +352,7 @@ static void connect_to(struct ration_redis_link *link, const char *address)
         rest(link);
         return;
     }
+    ration_redis_guard(redis);
     redis->data = link;
     link->redis = redis;
     link->state = STATE_CONNECTING;
@@ -535,6 +543,12 @@ bool ration_redis_link_is_up(const struct ration_redis_link *link)
 bool ration_redis_link_is_tried(const struct ration_redis_link *link)
 {
     return link->is_tried;
+}
+
+bool ration_redis_link_is_trying(const struct ration_redis_link *link)
+{
+    return link->state == STATE_LOOKING || link->state == STATE_CONNECTING ||
+           link->state == STATE_GREETING;
 }
 
 const char *ration_redis_link_trouble(const struct ration_redis_link *link)

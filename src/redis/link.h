@@ -12,6 +12,7 @@
  * - Nothing waits for a link that is not up: it is refused at once, and decided otherwise.
  * - Nothing is sent twice. What was sent and not answered may have been done.
  * - A link that is silent or slow while asks run out of time is given up, as one that was closed.
+ * - One that is closed while nobody waits for it connects again at once: Redis ends connections that rest.
  * - One that came back is tried with one ask at first, twice as many whenever all were answered; one
  *   that is late meanwhile is given up at once. When it will be tried again, see pace.h.
  *
@@ -93,6 +94,9 @@ bool ration_redis_link_is_up(const struct ration_redis_link *link);
 
 /* Whether it was ever up or has failed since it was made: else its first connection is under way. */
 bool ration_redis_link_is_tried(const struct ration_redis_link *link);
+
+/* Whether a connection is being made. */
+bool ration_redis_link_is_trying(const struct ration_redis_link *link);
 
 /* Why it is not up, for people; "" if it is. */
 const char *ration_redis_link_trouble(const struct ration_redis_link *link);

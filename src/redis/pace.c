@@ -27,15 +27,21 @@ static uint64_t spread(struct ration_redis_pace *pace, uint64_t ns)
     return ns / 2 + pace->random % (ns / 2 + 1);
 }
 
-uint64_t ration_redis_pace_next(struct ration_redis_pace *pace, uint64_t now_ns)
+uint64_t ration_redis_pace_soon(struct ration_redis_pace *pace, uint64_t now_ns)
 {
-    uint64_t moment_ns = now_ns + spread(pace, pace->rest_ns);
     struct ration_gcra_step step =
-        ration_gcra_take(pace->spent, &pace->budget.rate, 1, RATION_WAIT_NS_MAX, moment_ns);
+        ration_gcra_take(pace->spent, &pace->budget.rate, 1, RATION_WAIT_NS_MAX, now_ns);
 
     pace->spent = step.next;
+    return now_ns + step.wait_ns;
+}
+
+uint64_t ration_redis_pace_next(struct ration_redis_pace *pace, uint64_t now_ns)
+{
+    uint64_t moment_ns = ration_redis_pace_soon(pace, now_ns + spread(pace, pace->rest_ns));
+
     pace->rest_ns = pace->rest_ns < pace->rest_max_ns / 2 ? 2 * pace->rest_ns : pace->rest_max_ns;
-    return moment_ns + step.wait_ns;
+    return moment_ns;
 }
 
 void ration_redis_pace_well(struct ration_redis_pace *pace)

@@ -28,6 +28,9 @@ void ration_redis_pace_init(struct ration_redis_pace *pace, uint64_t rest_min_ns
 /* The moment of the next try, which is charged. */
 uint64_t ration_redis_pace_next(struct ration_redis_pace *pace, uint64_t now_ns);
 
+/* The same without a rest, as far as there is something left of the budget. */
+uint64_t ration_redis_pace_soon(struct ration_redis_pace *pace, uint64_t now_ns);
+
 /* It was found well: the next rest is a short one. */
 void ration_redis_pace_well(struct ration_redis_pace *pace);
 

@@ -2,6 +2,8 @@
 
 #include <hiredis/async.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -149,6 +151,32 @@ static int time_left_ms(const struct ration_poll_loop *loop, uint64_t latest_ns)
     return next <= now ? 0 : (int)((next - now + RATION_NS_PER_MS - 1) / RATION_NS_PER_MS);
 }
 
+/* Writing ----------------------------------------------------------------------------------------- */
+
+/*
+ * hiredis writes so that SIGPIPE is raised when Redis has closed the connection, which by default ends a program that
+ * never heard of sockets. It is kept back, and taken away if it came of this.
+ */
+static void write_quietly(struct redisAsyncContext *redis)
+{
+    static const struct timespec at_once = {0, 0};
+    sigset_t pipe, before, pending;
+    bool was_pending;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigemptyset(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    /* who has it blocked may have one waiting, which stays */
+    if (sigismember(&before, SIGPIPE) == 1)
+        sigpending(&pending);
+    was_pending = sigismember(&pending, SIGPIPE) == 1;
+    redisAsyncHandleWrite(redis);
+    if (!was_pending && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1)
+        (void)sigtimedwait(&pipe, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* Turns ----------------------------------------------------------------------------------------- */
 
 static void turn(struct ration_poll_loop *loop, int wait_ms)
@@ -176,7 +204,7 @@ static void turn(struct ration_poll_loop *loop, int wait_ms)
             if (redis != NULL && watch->redis == redis &&
                 (files[i].revents & (POLLOUT | POLLERR | POLLHUP)) != 0 &&
                 (watch->events & POLLOUT) != 0)
-                redisAsyncHandleWrite(redis);
+                write_quietly(redis);
         }
     }
     run_timers(loop);

@@ -48,6 +48,11 @@ static bool is_single_tried(const struct ration_redis_route *route)
     return ration_redis_link_is_tried(read_single(route)->link);
 }
 
+static bool is_single_trying(const struct ration_redis_route *route)
+{
+    return ration_redis_link_is_trying(read_single(route)->link);
+}
+
 static const char *single_trouble(struct ration_redis_route *route)
 {
     return ration_redis_link_trouble(single_of(route)->link);
@@ -67,6 +72,7 @@ static ration_status create_single(const struct ration_redis_route_options *opti
         .leave = leave_single,
         .is_up = is_single_up,
         .is_tried = is_single_tried,
+        .is_trying = is_single_trying,
         .trouble = single_trouble,
         .count = count_single,
     };

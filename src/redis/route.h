@@ -72,6 +72,7 @@ struct ration_redis_route_kind {
     void (*leave)(struct ration_redis_route *route);
     bool (*is_up)(const struct ration_redis_route *route);
     bool (*is_tried)(const struct ration_redis_route *route);
+    bool (*is_trying)(const struct ration_redis_route *route);
     const char *(*trouble)(struct ration_redis_route *route);
     void (*count)(const struct ration_redis_route *route, struct ration_redis_stats *stats);
 };

@@ -289,6 +289,14 @@ static bool is_tried(const struct ration_redis_route *route)
            (sentinel->master != NULL && ration_redis_link_is_tried(sentinel->master));
 }
 
+static bool is_trying(const struct ration_redis_route *route)
+{
+    const struct sentinel *sentinel = read_sentinel(route);
+
+    return sentinel->asked != NULL || sentinel->is_found ||
+           (sentinel->master != NULL && ration_redis_link_is_trying(sentinel->master));
+}
+
 static const char *trouble(struct ration_redis_route *route)
 {
     struct sentinel *sentinel = sentinel_of(route);
@@ -317,6 +325,7 @@ ration_status ration_redis_sentinel_create(const struct ration_redis_route_optio
         .leave = leave,
         .is_up = is_up,
         .is_tried = is_tried,
+        .is_trying = is_trying,
         .trouble = trouble,
         .count = count,
     };

@@ -228,6 +228,32 @@ def test_R12_garbage():
     check_way("garbage", redis_kit.garbage)
 
 
+def test_R12_answers_that_nobody_asked_for():
+    """One too many, behind a right one or while nobody asks: the connection is given up, and the server lives."""
+    def say(way, answer):
+        for connection in list(way.sockets):
+            with contextlib.suppress(OSError):
+                if connection.getsockname()[1] == way.port:
+                    connection.sendall(answer)
+
+    for extra in b"+OK\r\n", b":1\r\n", b"$-1\r\n", b"*3\r\n:1\r\n:1\r\n:1\r\n", b"*2000000000\r\n", b"-ERR nothing\r\n":
+        with by_way() as (redis, way), redis_kit.serve_with(BINARY, way.url, outage.POLICY, outage.OPTIONS) as server:
+            redis_kit.wait_well(server, attributes=outage.NOBODY)
+            asker = outage.Asker(server)
+            connects = redis_kit.connects(server)
+            way.fault = lambda answer, asked_at, extra=extra: answer + extra
+            assert asker.ask("resp", "strict", "allow", "u")[0] == "allow"
+            way.fault = None
+            redis_kit.wait_well(server, attributes=outage.NOBODY)
+            assert redis_kit.connects(server) > connects, extra
+            connects = redis_kit.connects(server)
+            say(way, extra)
+            deadline = time.monotonic() + 5
+            while redis_kit.connects(server) == connects:
+                assert time.monotonic() < deadline, f"{extra}, while nobody asked"
+                asker.ask("resp", "strict", "allow", "u")  # what a link has done is known when it is used
+
+
 def test_R12_loading():
     """By a connection that stays, and by those that are made."""
     loading = redis_kit.error("LOADING Redis is loading the dataset in memory")

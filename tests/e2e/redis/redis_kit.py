@@ -274,6 +274,14 @@ def serve_with(binary, url, policy=None, options=(), deadline_ms=DEADLINE_MS, **
                         options=["--redis", url, "--redis-deadline-ms", str(deadline_ms), *options], **more)
 
 
+def connects(server):
+    """How many connections to Redis came up."""
+    for line in server.http("GET", "/metrics")[2].decode().splitlines():
+        if line.startswith("ration_redis_connects_total "):
+            return float(line.split()[1])
+    raise AssertionError("there is no such metric")
+
+
 def is_degraded(answer):
     return serve.pairs(answer)[b"degraded"] == 1
 

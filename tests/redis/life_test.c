@@ -1,0 +1,141 @@
+/*
+ * A program without a loop lives with its Redis: connections that Redis ends while the program rests, and children of
+ * fork(), which spend neither each other's leases nor answer each other's asks.
+ *
+ *     redis_life_test SOCKET
+ */
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ration/ration.h"
+
+#define CHILDREN 6
+#define BURST    10000
+
+static const char *socket_path;
+static redisContext *redis;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static ration_gate *make_gate(const char *mode, const char *name)
+{
+    char url[300], text[300];
+    struct ration_redis options_redis = {.url = url, .deadline_ns = RATION_NS_PER_SECOND};
+    struct ration_gate_options options = {
+        .struct_size = sizeof(options), .redis = &options_redis, .throttle_keys_max = 100};
+    struct ration_error error;
+    ration_policy *policy;
+    ration_gate *gate;
+
+    snprintf(url, sizeof(url), "unix:%s", socket_path);
+    snprintf(text, sizeof(text),
+             "limits: [{name: %s, key: user, rate: 1000/365d, burst: %d, mode: %s, "
+             "on_backend_error: deny%s}]",
+             name, BURST, mode, strcmp(mode, "lease") == 0 ? ", lease: 60s" : "");
+    if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
+        fail("the policy is wrong");
+    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+        fail(error.message);
+    return gate;
+}
+
+static struct ration_check check(ration_gate *gate)
+{
+    struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("u")};
+    struct ration_check asked = {.attributes = &user, .attribute_count = 1, .cost_tokens = 1};
+
+    ration_gate_check(gate, &asked, 1, ration_gate_now(gate));
+    return asked;
+}
+
+static void end_connections(void)
+{
+    redisReply *reply = redisCommand(redis, "CLIENT KILL TYPE normal SKIPME yes");
+
+    if (reply == NULL)
+        fail("redis is gone");
+    freeReplyObject(reply);
+}
+
+/* Each check finds its connection closed, and is decided by Redis all the same. */
+static void test_closed_connections(void)
+{
+    ration_gate *gate = make_gate("strict", "closed");
+
+    for (int i = 0; i < 8; i++) {
+        if (check(gate).is_degraded)
+            fail("a check was degraded behind a connection that was closed");
+        end_connections();
+    }
+    ration_gate_free(gate);
+}
+
+static void run_child(ration_gate *gate, const char *mode, uint64_t *admitted)
+{
+    for (int i = 0; i < 3 * BURST / CHILDREN; i++) {
+        struct ration_check checked = check(gate);
+
+        if (checked.status != RATION_OK || checked.is_degraded) {
+            fprintf(stderr, "%s: a child's check was not decided by Redis\n", mode);
+            _exit(1);
+        }
+        __atomic_add_fetch(admitted, checked.decision.verdict == RATION_ALLOW, __ATOMIC_RELAXED);
+    }
+    _exit(0);
+}
+
+/* R1: parent and children together. */
+static void test_children(const char *mode)
+{
+    uint64_t *admitted =
+        mmap(NULL, sizeof(*admitted), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ration_gate *gate = make_gate(mode, mode);
+    pid_t children[CHILDREN];
+
+    for (int i = 0; i < BURST / 4; i++)
+        *admitted += check(gate).decision.verdict == RATION_ALLOW;
+    for (int i = 0; i < CHILDREN; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            run_child(gate, mode, admitted);
+    }
+    for (int i = 0; i < CHILDREN; i++) {
+        int status;
+
+        if (waitpid(children[i], &status, 0) != children[i] || status != 0)
+            fail("a child did not end well");
+    }
+    if (check(gate).is_degraded)
+        fail("the parent's connection suffered");
+    printf("%s: %" PRIu64 " of %d admitted, by a parent and %d children\n", mode, *admitted, BURST,
+           CHILDREN);
+    if (*admitted > BURST || (strcmp(mode, "strict") == 0 && *admitted != BURST))
+        fail("not what the limit has");
+    ration_gate_free(gate);
+    munmap(admitted, sizeof(*admitted));
+}
+
+int main(int argument_count, char **arguments)
+{
+    if (argument_count != 2)
+        return 2;
+    socket_path = arguments[1];
+    redis = redisConnectUnix(socket_path);
+    if (redis == NULL || redis->err != 0)
+        return 2;
+    test_closed_connections();
+    test_children("strict");
+    test_children("lease");
+    redisFree(redis);
+    return 0;
+}
