@@ -412,7 +412,7 @@ static bool is_tried(const struct ration_redis_route *route)
 static bool is_trying(const struct ration_redis_route *route)
 {
     const struct cluster *cluster = read_cluster(route);
-    bool is_any = cluster->asked != NULL;
+    bool is_any = !cluster->is_tried || cluster->asked != NULL;
 
     for (uint32_t i = 0; i < cluster->nodes.count && !is_any; i++)
         is_any = cluster->nodes.all[i].link != NULL &&

@@ -293,7 +293,7 @@ static bool is_trying(const struct ration_redis_route *route)
 {
     const struct sentinel *sentinel = read_sentinel(route);
 
-    return sentinel->asked != NULL || sentinel->is_found ||
+    return !sentinel->is_tried || sentinel->asked != NULL || sentinel->is_found ||
            (sentinel->master != NULL && ration_redis_link_is_trying(sentinel->master));
 }
 
