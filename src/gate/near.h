@@ -23,6 +23,8 @@
 
 #include "gate/gate.h"
 
+#define RATION_NEAR_FILL_NS_MAX (UINT64_C(1) << 59) /* of a bucket of the node's own */
+
 struct ration_near;
 
 enum ration_near_answer {

@@ -137,7 +137,7 @@ enum ration_near_answer ration_near_lease_take(struct ration_near *near,
 {
     struct ration_near_note note;
 
-    for (int i = 0; i < RATION_NEAR_TRIES_MAX; i++) {
+    for (int i = 0; i < RATION_NEAR_TRIES_MAX && ask->cost_tokens <= ask->limit->limit.burst; i++) {
         uint64_t left;
 
         ration_near_find(near, ask, RATION_NEAR_MAIN, &note);

@@ -42,18 +42,23 @@ enum ration_near_answer ration_near_own_take(struct ration_near *near,
     uint64_t burst = ask->limit->limit.burst;
     struct ration_near_note note;
 
-    if (is_denied(near, ask, since_ns, &note))
-        return ration_near_is_believed(near, ask, since_ns)
-                   ? ration_near_deny(ask, &note, since_ns, result)
-                   : RATION_NEAR_LACKS;
+    if (ask->cost_tokens > burst)
+        return RATION_NEAR_LACKS;
+    if (is_denied(near, ask, since_ns, &note)) {
+        if (!ration_near_is_believed(near, ask, since_ns))
+            return RATION_NEAR_LACKS;
+        note.until_ns += ration_time_ceil_ns(/* what is asked for more comes later */
+                                             ration_time_scale(ask->limit->limit.rate.token,
+                                                               ask->cost_tokens - note.count));
+        return ration_near_deny(ask, &note, since_ns, result);
+    }
 
     for (int i = 0; i < RATION_NEAR_TRIES_MAX; i++) {
         uint64_t remaining;
 
         ration_near_find(near, ask, RATION_NEAR_MAIN, &note);
         remaining = own_remaining(ask, note.until_ns, since_ns);
-        if (ask->cost_tokens > burst || remaining < ask->cost_tokens ||
-            remaining - ask->cost_tokens < threshold_of(ask) ||
+        if (remaining < ask->cost_tokens || remaining - ask->cost_tokens < threshold_of(ask) ||
             note.count + ask->cost_tokens > TOLD_MAX)
             return RATION_NEAR_LACKS;
         if (ration_near_change(near, &note,
@@ -99,7 +104,7 @@ void ration_near_owe(struct ration_near *near, const struct ration_near_ask *ask
     }
 }
 
-/* The own bucket has no more than the one in Redis. */
+/* The own bucket has no more than the one in Redis, and no more than it had: meanwhile others took from it. */
 void ration_near_own_learn(struct ration_near *near, const struct ration_near_ask *ask,
                            const struct ration_decision *decision, uint64_t since_ns)
 {
@@ -116,7 +121,8 @@ void ration_near_own_learn(struct ration_near *near, const struct ration_near_as
     }
     for (int i = 0; i < RATION_NEAR_TRIES_MAX; i++) {
         ration_near_find(near, ask, RATION_NEAR_MAIN, &note);
-        if (ration_near_change(near, &note, full_ns, note.count, 0, since_ns))
+        if (note.until_ns >= full_ns ||
+            ration_near_change(near, &note, full_ns, note.count, 0, since_ns))
             return;
     }
 }

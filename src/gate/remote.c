@@ -78,6 +78,15 @@ ration_status ration_gate_remote_fits(const ration_gate *gate, const ration_poli
         if (ration_redis_fits(&limit->limit, &reason) != RATION_OK)
             return ration_refuse(error, RATION_EUNFIT, "limit %s, line %u: %s", limit->limit.name,
                                  (unsigned)limit->line, reason.message);
+        if (limit->mode == RATION_POLICY_LOCAL_FIRST &&
+            limit->limit.rate.capacity.ns >
+                RATION_NEAR_FILL_NS_MAX / gate->remote->options.node_count)
+            return ration_refuse(error, RATION_EUNFIT,
+                                 "limit %s, line %u: local-first keeps a bucket of this burst with "
+                                 "one part of %u of the rate, which takes more than 16 years to "
+                                 "fill: write mode: strict or lease",
+                                 limit->limit.name, (unsigned)limit->line,
+                                 (unsigned)gate->remote->options.node_count);
     }
     if (gate->remote->options.url.kind == RATION_REDIS_CLUSTER)
         return fit_cluster(gate, policy, error);

@@ -62,6 +62,16 @@ static void write_escaped(struct ration_output *text, const struct ration_key *k
     ration_output_append(text, bytes + plain, key->size - plain);
 }
 
+/* Where a key follows: without colons, so that its end is known. */
+static void write_limit_name(struct ration_output *text, const char *name)
+{
+    for (; *name != '\0'; name++)
+        if (*name == ':' || *name == '%')
+            ration_output_append_text(text, *name == ':' ? "%3A" : "%25");
+        else
+            ration_output_append_byte(text, *name);
+}
+
 void ration_redis_name_write(const struct ration_redis_names *names, const struct ration_key *key,
                              const char *limit_name, struct ration_redis_words *words)
 {
@@ -72,7 +82,7 @@ void ration_redis_name_write(const struct ration_redis_names *names, const struc
         ration_output_append_text(text, ":{");
         ration_output_append_text(text, names->tag);
         ration_output_append_text(text, "}:");
-        ration_output_append_text(text, limit_name);
+        write_limit_name(text, limit_name);
         ration_output_append_byte(text, ':');
         write_escaped(text, key);
     } else {

@@ -214,7 +214,7 @@ void ration_desk_check(struct ration_resp_desk *desk, bool is_peek)
     size_t first = 1;
     size_t count = 0;
 
-    if (desk->throttle_count > 0 || desk->check_count == RATION_RESP_CHECKS_MAX ||
+    if (desk->throttle_count > 0 || desk->check_count >= desk->service->settings->pipeline_max ||
         desk->attribute_count + RATION_ATTRIBUTES_MAX > RATION_RESP_ATTRIBUTES_MAX)
         if (!ration_desk_flush(desk))
             return;

@@ -18,7 +18,6 @@
 #define RATION_SESSION_NAME_MAX    63
 #define RATION_LIMIT_CACHE_COUNT   256 /* a power of two */
 #define RATION_RESP_BATCH_MAX      RATION_SETTINGS_PIPELINE_MAX
-#define RATION_RESP_CHECKS_MAX     64
 #define RATION_RESP_ATTRIBUTES_MAX 4096 /* of all checks of one batch */
 
 /* SKIP is for the next request; while that one is served it is SKIPPING. */
@@ -87,7 +86,7 @@ struct ration_resp_desk {
     /* Checks by policy, waiting to be decided. */
     size_t check_count;
     size_t attribute_count;
-    struct ration_check checks[RATION_RESP_CHECKS_MAX];
+    struct ration_check checks[RATION_RESP_BATCH_MAX];
     struct ration_attribute attributes[RATION_RESP_ATTRIBUTES_MAX];
 
     struct ration_cached_limit limits[RATION_LIMIT_CACHE_COUNT];

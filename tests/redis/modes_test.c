@@ -250,6 +250,29 @@ static void hold_to_contract(const char *mode, const struct traffic *traffic,
         fail("much less was admitted than the contract");
 }
 
+/* What costs more than the burst is never allowed, also where it is known that Redis denies. */
+static void test_never(redisContext *redis, const char *socket, const char *mode)
+{
+    struct ration_manual_clock manual = {0};
+    struct ration_clock clock = ration_clock_manual(&manual);
+    struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("never")};
+    struct ration_check asked = {
+        .attributes = &user, .attribute_count = 1, .cost_tokens = UINT64_MAX};
+    ration_gate *node;
+
+    ration_manual_clock_set(&manual, EPOCH_NS);
+    freeReplyObject(redisCommand(redis, "FLUSHALL"));
+    node = make_node(socket, mode, 1, &clock);
+    for (uint64_t i = 0; i < 2 * burst; i++)
+        (void)check(node, "never", 1);
+    for (int i = 0; i < 2; i++, asked.cost_tokens = burst + 1) {
+        ration_gate_check(node, &asked, 1, EPOCH_NS);
+        if (asked.status != RATION_OK || asked.decision.verdict != RATION_NEVER)
+            fail("more than the burst was not told to be never allowed");
+    }
+    ration_gate_free(node);
+}
+
 int main(int argument_count, char **arguments)
 {
     static const uint64_t even_ns = RATION_NS_PER_SECOND / RATE; /* as fast as tokens come back */
@@ -269,6 +292,9 @@ int main(int argument_count, char **arguments)
 
     if (redis == NULL || redis->err != 0)
         return 2;
+    burst = RATE / 5;
+    for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++)
+        test_never(redis, arguments[1], modes[m]);
     for (burst = RATE / 5; burst <= 2 * RATE; burst *= 10)
         for (size_t i = 0; i < sizeof(traffics) / sizeof(traffics[0]); i++)
             for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++) {

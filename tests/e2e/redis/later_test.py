@@ -415,4 +415,37 @@ def test_reloads_without_end():
             assert isinstance(control.read(), bytes)
 
 
+def test_answers_do_not_refill_a_local_bucket():
+    """Asks that are under way together, of costs that Redis denies: what each tells of its bucket is what was there when
+    it was asked, and no reason to admit again what was admitted meanwhile."""
+    burst, bound = 100, 100 + 75
+    policy = f"limits: [{{name: l, key: user, rate: 1/h, burst: {burst}, cost: tokens, mode: local-first}}]\n"
+
+    def check(tokens):
+        return "RATION.CHECK", "user", "u", "tokens", tokens
+
+    def admitted(answers):
+        return sum(serve.pairs(answer)[b"verdict"] == b"allow" for answer in answers)
+
+    def space(answer, asked_at):
+        time.sleep(.01)
+        return answer
+
+    with redis_kit.Redis() as redis, redis_kit.Way(redis) as way, \
+            redis_kit.serve_with(BINARY, way.url, policy, ["--threads", "1"], LONG_MS) as server:
+        redis_kit.wait_well(server)
+        serve.expect(admitted([server.resp().ask(*check(30))]), 1)
+        way.fault = space
+        clients = [server.resp() for _ in range(10)]
+        for client in clients:
+            client.send(*check(80))
+        total = 30
+        for client in clients:
+            serve.expect(admitted([client.read()]), 0, "80 of 70")
+            total += admitted(client.pipeline([check(1)] * 45))
+        total += admitted(clients[0].pipeline([check(1)] * 100))
+        print(f"       admitted {total} of {burst}, and at most {bound}")
+        assert burst <= total <= bound, total
+
+
 serve.run()

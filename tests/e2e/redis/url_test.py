@@ -140,6 +140,9 @@ def test_limits_that_redis_cannot_keep():
         said = refused("--redis", "redis://127.0.0.1:1",
                        policy=f"limits:\n  - {{name: fine, rate: 1/s}}\n  - {{name: odd, rate: {rate}}}\n")
         assert message in said and "limit odd, line 3" in said, said
+    said = refused("--redis", "redis://127.0.0.1:1", "--nodes", "1000",
+                   policy="limits:\n  - {name: odd, rate: 100/365d, mode: local-first}\n")
+    assert "16 years" in said and "limit odd, line 2" in said, said
 
 
 def test_an_address_that_cannot_be_listened_on():
