@@ -131,6 +131,19 @@ static uint64_t draw_ahead(const struct ration_near_ask *ask, const struct ratio
     return is_soon && size_of(note) < size_most(ask) ? 2 * size : size;
 }
 
+/* There was little: what comes back is left to gather for a while. */
+static enum ration_near_answer deny_in_pause(const struct ration_near *near,
+                                             const struct ration_near_ask *ask, uint64_t since_ns,
+                                             struct ration_near_result *result)
+{
+    struct ration_near_note pause;
+
+    ration_near_find(near, ask, RATION_NEAR_PAUSE, &pause);
+    return pause.slot != NULL && pause.until_ns > since_ns
+               ? ration_near_deny(ask, &pause, since_ns, result)
+               : RATION_NEAR_LACKS;
+}
+
 enum ration_near_answer ration_near_lease_take(struct ration_near *near,
                                                const struct ration_near_ask *ask, uint64_t since_ns,
                                                struct ration_near_result *result)
@@ -149,7 +162,7 @@ enum ration_near_answer ration_near_lease_take(struct ration_near *near,
                        ? ration_near_deny(ask, &note, since_ns, result)
                        : RATION_NEAR_LACKS;
         if (tokens_of(&note) < ask->cost_tokens)
-            return is_scarce(&note) ? ration_near_deny(ask, &note, since_ns, result)
+            return is_scarce(&note) ? deny_in_pause(near, ask, since_ns, result)
                                     : RATION_NEAR_LACKS;
         left = tokens_of(&note) - ask->cost_tokens;
         if (ration_near_change(near, &note, note.until_ns, repack(&note, left), 0, since_ns)) {
@@ -212,8 +225,10 @@ static void fill(struct ration_near *near, const struct ration_near_ask *ask,
 
     while (size < SIZE_MAX_LOG && (UINT64_C(2) << size) <= drawn->wanted)
         size++;
-    if (is_little && since_ns + length_ns / SCARCE_PARTS < until_ns)
-        until_ns = with_number(since_ns + length_ns / SCARCE_PARTS, until_ns);
+    if (is_little) {
+        ration_near_find(near, ask, RATION_NEAR_PAUSE, &note);
+        (void)ration_near_change(near, &note, since_ns + length_ns / SCARCE_PARTS, 0, 0, since_ns);
+    }
     for (int i = 0; i < RATION_NEAR_TRIES_MAX && until_ns > since_ns; i++) {
         uint64_t kept;
 
