@@ -83,7 +83,7 @@ static struct ration_gate_entry *add_entry(ration_gate_batch *batch)
     entry->is_throttle = false;
     entry->followers = entry->next = NULL;
     entry->followers_end = &entry->followers;
-    entry->follower_count = entry->wanted = entry->lease_until_ns = entry->deadline_ns = 0;
+    entry->follower_count = entry->wanted = entry->deadline_ns = 0;
     entry->keys = entry->inside;
     entry->check.parts = entry->parts;
     batch->entries[batch->count++] = entry;
@@ -256,13 +256,13 @@ void ration_gate_batch_complete(ration_gate_batch *batch)
 }
 
 void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct ration_redis_told *told,
-                              uint64_t drawn_tokens)
+                              struct ration_redis_portion portion)
 {
     ration_gate_batch *batch = entry->batch;
     struct ration_gate_case c = ration_gate_entry_case(entry);
 
     if (told != NULL)
-        ration_gate_entry_learn(entry, told, drawn_tokens);
+        ration_gate_entry_learn(entry, told, portion);
     else
         ration_gate_entry_owe_again(entry);
     if (!batch->is_abandoned && told != NULL)
@@ -281,7 +281,7 @@ static void on_decided(void *context, const struct ration_redis_told *told,
 
     if (told == NULL && why == RATION_REDIS_UNKNOWN) /* it may have been told */
         memset(entry->owed, 0, sizeof(entry->owed));
-    ration_gate_entry_answer(entry, told, 0);
+    ration_gate_entry_answer(entry, told, (struct ration_redis_portion){0, 0});
 }
 
 void ration_gate_entry_ask(struct ration_gate_entry *entry)

@@ -28,7 +28,6 @@ struct ration_gate_entry {
     uint64_t follower_count;
     uint64_t deadline_ns; /* of one that waits: it may have to ask after all. 0: it does not */
     uint64_t wanted;
-    uint64_t lease_until_ns;
     struct ration_gate_entry *next;        /* of those who wait, or will ask */
     struct ration_gate_entry *next_leader; /* of those who ask, of the link */
 
@@ -60,7 +59,7 @@ struct ration_gate_case ration_gate_entry_case(struct ration_gate_entry *entry);
 
 /* Redis has answered, or not (told is NULL): it is told, and so are those who follow. */
 void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct ration_redis_told *told,
-                              uint64_t drawn_tokens);
+                              struct ration_redis_portion portion);
 
 /* As the limits' on_backend_error says. */
 void ration_gate_entry_decide_without(struct ration_gate_entry *entry);
@@ -97,6 +96,6 @@ void ration_gate_entry_owe_again(struct ration_gate_entry *entry);
 
 /* What Redis said is kept for the next time. */
 void ration_gate_entry_learn(struct ration_gate_entry *entry, const struct ration_redis_told *told,
-                             uint64_t drawn_tokens);
+                             struct ration_redis_portion portion);
 
 #endif

@@ -19,7 +19,7 @@ struct draw {
     struct ration_hash secret;
     struct ration_key key;
     uint64_t wanted;
-    uint64_t until_ns;
+    uint64_t asked_ns;
     char bytes[];
 };
 
@@ -32,7 +32,8 @@ static void count_draw(struct ration_gate_link *link, int change)
     __atomic_add_fetch(&link->gate->remote->pool.draw_count, (uint32_t)change, __ATOMIC_RELAXED);
 }
 
-static void on_drawn(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
+static void on_drawn(void *context, const struct ration_redis_told *told,
+                     struct ration_redis_portion portion)
 {
     struct draw *draw = context;
     ration_gate *gate = draw->link->gate;
@@ -46,7 +47,7 @@ static void on_drawn(void *context, const struct ration_redis_told *told, uint64
 
     if (told != NULL)
         ration_near_fill(gate->remote->near, &ask,
-                         &(struct ration_near_drawn){drawn_tokens, draw->wanted, draw->until_ns},
+                         &(struct ration_near_drawn){portion, draw->wanted, draw->asked_ns},
                          ration_gate_now(gate));
     count_draw(draw->link, -1);
     free(draw);
@@ -56,13 +57,11 @@ static void begin_draw(struct ration_gate_link *link, const struct ration_near_a
                        uint64_t tokens, uint64_t now_ns)
 {
     struct ration_gate_remote *remote = link->gate->remote;
-    struct ration_near_term term = ration_near_term(remote->near, ask->limit, now_ns);
     struct ration_near_back back;
     struct ration_redis_lease lease = {
         .limit = &ask->limit->limit,
         .key = *ask->key,
         .want_tokens = tokens,
-        .mark = term.mark,
         .length_ns = ration_near_lease_ns(ask->limit),
         .has_now = remote->has_manual_clock,
         .now_ns = now_ns,
@@ -76,12 +75,12 @@ static void begin_draw(struct ration_gate_link *link, const struct ration_near_a
                           .secret = *ask->secret,
                           .key = {draw->bytes, ask->key->size},
                           .wanted = tokens,
-                          .until_ns = term.until_ns};
+                          .asked_ns = now_ns};
     if (ask->key->size > 0)
         memcpy(draw->bytes, ask->key->bytes, ask->key->size);
     back = ration_near_leftover(remote->near, ask, now_ns);
     lease.back_tokens = back.tokens;
-    lease.back_mark = back.mark;
+    lease.back_number = back.number;
     count_draw(link, 1);
     ration_redis_draw(link->client, &lease, on_drawn, draw);
 }
@@ -106,10 +105,10 @@ static struct ration_near_ask near_ask(struct ration_gate_entry *entry, uint32_t
 /* What is told Redis, and learned from it ------------------------------------------------------- */
 
 void ration_gate_entry_learn(struct ration_gate_entry *entry, const struct ration_redis_told *told,
-                             uint64_t drawn_tokens)
+                             struct ration_redis_portion portion)
 {
     struct ration_gate_remote *remote = entry->batch->link->gate->remote;
-    struct ration_near_drawn drawn = {drawn_tokens, entry->wanted, entry->lease_until_ns};
+    struct ration_near_drawn drawn = {portion, entry->wanted, entry->batch->now_ns};
 
     for (uint32_t i = 0; i < entry->prepared.match.limit_count && !entry->is_throttle; i++) {
         struct ration_near_ask ask = near_ask(entry, i);
@@ -185,10 +184,11 @@ void ration_gate_followers_serve(struct ration_gate_entry *leader, bool is_answe
     }
 }
 
-static void on_leased(void *context, const struct ration_redis_told *told, uint64_t drawn_tokens)
+static void on_leased(void *context, const struct ration_redis_told *told,
+                      struct ration_redis_portion portion)
 {
     stop_leading(context);
-    ration_gate_entry_answer(context, told, drawn_tokens);
+    ration_gate_entry_answer(context, told, portion);
 }
 
 /*
@@ -201,7 +201,6 @@ static void ask_with_lease(struct ration_gate_entry *entry)
     struct ration_gate_remote *remote = batch->link->gate->remote;
     struct ration_near_ask near = near_ask(entry, 0);
     uint64_t want = ration_near_want(remote->near, &near, entry->follower_count, batch->now_ns);
-    struct ration_near_term term;
     struct ration_near_back back = ration_near_leftover(remote->near, &near, batch->now_ns);
     struct ration_redis_lease lease = {
         .limit = &near.limit->limit,
@@ -209,7 +208,7 @@ static void ask_with_lease(struct ration_gate_entry *entry)
         .cost_tokens = near.cost_tokens,
         .want_tokens = want,
         .back_tokens = back.tokens,
-        .back_mark = back.mark,
+        .back_number = back.number,
         .length_ns = ration_near_lease_ns(near.limit),
         .has_now = remote->has_manual_clock,
         .now_ns = batch->now_ns,
@@ -220,11 +219,8 @@ static void ask_with_lease(struct ration_gate_entry *entry)
         ration_gate_entry_ask(entry);
         return;
     }
-    term = ration_near_term(remote->near, near.limit, batch->now_ns);
-    lease.mark = term.mark;
     entry->owed[0] = 0;
     entry->wanted = want;
-    entry->lease_until_ns = term.until_ns;
     entry->next_leader = *leaders_of(entry);
     *leaders_of(entry) = entry;
     batch->left++;

@@ -22,6 +22,7 @@
 #define RATION_GATE_NEAR_H
 
 #include "gate/gate.h"
+#include "redis/draw.h"
 
 #define RATION_NEAR_FILL_NS_MAX (UINT64_C(1) << 59) /* of a bucket of the node's own */
 
@@ -70,20 +71,11 @@ uint64_t ration_near_collect(struct ration_near *near, const struct ration_near_
 void ration_near_owe(struct ration_near *near, const struct ration_near_ask *ask, uint64_t tokens,
                      uint64_t now_ns);
 
-/* When a lease that is asked for now ends, and what tells it from all others. */
-struct ration_near_term {
-    uint64_t until_ns; /* for near.c */
-    uint32_t mark;
-};
-
-struct ration_near_term ration_near_term(struct ration_near *near,
-                                         const struct ration_policy_limit *limit, uint64_t now_ns);
-
 /* What a lease brought. */
 struct ration_near_drawn {
-    uint64_t tokens;
+    struct ration_redis_portion portion;
     uint64_t wanted;
-    uint64_t until_ns; /* as its term says */
+    uint64_t asked_ns; /* when it was asked for: it begins then */
 };
 
 /* What Redis has decided about this limit. */
@@ -101,10 +93,13 @@ uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask
 /* How long a lease of a limit is. */
 uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit);
 
-/* What is left of a lease that has ended: it is taken out of the pocket, to be given back with the next draw. */
+/*
+ * What is left of a lease that has ended, or is too little for the cost: it is taken out of the pocket, to be given
+ * back with the next draw.
+ */
 struct ration_near_back {
     uint64_t tokens;
-    uint32_t mark;
+    uint32_t number;
 };
 
 struct ration_near_back ration_near_leftover(struct ration_near *near,

@@ -1,31 +1,31 @@
 /*
  * near_lease: pockets. How many tokens a node has of a lease, and how many to draw next.
  */
-#include "base/hash.h"
-#include "base/process.h"
 #include "base/time.h"
 #include "gate/near_note.h"
 
 /*
- * The count of a lease's note: tokens, the size of the last lease, whether there was less than wanted, and how
- * often that was halved (3: too often to be told).
+ * The count of a lease's note: tokens, the size of the last lease that was wanted, and how often that was halved
+ * until there was as much: 7 is nothing, or too often to be told.
  */
-#define TOKENS_BITS  13
-#define TOKENS_MAX   ((UINT64_C(1) << TOKENS_BITS) - 1)
-#define SIZE_MAX_LOG 12 /* leases of up to 4096 tokens */
-#define SIZE_MASK    15u
-#define SCARCE_BIT   (UINT64_C(1) << (TOKENS_BITS + 4))
-#define HALVED_SHIFT (TOKENS_BITS + 5)
-#define HALVED_MAX   3
+#define TOKENS_BITS   13
+#define TOKENS_MAX    ((UINT64_C(1) << TOKENS_BITS) - 1)
+#define SIZE_MAX_LOG  12 /* leases of up to 4096 tokens */
+#define SIZE_MASK     15u
+#define HALVED_SHIFT  (TOKENS_BITS + 4)
+#define HALVED_MAX    7
+#define HALVED_LITTLE 2 /* and more: there is little */
 
 #define AHEAD_MIN        16 /* smaller leases are drawn when they are needed */
 #define LEASE_NS_MAX     (500 * RATION_NS_PER_MS)
 #define LEASE_FILL_PARTS 4 /* at most this part of the time that a bucket takes to fill */
 #define SCARCE_PARTS \
     8 /* of a lease's length pass before more is asked for, where there was little */
-#define PAUSE_PARTS      1    /* the same, where there was nothing */
-#define LEASE_BURST_PART 4    /* of the burst are drawn at once, by all nodes together */
-#define NUMBERS          1024 /* of leases, in the last bits of their ends */
+#define PAUSE_PARTS      1 /* the same, where there was nothing */
+#define LEASE_BURST_PART 4 /* of the burst are drawn at once, by all nodes together */
+#define NUMBERS          RATION_REDIS_LEASE_NUMBERS /* in the last bits of leases' ends */
+#define BACK_LENGTHS     2 /* of a lease may pass before what is left of it is lost */
+#define BACK_FILL_NS_MIN (10 * RATION_NS_PER_MS) /* of faster buckets nothing is given back */
 
 uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit)
 {
@@ -35,30 +35,10 @@ uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit)
     return wanted_ns < most_ns ? wanted_ns : most_ns;
 }
 
-/* A moment, or up to 2 us before it, that has the number of a lease. */
+/* A moment, or up to 8 us before it, that has the number of a lease. */
 static uint64_t with_number(uint64_t moment_ns, uint64_t number)
 {
     return (moment_ns > NUMBERS ? (moment_ns - NUMBERS) / NUMBERS * NUMBERS : 0) + number % NUMBERS;
-}
-
-/* The number of a lease, and its node's. */
-static uint32_t mark_of(const struct ration_near *near, uint64_t until_ns)
-{
-    const struct ration_section *section = near->limiter->quick_section;
-    uint64_t process = ration_process_id();
-    struct ration_hash hash = ration_hash_key(&section->block->secret, &process, sizeof(process));
-
-    return (uint32_t)(hash.words[0] * NUMBERS + until_ns % NUMBERS) | 1u << 31; /* never 0 */
-}
-
-struct ration_near_term ration_near_term(struct ration_near *near,
-                                         const struct ration_policy_limit *limit, uint64_t now_ns)
-{
-    uint64_t number = __atomic_add_fetch(&near->lease_count, 1, __ATOMIC_RELAXED);
-    uint64_t until_ns =
-        with_number(ration_near_since(near, now_ns) + ration_near_lease_ns(limit), number);
-
-    return (struct ration_near_term){until_ns, mark_of(near, until_ns)};
 }
 
 static uint64_t tokens_of(const struct ration_near_note *note)
@@ -72,15 +52,20 @@ static uint32_t size_of(const struct ration_near_note *note)
     return (uint32_t)(note->count >> TOKENS_BITS) & SIZE_MASK;
 }
 
-static bool is_scarce(const struct ration_near_note *note)
+static uint64_t halved_of(const struct ration_near_note *note)
 {
-    return (note->count & SCARCE_BIT) != 0;
+    return note->count >> HALVED_SHIFT & HALVED_MAX;
 }
 
-static uint64_t pack(uint64_t tokens, uint32_t size, bool is_little)
+static bool is_scarce(const struct ration_near_note *note)
+{
+    return halved_of(note) >= HALVED_LITTLE && halved_of(note) < HALVED_MAX;
+}
+
+static uint64_t pack(uint64_t tokens, uint32_t size, uint64_t halved)
 {
     return (tokens < TOKENS_MAX ? tokens : TOKENS_MAX) | (uint64_t)size << TOKENS_BITS |
-           (is_little ? SCARCE_BIT : 0);
+           halved << HALVED_SHIFT;
 }
 
 /* The same note with other tokens. */
@@ -92,16 +77,14 @@ static uint64_t repack(const struct ration_near_note *note, uint64_t tokens)
 /* At least so many tokens were drawn by the last lease: others in the pocket are of leases before it. */
 static uint64_t last_drawn(const struct ration_near_note *note)
 {
-    uint64_t halved = note->count >> HALVED_SHIFT & HALVED_MAX;
-
-    return halved < HALVED_MAX ? (UINT64_C(1) << size_of(note)) >> halved : 0;
+    return halved_of(note) < HALVED_MAX ? (UINT64_C(1) << size_of(note)) >> halved_of(note) : 0;
 }
 
 static uint64_t count_halvings(const struct ration_near_drawn *drawn)
 {
     uint64_t halved = 0;
 
-    while (halved < HALVED_MAX && drawn->wanted >> halved > drawn->tokens)
+    while (halved < HALVED_MAX && drawn->wanted >> halved > drawn->portion.tokens)
         halved++;
     return halved;
 }
@@ -218,14 +201,15 @@ static void fill(struct ration_near *near, const struct ration_near_ask *ask,
                  const struct ration_near_drawn *drawn, uint64_t since_ns)
 {
     uint64_t length_ns = ration_near_lease_ns(ask->limit);
-    uint64_t until_ns = drawn->until_ns;
-    bool is_little = drawn->tokens < drawn->wanted / 2;
+    uint64_t until_ns =
+        with_number(ration_near_since(near, drawn->asked_ns) + length_ns, drawn->portion.number);
+    uint64_t halved = count_halvings(drawn);
     uint32_t size = 0;
     struct ration_near_note note;
 
     while (size < SIZE_MAX_LOG && (UINT64_C(2) << size) <= drawn->wanted)
         size++;
-    if (is_little) {
+    if (halved >= HALVED_LITTLE) {
         ration_near_find(near, ask, RATION_NEAR_PAUSE, &note);
         (void)ration_near_change(near, &note, since_ns + length_ns / SCARCE_PARTS, 0, 0, since_ns);
     }
@@ -235,12 +219,11 @@ static void fill(struct ration_near *near, const struct ration_near_ask *ask,
         ration_near_find(near, ask, RATION_NEAR_MAIN, &note);
         kept = is_pocket(&note, since_ns) ? tokens_of(&note) : 0;
         /* What is there ends earlier, and then all of it does: never later than it was drawn for. */
-        if (ration_near_change(
-                near, &note,
-                kept > 0 && note.until_ns < until_ns ? with_number(note.until_ns, until_ns)
-                                                     : until_ns,
-                pack(kept + drawn->tokens, size, is_little) | count_halvings(drawn) << HALVED_SHIFT,
-                0, since_ns))
+        if (ration_near_change(near, &note,
+                               kept > 0 && note.until_ns < until_ns
+                                   ? with_number(note.until_ns, until_ns)
+                                   : until_ns,
+                               pack(kept + drawn->portion.tokens, size, halved), 0, since_ns))
             return;
     }
 }
@@ -254,7 +237,7 @@ void ration_near_lease_learn(struct ration_near *near, const struct ration_near_
     uint64_t pause_ns = ration_near_larger(decision->retry_after_ns, length_ns / PAUSE_PARTS);
     struct ration_near_note note;
 
-    if (drawn->tokens > 0) {
+    if (drawn->portion.tokens > 0) {
         fill(near, ask, drawn, since_ns);
         return;
     }
@@ -264,12 +247,11 @@ void ration_near_lease_learn(struct ration_near *near, const struct ration_near_
     if (decision->verdict == RATION_DENY) {
         ration_near_believe(near, ask, since_ns);
         (void)ration_near_change(near, &note, since_ns + pause_ns,
-                                 pack(ask->cost_tokens, size_of(&note), false),
-                                 RATION_NEAR_DENIED_MARK, since_ns);
+                                 pack(ask->cost_tokens, size_of(&note), 0), RATION_NEAR_DENIED_MARK,
+                                 since_ns);
     } else {
-        (void)ration_near_change(
-            near, &note, since_ns + length_ns,
-            pack(0, size_of(&note), false) | (uint64_t)HALVED_MAX << HALVED_SHIFT, 0, since_ns);
+        (void)ration_near_change(near, &note, since_ns + length_ns,
+                                 pack(0, size_of(&note), HALVED_MAX), 0, since_ns);
     }
 }
 
@@ -277,23 +259,26 @@ struct ration_near_back ration_near_leftover(struct ration_near *near,
                                              const struct ration_near_ask *ask, uint64_t now_ns)
 {
     uint64_t since_ns = ration_near_since(near, now_ns);
+    uint64_t latest_ns;
     struct ration_near_back nothing = {0, 0};
     struct ration_near_note note;
 
     ration_near_find(near, ask, RATION_NEAR_MAIN, &note);
-    if (note.slot == NULL || tokens_of(&note) == 0 || note.until_ns > since_ns ||
-        !ration_near_change(near, &note, note.until_ns, pack(0, size_of(&note), false), 0,
-                            since_ns))
+    latest_ns = note.until_ns + BACK_LENGTHS * ration_near_lease_ns(ask->limit);
+    if (note.slot == NULL || tokens_of(&note) == 0 ||
+        (note.until_ns > since_ns && tokens_of(&note) >= ask->cost_tokens) ||
+        since_ns >= latest_ns || ask->limit->limit.rate.capacity.ns < BACK_FILL_NS_MIN ||
+        !ration_near_change(near, &note, note.until_ns, pack(0, size_of(&note), 0), 0, since_ns))
         return nothing;
     return (struct ration_near_back){tokens_of(&note) < last_drawn(&note) ? tokens_of(&note)
                                                                           : last_drawn(&note),
-                                     mark_of(near, note.until_ns)};
+                                     (uint32_t)(note.until_ns % NUMBERS)};
 }
 
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
                       const struct ration_near_drawn *drawn, uint64_t now_ns)
 {
-    if (drawn->tokens > 0)
+    if (drawn->portion.tokens > 0)
         fill(near, ask, drawn, ration_near_since(near, now_ns));
 }
 
@@ -321,6 +306,5 @@ void ration_near_lease_edited(struct ration_near *near, const struct ration_near
 
     ration_near_find(near, ask, RATION_NEAR_MAIN, &note);
     if (note.slot != NULL && kind != RATION_EDIT_REFUND)
-        (void)ration_near_change(near, &note, since_ns, pack(0, size_of(&note), false), 0,
-                                 since_ns);
+        (void)ration_near_change(near, &note, since_ns, pack(0, size_of(&note), 0), 0, since_ns);
 }

@@ -19,7 +19,6 @@
 
 struct ration_near {
     ration_limiter *limiter; /* for its table only */
-    uint32_t lease_count;    /* of all keys */
 };
 
 /* What a note is about. */

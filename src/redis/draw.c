@@ -6,7 +6,7 @@
 
 #include "redis/convert.h"
 
-#define ANSWER_COUNT 5
+#define ANSWER_COUNT 6
 #define CONVERTS_MAX 3 /* as in client.c */
 
 struct draw {
@@ -29,7 +29,7 @@ static bool is_number(const redisReply *reply)
 
 /* False: it is no answer of the script. */
 static bool read_answer(const struct draw *draw, const redisReply *reply,
-                        struct ration_redis_told *told, uint64_t *out_drawn)
+                        struct ration_redis_told *told, struct ration_redis_portion *out_portion)
 {
     struct ration_redis_ask ask = {
         .part_count = 1, .parts = {{.limit = &draw->limit, .cost_tokens = draw->cost_tokens}}};
@@ -37,7 +37,8 @@ static bool read_answer(const struct draw *draw, const redisReply *reply,
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != ANSWER_COUNT ||
         !is_number(reply->element[0]) || !is_number(reply->element[1]) ||
-        !is_number(reply->element[2]) || !is_number(reply->element[4]))
+        !is_number(reply->element[2]) || !is_number(reply->element[4]) ||
+        !is_number(reply->element[5]) || reply->element[5]->integer >= RATION_REDIS_LEASE_NUMBERS)
         return false;
     answer.now_s = (uint64_t)reply->element[0]->integer;
     answer.now_ns = (uint64_t)reply->element[1]->integer;
@@ -46,8 +47,9 @@ static bool read_answer(const struct draw *draw, const redisReply *reply,
     if (reply->element[3]->type == REDIS_REPLY_STRING)
         answer.texts[0] =
             (struct ration_redis_text){reply->element[3]->str, (size_t)reply->element[3]->len};
-    *out_drawn = (uint64_t)reply->element[4]->integer;
-    if (*out_drawn > draw->want_tokens)
+    *out_portion = (struct ration_redis_portion){(uint64_t)reply->element[4]->integer,
+                                                 (uint32_t)reply->element[5]->integer};
+    if (out_portion->tokens > draw->want_tokens)
         return false;
     return ration_redis_ask_read(&ask, &answer, told) == RATION_OK;
 }
@@ -81,16 +83,18 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
 {
     struct draw *draw = context;
     struct ration_redis_told told;
-    uint64_t drawn = 0;
+    struct ration_redis_portion portion = {0, 0};
     bool is_known;
 
     if (outcome == RATION_REDIS_ANSWERED && convert(draw, reply)) {
         send_draw(draw);
         return;
     }
-    is_known = outcome == RATION_REDIS_ANSWERED && read_answer(draw, reply, &told, &drawn);
+    is_known = outcome == RATION_REDIS_ANSWERED && read_answer(draw, reply, &told, &portion);
 
-    draw->drawn(draw->context, is_known ? &told : NULL, is_known ? drawn : 0);
+    if (!is_known)
+        portion.tokens = 0;
+    draw->drawn(draw->context, is_known ? &told : NULL, portion);
     ration_redis_words_done(&draw->words);
     ration_redis_words_done(&draw->converted);
     free(draw);
@@ -120,7 +124,7 @@ void ration_redis_draw(struct ration_redis_client *client, const struct ration_r
     struct draw *draw = malloc(sizeof(*draw));
 
     if (draw == NULL) {
-        drawn(context, NULL, 0);
+        drawn(context, NULL, (struct ration_redis_portion){0, 0});
         return;
     }
     draw->client = client;

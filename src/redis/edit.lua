@@ -1,7 +1,7 @@
 --[[ A token bucket that is refunded, filled or blocked by hand, in one call: others may take from it all the time.
 
-A bucket of which tokens are out on lease says until when it is counted for that: ' d', the last lease's mark, seconds
-and rest (lease.lua). To give back more than was taken since would give back those, too, which may still be spent.
+A bucket of which tokens are out on lease says how full it may be made: ' d', and two moments (lease.lua). To give back
+more than was taken since the last lease would give back those, too, which may still be spent.
 
 KEYS   the bucket
 ARGV   now: seconds and ns, or '' and ''
@@ -36,7 +36,8 @@ local function less(a_s, a_f, b_s, b_f)
 end
 
 local text = redis.call('GET', KEYS[1])
-local tat_s, tat_f, least_s, least_f = now_s, now_f, 0, 0
+local tat_s, tat_f = now_s, now_f
+local charged_s, charged_f, least_s, least_f
 if text then
     if string.sub(text, -#shape) ~= shape then return 2 end
     local s, f = string.match(text, '^(%d+) (%d+) ')
@@ -44,12 +45,14 @@ if text then
         return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
     end
     tat_s, tat_f = tonumber(s), tonumber(f)
-    s, f = string.match(text, ' d%d+ (%d+) (%d+) ')
-    if s then least_s, least_f = tonumber(s), tonumber(f) end
+    charged_s, charged_f, least_s, least_f = string.match(text, ' d(%d+) (%d+) (%d+) (%d+) ')
 elseif what ~= 'block' then
     return 0
 end
 
+local has_lease = charged_s ~= nil
+charged_s, charged_f = tonumber(charged_s or 0), tonumber(charged_f or 0)
+least_s, least_f = tonumber(least_s or 0), tonumber(least_f or 0)
 local is_least = less(now_s, now_f, least_s, least_f)
 if what == 'block' then
     local until_s, until_f = add(now_s, now_f, tonumber(ARGV[5]), tonumber(ARGV[6]) * 1048576)
@@ -57,6 +60,9 @@ if what == 'block' then
     until_s, until_f = add(until_s, until_f, tonumber(ARGV[7]), tonumber(ARGV[8]))
     if not less(tat_s, tat_f, until_s, until_f) then return 1 end
     tat_s, tat_f = until_s, until_f
+    -- No lease that was drawn before is given back to what is blocked.
+    charged_s, charged_f = until_s, until_f
+    for _ = 1, 4 do charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV[7]), tonumber(ARGV[8])) end
 else
     local next_s, next_f = 0, 0
     if what == 'refund' then
@@ -69,9 +75,13 @@ else
 end
 
 local extra = ARGV[1] == '' and 1 or 3600001
-local ms = (tat_s - now_s) * 1000 + floor((tat_f - now_f) / 1048576 / 1000000) + extra
-if ms > 0 and (what ~= 'fill' or is_least) then
-    local lease = is_least and format(' d0 %d %d', least_s, least_f) or ''
+local lease, full_s, full_f = '', tat_s, tat_f
+if has_lease then
+    lease = format(' d%d %d %d %d', charged_s, charged_f, least_s, least_f)
+    if less(full_s, full_f, charged_s, charged_f) then full_s, full_f = charged_s, charged_f end
+end
+local ms = (full_s - now_s) * 1000 + floor((full_f - now_f) / 1048576 / 1000000) + extra
+if ms > 0 and (what ~= 'fill' or has_lease) then
     redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. lease .. shape, 'PX', format('%d', ms))
 else
     redis.call('DEL', KEYS[1])

@@ -18,8 +18,7 @@ void ration_redis_lease_write(const struct ration_redis_lease *lease,
     ration_redis_word_end(words);
     ration_redis_word_text(words, "");
     ration_redis_word_text(words, "");
-    ration_redis_word_u64(words, lease->back_mark);
-    ration_redis_word_u64(words, lease->mark);
+    ration_redis_word_u64(words, lease->back_number);
     ration_redis_word_time(words, rate->capacity);
     ration_redis_word_time(words, ration_time_from_ns(lease->length_ns));
     ration_redis_word_time(words, ration_time_scale(rate->token, back));

@@ -9,14 +9,15 @@
 
 #include "redis/ask.h"
 
+#define RATION_REDIS_LEASE_NUMBERS 4096
+
 struct ration_redis_lease {
     const struct ration_limit *limit; /* a token bucket that refills continuously */
     struct ration_key key;
     uint64_t cost_tokens; /* taken now, or nothing is drawn. 0: nothing is taken */
     uint64_t want_tokens;
-    uint32_t mark;        /* that tells this lease from all others of its bucket */
     uint64_t back_tokens; /* of an earlier lease, which were not spent */
-    uint32_t back_mark;   /* that lease's */
+    uint32_t back_number; /* that lease's */
     uint64_t length_ns;
     bool has_now;
     uint64_t now_ns;

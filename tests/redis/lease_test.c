@@ -3,15 +3,15 @@
  * take, and somebody who refunds, in the worst order that chance finds. Whatever they spend has to fit a bucket that
  * sees every token at the moment when it is spent. Times are injected.
  *
- *     redis_lease_test SOCKET [SCRIPT]           SCRIPT instead of lease.lua: a wrong one must be caught
- *     redis_lease_test SOCKET edit SCRIPT        the same for edit.lua
+ *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, edit or take): a wrong one
+ *                                                must be caught
  */
 #include <inttypes.h>
 
 #include "base/time.h"
 #include "core/gcra.h"
+#include "redis/draw.h"
 #include "redis/edit.h"
-#include "redis/lease.h"
 #include "script.h"
 
 #define STORY_COUNT 400
@@ -24,13 +24,12 @@ struct pocket {
     uint64_t tokens;
     uint64_t last_drawn;
     uint64_t until_ns;
-    uint32_t mark;
+    uint32_t number;
 };
 
 static struct {
     redisContext *redis;
-    const char *sha;
-    const char *edit_sha;
+    char shas[RATION_REDIS_SCRIPT_COUNT][48];
     struct ration_redis_words words;
     struct ration_limit limit;
     uint64_t length_ns;
@@ -38,7 +37,6 @@ static struct {
     uint64_t now_ns;
     struct ration_time tat; /* of the bucket that sees all */
     struct pocket pockets[NODE_COUNT];
-    uint32_t mark;
     bool has_refunds;
     uint64_t spent, drawn, back, refunded;
 } story;
@@ -60,18 +58,22 @@ static void spend(uint64_t tokens)
 
 static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
 
-/* Takes the cost and draws; whether it was taken. *out_drawn: how many tokens. */
-static bool ask(uint64_t cost, uint64_t want, uint64_t back, uint32_t back_mark, uint32_t mark,
-                uint64_t *out_drawn)
+/* What is given back with an ask. */
+struct back {
+    uint64_t tokens;
+    uint32_t number;
+};
+
+/* Takes the cost and draws; whether it was taken. */
+static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_redis_portion *out)
 {
     struct ration_redis_lease lease = {
         .limit = &story.limit,
         .key = {story.key, strlen(story.key)},
         .cost_tokens = cost,
         .want_tokens = want,
-        .mark = mark,
-        .back_tokens = back,
-        .back_mark = back_mark,
+        .back_tokens = back.tokens,
+        .back_number = back.number,
         .length_ns = story.length_ns,
         .has_now = true,
         .now_ns = story.now_ns,
@@ -81,42 +83,67 @@ static bool ask(uint64_t cost, uint64_t want, uint64_t back, uint32_t back_mark,
 
     ration_redis_words_reset(&story.words);
     ration_redis_lease_write(&lease, &names, &story.words);
-    reply = run_script(story.redis, story.sha, &story.words);
+    reply = run_script(story.redis, story.shas[RATION_REDIS_LEASE], &story.words);
     is_taken = reply->element[2]->integer == 1;
-    *out_drawn = (uint64_t)reply->element[4]->integer;
+    *out = (struct ration_redis_portion){(uint64_t)reply->element[4]->integer,
+                                         (uint32_t)reply->element[5]->integer};
+    freeReplyObject(reply);
+    return is_taken;
+}
+
+/* By the script that takes, as strict nodes do. */
+static bool ask_strictly(uint64_t cost)
+{
+    struct ration_redis_ask strict = {
+        .has_now = true,
+        .now_ns = story.now_ns,
+        .part_count = 1,
+        .parts = {{.limit = &story.limit,
+                   .key = {story.key, strlen(story.key)},
+                   .cost_tokens = cost}},
+    };
+    redisReply *reply;
+    bool is_taken;
+
+    ration_redis_words_reset(&story.words);
+    ration_redis_ask_write(&strict, &names, &story.words);
+    reply = run_script(story.redis, story.shas[RATION_REDIS_TAKE], &story.words);
+    is_taken = reply->element[2]->integer == 1;
     freeReplyObject(reply);
     return is_taken;
 }
 
 static void take(uint64_t cost)
 {
-    uint64_t drawn;
+    struct ration_redis_portion none;
+    struct back nothing = {0, 0};
 
-    if (ask(cost, 0, 0, 0, 0, &drawn))
+    if (draw(2) == 0 ? ask_strictly(cost) : ask(cost, 0, nothing, &none))
         spend(cost);
 }
 
-/* As near.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
+/* As near_lease.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
 static void draw_lease(struct pocket *pocket, uint64_t cost, uint64_t want)
 {
     bool has_ended = pocket->until_ns <= story.now_ns;
+    bool is_too_late = pocket->until_ns + 2 * story.length_ns <= story.now_ns;
     uint64_t least = pocket->tokens < pocket->last_drawn ? pocket->tokens : pocket->last_drawn;
-    uint64_t back = has_ended ? least : 0, drawn;
-    uint32_t mark = ++story.mark, back_mark = pocket->mark;
+    struct back back = {has_ended && !is_too_late ? least : 0, pocket->number};
+    struct ration_redis_portion portion;
 
     if (has_ended)
         pocket->tokens = 0;
-    if (ask(cost, want, back, back_mark, mark, &drawn) && cost > 0)
+    if (ask(cost, want, back, &portion) && cost > 0)
         spend(cost);
-    story.back += back;
-    if (drawn == 0)
+    story.back += back.tokens;
+    if (portion.tokens == 0)
         return;
-    story.drawn += drawn;
+    story.drawn += portion.tokens;
     if (pocket->tokens == 0 || pocket->until_ns > story.now_ns + story.length_ns)
         pocket->until_ns = story.now_ns + story.length_ns;
-    pocket->tokens += drawn;
-    pocket->last_drawn = drawn;
-    pocket->mark = mark;
+    pocket->tokens += portion.tokens;
+    pocket->last_drawn = portion.tokens;
+    pocket->number = portion.number;
 }
 
 static void spend_from(struct pocket *pocket, uint64_t tokens)
@@ -140,7 +167,7 @@ static void refund(uint64_t tokens)
 
     ration_redis_words_reset(&story.words);
     ration_redis_edit_write(&edit, &names, &story.words);
-    freeReplyObject(run_script(story.redis, story.edit_sha, &story.words));
+    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
     story.tat = ration_gcra_refund(story.tat, &story.limit.rate,
                                    tokens > 0 ? tokens : story.limit.rate.span_tokens);
     story.refunded += tokens;
@@ -204,17 +231,30 @@ static void step(void)
     }
 }
 
-/* Nobody else was there: what is given back is there again, to the last token. */
-static void test_all_comes_back(void)
+/* Where all is asked for, what is given back is there again: only what waits in pockets is missing. */
+static void test_it_comes_back(void)
 {
-    uint64_t drawn;
+    uint64_t admitted = 0, begun_ns = story.now_ns, due;
+    struct ration_redis_portion none;
+    struct back nothing = {0, 0};
 
-    draw_lease(&story.pockets[0], 0, story.limit.burst / 2);
-    story.now_ns += story.length_ns;
-    draw_lease(&story.pockets[0], 0, 1); /* gives back, and draws one */
-    story.now_ns = story.pockets[0].until_ns;
-    if (!ask(story.limit.burst, 0, 1, story.pockets[0].mark, 0, &drawn)) {
-        fprintf(stderr, "what was given back is not there\n");
+    for (int i = 0; i < 400; i++) {
+        struct pocket *pocket = &story.pockets[i % NODE_COUNT];
+
+        if (pocket->until_ns <= story.now_ns)
+            draw_lease(pocket, 0, 2); /* which it hardly spends */
+        if (i % 4 == 0)
+            spend_from(pocket, 1);
+        while (ask(1, 0, nothing, &none))
+            spend(1);
+        story.now_ns += story.length_ns / 6;
+    }
+    admitted = story.spent;
+    due =
+        story.limit.burst + (story.now_ns - begun_ns) / story.limit.period_ns * story.limit.tokens;
+    if (admitted < due - story.limit.burst) {
+        fprintf(stderr, "%" PRIu64 " of %" PRIu64 " admitted: what is given back is lost\n",
+                admitted, due);
         exit(1);
     }
 }
@@ -227,6 +267,7 @@ static void begin_story(unsigned number)
     if (ration_limit_parse(texts[number % 4], &story.limit, NULL) != RATION_OK)
         exit(2);
     story.length_ns = story.limit.rate.capacity.ns / 4;
+    story.spent = 0;
     story.now_ns = EPOCH_NS;
     story.has_refunds = number / 4 % 2 == 1;
     story.tat = (struct ration_time){0, 0};
@@ -234,33 +275,39 @@ static void begin_story(unsigned number)
     snprintf(story.key, sizeof(story.key), "story %u", number);
 }
 
+static void load(enum ration_redis_script script, const char *name, int argument_count,
+                 char **arguments)
+{
+    bool is_other = argument_count > 3 && strcmp(arguments[2], name) == 0;
+    redisReply *loaded = load_script(story.redis, is_other ? arguments[3] : NULL, script);
+
+    snprintf(story.shas[script], sizeof(story.shas[script]), "%s", loaded->str);
+    freeReplyObject(loaded);
+}
+
 int main(int argument_count, char **arguments)
 {
-    bool is_edit = argument_count > 3 && strcmp(arguments[2], "edit") == 0;
-    redisReply *loaded, *edit;
+    uint64_t spent = 0;
 
     seed_chance();
     story.redis = connect_or_exit(argument_count > 1 ? arguments[1] : NULL);
-    loaded =
-        load_script(story.redis, argument_count == 3 ? arguments[2] : NULL, RATION_REDIS_LEASE);
-    edit = load_script(story.redis, is_edit ? arguments[3] : NULL, RATION_REDIS_EDIT);
-    story.sha = loaded->str;
-    story.edit_sha = edit->str;
+    load(RATION_REDIS_LEASE, "lease", argument_count, arguments);
+    load(RATION_REDIS_EDIT, "edit", argument_count, arguments);
+    load(RATION_REDIS_TAKE, "take", argument_count, arguments);
     ration_redis_words_init(&story.words);
     for (unsigned number = 0; number < STORY_COUNT; number++) {
         begin_story(number);
         if (number < 4)
-            test_all_comes_back();
+            test_it_comes_back();
         else
             for (unsigned i = 0; i < STEP_COUNT; i++)
                 step();
+        spent += story.spent;
     }
     printf("%" PRIu64 " tokens spent, %" PRIu64 " drawn, %" PRIu64 " given back, %" PRIu64
            " refunded: never too many\n",
-           story.spent, story.drawn, story.back, story.refunded);
+           spent, story.drawn, story.back, story.refunded);
     ration_redis_words_done(&story.words);
-    freeReplyObject(edit);
-    freeReplyObject(loaded);
     redisFree(story.redis);
     return 0;
 }

@@ -3,7 +3,7 @@
  * the same buckets at the same times, must be decided, told and left alike. Times are injected, to the
  * nanosecond, and also run back. Now and then a limit becomes another one.
  *
- *     redis_take_test SOCKET [SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
+ *     redis_take_test SOCKET [take SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
  */
 #include <inttypes.h>
 
@@ -301,7 +301,7 @@ int main(int argument_count, char **arguments)
 {
     redisContext *redis = connect_or_exit(argument_count > 1 ? arguments[1] : NULL);
     redisReply *loaded =
-        load_script(redis, argument_count > 2 ? arguments[2] : NULL, RATION_REDIS_TAKE);
+        load_script(redis, argument_count > 3 ? arguments[3] : NULL, RATION_REDIS_TAKE);
     uint64_t now_ns = EPOCH_NS;
     struct ration_redis_words words;
     unsigned counts[3] = {0}, converted_count = 0;

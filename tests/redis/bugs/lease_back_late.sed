@@ -1,2 +1,2 @@
-# What was not spent is given back also behind what others drew meanwhile.
-s/^local is_back = mark == ARGV\[6\] and /local is_back = text and /
+# What was not spent is given back also where others would move to before the end of their leases.
+s/^    is_back = need_s .*$/    is_back = true/
