@@ -265,6 +265,8 @@ void ration_gate_entry_answer(struct ration_gate_entry *entry, const struct rati
         ration_gate_entry_learn(entry, told, portion);
     else
         ration_gate_entry_owe_again(entry);
+    if (told != NULL && told->decision.verdict == RATION_ALLOW)
+        ration_gate_entry_draw_parts(entry);
     if (!batch->is_abandoned && told != NULL)
         ration_gate_case_tell(&c, told);
     else if (!batch->is_abandoned)

@@ -94,6 +94,9 @@ void ration_gate_followers_serve(struct ration_gate_entry *leader, bool is_answe
 uint64_t ration_gate_entry_collect(struct ration_gate_entry *entry, uint32_t part);
 void ration_gate_entry_owe_again(struct ration_gate_entry *entry);
 
+/* Redis has allowed it: leases of its limits, if it has several, and may be decided by them. */
+void ration_gate_entry_draw_parts(struct ration_gate_entry *entry);
+
 /* What Redis said is kept for the next time. */
 void ration_gate_entry_learn(struct ration_gate_entry *entry, const struct ration_redis_told *told,
                              struct ration_redis_portion portion);

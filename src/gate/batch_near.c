@@ -120,6 +120,28 @@ void ration_gate_entry_learn(struct ration_gate_entry *entry, const struct ratio
     }
 }
 
+/* Of several limits each has its own lease, asked for when Redis has decided about all of them. */
+void ration_gate_entry_draw_parts(struct ration_gate_entry *entry)
+{
+    struct ration_gate_case c = ration_gate_entry_case(entry);
+    struct ration_gate_remote *remote = c.gate->remote;
+    struct ration_gate_draws draws = {.count = 0};
+
+    if (entry->prepared.match.limit_count < 2 || !ration_gate_case_is_near(&c))
+        return;
+    for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
+        struct ration_near_ask ask = ration_gate_case_ask(&c, i);
+        uint64_t tokens =
+            ration_near_want_apart(remote->near, &ask, remote->options.times.deadline_ns, c.now_ns);
+
+        if (tokens > 0) {
+            draws.parts[draws.count] = i;
+            draws.tokens[draws.count++] = tokens;
+        }
+    }
+    ration_gate_link_draw(entry->batch->link, &c, &draws);
+}
+
 uint64_t ration_gate_entry_collect(struct ration_gate_entry *entry, uint32_t part)
 {
     struct ration_near_ask ask = near_ask(entry, part);

@@ -90,6 +90,13 @@ void ration_near_learn(struct ration_near *near, const struct ration_near_ask *a
 uint64_t ration_near_want(struct ration_near *near, const struct ration_near_ask *ask,
                           uint64_t waiting_count, uint64_t now_ns);
 
+/*
+ * The same of one limit among several that Redis was asked about: 0 also if there is something, or if somebody has
+ * been told to draw it, less than so long ago.
+ */
+uint64_t ration_near_want_apart(struct ration_near *near, const struct ration_near_ask *ask,
+                                uint64_t wait_ns, uint64_t now_ns);
+
 /* How long a lease of a limit is. */
 uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit);
 

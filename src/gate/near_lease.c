@@ -193,6 +193,21 @@ static bool is_pocket(const struct ration_near_note *note, uint64_t since_ns)
     return note->slot != NULL && note->until_ns > since_ns && tokens_of(note) > 0;
 }
 
+uint64_t ration_near_want_apart(struct ration_near *near, const struct ration_near_ask *ask,
+                                uint64_t wait_ns, uint64_t now_ns)
+{
+    uint64_t since_ns = ration_near_since(near, now_ns);
+    struct ration_near_note note, drawing;
+
+    ration_near_find(near, ask, RATION_NEAR_MAIN, &note);
+    ration_near_find(near, ask, RATION_NEAR_DRAWING, &drawing);
+    if (ask->limit->mode != RATION_POLICY_LEASE || is_pocket(&note, since_ns) ||
+        (drawing.slot != NULL && drawing.until_ns > since_ns) ||
+        !ration_near_change(near, &drawing, since_ns + wait_ns, 0, 0, since_ns))
+        return 0;
+    return ration_near_want(near, ask, 0, now_ns);
+}
+
 /*
  * Where less than half of what was wanted is drawn, it is scarce: what comes back is left to gather for a
  * while, and who asks meanwhile is denied. Nothing is lost: it is there for the next who asks.
@@ -278,8 +293,11 @@ struct ration_near_back ration_near_leftover(struct ration_near *near,
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,
                       const struct ration_near_drawn *drawn, uint64_t now_ns)
 {
+    uint64_t since_ns = ration_near_since(near, now_ns);
+
+    ration_near_forget(near, ask, RATION_NEAR_DRAWING, since_ns);
     if (drawn->portion.tokens > 0)
-        fill(near, ask, drawn, ration_near_since(near, now_ns));
+        fill(near, ask, drawn, since_ns);
 }
 
 void ration_near_lease_put_back(struct ration_near *near, const struct ration_near_ask *ask,

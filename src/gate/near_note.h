@@ -26,7 +26,8 @@ enum ration_near_aspect {
     RATION_NEAR_MAIN,   /* the pocket, or the bucket of the node's own */
     RATION_NEAR_DENIAL, /* until when Redis has denied, and how much */
     RATION_NEAR_BELIEF, /* until when that is believed */
-    RATION_NEAR_PAUSE   /* until when no lease is asked for, since there was little */
+    RATION_NEAR_PAUSE,  /* until when no lease is asked for, since there was little */
+    RATION_NEAR_DRAWING /* until when somebody waits for a lease that others need not ask for */
 };
 
 struct ration_near_note {

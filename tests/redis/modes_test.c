@@ -42,7 +42,14 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* mixed: the first node is strict, and the others lease. */
+/* mixed: the first node is strict, and the others lease. two: by leases, of two limits. */
+static const char *mode_of(const char *mode, int index)
+{
+    if (strcmp(mode, "mixed") == 0)
+        return index == 0 ? "strict" : "lease";
+    return strcmp(mode, "two") == 0 ? "lease" : mode;
+}
+
 static ration_gate *make_node(const char *socket, const char *mode, int index,
                               const struct ration_clock *clock)
 {
@@ -60,11 +67,9 @@ static ration_gate *make_node(const char *socket, const char *mode, int index,
 
     snprintf(url, sizeof(url), "unix:%s", socket);
     snprintf(text, sizeof(text),
-             "limits: [{name: l, key: user, rate: %d/s, burst: %" PRIu64 ", mode: %s}]", RATE,
-             burst,
-             strcmp(mode, "mixed") != 0 ? mode
-             : index == 0               ? "strict"
-                                        : "lease");
+             "limits: [{name: l, key: user, rate: %d/s, burst: %" PRIu64 ", mode: %s}%s]", RATE,
+             burst, mode_of(mode, index),
+             strcmp(mode, "two") == 0 ? ", {name: all, rate: 100000/s, mode: lease}" : "");
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
         fail("the policy is wrong");
     if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
@@ -254,8 +259,9 @@ static void hold_to_contract(const char *mode, const struct traffic *traffic,
     if (outcome->most_over > (uint64_t)NODE_COUNT * burst * 3 / 4 + outcome->due - burst)
         fail("more was admitted than the bound");
     /* with room for leases that last */
-    if (strcmp(mode, "lease") == 0 && burst >= 2 * RATE && is_single && STEP_COUNT >= 20000 &&
-        outcome->calls * 1000 / STEP_COUNT > 50)
+    if (strcmp(mode_of(mode, 0), "lease") == 0 && burst >= 2 * RATE && is_single &&
+        STEP_COUNT >= 20000 &&
+        outcome->calls * 1000 / STEP_COUNT > (strcmp(mode, "two") == 0 ? 100 : 50))
         fail("leases do not spare calls");
     if (traffic->pause_ns > 0 || traffic->key_count > 1 || outcome->due > outcome->asked)
         return;
@@ -300,7 +306,7 @@ int main(int argument_count, char **arguments)
         {"pauses", 3, even_ns / 6, true, 4, .pause_ns = RATION_NS_PER_SECOND / 4},
         {"rushes", 1, 0, .cost_max = 1, .is_rushing = true, .pause_ns = RATION_NS_PER_SECOND / 10},
     };
-    static const char *const modes[] = {"strict", "local-first", "lease", "mixed"};
+    static const char *const modes[] = {"strict", "local-first", "lease", "mixed", "two"};
     redisContext *redis = argument_count > 1 ? redisConnectUnix(arguments[1]) : NULL;
     const char *wrong = argument_count > 2 ? arguments[2] : NULL;
     uint64_t most_over = 0;
