@@ -261,7 +261,7 @@ static void hold_to_contract(const char *mode, const struct traffic *traffic,
     /* with room for leases that last */
     if (strcmp(mode_of(mode, 0), "lease") == 0 && burst >= 2 * RATE && is_single &&
         STEP_COUNT >= 20000 &&
-        outcome->calls * 1000 / STEP_COUNT > (strcmp(mode, "two") == 0 ? 100 : 50))
+        outcome->calls * 1000 / STEP_COUNT > (strcmp(mode, "two") == 0 ? 200 : 50))
         fail("leases do not spare calls");
     if (traffic->pause_ns > 0 || traffic->key_count > 1 || outcome->due > outcome->asked)
         return;
