@@ -51,7 +51,7 @@ static void describe(const struct ration_problem_quota *quota, char detail[DETAI
                  quota->retry_seconds, quota->retry_seconds == 1 ? "" : "s");
 }
 
-void ration_problem_write_quota(struct ration_json *json, unsigned status,
+void ration_problem_write_quota(struct ration_json *json, unsigned status, bool is_degraded,
                                 const struct ration_problem_quota *quotas, size_t quota_count)
 {
     char detail[DETAIL_SIZE];
@@ -63,6 +63,10 @@ void ration_problem_write_quota(struct ration_json *json, unsigned status,
         ration_json_text(json, quotas[i].name && quotas[i].name[0] ? quotas[i].name
                                                                    : RATION_FIELDS_NAME_DEFAULT);
     ration_json_end(json);
+    if (is_degraded) {
+        ration_json_name(json, "degraded");
+        ration_json_bool(json, true);
+    }
     ration_json_end(json);
 }
 

@@ -36,8 +36,11 @@ struct ration_problem_quota {
     uint64_t retry_seconds; /* 0: no wait helps */
 };
 
-/* Denied, with this status (429, or what proxies know): the first of quotas decided. At least one. */
-void ration_problem_write_quota(struct ration_json *json, unsigned status,
+/*
+ * Denied, with this status (429, or what proxies know): the first of quotas decided. At least one. is_degraded: by the
+ * fallback, since the store did not answer.
+ */
+void ration_problem_write_quota(struct ration_json *json, unsigned status, bool is_degraded,
                                 const struct ration_problem_quota *quotas, size_t quota_count);
 
 /* 503: the service itself has less to give (the store is away, and the fallback is to deny). */

@@ -258,7 +258,7 @@ static void write_quota(struct ration_http_desk *desk, const struct ration_check
             };
         }
     ration_json_init(&json, desk->output);
-    ration_problem_write_quota(&json, deny_status, quotas, count);
+    ration_problem_write_quota(&json, deny_status, check->is_degraded != 0, quotas, count);
 }
 
 /* As in the header fields of the same answer. */

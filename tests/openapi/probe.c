@@ -74,7 +74,7 @@ static void write_problems(void)
     end("Problem");
     ration_problem_write_reduced(&json, "the store is away");
     end("Problem");
-    ration_problem_write_quota(&json, 429, &quota, 1);
+    ration_problem_write_quota(&json, 429, true, &quota, 1);
     end("QuotaProblem");
 }
 

@@ -101,11 +101,12 @@ static void quotas(void **state)
 {
     (void)state;
     const struct ration_problem_quota two[] = {{"burst", 16, 32, 2}, {"day", 5000, 86400, 1}};
-    ration_problem_write_quota(&written_json, 429, two, 2);
+    ration_problem_write_quota(&written_json, 429, false, two, 2);
     assert_written(QUOTA
                    "\"burst allows 16 at once, and fills in 32 seconds; retry in 2 seconds.\","
                    "\"violated-policies\":[\"burst\",\"day\"]}");
-    ration_problem_write_quota(&written_json, 429, &(struct ration_problem_quota){"", 9, 1, 0}, 1);
+    ration_problem_write_quota(&written_json, 429, false,
+                               &(struct ration_problem_quota){"", 9, 1, 0}, 1);
     assert_written(QUOTA "\"The limit allows 9 at once, and fills in 1 second; this request costs "
                          "more, and no wait helps.\",\"violated-policies\":[\"default\"]}");
 }
