@@ -136,8 +136,10 @@ def test_programs_without_a_loop_ask_all_nodes():
 
 
 def test_users_log_in_on_every_node():
+    """With no more rights than docs/redis.md tells."""
+    rights = ("+evalsha", "+eval", "+script|load", "+time", "+get", "+set", "+del", "+cluster|slots", "+asking")
     for node in CLUSTER.nodes:
-        node.do("ACL", "SETUSER", "app", "on", ">p@ss/word", "~ration:*", "+@all")
+        node.do("ACL", "SETUSER", "app", "on", ">p@ss/word", "~ration:*", *rights)
     url = CLUSTER.url.replace("://", "://app:p%40ss%2Fword@")
     with serve.Server(BINARY, policy=POLICY, options=["--redis", url]) as server:
         wait_ready(CLUSTER, server.resp())
@@ -145,6 +147,25 @@ def test_users_log_in_on_every_node():
             assert b" user=app " in node.do("CLIENT", "LIST"), node.address
     for node in CLUSTER.nodes:
         node.do("ACL", "DELUSER", "app")
+
+
+def test_leases_and_edits_on_every_node():
+    policy = "limits: [{name: lease, key: user, rate: 1000/s, burst: 4000, mode: lease}]\n"
+    with serve.Server(BINARY, policy=policy, options=["--redis", CLUSTER.url, "--threads", "1"]) as server:
+        client = server.resp()
+        wait_ready(CLUSTER, client)
+        for users in users_of_all(CLUSTER, 2, "lease"):
+            for user in users:
+                answers = [check(client, "user", user) for _ in range(200)]
+                serve.expect({(answer[b"verdict"], answer[b"degraded"]) for answer in answers}, {(b"allow", 0)})
+                serve.expect(client.ask("RATION.REFUND", "TOKENS", 1, "user", user), 1)
+                serve.expect(client.ask("RATION.BLOCK", "SECONDS", 60, "user", user), 1)
+                serve.expect(check(client, "user", user)[b"verdict"], b"deny")
+                serve.expect(client.ask("RATION.RESET", "user", user), 1)
+                serve.expect(check(client, "user", user)[b"verdict"], b"allow")
+        text = server.http("GET", "/metrics")[2].decode()
+        near = next(line for line in text.splitlines() if line.startswith("rate_limit_near_total "))
+        assert float(near.split()[1]) > 600, near
 
 
 class Load:
