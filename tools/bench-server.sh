@@ -507,7 +507,7 @@ suite_redis() {
     $has_redis || return 0
     [ -x "$build/bench/redis_bench" ] || { say "(bench/redis_bench is not built)"; return 0; }
     start_redis || return
-    script_name=$(redis-cli -p $redis_port -x SCRIPT LOAD <src/redis/take.lua)
+    script_name=$(redis-cli -p $redis_port -x SCRIPT LOAD <"$build/redis/take.lua")
     take_turns redis_script far_turn
     stop $redis_pid
     alone "peer: take.lua by redis-benchmark, by 64" redis_script

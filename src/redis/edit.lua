@@ -11,41 +11,20 @@ ARGV   now: seconds and ns, or '' and ''
 
 Answer: 1, or 0 if the bucket was not there. 2: nothing was done, since it was written under another limit.
 ]]
-local UNITS = 1048576000000000
 local MOST_S, MOST_F = 9223372036, 854775807 * 1048576 -- 2^63 - 1 ns
-local floor, format = math.floor, string.format
-
-local now_s, now_ns
-if ARGV[1] == '' then
-    local time = redis.call('TIME')
-    now_s, now_ns = tonumber(time[1]), tonumber(time[2]) * 1000
-else
-    now_s, now_ns = tonumber(ARGV[1]), tonumber(ARGV[2])
-end
-local now_f = now_ns * 1048576
 local shape, what = ARGV[3], ARGV[4]
-
-local function add(a_s, a_f, b_s, b_f)
-    local s, f = a_s + b_s, a_f + b_f
-    if f >= UNITS then return s + 1, f - UNITS end
-    return s, f
-end
-
-local function less(a_s, a_f, b_s, b_f)
-    return a_s < b_s or (a_s == b_s and a_f < b_f)
-end
 
 local text = redis.call('GET', KEYS[1])
 local tat_s, tat_f = now_s, now_f
 local charged_s, charged_f, least_s, least_f
 if text then
-    if string.sub(text, -#shape) ~= shape then return 2 end
-    local s, f = string.match(text, '^(%d+) (%d+) ')
+    if sub(text, -#shape) ~= shape then return 2 end
+    local s, f = match(text, '^(%d+) (%d+) ')
     if not s then
         return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
     end
     tat_s, tat_f = tonumber(s), tonumber(f)
-    charged_s, charged_f, least_s, least_f = string.match(text, ' d(%d+) (%d+) (%d+) (%d+) ')
+    charged_s, charged_f, least_s, least_f = match(text, ' d(%d+) (%d+) (%d+) (%d+) ')
 elseif what ~= 'block' then
     return 0
 end
@@ -55,14 +34,14 @@ charged_s, charged_f = tonumber(charged_s or 0), tonumber(charged_f or 0)
 least_s, least_f = tonumber(least_s or 0), tonumber(least_f or 0)
 local is_least = less(now_s, now_f, least_s, least_f)
 if what == 'block' then
-    local until_s, until_f = add(now_s, now_f, tonumber(ARGV[5]), tonumber(ARGV[6]) * 1048576)
+    local until_s, until_f = add(now_s, now_f, tonumber(ARGV[5]), tonumber(ARGV[6]) * 1048576, UNITS)
     if less(MOST_S, MOST_F, until_s, until_f) then until_s, until_f = MOST_S, MOST_F end
-    until_s, until_f = add(until_s, until_f, tonumber(ARGV[7]), tonumber(ARGV[8]))
+    until_s, until_f = add(until_s, until_f, tonumber(ARGV[7]), tonumber(ARGV[8]), UNITS)
     if not less(tat_s, tat_f, until_s, until_f) then return 1 end
     tat_s, tat_f = until_s, until_f
     -- No lease that was drawn before is given back to what is blocked.
     charged_s, charged_f = until_s, until_f
-    for _ = 1, 4 do charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV[7]), tonumber(ARGV[8])) end
+    for _ = 1, 4 do charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV[7]), tonumber(ARGV[8]), UNITS) end
 else
     local next_s, next_f = 0, 0
     if what == 'refund' then
@@ -74,16 +53,14 @@ else
     if less(next_s, next_f, tat_s, tat_f) then tat_s, tat_f = next_s, next_f end
 end
 
-local extra = ARGV[1] == '' and 1 or 3600001
 local lease, full_s, full_f = '', tat_s, tat_f
 if has_lease then
     lease = format(' d%d %d %d %d', charged_s, charged_f, least_s, least_f)
     if less(full_s, full_f, charged_s, charged_f) then full_s, full_f = charged_s, charged_f end
 end
-local ms = (full_s - now_s) * 1000 + floor((full_f - now_f) / 1048576 / 1000000) + extra
-if ms > 0 and (what ~= 'fill' or has_lease) then
-    redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. lease .. shape, 'PX', format('%d', ms))
-else
+if what == 'fill' and not has_lease then
     redis.call('DEL', KEYS[1])
+else
+    keep(format('%d %d', tat_s, tat_f) .. lease .. shape, full_s, full_f)
 end
 return text and 1 or 0

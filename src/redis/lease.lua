@@ -1,7 +1,7 @@
 --[[ A cost taken from one bucket, and tokens for later: drawn now, to be spent elsewhere before the lease ends.
 
 What is drawn counts as spent when the lease ends, however early it is: then no interval has more than its
-limit. Without its cost nothing is drawn. Numbers are as in take.lua.
+limit. Without its cost nothing is drawn. Times are as in head.lua.
 
 A bucket of which tokens are out says so before its limit: ' d' and two moments, each seconds and rest.
 
@@ -23,43 +23,21 @@ ARGV   now: seconds and ns, or '' and ''
 Answer: seconds and ns of now, 1 if the cost was taken or 0, the bucket as it was when what was given back was
 back (its text, or nothing), how many tokens were drawn, and the lease's number. 2 instead: as in take.lua.
 ]]
-local UNITS = 1048576000000000
-local floor, format = math.floor, string.format
-
-local now_s, now_ns
-if ARGV[1] == '' then
-    local time = redis.call('TIME')
-    now_s, now_ns = tonumber(time[1]), tonumber(time[2]) * 1000
-else
-    now_s, now_ns = tonumber(ARGV[1]), tonumber(ARGV[2])
-end
-local now_f = now_ns * 1048576
-
-local function add(a_s, a_f, b_s, b_f)
-    local s, f = a_s + b_s, a_f + b_f
-    if f >= UNITS then return s + 1, f - UNITS end
-    return s, f
-end
-
-local function less(a_s, a_f, b_s, b_f)
-    return a_s < b_s or (a_s == b_s and a_f < b_f)
-end
-
 local tat_s, tat_f = now_s, now_f
 local text = redis.call('GET', KEYS[1])
 local shape = ARGV[3]
-if text and string.sub(text, -#shape) ~= shape then
-    if string.sub(text, -#shape - 1) ~= shape .. '!' then
+if text and sub(text, -#shape) ~= shape then
+    if sub(text, -#shape - 1) ~= shape .. '!' then
         if text ~= ARGV[4] then return {now_s, now_ns, 2, text, 0, 0} end
         text = ARGV[5]
     end
-    local hold_s, hold_ns = string.match(text, ' h(%d+) (%d+) ')
+    local hold_s, hold_ns = match(text, ' h(%d+) (%d+) ')
     if hold_s and less(now_s, now_ns, tonumber(hold_s), tonumber(hold_ns)) then
         return {now_s, now_ns, 0, text, 0, 0}
     end
 end
 if text then
-    local s, f = string.match(text, '^(%d+) (%d+) ')
+    local s, f = match(text, '^(%d+) (%d+) ')
     if not s then
         return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
     end
@@ -68,7 +46,7 @@ end
 
 local capacity_s, capacity_f = tonumber(ARGV[7]), tonumber(ARGV[8])
 local step = (capacity_s * 1e9 + capacity_f / 1048576) / 256 -- ns; give or take one, which is allowed for
-local charged_s, charged_f, least_s, least_f = string.match(text or '', ' d(%d+) (%d+) (%d+) (%d+) ')
+local charged_s, charged_f, least_s, least_f = match(text or '', ' d(%d+) (%d+) (%d+) (%d+) ')
 local has_lease = charged_s ~= nil
 charged_s, charged_f = tonumber(charged_s or now_s), tonumber(charged_f or now_f)
 least_s, least_f = tonumber(least_s or 0), tonumber(least_f or 0)
@@ -97,45 +75,39 @@ if is_back then
     text = format('%d %d', tat_s, tat_f) .. shape
 end
 
-local room_s, room_f = add(now_s, now_f, capacity_s, capacity_f)
+local room_s, room_f = add(now_s, now_f, capacity_s, capacity_f, UNITS)
 if less(tat_s, tat_f, now_s, now_f) then tat_s, tat_f = now_s, now_f end
 local cost_s, cost_f = tonumber(ARGV[13]), tonumber(ARGV[14])
-local next_s, next_f = add(tat_s, tat_f, cost_s, cost_f)
+local next_s, next_f = add(tat_s, tat_f, cost_s, cost_f, UNITS)
 local has_cost = cost_s > 0 or cost_f > 0
 local taken = (not has_cost or not less(room_s, room_f, next_s, next_f)) and 1 or 0
 if less(charged_s, charged_f, now_s, now_f) then charged_s, charged_f = now_s, now_f end
 if taken == 1 then
     tat_s, tat_f = next_s, next_f
-    charged_s, charged_f = add(charged_s, charged_f, cost_s, cost_f)
+    charged_s, charged_f = add(charged_s, charged_f, cost_s, cost_f, UNITS)
 end
 
-local base_s, base_f = add(now_s, now_f, tonumber(ARGV[9]), tonumber(ARGV[10]))
+local base_s, base_f = add(now_s, now_f, tonumber(ARGV[9]), tonumber(ARGV[10]), UNITS)
 if less(base_s, base_f, tat_s, tat_f) then base_s, base_f = tat_s, tat_f end
 local drawn = 0
 for i = 15, taken == 1 and #ARGV or 0, 3 do
-    local next_s, next_f = add(base_s, base_f, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
+    local next_s, next_f = add(base_s, base_f, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), UNITS)
     if not less(room_s, room_f, next_s, next_f) then
         drawn, tat_s, tat_f = tonumber(ARGV[i]), next_s, next_f
-        charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
+        charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), UNITS)
         least_s, least_f = tat_s, tat_f
         break
     end
 end
 
 -- Nothing comes back later than half of the time to fill after that.
-local keep_s, keep_f = add(least_s, least_f, floor(capacity_s / 2), floor(capacity_f / 2) + (capacity_s % 2) * UNITS / 2)
+local keep_s, keep_f = add(least_s, least_f, floor(capacity_s / 2), floor(capacity_f / 2) + (capacity_s % 2) * UNITS / 2, UNITS)
 local lease, full_s, full_f = '', tat_s, tat_f
 if drawn > 0 or (has_lease and less(now_s, now_f, keep_s, keep_f)) then
     lease = format(' d%d %d %d %d', charged_s, charged_f, least_s, least_f)
     if less(full_s, full_f, charged_s, charged_f) then full_s, full_f = charged_s, charged_f end
 end
 if drawn > 0 or is_back or (has_cost and taken == 1) then
-    local extra = ARGV[1] == '' and 1 or 3600001
-    local ms = (full_s - now_s) * 1000 + floor((full_f - now_f) / 1048576 / 1000000) + extra
-    if ms > 0 then
-        redis.call('SET', KEYS[1], format('%d %d', tat_s, tat_f) .. lease .. shape, 'PX', format('%d', ms))
-    else
-        redis.call('DEL', KEYS[1])
-    end
+    keep(format('%d %d', tat_s, tat_f) .. lease .. shape, full_s, full_f)
 end
 return {now_s, now_ns, taken, text, drawn, number_of(charged_s, charged_f)}

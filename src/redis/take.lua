@@ -1,11 +1,9 @@
 --[[ Several buckets decided together, all or nothing, in one call.
 
-Lua has only doubles, so every number here is an integer below 2^53: a time is two of them, whole seconds
-and a rest. The rest of a moment of a token bucket is in 2^-20 ns (a second is 1048576000000000 of them),
-that of a window or an interval in ns. What can be computed from a limit and a cost alone comes computed.
+Times are as in head.lua. What can be computed from a limit and a cost alone comes computed.
 
 KEYS   the buckets
-ARGV   now: seconds and ns, or '' and '' for the time of this server
+ARGV   now: seconds and ns, or '' and ''
        what: 'take' or 'look'
        of each bucket how its text ends: the limit that it is asked about (shape.h)
        then for each bucket: algorithm, mode, keep, and the algorithm's own
@@ -27,18 +25,7 @@ ns; and a ! behind it.
 Answer: seconds and ns of now, 1 if taken or 0, and each bucket as it was: its text, or nothing. 2 instead of
 these: nothing was done, since a bucket was written under another limit.
 ]]
-local UNITS = 1048576000000000
-local floor, fmod, format = math.floor, math.fmod, string.format
-local byte, match, sub = string.byte, string.match, string.sub
-
-local now_s, now_ns
-if ARGV[1] == '' then
-    local time = redis.call('TIME')
-    now_s, now_ns = tonumber(time[1]), tonumber(time[2]) * 1000
-else
-    now_s, now_ns = tonumber(ARGV[1]), tonumber(ARGV[2])
-end
-local now_f = now_ns * 1048576
+local fmod, byte = math.fmod, string.byte
 local takes = ARGV[3] == 'take'
 
 -- The buckets. Of what was written under another limit only what stands for it can be read.
@@ -66,17 +53,6 @@ for i = 1, #KEYS do
 end
 if answer[3] == 2 then return answer end
 local at = 4 + #KEYS
-
--- Times: two words, of which the second is below `unit`.
-local function add(a_s, a_r, b_s, b_r, unit)
-    local s, r = a_s + b_s, a_r + b_r
-    if r >= unit then return s + 1, r - unit end
-    return s, r
-end
-
-local function less(a_s, a_r, b_s, b_r)
-    return a_s < b_s or (a_s == b_s and a_r < b_r)
-end
 
 -- Each reads its arguments from `at` on and the bucket's text (false: it is not there), and tells whether
 -- the cost fits, and what the bucket then is: its text, and when it is full. Then the same of what is to be
@@ -394,15 +370,13 @@ local function make_others()
     return algorithms
 end
 
--- Writes a bucket that is full at that time, to be forgotten when it is, rounded up. A now that is not this
--- server's has nothing to do with when this server forgets.
-local extra = ARGV[1] == '' and 1 or 3600001
+-- Writes a bucket that is full at that time, to be forgotten when it is and `keep` ms more.
 local function write(key, text, shape, full_s, full_ns, keep, hold)
     if hold then
         text = format('%s h%d %d', text, hold[2], hold[3])
         if less(full_s, full_ns, hold[2], hold[3]) then full_s, full_ns = hold[2], hold[3] end
     end
-    local ms = (full_s - now_s) * 1000 + floor((full_ns - now_ns) / 1000000) + extra + keep
+    local ms = (full_s - now_s) * 1000 + floor((full_ns - now_ns) / 1000000) + EXTRA_MS + keep
     if ms > 0 then
         redis.call('SET', key, text .. shape .. (hold and '!' or ''), 'PX', format('%d', ms))
     elseif ARGV[1] == '' then

@@ -1,0 +1,32 @@
+--[[ What the scripts begin with: Redis' time or the one that is told, and times in two words.
+
+Lua has only doubles, so every number is an integer below 2^53: a time is whole seconds and a rest. The rest of a moment
+of a token bucket is in 2^-20 ns, of which a second has UNITS; that of a window or an interval in ns.
+
+ARGV   now: seconds and ns, or '' and '' for the time of this server
+]]
+local UNITS = 1048576000000000
+local floor, format, match, sub = math.floor, string.format, string.match, string.sub
+
+local now_s, now_ns
+if ARGV[1] == '' then
+    local time = redis.call('TIME')
+    now_s, now_ns = tonumber(time[1]), tonumber(time[2]) * 1000
+else
+    now_s, now_ns = tonumber(ARGV[1]), tonumber(ARGV[2])
+end
+local now_f = now_ns * 1048576
+
+-- Of two words the second is below `unit`.
+local function add(a_s, a_r, b_s, b_r, unit)
+    local s, r = a_s + b_s, a_r + b_r
+    if r >= unit then return s + 1, r - unit end
+    return s, r
+end
+
+local function less(a_s, a_r, b_s, b_r)
+    return a_s < b_s or (a_s == b_s and a_r < b_r)
+end
+
+-- A now that is not this server's has nothing to do with when this server forgets a bucket.
+local EXTRA_MS = ARGV[1] == '' and 1 or 3600001
