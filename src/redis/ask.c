@@ -44,9 +44,10 @@ static void write_escaped(struct ration_output *text, const struct ration_key *k
     const char *bytes = key->bytes;
     size_t plain = 0;
 
-    if (key->size == 0)
+    if (key->size == 0) {
         ration_output_append_text(text, "%"); /* no other key is written so */
-
+        return;
+    }
     for (size_t i = 0; i < key->size; i++) {
         const char *escape = bytes[i] == '{'   ? "%7B"
                              : bytes[i] == '}' ? "%7D"
