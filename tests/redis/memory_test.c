@@ -172,7 +172,7 @@ static void test_R8_near_is_light(const struct ration_redis *redis)
     struct ration_gate_options options = {.struct_size = sizeof(options), .redis = redis};
     uint64_t near, lease, strict;
     ration_policy *policy;
-    ration_gate *gate;
+    ration_gate *gate = NULL;
 
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK ||
         ration_gate_create(&options, policy, &gate, NULL) != RATION_OK)

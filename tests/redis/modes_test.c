@@ -16,13 +16,9 @@
 #include "ration/ration.h"
 
 #define NODE_COUNT 4
-#ifdef RATION_TESTS_SHORT
-#define STEP_COUNT 4000
-#else
 #define STEP_COUNT 20000
-#endif
-#define EPOCH_NS (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
-#define RATE     1000 /* a second */
+#define EPOCH_NS   (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+#define RATE       1000 /* a second */
 
 static uint64_t burst; /* of the limit */
 
@@ -260,7 +256,6 @@ static void hold_to_contract(const char *mode, const struct traffic *traffic,
         fail("more was admitted than the bound");
     /* with room for leases that last */
     if (strcmp(mode_of(mode, 0), "lease") == 0 && burst >= 2 * RATE && is_single &&
-        STEP_COUNT >= 20000 &&
         outcome->calls * 1000 / STEP_COUNT > (strcmp(mode, "two") == 0 ? 200 : 50))
         fail("leases do not spare calls");
     if (traffic->pause_ns > 0 || traffic->key_count > 1 || outcome->due > outcome->asked)

@@ -12,14 +12,10 @@
 #include "redis/convert.h"
 #include "script.h"
 
-#define KEY_COUNT 3
-#ifdef RATION_TESTS_SHORT
-#define STEP_COUNT 4000
-#else
+#define KEY_COUNT  3
 #define STEP_COUNT 40000
-#endif
-#define LOG_MAX  100
-#define EPOCH_NS (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+#define LOG_MAX    100
+#define EPOCH_NS   (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
 
 static const char *const texts[] = {
     "5/s name a",

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "base/time.h"
+#include "core/change.h"
 #include "support/unit.h"
 
 #define S  RATION_NS_PER_SECOND
@@ -306,6 +307,35 @@ static void every_status_and_verdict_has_a_name(void **state)
     assert_string_equal(ration_status_text((ration_status)99), "unknown status");
 }
 
+/* The name and what a bucket starts with are no change: buckets mean the same. */
+static void limits_differ_by_what_buckets_mean(void **state)
+{
+    static const char *const texts[] = {
+        "5/s",
+        "6/s burst 5",
+        "5/min",
+        "5/s burst 6",
+        "5/s refill interval",
+        "5/s fixed-window",
+        "5/s reserve 1/s burst 9",
+        "5/s reserve 2/s burst 9",
+        "5/s reserve 1/min burst 9",
+        "5/s reserve 1/s burst 8",
+    };
+    struct ration_limit a, b;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
+            assert_int_equal(ration_limit_parse(texts[i], &a, NULL), RATION_OK);
+            assert_int_equal(ration_limit_parse(texts[k], &b, NULL), RATION_OK);
+            assert_int_equal(ration_change_is_none(&a, &b), i == k);
+        }
+    assert_int_equal(ration_limit_parse("5/s start empty name x", &b, NULL), RATION_OK);
+    assert_int_equal(ration_limit_parse("5/s", &a, NULL), RATION_OK);
+    assert_true(ration_change_is_none(&a, &b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +346,7 @@ int main(void)
         cmocka_unit_test(defaults_and_names_are_filled_in),
         cmocka_unit_test(a_name_has_letters_digits_and_five_signs),
         cmocka_unit_test(every_status_and_verdict_has_a_name),
+        cmocka_unit_test(limits_differ_by_what_buckets_mean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
