@@ -81,6 +81,7 @@ static void begin_draw(struct ration_gate_link *link, const struct ration_near_a
     back = ration_near_leftover(remote->near, ask, now_ns);
     lease.back_tokens = back.tokens;
     lease.back_number = back.number;
+    lease.back_age_ns = back.age_ns;
     count_draw(link, 1);
     ration_redis_draw(link->client, &lease, on_drawn, draw);
 }
@@ -231,6 +232,7 @@ static void ask_with_lease(struct ration_gate_entry *entry)
         .want_tokens = want,
         .back_tokens = back.tokens,
         .back_number = back.number,
+        .back_age_ns = back.age_ns,
         .length_ns = ration_near_lease_ns(near.limit),
         .has_now = remote->has_manual_clock,
         .now_ns = batch->now_ns,

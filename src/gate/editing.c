@@ -110,6 +110,7 @@ static void go_on(struct ration_gate_editing *editing)
 
 static void give_up(struct ration_gate_editing *editing)
 {
+    tell_near(editing); /* it may have been done */
     editing->status = RATION_ESTORE;
     finish(editing);
 }

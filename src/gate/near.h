@@ -107,6 +107,7 @@ uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit);
 struct ration_near_back {
     uint64_t tokens;
     uint32_t number;
+    uint64_t age_ns; /* since it was asked for, at most */
 };
 
 struct ration_near_back ration_near_leftover(struct ration_near *near,

@@ -275,7 +275,7 @@ struct ration_near_back ration_near_leftover(struct ration_near *near,
 {
     uint64_t since_ns = ration_near_since(near, now_ns);
     uint64_t latest_ns;
-    struct ration_near_back nothing = {0, 0};
+    struct ration_near_back nothing = {0, 0, 0};
     struct ration_near_note note;
 
     ration_near_find(near, ask, RATION_NEAR_MAIN, &note);
@@ -285,9 +285,11 @@ struct ration_near_back ration_near_leftover(struct ration_near *near,
         since_ns >= latest_ns || ask->limit->limit.rate.capacity.ns < BACK_FILL_NS_MIN ||
         !ration_near_change(near, &note, note.until_ns, pack(0, size_of(&note), 0), 0, since_ns))
         return nothing;
-    return (struct ration_near_back){tokens_of(&note) < last_drawn(&note) ? tokens_of(&note)
-                                                                          : last_drawn(&note),
-                                     (uint32_t)(note.until_ns % NUMBERS)};
+    return (struct ration_near_back){
+        .tokens = tokens_of(&note) < last_drawn(&note) ? tokens_of(&note) : last_drawn(&note),
+        .number = (uint32_t)(note.until_ns % NUMBERS),
+        .age_ns = since_ns + ration_near_lease_ns(ask->limit) - note.until_ns + 2 * NUMBERS,
+    };
 }
 
 void ration_near_fill(struct ration_near *near, const struct ration_near_ask *ask,

@@ -24,7 +24,7 @@ static uint64_t own_remaining(const struct ration_near_ask *ask, uint64_t full_n
 
 static uint64_t threshold_of(const struct ration_near_ask *ask)
 {
-    return ask->limit->limit.burst * ask->limit->threshold_percent / 100;
+    return (ask->limit->limit.burst * ask->limit->threshold_percent + 99) / 100;
 }
 
 /* Whether Redis has denied as much until a moment that is to come. */

@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "gate/link.h"
 
+#define ADOPTING   (UINT64_C(1) << 63)  /* beside the process that makes them its own */
 #define IN_VAIN_NS RATION_NS_PER_SECOND /* so long a connection is not waited for again */
 
 static void free_links(struct ration_gate_link *link)
@@ -41,11 +42,15 @@ static void adopt(struct ration_gate_pool *pool)
     while ((process = __atomic_load_n(&pool->process, __ATOMIC_ACQUIRE)) != own) {
         struct ration_gate_link *idle = pool->idle, *drawing = pool->drawing;
 
-        if (process == 0 || !__atomic_compare_exchange_n(&pool->process, &process, 0, false,
-                                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        /* one that a process forked away from is not waited for: its thread is there, not here */
+        if (process == (own | ADOPTING) ||
+            !__atomic_compare_exchange_n(&pool->process, &process, own | ADOPTING, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             sched_yield();
             continue;
         }
+        if ((process & ADOPTING) != 0) /* it may have begun to free them */
+            idle = drawing = NULL;
         pthread_mutex_init(&pool->lock, NULL);
         pool->idle = pool->drawing = NULL;
         free_links(idle); /* closes this process' ends, without a word */

@@ -14,7 +14,7 @@
 struct ration_gate_link;
 
 struct ration_gate_pool {
-    uint64_t process; /* whose links they are; 0: they are made another's */
+    uint64_t process; /* whose links they are; with its highest bit, who makes them its own */
     pthread_mutex_t lock;
     struct ration_gate_link *idle;
     struct ration_gate_link *drawing; /* idle, and leases are under way to them */

@@ -225,7 +225,11 @@ static void check_far(ration_gate *gate, struct ration_check *checks, size_t che
 {
     uint64_t deadline_ns = 0;
     struct ration_gate_link *link = ration_gate_pool_take(gate, &deadline_ns);
+    uint64_t later_ns = gate->remote->has_manual_clock ? now_ns : ration_gate_now(gate);
     size_t done = 0;
+
+    if (later_ns > now_ns) /* a connection may have been waited for */
+        now_ns = later_ns;
 
     while (done < check_count) {
         size_t some =

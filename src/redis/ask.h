@@ -103,7 +103,27 @@ ration_status ration_redis_ask_read(const struct ration_redis_ask *ask,
 bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_ns,
                              struct ration_redis_runs *runs, struct ration_any *any,
                              uint64_t *out_hold_ns);
-void ration_redis_state_write(const struct ration_any *any, bool is_given, uint64_t hold_ns,
+
+/* What a text has beside the state. Zero: nothing. */
+struct ration_redis_beside {
+    bool is_given; /* as in struct ration_redis_part */
+    uint64_t hold_ns;
+    bool
+        has_lease; /* tokens are out on lease: three moments, as in lease.lua. Token buckets only */
+    struct ration_time charged;
+    struct ration_time least;
+    struct ration_time since;
+};
+
+/*
+ * Adds what is out on lease of a bucket, if its next text is of another limit or made by hand: whoever has drawn
+ * before that may not give back after it.
+ */
+void ration_redis_lease_carry(const struct ration_redis_text *text, const struct ration_limit *next,
+                              uint64_t now_ns, struct ration_redis_beside *beside);
+
+void ration_redis_state_write(const struct ration_any *any,
+                              const struct ration_redis_beside *beside,
                               struct ration_redis_words *words);
 
 #endif

@@ -34,13 +34,14 @@ bool ration_redis_convert(const struct ration_redis_text *text,
     struct ration_limit limit;
     struct ration_any any = {.limit = &limit};
     struct ration_redis_runs runs;
-    uint64_t hold_ns;
+    struct ration_redis_beside beside = {.is_given = false};
 
     if (part->is_given || !read_limit(text, &limit) ||
-        !ration_redis_state_read(text, now_ns, &runs, &any, &hold_ns))
+        !ration_redis_state_read(text, now_ns, &runs, &any, &beside.hold_ns))
         return false;
     any = ration_any_change(&any, part->limit, now_ns);
-    ration_redis_state_write(&any, false, hold_ns, words);
+    ration_redis_lease_carry(text, part->limit, now_ns, &beside);
+    ration_redis_state_write(&any, &beside, words);
     return true;
 }
 

@@ -26,6 +26,7 @@ void ration_redis_edit_write(const struct ration_redis_edit *edit,
     ration_redis_shape_write(limit, edit->bucket.is_given, &words->text);
     ration_redis_word_end(words);
     ration_redis_word_text(words, whats[edit->kind]);
+    ration_redis_word_time(words, limit->rate.capacity);
     if (edit->kind == RATION_REDIS_REFUND) {
         ration_redis_word_time(words, ration_gcra_worth(&limit->rate, edit->tokens));
     } else if (edit->kind == RATION_REDIS_BLOCK) {

@@ -22,6 +22,7 @@ void ration_redis_lease_write(const struct ration_redis_lease *lease,
     ration_redis_word_time(words, rate->capacity);
     ration_redis_word_time(words, ration_time_from_ns(lease->length_ns));
     ration_redis_word_time(words, ration_time_scale(rate->token, back));
+    ration_redis_word_time(words, ration_time_from_ns(lease->back_age_ns));
     ration_redis_word_time(words, ration_time_scale(rate->token, lease->cost_tokens < rate->burst
                                                                      ? lease->cost_tokens
                                                                      : rate->burst));

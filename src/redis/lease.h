@@ -18,6 +18,7 @@ struct ration_redis_lease {
     uint64_t want_tokens;
     uint64_t back_tokens; /* of an earlier lease, which were not spent */
     uint32_t back_number; /* that lease's */
+    uint64_t back_age_ns; /* how long ago it was asked for */
     uint64_t length_ns;
     bool has_now;
     uint64_t now_ns;

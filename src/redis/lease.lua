@@ -3,21 +3,23 @@
 What is drawn counts as spent when the lease ends, however early it is: then no interval has more than its
 limit. Without its cost nothing is drawn. Times are as in head.lua.
 
-A bucket of which tokens are out says so before its limit: ' d' and two moments, each seconds and rest.
+A bucket of which tokens are out says so before its limit: ' d' and three moments, each seconds and rest.
 
-    charged   grows by all that is taken and drawn, from now on if that is later, and never shrinks
+    charged   grows by all that is taken and drawn, from now on if that is later
     least     what the bucket's moment was after the last draw: until then nobody makes it fuller by hand (edit.lua)
+    since     what was drawn before is not given back: the bucket was blocked, or of another limit
 
 What was drawn and not spent comes back, as if so much less had been drawn: what was charged since moves to before it.
 But nothing may move to before the end of the lease that it is of, which is at most a quarter of the capacity from now.
-How much was charged since is known from the lease's number: of how many 256ths of the capacity `charged` was then,
-modulo 4096. Leases that ended long ago are not given back by their nodes (near_lease.c), so that it is not too old.
+How much was charged since is known from the lease's number: how many 256ths of the capacity `charged` was then,
+modulo 4096. Nobody is charged 16 capacities in the time after which nothing is given back any more (near_lease.c: three
+quarters of the time to fill), since what is refunded is taken off again; so numbers do not come round meanwhile.
 
 KEYS   the bucket
 ARGV   now: seconds and ns, or '' and ''
        how the bucket's text ends; and a text, and another that stands for it, or '' and ''
        the number of the lease that something is given back of
-       capacity, length of the lease, what is given back, cost: each seconds and rest
+       capacity, length of the lease, what is given back, how long ago that was drawn at most, cost: each seconds and rest
        then what is wanted, most first: tokens, and their time in seconds and rest
 
 Answer: seconds and ns of now, 1 if the cost was taken or 0, the bucket as it was when what was given back was
@@ -25,11 +27,11 @@ back (its text, or nothing), how many tokens were drawn, and the lease's number.
 ]]
 local tat_s, tat_f = now_s, now_f
 local text = redis.call('GET', KEYS[1])
-local shape = ARGV[3]
+local shape, is_converted = ARGV[3], false
 if text and sub(text, -#shape) ~= shape then
     if sub(text, -#shape - 1) ~= shape .. '!' then
         if text ~= ARGV[4] then return {now_s, now_ns, 2, text, 0, 0} end
-        text = ARGV[5]
+        text, is_converted = ARGV[5], true
     end
     local hold_s, hold_ns = match(text, ' h(%d+) (%d+) ')
     if hold_s and less(now_s, now_ns, tonumber(hold_s), tonumber(hold_ns)) then
@@ -46,10 +48,13 @@ end
 
 local capacity_s, capacity_f = tonumber(ARGV[7]), tonumber(ARGV[8])
 local step = (capacity_s * 1e9 + capacity_f / 1048576) / 256 -- ns; give or take one, which is allowed for
-local charged_s, charged_f, least_s, least_f = match(text or '', ' d(%d+) (%d+) (%d+) (%d+) ')
+local charged_s, charged_f, least_s, least_f, since_s, since_f =
+    match(text or '', ' d(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ')
 local has_lease = charged_s ~= nil
 charged_s, charged_f = tonumber(charged_s or now_s), tonumber(charged_f or now_f)
 least_s, least_f = tonumber(least_s or 0), tonumber(least_f or 0)
+since_s, since_f = tonumber(since_s or 0), tonumber(since_f or 0)
+if is_converted then since_s, since_f = now_s, now_f end
 
 local function number_of(s, f)
     return floor((s * 1e9 + f / 1048576) / step) % 4096
@@ -67,7 +72,8 @@ if has_lease and (back_s > 0 or back_f > 0) then
     local behind = (number_of(charged_s, charged_f) - tonumber(ARGV[6])) % 4096 + 2 + 64 -- and a quarter
     local need_s, need_f = subtract(tat_s, tat_f, now_s, now_f)
     need_s, need_f = subtract(need_s, need_f, back_s, back_f)
-    is_back = need_s * 1e9 + need_f / 1048576 >= behind * step
+    local drawn_s, drawn_f = subtract(now_s, now_f, tonumber(ARGV[13]), tonumber(ARGV[14]))
+    is_back = need_s * 1e9 + need_f / 1048576 >= behind * step and less(since_s, since_f, drawn_s, drawn_f)
 end
 if is_back then
     tat_s, tat_f = subtract(tat_s, tat_f, back_s, back_f)
@@ -77,7 +83,7 @@ end
 
 local room_s, room_f = add(now_s, now_f, capacity_s, capacity_f, UNITS)
 if less(tat_s, tat_f, now_s, now_f) then tat_s, tat_f = now_s, now_f end
-local cost_s, cost_f = tonumber(ARGV[13]), tonumber(ARGV[14])
+local cost_s, cost_f = tonumber(ARGV[15]), tonumber(ARGV[16])
 local next_s, next_f = add(tat_s, tat_f, cost_s, cost_f, UNITS)
 local has_cost = cost_s > 0 or cost_f > 0
 local taken = (not has_cost or not less(room_s, room_f, next_s, next_f)) and 1 or 0
@@ -90,7 +96,7 @@ end
 local base_s, base_f = add(now_s, now_f, tonumber(ARGV[9]), tonumber(ARGV[10]), UNITS)
 if less(base_s, base_f, tat_s, tat_f) then base_s, base_f = tat_s, tat_f end
 local drawn = 0
-for i = 15, taken == 1 and #ARGV or 0, 3 do
+for i = 17, taken == 1 and #ARGV or 0, 3 do
     local next_s, next_f = add(base_s, base_f, tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), UNITS)
     if not less(room_s, room_f, next_s, next_f) then
         drawn, tat_s, tat_f = tonumber(ARGV[i]), next_s, next_f
@@ -100,12 +106,18 @@ for i = 15, taken == 1 and #ARGV or 0, 3 do
     end
 end
 
--- Nothing comes back later than half of the time to fill after that.
+-- Nothing comes back later than half of the time to fill after the last draw.
 local keep_s, keep_f = add(least_s, least_f, floor(capacity_s / 2), floor(capacity_f / 2) + (capacity_s % 2) * UNITS / 2, UNITS)
 local lease, full_s, full_f = '', tat_s, tat_f
 if drawn > 0 or (has_lease and less(now_s, now_f, keep_s, keep_f)) then
-    lease = format(' d%d %d %d %d', charged_s, charged_f, least_s, least_f)
-    if less(full_s, full_f, charged_s, charged_f) then full_s, full_f = charged_s, charged_f end
+    local round_s, round_f = capacity_s, capacity_f -- 4096 steps: no number changes
+    for _ = 1, 4 do round_s, round_f = add(round_s, round_f, round_s, round_f, UNITS) end
+    local far_s, far_f = add(now_s, now_f, round_s, round_f, UNITS)
+    if less(far_s, far_f, charged_s, charged_f) then
+        charged_s, charged_f = subtract(charged_s, charged_f, round_s, round_f)
+    end
+    lease = format(' d%d %d %d %d %d %d', charged_s, charged_f, least_s, least_f, since_s, since_f)
+    if less(full_s, full_f, keep_s, keep_f) then full_s, full_f = keep_s, keep_f end
 end
 if drawn > 0 or is_back or (has_cost and taken == 1) then
     keep(format('%d %d', tat_s, tat_f) .. lease .. shape, full_s, full_f)

@@ -145,7 +145,24 @@ static void write_count(struct ration_output *text, uint64_t count)
     ration_output_append_u64(text, count);
 }
 
-void ration_redis_state_write(const struct ration_any *any, bool is_given, uint64_t hold_ns,
+void ration_redis_lease_carry(const struct ration_redis_text *text, const struct ration_limit *next,
+                              uint64_t now_ns, struct ration_redis_beside *beside)
+{
+    uint64_t tat[2], numbers[6];
+    size_t at = 0;
+
+    if (text->bytes == NULL || !ration_algorithm_is_gcra(next) ||
+        !read_numbers(text, &at, tat, 2) || text->bytes[at++] != 'd' ||
+        !read_numbers(text, &at, numbers, 6) || !is_second(numbers[0]) || !is_second(numbers[2]))
+        return;
+    beside->has_lease = true;
+    beside->charged = time_of(numbers[0], numbers[1]);
+    beside->least = time_of(numbers[2], numbers[3]);
+    beside->since = ration_time_from_ns(now_ns);
+}
+
+void ration_redis_state_write(const struct ration_any *any,
+                              const struct ration_redis_beside *beside,
                               struct ration_redis_words *words)
 {
     struct ration_output *text = &words->text;
@@ -176,12 +193,20 @@ void ration_redis_state_write(const struct ration_any *any, bool is_given, uint6
         write_moment(text, any->state.one.interval.full_at_ns);
         write_count(text, any->state.one.interval.spare_tokens);
     }
-    if (hold_ns > 0) {
-        ration_output_append_text(text, " h");
-        write_moment(text, hold_ns);
+    if (beside->has_lease) {
+        ration_output_append_text(text, " d");
+        write_time(text, beside->charged);
+        ration_output_append_byte(text, ' ');
+        write_time(text, beside->least);
+        ration_output_append_byte(text, ' ');
+        write_time(text, beside->since);
     }
-    ration_redis_shape_write(any->limit, is_given, text);
-    if (hold_ns > 0)
+    if (beside->hold_ns > 0) {
+        ration_output_append_text(text, " h");
+        write_moment(text, beside->hold_ns);
+    }
+    ration_redis_shape_write(any->limit, beside->is_given, text);
+    if (beside->hold_ns > 0)
         ration_output_append_byte(text, '!');
     ration_redis_word_end(words);
 }

@@ -72,8 +72,8 @@ local function take_time(tat_s, tat_f, first, debt)
     return fits, next_s, next_f, old_s, old_f
 end
 
-local function charge_lease(text, from, first)
-    local charged_s, charged_f, least_s, least_f = match(text, '^d(%d+) (%d+) (%d+) (%d+) ', from)
+local function charge_lease(text, from, first, has_more)
+    local charged_s, charged_f, least_s, least_f, since = match(text, '^d(%d+) (%d+) (%d+) (%d+) (%d+ %d+) ', from)
     if not charged_s then return '', 0, 0 end
     charged_s, charged_f = tonumber(charged_s), tonumber(charged_f)
     local half_s, half_f = tonumber(ARGV[first + 2]) / 2, tonumber(ARGV[first + 3]) / 2
@@ -82,20 +82,23 @@ local function charge_lease(text, from, first)
     if not less(now_s, now_f, keep_s, keep_f) then return '', 0, 0 end
     if less(charged_s, charged_f, now_s, now_f) then charged_s, charged_f = now_s, now_f end
     charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV[first]), tonumber(ARGV[first + 1]), UNITS)
-    return format(' d%d %d %s %s', charged_s, charged_f, least_s, least_f), charged_s, charged_f
+    if has_more then
+        charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV[first + 6]), tonumber(ARGV[first + 7]), UNITS)
+    end
+    return format(' d%d %d %s %s %s', charged_s, charged_f, least_s, least_f, since), keep_s, keep_f
 end
 
 local function gcra(text, changed, has_more)
     local first = at
     local tat_s, tat_f, has_start, has_debt = now_s, now_f
-    local rest, lease, charged_s, charged_f = nil, '', 0, 0
+    local rest, lease, keep_s, keep_f = nil, '', 0, 0
     at = at + (has_more and 8 or 4)
     if text then
         tat_s, tat_f, rest = match(text, '^(%d+) (%d+) ()')
         if not tat_s then return nil end
         tat_s, tat_f = tonumber(tat_s), tonumber(tat_f)
         -- Tokens are out on lease: that is remembered, and what is charged now (lease.lua).
-        if byte(text, rest) == 100 then lease, charged_s, charged_f = charge_lease(text, rest, first) end
+        if byte(text, rest) == 100 then lease, keep_s, keep_f = charge_lease(text, rest, first, has_more) end
     elseif has_more then
         tat_s, tat_f = add(now_s, now_f, tonumber(ARGV[first + 4]), tonumber(ARGV[first + 5]), UNITS)
         has_start = ARGV[first + 4] ~= '0' or ARGV[first + 5] ~= '0'
@@ -103,9 +106,9 @@ local function gcra(text, changed, has_more)
     if has_more then has_debt = ARGV[first + 6] ~= '0' or ARGV[first + 7] ~= '0' end
     local fits, next_s, next_f, old_s, old_f = take_time(tat_s, tat_f, first, has_debt and first + 6)
     local is_kept = changed or has_debt or has_start
-    if less(next_s, next_f, charged_s, charged_f) then -- so long it is remembered
-        return fits, format('%d %d', next_s, next_f) .. lease, charged_s, charged_f / 1048576,
-            is_kept and format('%d %d', old_s, old_f) .. lease, charged_s, charged_f / 1048576
+    if less(next_s, next_f, keep_s, keep_f) then -- so long it is remembered
+        return fits, format('%d %d', next_s, next_f) .. lease, keep_s, keep_f / 1048576,
+            is_kept and format('%d %d', old_s, old_f) .. lease, keep_s, keep_f / 1048576
     end
     return fits, format('%d %d', next_s, next_f) .. lease, next_s, next_f / 1048576,
         is_kept and format('%d %d', old_s, old_f) .. lease, old_s, old_f / 1048576

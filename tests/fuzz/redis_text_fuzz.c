@@ -51,7 +51,7 @@ static void check_round(const struct ration_any *any, uint64_t hold_ns)
     uint64_t hold_back_ns;
 
     ration_redis_words_init(&words);
-    ration_redis_state_write(any, false, hold_ns, &words);
+    ration_redis_state_write(any, &(struct ration_redis_beside){.hold_ns = hold_ns}, &words);
     text = (struct ration_redis_text){ration_redis_word_at(&words, 0),
                                       ration_redis_word_size(&words, 0)};
     CHECK(ration_redis_state_read(&text, NOW_NS, &runs, &back, &hold_back_ns));

@@ -25,6 +25,7 @@ struct pocket {
     uint64_t last_drawn;
     uint64_t until_ns;
     uint32_t number;
+    uint64_t drawn_ns; /* the last time */
 };
 
 static struct {
@@ -62,6 +63,7 @@ static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL}
 struct back {
     uint64_t tokens;
     uint32_t number;
+    uint64_t age_ns;
 };
 
 /* Takes the cost and draws; whether it was taken. */
@@ -74,6 +76,7 @@ static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_re
         .want_tokens = want,
         .back_tokens = back.tokens,
         .back_number = back.number,
+        .back_age_ns = back.age_ns,
         .length_ns = story.length_ns,
         .has_now = true,
         .now_ns = story.now_ns,
@@ -116,7 +119,7 @@ static bool ask_strictly(uint64_t cost)
 static void take(uint64_t cost)
 {
     struct ration_redis_portion none;
-    struct back nothing = {0, 0};
+    struct back nothing = {0, 0, 0};
 
     if (draw(2) == 0 ? ask_strictly(cost) : ask(cost, 0, nothing, &none))
         spend(cost);
@@ -128,7 +131,8 @@ static void draw_lease(struct pocket *pocket, uint64_t cost, uint64_t want)
     bool has_ended = pocket->until_ns <= story.now_ns;
     bool is_too_late = pocket->until_ns + 2 * story.length_ns <= story.now_ns;
     uint64_t least = pocket->tokens < pocket->last_drawn ? pocket->tokens : pocket->last_drawn;
-    struct back back = {has_ended && !is_too_late ? least : 0, pocket->number};
+    struct back back = {has_ended && !is_too_late ? least : 0, pocket->number,
+                        story.now_ns - pocket->drawn_ns};
     struct ration_redis_portion portion;
 
     if (has_ended)
@@ -144,6 +148,7 @@ static void draw_lease(struct pocket *pocket, uint64_t cost, uint64_t want)
     pocket->tokens += portion.tokens;
     pocket->last_drawn = portion.tokens;
     pocket->number = portion.number;
+    pocket->drawn_ns = story.now_ns;
 }
 
 static void spend_from(struct pocket *pocket, uint64_t tokens)
@@ -236,7 +241,7 @@ static void test_it_comes_back(void)
 {
     uint64_t admitted = 0, begun_ns = story.now_ns, due;
     struct ration_redis_portion none;
-    struct back nothing = {0, 0};
+    struct back nothing = {0, 0, 0};
 
     for (int i = 0; i < 400; i++) {
         struct pocket *pocket = &story.pockets[i % NODE_COUNT];
@@ -255,6 +260,56 @@ static void test_it_comes_back(void)
     if (admitted < due - story.limit.burst) {
         fprintf(stderr, "%" PRIu64 " of %" PRIu64 " admitted: what is given back is lost\n",
                 admitted, due);
+        exit(1);
+    }
+}
+
+/* Takes that are refunded count as charged: so many of them that a lease's number comes round. */
+static void test_numbers_come_round(void)
+{
+    uint64_t part = story.limit.burst / 2 - 1;
+
+    draw_lease(&story.pockets[0], 0, story.limit.burst / 4);
+    story.now_ns += story.length_ns * 9 / 10;
+    draw_lease(&story.pockets[1], 0, story.limit.burst / 4);
+    for (int i = 0; i < 33; i++)
+        if (ask_strictly(part)) {
+            spend(part);
+            refund(part);
+        }
+    if (ask_strictly(story.limit.burst / 8))
+        spend(story.limit.burst / 8);
+    story.now_ns = story.pockets[0].until_ns;
+    draw_lease(&story.pockets[0], 0, 0);
+    story.now_ns = story.pockets[1].until_ns - 1;
+    rush();
+}
+
+/* What is given back does not make a block end earlier. */
+static void test_blocks_outlast_leases(uint64_t length_ns)
+{
+    struct ration_redis_edit block = {
+        .bucket = {&story.limit, {story.key, strlen(story.key)}, false},
+        .kind = RATION_REDIS_BLOCK,
+        .block_ns = length_ns,
+        .has_now = true,
+    };
+    struct ration_redis_portion none;
+    struct back nothing = {0, 0, 0};
+    uint64_t end_ns;
+
+    draw_lease(&story.pockets[0], 0, story.limit.burst / 4);
+    block.now_ns = story.now_ns;
+    end_ns = story.now_ns + length_ns;
+    ration_redis_words_reset(&story.words);
+    ration_redis_edit_write(&block, &names, &story.words);
+    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
+    for (story.now_ns = story.pockets[0].until_ns; story.now_ns < end_ns;
+         story.now_ns += length_ns / 10 + 1)
+        draw_lease(&story.pockets[0], 1, story.limit.burst / 4);
+    story.now_ns = end_ns - 1;
+    if (ask(1, 0, nothing, &none)) {
+        fprintf(stderr, "a block of %" PRIu64 " ns ended earlier\n", length_ns);
         exit(1);
     }
 }
@@ -299,6 +354,10 @@ int main(int argument_count, char **arguments)
         begin_story(number);
         if (number < 4)
             test_it_comes_back();
+        else if (number < 8)
+            test_numbers_come_round();
+        else if (number < 24)
+            test_blocks_outlast_leases(story.length_ns * (number - 6) * (number - 6));
         else
             for (unsigned i = 0; i < STEP_COUNT; i++)
                 step();
