@@ -8,6 +8,7 @@
 # BUILD_FOLDER/bench.json. Takes at most three minutes. What is not installed is said and left out.
 #
 #     BENCH_ROUNDS=7 BENCH_SECONDS=0.5          how many rounds, and how long each
+#     BENCH_SUITES="resp http threads idle start redis"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -521,7 +522,7 @@ suite_redis() {
     done
 }
 
-for suite in resp http threads idle start redis; do
+for suite in ${BENCH_SUITES:-resp http threads idle start redis}; do
     in_time || { say "(time is up before suite $suite)"; break; }
     suite_$suite || say "(suite $suite could not be run)"
 done

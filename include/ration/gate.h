@@ -117,7 +117,7 @@ RATION_API bool ration_gate_is_remote(const ration_gate *gate);
 
 /*
  * Those who have an event loop need not wait for Redis. Each loop has a link of its own; its calls belong
- * to the loop's thread.
+ * to the loop's thread, and to the process that made it. hiredis writes from the loop: ignore SIGPIPE.
  */
 typedef struct ration_gate_link ration_gate_link;
 
