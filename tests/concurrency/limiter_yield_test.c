@@ -12,7 +12,7 @@
 /* As many rounds as take about as long with many threads as with few. */
 #define ROUND_COUNT(threads) ((thread_rounds / (threads)) / THREADS_SHARE)
 
-static const uint64_t thread_rounds = 1200;
+static const uint64_t thread_rounds = 1600;
 
 static uint64_t seed;
 
