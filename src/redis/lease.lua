@@ -47,7 +47,12 @@ if text then
 end
 
 local capacity_s, capacity_f = tonumber(ARGV[7]), tonumber(ARGV[8])
-local step = (capacity_s * 1e9 + capacity_f / 1048576) / 256 -- ns; give or take one, which is allowed for
+local function to_us(s, f)
+    return s * 1000000 + floor(f / 1048576000)
+end
+
+local step = floor(to_us(capacity_s, capacity_f) / 256) -- us, as what is compared by it
+if step < 1 then step = 1 end
 local charged_s, charged_f, least_s, least_f, since_s, since_f =
     match(text or '', ' d(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ')
 local has_lease = charged_s ~= nil
@@ -57,7 +62,8 @@ since_s, since_f = tonumber(since_s or 0), tonumber(since_f or 0)
 if is_converted then since_s, since_f = now_s, now_f end
 
 local function number_of(s, f)
-    return floor((s * 1e9 + f / 1048576) / step) % 4096
+    local us = to_us(s, f)
+    return (us - us % step) / step % 4096
 end
 
 local function subtract(a_s, a_f, b_s, b_f)
@@ -69,11 +75,12 @@ end
 local back_s, back_f = tonumber(ARGV[11]), tonumber(ARGV[12])
 local is_back = false
 if has_lease and (back_s > 0 or back_f > 0) then
-    local behind = (number_of(charged_s, charged_f) - tonumber(ARGV[6])) % 4096 + 2 + 64 -- and a quarter
+    -- So many steps were charged since, and a quarter; and what is lost by rounding.
+    local behind = (number_of(charged_s, charged_f) - tonumber(ARGV[6])) % 4096 + 64 + 4
     local need_s, need_f = subtract(tat_s, tat_f, now_s, now_f)
     need_s, need_f = subtract(need_s, need_f, back_s, back_f)
     local drawn_s, drawn_f = subtract(now_s, now_f, tonumber(ARGV[13]), tonumber(ARGV[14]))
-    is_back = need_s * 1e9 + need_f / 1048576 >= behind * step and less(since_s, since_f, drawn_s, drawn_f)
+    is_back = to_us(need_s, need_f) >= behind * step and less(since_s, since_f, drawn_s, drawn_f)
 end
 if is_back then
     tat_s, tat_f = subtract(tat_s, tat_f, back_s, back_f)
@@ -110,11 +117,10 @@ end
 local keep_s, keep_f = add(least_s, least_f, floor(capacity_s / 2), floor(capacity_f / 2) + (capacity_s % 2) * UNITS / 2, UNITS)
 local lease, full_s, full_f = '', tat_s, tat_f
 if drawn > 0 or (has_lease and less(now_s, now_f, keep_s, keep_f)) then
-    local round_s, round_f = capacity_s, capacity_f -- 4096 steps: no number changes
-    for _ = 1, 4 do round_s, round_f = add(round_s, round_f, round_s, round_f, UNITS) end
-    local far_s, far_f = add(now_s, now_f, round_s, round_f, UNITS)
-    if less(far_s, far_f, charged_s, charged_f) then
-        charged_s, charged_f = subtract(charged_s, charged_f, round_s, round_f)
+    local round = 4096 * step -- by which no number changes
+    if to_us(charged_s, charged_f) > to_us(now_s, now_f) + round then
+        local rest = round % 1000000
+        charged_s, charged_f = subtract(charged_s, charged_f, (round - rest) / 1000000, rest * 1048576000)
     end
     lease = format(' d%d %d %d %d %d %d', charged_s, charged_f, least_s, least_f, since_s, since_f)
     if less(full_s, full_f, keep_s, keep_f) then full_s, full_f = keep_s, keep_f end

@@ -1,2 +1,2 @@
 # What was not spent is given back also where others would move to before the end of their leases.
-s/^    is_back = need_s .*$/    is_back = true/
+s/^    is_back = to_us(.*$/    is_back = true/

@@ -1,2 +1,2 @@
 # What others were charged since is not counted.
-s/^    local behind = .*$/    local behind = 66/
+s/^    local behind = .*$/    local behind = 68/

@@ -1,2 +1,2 @@
 # What was not spent is lost.
-s/^    is_back = need_s .*$/    is_back = false/
+s/^    is_back = to_us(.*$/    is_back = false/
