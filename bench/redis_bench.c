@@ -4,7 +4,7 @@
  *     redis_bench PORT MODE KEYS SECONDS        MODE: strict, local-first or lease
  *                                               KEYS: one, uniform:N or zipf:N
  *
- * Prints decisions a second, and calls of scripts per thousand of them. Checks go in batches of 256, as the
+ * Prints decisions a second, and calls of scripts per thousand of them. Checks go in batches of 1024, as the
  * requests of one turn of a server's loop.
  */
 #include <hiredis/hiredis.h>
@@ -17,7 +17,8 @@
 
 #include "ration/ration.h"
 
-#define BATCH 256
+#define BATCH     1024
+#define NAME_SIZE 24
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -90,7 +91,6 @@ static uint64_t next_key(const char *keys, uint64_t count)
 
 int main(int argument_count, char **arguments)
 {
-    static char names[BATCH][24];
     static struct ration_attribute attributes[BATCH];
     static struct ration_check checks[BATCH];
     unsigned port = argument_count == 5 ? (unsigned)atoi(arguments[1]) : 0;
@@ -98,18 +98,23 @@ int main(int argument_count, char **arguments)
     const char *colon = port > 0 ? strchr(arguments[3], ':') : NULL;
     uint64_t count = colon != NULL ? strtoull(colon + 1, NULL, 10) : 1;
     uint64_t begun_ns, end_ns, calls, decided = 0;
+    char(*names)[NAME_SIZE] =
+        calloc(count > 0 ? count : 1, NAME_SIZE); /* written before, not meanwhile */
     ration_gate *gate;
 
-    if (redis == NULL || redis->err != 0 || count == 0)
+    if (redis == NULL || redis->err != 0 || count == 0 || names == NULL)
         fail("usage: redis_bench PORT MODE KEYS SECONDS, with a redis-server at PORT");
+    for (uint64_t i = 0; i < count; i++)
+        snprintf(names[i], NAME_SIZE, "key:%012" PRIu64, i);
     gate = make_gate(port, arguments[2]);
     calls = script_calls(redis);
     begun_ns = now_ns();
     end_ns = begun_ns + (uint64_t)(atof(arguments[4]) * 1e9);
     while (now_ns() < end_ns) {
         for (int i = 0; i < BATCH; i++) {
-            snprintf(names[i], sizeof(names[i]), "key:%012" PRIu64, next_key(arguments[3], count));
-            attributes[i] = (struct ration_attribute){{"user", 4}, {names[i], strlen(names[i])}};
+            const char *name = names[next_key(arguments[3], count)];
+
+            attributes[i] = (struct ration_attribute){{"user", 4}, {name, strlen(name)}};
             checks[i] = (struct ration_check){
                 .attributes = &attributes[i], .attribute_count = 1, .cost_tokens = 1};
         }
@@ -123,5 +128,6 @@ int main(int argument_count, char **arguments)
            (double)(script_calls(redis) - calls) * 1000 / (double)decided);
     ration_gate_free(gate);
     redisFree(redis);
+    free(names);
     return 0;
 }
