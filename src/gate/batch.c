@@ -11,7 +11,7 @@
 #include "limiter/limiter.h"
 
 #define ENTRIES_FIRST 4
-#define LOOK_EVERY    32
+#define LOOK_EVERY    128
 
 ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now_ns,
                                             ration_gate_batch_done *done, void *context)
