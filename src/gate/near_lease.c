@@ -27,9 +27,15 @@
 #define BACK_LENGTHS     2 /* of a lease may pass before what is left of it is lost */
 #define BACK_FILL_NS_MIN (10 * RATION_NS_PER_MS) /* of faster buckets nothing is given back */
 
+/* The longest that a lease of a limit may be, whatever its policy says or said. */
+static uint64_t longest_ns(const struct ration_policy_limit *limit)
+{
+    return limit->limit.rate.capacity.ns / LEASE_FILL_PARTS;
+}
+
 uint64_t ration_near_lease_ns(const struct ration_policy_limit *limit)
 {
-    uint64_t most_ns = limit->limit.rate.capacity.ns / LEASE_FILL_PARTS;
+    uint64_t most_ns = longest_ns(limit);
     uint64_t wanted_ns = limit->lease_ns > 0 ? limit->lease_ns : LEASE_NS_MAX;
 
     return wanted_ns < most_ns ? wanted_ns : most_ns;
@@ -288,7 +294,7 @@ struct ration_near_back ration_near_leftover(struct ration_near *near,
     return (struct ration_near_back){
         .tokens = tokens_of(&note) < last_drawn(&note) ? tokens_of(&note) : last_drawn(&note),
         .number = (uint32_t)(note.until_ns % NUMBERS),
-        .age_ns = since_ns + ration_near_lease_ns(ask->limit) - note.until_ns + 2 * NUMBERS,
+        .age_ns = since_ns + longest_ns(ask->limit) - note.until_ns,
     };
 }
 
