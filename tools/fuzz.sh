@@ -8,6 +8,6 @@ cmake --preset fuzz -DBUILD_TESTING=ON --log-level=WARNING >/dev/null
 cmake --build --preset fuzz -- --quiet
 for target in limit_text step dump policy gate_state address resp http forwarded check_json; do
     echo "== $target, $seconds s"
-    build/fuzz/tests/fuzz/${target}_fuzz -max_total_time="$seconds" -print_final_stats=1 \
+    build/fuzz/tests/fuzz/${target}_fuzz -max_total_time="$seconds" -timeout=10 -print_final_stats=1 \
         build/fuzz/tests/fuzz/found_$target tests/fuzz/corpus/$target
 done

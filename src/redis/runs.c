@@ -2,31 +2,20 @@
 
 #include "limiter/log.h"
 #include "ration/limit.h"
+#include "redis/numbers.h"
 
 /* Reading --------------------------------------------------------------------------------------- */
-
-/* A number with a blank behind it. False: there is none. */
-static bool read_number(const char **at, const char *end, uint64_t *out_number)
-{
-    const char *first = *at;
-
-    *out_number = 0;
-    for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
-        if (__builtin_mul_overflow(*out_number, 10, out_number) ||
-            __builtin_add_overflow(*out_number, (uint64_t)(**at - '0'), out_number))
-            return false;
-    return *at > first && *at < end && *(*at)++ == ' ';
-}
 
 static bool read_run(const char **at, const char *end, uint64_t *out_moment_ns, uint64_t *out_count)
 {
     uint64_t seconds, ns;
 
-    return read_number(at, end, &seconds) && read_number(at, end, &ns) &&
-           read_number(at, end, out_count) && ns < RATION_NS_PER_SECOND &&
-           !__builtin_mul_overflow(seconds, RATION_NS_PER_SECOND, out_moment_ns) &&
-           !__builtin_add_overflow(*out_moment_ns, ns, out_moment_ns) &&
-           *out_moment_ns <= RATION_NOW_MAX_NS + RATION_SPAN_NS;
+    if (!ration_redis_number_read(at, end, &seconds) || !ration_redis_number_read(at, end, &ns) ||
+        !ration_redis_number_read(at, end, out_count) ||
+        !ration_redis_numbers_fit(seconds, ns, RATION_NS_PER_SECOND))
+        return false;
+    *out_moment_ns = seconds * RATION_NS_PER_SECOND + ns;
+    return true;
 }
 
 static void rewind_runs(struct ration_redis_runs *runs)

@@ -64,6 +64,8 @@ void ration_redis_shape_write(const struct ration_limit *limit, bool is_given,
 
 /* Reading -------------------------------------------------------------------------------------- */
 
+#define ZEROS_MAX 19 /* of a number of 64 bits; not left to an overflow, which a zero never has */
+
 struct reader {
     const char *at;
     const char *end;
@@ -95,6 +97,7 @@ static uint64_t read_number(struct reader *reader)
     uint64_t number = read_digits(reader);
     uint64_t zeros = skip(reader, 'e') ? read_digits(reader) : 0;
 
+    reader->is_failed |= zeros > ZEROS_MAX;
     for (; zeros > 0 && !reader->is_failed; zeros--)
         reader->is_failed |= __builtin_mul_overflow(number, 10, &number);
     return number;

@@ -3,44 +3,37 @@
  */
 #include "base/time.h"
 #include "redis/ask.h"
+#include "redis/numbers.h"
 #include "redis/shape.h"
 
 #define NUMBERS_MAX 4
 #define REST_PER_NS ((uint64_t)1 << RATION_FRAC_BITS)
 
-/* A number with a blank behind it. False: there is none. */
-static bool read_number(const struct ration_redis_text *text, size_t *at, uint64_t *out_number)
-{
-    size_t first = *at;
-
-    *out_number = 0;
-    for (; *at < text->size && text->bytes[*at] >= '0' && text->bytes[*at] <= '9'; ++*at)
-        if (__builtin_mul_overflow(*out_number, 10, out_number) ||
-            __builtin_add_overflow(*out_number, (uint64_t)(text->bytes[*at] - '0'), out_number))
-            return false;
-    return *at > first && *at < text->size && text->bytes[(*at)++] == ' ';
-}
-
 /* All numbers, and then something else. */
-static bool read_numbers(const struct ration_redis_text *text, size_t *at, uint64_t *numbers,
-                         size_t count)
+static bool read_numbers(const char **at, const char *end, uint64_t *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!read_number(text, at, &numbers[i]))
+        if (!ration_redis_number_read(at, end, &numbers[i]))
             return false;
-    return *at < text->size && (text->bytes[*at] < '0' || text->bytes[*at] > '9');
+    return *at < end && (**at < '0' || **at > '9');
 }
 
-static struct ration_time time_of(uint64_t seconds, uint64_t rest)
+/* Of seconds and nanoseconds. */
+static bool is_moment(const uint64_t *numbers)
 {
-    return (struct ration_time){seconds * RATION_NS_PER_SECOND + rest / REST_PER_NS,
-                                rest % REST_PER_NS};
+    return ration_redis_numbers_fit(numbers[0], numbers[1], RATION_NS_PER_SECOND);
 }
 
-static bool is_second(uint64_t seconds)
+/* Of seconds and their rest. */
+static bool is_time(const uint64_t *numbers)
 {
-    return seconds <=
-           RATION_NOW_MAX_NS / RATION_NS_PER_SECOND + RATION_SPAN_NS / RATION_NS_PER_SECOND;
+    return ration_redis_numbers_fit(numbers[0], numbers[1], RATION_NS_PER_SECOND * REST_PER_NS);
+}
+
+static struct ration_time time_of(const uint64_t *numbers)
+{
+    return (struct ration_time){numbers[0] * RATION_NS_PER_SECOND + numbers[1] / REST_PER_NS,
+                                numbers[1] % REST_PER_NS};
 }
 
 static size_t number_count(const struct ration_limit *limit)
@@ -56,14 +49,31 @@ static size_t number_count(const struct ration_limit *limit)
     }
 }
 
+/* Whether a bucket of the limit can be so. */
+static bool is_state(const struct ration_limit *limit, const uint64_t *numbers)
+{
+    switch (limit->algorithm) {
+    case RATION_BURST_RESERVE:
+        return is_time(numbers) && is_time(numbers + 2);
+    case RATION_SLIDING_WINDOW:
+        return is_moment(numbers) && numbers[2] <= UINT32_MAX && numbers[3] <= UINT32_MAX;
+    case RATION_FIXED_WINDOW:
+        return is_moment(numbers);
+    default:
+        if (limit->refill == RATION_REFILL_INTERVAL)
+            return is_moment(numbers) && numbers[2] < limit->tokens;
+        return is_time(numbers);
+    }
+}
+
 static void adopt_numbers(const uint64_t *numbers, struct ration_any *any)
 {
     uint64_t moment_ns = numbers[0] * RATION_NS_PER_SECOND + numbers[1];
 
     switch (any->limit->algorithm) {
     case RATION_BURST_RESERVE:
-        any->state.reserve.tats[0] = time_of(numbers[0], numbers[1]);
-        any->state.reserve.tats[1] = time_of(numbers[2], numbers[3]);
+        any->state.reserve.tats[0] = time_of(numbers);
+        any->state.reserve.tats[1] = time_of(numbers + 2);
         break;
     case RATION_SLIDING_WINDOW:
         any->state.one.sliding = (struct ration_sliding_window){
@@ -79,21 +89,20 @@ static void adopt_numbers(const uint64_t *numbers, struct ration_any *any)
         if (any->limit->refill == RATION_REFILL_INTERVAL)
             any->state.one.interval = (struct ration_interval){moment_ns, numbers[2]};
         else
-            any->state.one.tat = time_of(numbers[0], numbers[1]);
+            any->state.one.tat = time_of(numbers);
     }
 }
 
 /* Until when it is held, if it says so. */
-static bool read_hold(const struct ration_redis_text *text, size_t at, uint64_t *out_hold_ns)
+static bool read_hold(const char *at, const char *end, uint64_t *out_hold_ns)
 {
     uint64_t numbers[2];
 
     *out_hold_ns = 0;
-    if (text->bytes[at] != 'h')
+    if (*at != 'h')
         return true;
     at++;
-    if (!read_numbers(text, &at, numbers, 2) || !is_second(numbers[0]) ||
-        numbers[1] >= RATION_NS_PER_SECOND)
+    if (!read_numbers(&at, end, numbers, 2) || !is_moment(numbers))
         return false;
     *out_hold_ns = numbers[0] * RATION_NS_PER_SECOND + numbers[1];
     return true;
@@ -104,8 +113,9 @@ bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_
                              uint64_t *out_hold_ns)
 {
     bool is_log = any->limit->algorithm == RATION_SLIDING_LOG;
+    const char *at = text->bytes, *end;
     uint64_t numbers[NUMBERS_MAX] = {0};
-    size_t at = 0;
+    size_t runs_size;
 
     *out_hold_ns = 0;
     if (text->bytes == NULL) {
@@ -114,12 +124,12 @@ bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_
             ration_redis_runs_begin(runs, any);
         return true;
     }
+    end = at + text->size;
     if (is_log)
-        return ration_redis_runs_read(text->bytes, text->size, runs, any, &at) &&
-               read_hold(text, at, out_hold_ns);
-    if (!read_numbers(text, &at, numbers, number_count(any->limit)) || !is_second(numbers[0]) ||
-        (any->limit->algorithm == RATION_BURST_RESERVE && !is_second(numbers[2])) ||
-        !read_hold(text, at, out_hold_ns))
+        return ration_redis_runs_read(text->bytes, text->size, runs, any, &runs_size) &&
+               read_hold(at + runs_size, end, out_hold_ns);
+    if (!read_numbers(&at, end, numbers, number_count(any->limit)) ||
+        !is_state(any->limit, numbers) || !read_hold(at, end, out_hold_ns))
         return false;
     adopt_numbers(numbers, any);
     return true;
@@ -148,16 +158,18 @@ static void write_count(struct ration_output *text, uint64_t count)
 void ration_redis_lease_carry(const struct ration_redis_text *text, const struct ration_limit *next,
                               uint64_t now_ns, struct ration_redis_beside *beside)
 {
+    const char *at = text->bytes, *end;
     uint64_t tat[2], numbers[6];
-    size_t at = 0;
 
-    if (text->bytes == NULL || !ration_algorithm_is_gcra(next) ||
-        !read_numbers(text, &at, tat, 2) || text->bytes[at++] != 'd' ||
-        !read_numbers(text, &at, numbers, 6) || !is_second(numbers[0]) || !is_second(numbers[2]))
+    if (at == NULL || !ration_algorithm_is_gcra(next))
+        return;
+    end = at + text->size;
+    if (!read_numbers(&at, end, tat, 2) || *at++ != 'd' || !read_numbers(&at, end, numbers, 6) ||
+        !is_time(numbers) || !is_time(numbers + 2))
         return;
     beside->has_lease = true;
-    beside->charged = time_of(numbers[0], numbers[1]);
-    beside->least = time_of(numbers[2], numbers[3]);
+    beside->charged = time_of(numbers);
+    beside->least = time_of(numbers + 2);
     beside->since = ration_time_from_ns(now_ns);
 }
 

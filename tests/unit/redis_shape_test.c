@@ -80,6 +80,7 @@ static void other_texts_are_no_limits(void **state)
         "t1/0",
         "t10/1e9/1/1",
         "t10/1e",
+        "t0e91794866809/1e9", /* not a zero after another for a minute */
         "T10/1",
         "10/1e9",
         "t-1/1e9",
