@@ -6,8 +6,9 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 cmake --preset fuzz -DBUILD_TESTING=ON --log-level=WARNING >/dev/null
 cmake --build --preset fuzz -- --quiet
-for target in limit_text step dump policy gate_state address resp http forwarded check_json; do
+for binary in build/fuzz/tests/fuzz/*_fuzz; do
+    target=$(basename "$binary" _fuzz)
     echo "== $target, $seconds s"
-    build/fuzz/tests/fuzz/${target}_fuzz -max_total_time="$seconds" -timeout=10 -print_final_stats=1 \
+    "$binary" -max_total_time="$seconds" -timeout=10 -print_final_stats=1 \
         build/fuzz/tests/fuzz/found_$target tests/fuzz/corpus/$target
 done

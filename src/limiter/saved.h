@@ -10,9 +10,10 @@
 
 #include "limiter/chunks.h"
 #include "limiter/walk.h"
+#include "table/slot.h"
 
-/* Tags are 44 bits, and moments 60: see table/slot.h. */
-#define RATION_SAVED_TO_COME_NS_MAX (UINT64_C(1) << 60)
+/* As far ahead as a table has room for, whatever its now: no bucket lies further than a span, kept on for a while. */
+#define RATION_SAVED_TO_COME_NS_MAX (RATION_SPAN_NS + RATION_KEPT_NS_MAX)
 
 /* The clock that runs from the dump to the load is the same if it agrees with the wall's so far. */
 #define RATION_SAVED_SAME_CLOCK_NS RATION_NS_PER_SECOND

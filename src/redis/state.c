@@ -36,6 +36,11 @@ static struct ration_time time_of(const uint64_t *numbers)
                                 numbers[1] % REST_PER_NS};
 }
 
+static uint64_t moment_of(const uint64_t *numbers)
+{
+    return numbers[0] * RATION_NS_PER_SECOND + numbers[1];
+}
+
 static size_t number_count(const struct ration_limit *limit)
 {
     switch (limit->algorithm) {
@@ -49,8 +54,8 @@ static size_t number_count(const struct ration_limit *limit)
     }
 }
 
-/* Whether a bucket of the limit can be so. */
-static bool is_state(const struct ration_limit *limit, const uint64_t *numbers)
+/* Whether a bucket of the limit can be so. One that is full tells nothing by what it has to spare. */
+static bool is_state(const struct ration_limit *limit, const uint64_t *numbers, uint64_t now_ns)
 {
     switch (limit->algorithm) {
     case RATION_BURST_RESERVE:
@@ -61,14 +66,15 @@ static bool is_state(const struct ration_limit *limit, const uint64_t *numbers)
         return is_moment(numbers);
     default:
         if (limit->refill == RATION_REFILL_INTERVAL)
-            return is_moment(numbers) && numbers[2] < limit->tokens;
+            return is_moment(numbers) &&
+                   (numbers[2] < limit->tokens || moment_of(numbers) <= now_ns);
         return is_time(numbers);
     }
 }
 
 static void adopt_numbers(const uint64_t *numbers, struct ration_any *any)
 {
-    uint64_t moment_ns = numbers[0] * RATION_NS_PER_SECOND + numbers[1];
+    uint64_t moment_ns = moment_of(numbers);
 
     switch (any->limit->algorithm) {
     case RATION_BURST_RESERVE:
@@ -104,7 +110,7 @@ static bool read_hold(const char *at, const char *end, uint64_t *out_hold_ns)
     at++;
     if (!read_numbers(&at, end, numbers, 2) || !is_moment(numbers))
         return false;
-    *out_hold_ns = numbers[0] * RATION_NS_PER_SECOND + numbers[1];
+    *out_hold_ns = moment_of(numbers);
     return true;
 }
 
@@ -129,7 +135,7 @@ bool ration_redis_state_read(const struct ration_redis_text *text, uint64_t now_
         return ration_redis_runs_read(text->bytes, text->size, runs, any, &runs_size) &&
                read_hold(at + runs_size, end, out_hold_ns);
     if (!read_numbers(&at, end, numbers, number_count(any->limit)) ||
-        !is_state(any->limit, numbers) || !read_hold(at, end, out_hold_ns))
+        !is_state(any->limit, numbers, now_ns) || !read_hold(at, end, out_hold_ns))
         return false;
     adopt_numbers(numbers, any);
     return true;
