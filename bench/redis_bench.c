@@ -18,7 +18,7 @@
 #include "ration/ration.h"
 
 #define BATCH     1024
-#define NAME_SIZE 24
+#define NAME_SIZE 32
 
 static uint64_t random_state = 88172645463325252u;
 

@@ -15,6 +15,7 @@ Main programs of tests end with serve.run(): every function whose name begins wi
 that fails says so without hiding the others.
 """
 import ctypes
+import glob
 import http.client
 import json
 import os
@@ -45,6 +46,18 @@ def die_with_parent():
     """In the child: a test that is killed, as ctest does with one that takes too long, leaves no server.
     (The parent is the thread that starts it, so start servers in the main one.)"""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def freeze(process):
+    """SIGSTOP, and not back before every thread has met it: one may go on for a while behind the call."""
+    process.send_signal(signal.SIGSTOP)
+    while True:
+        states = []
+        for path in glob.glob(f"/proc/{process.pid}/task/*/stat"):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                states.append(file.read().rpartition(")")[2].split()[0])
+        if all(state in "TtZX" for state in states):
+            return
 
 
 class Server:

@@ -234,7 +234,7 @@ def test_ration_hangs():
         return
     with Setting() as setting:
         serve.expect(setting.ask(path="/api/x")[0], 200)
-        setting.ration.process.send_signal(signal.SIGSTOP)
+        serve.freeze(setting.ration.process)
         try:
             serve.expect(setting.ask(path="/api/x")[0], KIND.hang_status)
         finally:

@@ -73,7 +73,7 @@ def test_R12_refused():
 
 def test_R12_black_hole():
     with redis_kit.Redis() as redis:
-        check_fault("stopped", redis, lambda: redis.process.send_signal(signal.SIGSTOP),
+        check_fault("stopped", redis, lambda: serve.freeze(redis.process),
                     lambda: redis.process.send_signal(signal.SIGCONT))
 
 
@@ -84,7 +84,7 @@ def test_R12_a_long_black_hole():
         with redis_kit.Redis() as redis, outage.serve_on(BINARY, redis.url) as server:
             redis_kit.wait_well(server, attributes=NOBODY)
             asker = outage.Asker(server)
-            redis.process.send_signal(signal.SIGSTOP)
+            serve.freeze(redis.process)
             end = time.monotonic() + 3
             while time.monotonic() < end:
                 asker.slowest = 0
