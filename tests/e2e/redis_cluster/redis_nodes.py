@@ -152,7 +152,7 @@ class Group:
             node.remove()
 
 
-PLAIN = ("--save", "", "--appendonly", "no")
+PLAIN = ("--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
 
 
 class Cluster(Group):
@@ -186,8 +186,8 @@ class Cluster(Group):
     def url(self):
         return "redis+cluster://" + ",".join(node.address for node in self.nodes[:2])
 
-    def add_master(self):
-        """One more, without slots."""
+    def add_node(self):
+        """One more, without slots, that all know."""
         node = self.add(options=self.OPTIONS)
         node.do("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port)
         ids = [one.do("CLUSTER", "MYID") for one in self.nodes]
@@ -195,6 +195,13 @@ class Cluster(Group):
                                for told in (one.do("CLUSTER", "NODES") for one in self.nodes)),
                    20, "all nodes know each other")
         self.wait_agreed()
+        return node
+
+    def add_replica(self, master):
+        node = self.add_node()
+        node.do("CLUSTER", "REPLICATE", master.do("CLUSTER", "MYID"))
+        wait_until(lambda: node.info("replication").get("master_link_status") == "up", 20,
+                   "the replica is up to date")
         return node
 
     def node_of(self, key):
