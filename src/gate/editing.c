@@ -142,6 +142,13 @@ static void on_swapped(void *context, uint64_t count, bool is_known)
     }
 }
 
+/* A key that nobody has asked about stays one, unless there is something to be remembered of it. */
+static bool is_nothing(const struct ration_redis_told *told, const struct ration_redis_next *next)
+{
+    return told->texts[0].bytes == NULL && next->hold_ns == 0 &&
+           memcmp(&next->any.state, &told->befores[0].state, sizeof(next->any.state)) == 0;
+}
+
 static void on_looked(void *context, const struct ration_redis_told *told,
                       enum ration_redis_undecided why)
 {
@@ -175,8 +182,11 @@ static void on_looked(void *context, const struct ration_redis_told *told,
     } else if (next.hold_ns < until_ns) {
         next.hold_ns = until_ns;
     }
-    ration_redis_swap(editing->link->client, &bucket, told, &next, editing->deadline_ns, on_swapped,
-                      editing);
+    if (is_nothing(told, &next))
+        on_swapped(editing, 1, true);
+    else
+        ration_redis_swap(editing->link->client, &bucket, told, &next, editing->deadline_ns,
+                          on_swapped, editing);
 }
 
 static void look(struct ration_gate_editing *editing)

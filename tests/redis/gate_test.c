@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "chance.h"
 #include "ration/ration.h"
 
 #define ROUNDS       5
@@ -72,16 +73,6 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n",
 };
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t draw(uint64_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
-}
 
 static void fail(const char *what)
 {
@@ -302,6 +293,34 @@ static struct ration_check ask(ration_gate *gate, const char *path, const char *
     return check;
 }
 
+/* A bucket that begins empty is empty for longer than it is blocked: it begins when it is asked about, not before. */
+static void check_unmet(ration_gate *far, ration_gate *near, struct ration_manual_clock *manual)
+{
+    struct ration_attribute attributes[] = {{text_key("path"), text_key("/slow")},
+                                            {text_key("user"), text_key("zoe")}};
+    struct ration_edit edit = {.attributes = attributes, .attribute_count = 2};
+    uint64_t now_ns = ration_gate_now(far);
+    ration_gate *gates[] = {far, near};
+    struct ration_check_part parts[2][RATION_POLICY_MATCHES_MAX];
+    struct ration_check checks[2];
+    struct ration_visit visits[2];
+
+    for (int i = 0; i < 2; i++)
+        if (ration_gate_block_until(gates[i], &edit, now_ns + 1, now_ns, NULL) != RATION_OK ||
+            ration_gate_refund(gates[i], &edit, 0, now_ns, NULL) != RATION_OK)
+            fail("an edit of a key that nobody asked about");
+    ration_manual_clock_advance(manual, RATION_NS_PER_SECOND);
+    for (int i = 0; i < 2; i++) {
+        ration_gate_enter(gates[i], &visits[i]);
+        checks[i] = (struct ration_check){
+            .attributes = attributes, .attribute_count = 2, .cost_tokens = 1, .parts = parts[i]};
+        ration_gate_check(gates[i], &checks[i], 1, ration_gate_now(gates[i]));
+    }
+    compare(0, &checks[0], &checks[1]);
+    for (int i = 0; i < 2; i++)
+        ration_gate_leave(&visits[i]);
+}
+
 /* R12: without Redis decisions come all the same, and say so. */
 static void check_without(ration_gate *far)
 {
@@ -337,6 +356,7 @@ int main(int argument_count, char **arguments)
 
     if (argument_count != 3)
         return 2;
+    seed_chance();
     snprintf(url, sizeof(url), "unix:%s", arguments[1]);
     clock = ration_clock_manual(&manual);
     ration_manual_clock_set(&manual, EPOCH_NS);
@@ -347,6 +367,7 @@ int main(int argument_count, char **arguments)
         redis.prefix = prefix;
         far = make_gate(&redis, &clock);
         near = make_gate(NULL, &clock);
+        check_unmet(far, near, &manual);
         check_alike(far, near, &manual, STEP_COUNT, 0);
         check_alike(far, near, &manual, RELOAD_STEPS, RELOADS_MAX);
         ration_gate_free(near);

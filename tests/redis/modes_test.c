@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chance.h"
 #include "core/gcra.h"
 #include "ration/ration.h"
 
@@ -21,16 +22,6 @@
 #define RATE       1000 /* a second */
 
 static uint64_t burst; /* of the limit */
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t draw(uint64_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
-}
 
 static void fail(const char *what)
 {
@@ -308,6 +299,7 @@ int main(int argument_count, char **arguments)
 
     if (redis == NULL || redis->err != 0)
         return 2;
+    seed_chance();
     burst = RATE / 5;
     for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++)
         test_never(redis, arguments[1], modes[m]);

@@ -1,4 +1,4 @@
-/* script: a script of the project's, or one with a bug, run in a real Redis; and chance by a seed. */
+/* script: a script of the project's, or one with a bug, run in a real Redis. */
 #ifndef RATION_TESTS_REDIS_SCRIPT_H
 #define RATION_TESTS_REDIS_SCRIPT_H
 
@@ -7,27 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chance.h"
 #include "redis/scripts.h"
 
 #define SCRIPT_SIZE_MAX 65536
-
-static uint64_t random_state = 1;
-
-static inline void seed_chance(void)
-{
-    const char *seed = getenv("RATION_TEST_SEED");
-
-    if (seed != NULL)
-        random_state = strtoull(seed, NULL, 10) * 2654435761u + 88172645463325252u;
-}
-
-static inline uint64_t draw(uint64_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
-}
 
 static inline redisContext *connect_or_exit(const char *socket)
 {

@@ -1,0 +1,26 @@
+/* chance: numbers drawn at random, the same in every run unless RATION_TEST_SEED says otherwise. */
+#ifndef RATION_TESTS_REDIS_CHANCE_H
+#define RATION_TESTS_REDIS_CHANCE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static uint64_t random_state = 1;
+
+static inline void seed_chance(void)
+{
+    const char *seed = getenv("RATION_TEST_SEED");
+
+    if (seed != NULL)
+        random_state = strtoull(seed, NULL, 10) * 2654435761u + 88172645463325252u;
+}
+
+static inline uint64_t draw(uint64_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % below;
+}
+
+#endif
