@@ -329,6 +329,9 @@ local function make_others()
         local back_s, back_ns = add(now_s, now_ns, p_s, p_ns, 1000000000)
         local kept = not text and start > 0 and format('%d %d %d', back_s, back_ns, start)
         local kept_s, kept_ns = back_s, back_ns
+        if kept and start < tokens and ARGV[1] ~= '' then -- there since now: none for a now that runs back
+            kept = format('%d %d %d ', now_s, now_ns, tokens - start) .. kept
+        end
         local runs, total, out, first = {}, 0, 0
         if text or kept then
             local all = text and numbers_of(text) or kept
@@ -380,9 +383,9 @@ local function write(key, text, shape, full_s, full_ns, keep, hold)
         if less(full_s, full_ns, hold[2], hold[3]) then full_s, full_ns = hold[2], hold[3] end
     end
     local ms = (full_s - now_s) * 1000 + floor((full_ns - now_ns) / 1000000) + EXTRA_MS + keep
-    if ms > 0 then
-        redis.call('SET', key, text .. shape .. (hold and '!' or ''), 'PX', format('%d', ms))
-    elseif ARGV[1] == '' then
+    if ms >= EXTRA_MS or ARGV[1] ~= '' then -- a now that is told may run back
+        redis.call('SET', key, text .. shape .. (hold and '!' or ''), 'PX', format('%d', math.max(ms, EXTRA_MS)))
+    else
         redis.call('DEL', key)
     end
 end

@@ -351,7 +351,10 @@ int main(int argument_count, char **arguments)
     struct ration_manual_clock manual = {0};
     struct ration_clock clock;
     char url[300];
-    struct ration_redis redis = {.url = url, .node_count = 4, .deadline_ns = RATION_NS_PER_SECOND};
+    struct ration_redis redis = {.url = url,
+                                 .node_count = 4,
+                                 .deadline_ns = 30 * RATION_NS_PER_SECOND,
+                                 .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
     ration_gate *far, *near;
 
     if (argument_count != 3)

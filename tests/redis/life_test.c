@@ -30,7 +30,9 @@ static void fail(const char *what)
 static ration_gate *make_gate(const char *mode, const char *name)
 {
     char url[300], text[300];
-    struct ration_redis options_redis = {.url = url, .deadline_ns = RATION_NS_PER_SECOND};
+    struct ration_redis options_redis = {.url = url,
+                                         .deadline_ns = 30 * RATION_NS_PER_SECOND,
+                                         .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
     struct ration_gate_options options = {
         .struct_size = sizeof(options), .redis = &options_redis, .throttle_keys_max = 100};
     struct ration_error error;

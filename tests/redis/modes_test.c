@@ -41,8 +41,10 @@ static ration_gate *make_node(const char *socket, const char *mode, int index,
                               const struct ration_clock *clock)
 {
     char url[300], text[400];
-    struct ration_redis redis = {
-        .url = url, .node_count = NODE_COUNT, .deadline_ns = RATION_NS_PER_SECOND};
+    struct ration_redis redis = {.url = url,
+                                 .node_count = NODE_COUNT,
+                                 .deadline_ns = 30 * RATION_NS_PER_SECOND,
+                                 .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
     struct ration_gate_options options = {.struct_size = sizeof(options),
                                           .clock = clock,
                                           .redis = &redis,

@@ -73,7 +73,7 @@ def far_server(cluster, policy, *options):
 
 def compare(cluster, policy, draw, count):
     """The same requests at the same times, with the cluster and in memory."""
-    with far_server(cluster, policy, "--manual-clock", "--redis-deadline-ms", "2s") as far, \
+    with far_server(cluster, policy, "--manual-clock", "--redis-deadline-ms", "30s") as far, \
             serve.Server(BINARY, policy=policy, options=["--manual-clock"]) as near:
         far_client, near_client = far.resp(), near.resp()
         now = BEGIN_NS
@@ -205,7 +205,7 @@ def test_R1_a_slot_that_moves_under_load_costs_nothing_and_gives_nothing():
     home = CLUSTER.node_of(user)
     others = [node for node in CLUSTER.nodes if node is not home]
     new = CLUSTER.add_node()
-    with far_server(CLUSTER, ONE_POLICY, "--redis-deadline-ms", "2s", "--threads", "2") as server:
+    with far_server(CLUSTER, ONE_POLICY, "--redis-deadline-ms", "30s", "--threads", "2") as server:
         client = server.resp()
         wait_ready(CLUSTER, client)
         load = Load(server, [user])
