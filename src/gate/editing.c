@@ -128,6 +128,14 @@ static void on_removed(void *context, uint64_t count, bool is_known)
     go_on(editing);
 }
 
+/* Whatever it holds. */
+static void remove_bucket(struct ration_gate_editing *editing)
+{
+    struct ration_redis_bucket bucket = bucket_of(editing);
+
+    ration_redis_remove(editing->link->client, &bucket, editing->deadline_ns, on_removed, editing);
+}
+
 static void on_swapped(void *context, uint64_t count, bool is_known)
 {
     struct ration_gate_editing *editing = context;
@@ -158,9 +166,11 @@ static void on_looked(void *context, const struct ration_redis_told *told,
     struct ration_redis_next next = {.keep_ms = target->keep_ms};
     uint64_t until_ns; /* told by the gate's clock: so long from now on */
 
-    (void)why;
     if (told == NULL) {
-        give_up(editing);
+        if (editing->kind == RATION_EDIT_RESET && why == RATION_REDIS_NOT_DONE)
+            remove_bucket(editing);
+        else
+            give_up(editing);
         return;
     }
     if (editing->kind == RATION_EDIT_RESET && told->texts[0].bytes == NULL) {
@@ -210,6 +220,10 @@ static void on_edited(void *context, enum ration_redis_edited edited)
 
     if (edited == RATION_REDIS_EDITED_NOT_SO)
         look(editing);
+    else if (edited == RATION_REDIS_EDITED_WRONG && editing->kind == RATION_EDIT_RESET)
+        remove_bucket(editing);
+    else if (edited == RATION_REDIS_EDITED_WRONG)
+        give_up(editing);
     else if (editing->kind == RATION_EDIT_RESET)
         on_removed(editing, edited == RATION_REDIS_EDITED, edited != RATION_REDIS_EDITED_PERHAPS);
     else
@@ -249,8 +263,7 @@ static void step(struct ration_gate_editing *editing)
     if (ration_redis_edit_fits(bucket.limit))
         edit_bucket(editing);
     else if (editing->kind == RATION_EDIT_RESET && bucket.limit->start == RATION_START_FULL)
-        ration_redis_remove(editing->link->client, &bucket, editing->deadline_ns, on_removed,
-                            editing);
+        remove_bucket(editing);
     else
         look(editing);
 }

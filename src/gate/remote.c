@@ -225,12 +225,9 @@ static void check_far(ration_gate *gate, struct ration_check *checks, size_t che
 {
     uint64_t deadline_ns = 0;
     struct ration_gate_link *link = ration_gate_pool_take(gate, &deadline_ns);
-    uint64_t later_ns = gate->remote->has_manual_clock ? now_ns : ration_gate_now(gate);
     size_t done = 0;
 
-    if (later_ns > now_ns) /* a connection may have been waited for */
-        now_ns = later_ns;
-
+    now_ns = ration_gate_remote_now(gate, now_ns); /* a connection may have been waited for */
     while (done < check_count) {
         size_t some =
             check_count - done < RATION_GATE_BATCH_MAX ? check_count - done : RATION_GATE_BATCH_MAX;
@@ -251,6 +248,7 @@ void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, si
 {
     size_t done = 0;
 
+    now_ns = ration_gate_remote_now(gate, now_ns);
     while (done < check_count && check_near(gate, &checks[done], now_ns))
         done++;
     if (done < check_count)

@@ -24,6 +24,14 @@ struct ration_gate_remote {
     struct ration_near *near;
 };
 
+/* The later of a caller's now and the gate's: a lease that has ended is not spent by a now that is stale (R6). */
+static inline uint64_t ration_gate_remote_now(const ration_gate *gate, uint64_t now_ns)
+{
+    uint64_t later_ns = gate->remote->has_manual_clock ? now_ns : ration_gate_now(gate);
+
+    return later_ns > now_ns ? later_ns : now_ns;
+}
+
 /* Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM; error tells why. */
 ration_status ration_gate_remote_create(const struct ration_gate_options *options,
                                         const struct ration_clock *clock,

@@ -117,10 +117,11 @@ struct ration_redis_beside {
 
 /*
  * Adds what is out on lease of a bucket, if its next text is of another limit or made by hand: whoever has drawn
- * before that may not give back after it.
+ * before that may not give back after it, and what is out stays owed. before: the bucket under the next limit.
  */
-void ration_redis_lease_carry(const struct ration_redis_text *text, const struct ration_limit *next,
-                              uint64_t now_ns, struct ration_redis_beside *beside);
+void ration_redis_lease_carry(const struct ration_redis_text *text, const struct ration_any *before,
+                              uint64_t now_ns, struct ration_any *next,
+                              struct ration_redis_beside *beside);
 
 void ration_redis_state_write(const struct ration_any *any,
                               const struct ration_redis_beside *beside,

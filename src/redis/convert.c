@@ -40,7 +40,7 @@ bool ration_redis_convert(const struct ration_redis_text *text,
         !ration_redis_state_read(text, now_ns, &runs, &any, &beside.hold_ns))
         return false;
     any = ration_any_change(&any, part->limit, now_ns);
-    ration_redis_lease_carry(text, part->limit, now_ns, &beside);
+    ration_redis_lease_carry(text, &any, now_ns, &any, &beside);
     ration_redis_state_write(&any, &beside, words);
     return true;
 }

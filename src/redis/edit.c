@@ -44,10 +44,13 @@ static void on_done(void *raw_call, enum ration_redis_outcome outcome,
                     const struct redisReply *reply)
 {
     struct call call = *(struct call *)raw_call;
-    bool is_known = outcome == RATION_REDIS_ANSWERED && reply->type == REDIS_REPLY_INTEGER;
+    bool is_answered = outcome == RATION_REDIS_ANSWERED;
+    bool is_known = is_answered && reply->type == REDIS_REPLY_INTEGER;
+    bool is_wrong = is_answered && reply->type == REDIS_REPLY_ERROR;
 
     free(raw_call);
-    call.done(call.context, !is_known             ? RATION_REDIS_EDITED_PERHAPS
+    call.done(call.context, is_wrong              ? RATION_REDIS_EDITED_WRONG
+                            : !is_known           ? RATION_REDIS_EDITED_PERHAPS
                             : reply->integer == 1 ? RATION_REDIS_EDITED
                             : reply->integer == 2 ? RATION_REDIS_EDITED_NOT_SO
                                                   : RATION_REDIS_EDITED_NONE);

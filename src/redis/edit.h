@@ -22,6 +22,7 @@ enum ration_redis_edited {
     RATION_REDIS_EDITED,
     RATION_REDIS_EDITED_NONE,   /* there was no such bucket: it is full, or blocked now */
     RATION_REDIS_EDITED_NOT_SO, /* nothing was done: it is of another limit, and has to be swapped */
+    RATION_REDIS_EDITED_WRONG,  /* nothing was done: it holds something else */
     RATION_REDIS_EDITED_PERHAPS, /* there is no answer */
 };
 

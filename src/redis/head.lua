@@ -30,3 +30,10 @@ end
 
 -- A now that is not this server's has nothing to do with when this server forgets a bucket.
 local EXTRA_MS = ARGV[1] == '' and 1 or 3600001
+
+-- Two words of a text as a moment with that unit; nil if they are none that a bucket can hold.
+local LATEST_S = 9799832789 -- 2^63 and 2^59 ns
+local function moment(s, r, unit)
+    s, r = tonumber(s), tonumber(r)
+    if s and s <= LATEST_S and r < (unit or UNITS) then return s, r end
+end

@@ -7,7 +7,7 @@ A bucket of which tokens are out says so before its limit: ' d' and three moment
 
     charged   grows by all that is taken and drawn, from now on if that is later
     least     what the bucket's moment was after the last draw: until then nobody makes it fuller by hand (edit.lua)
-    since     what was drawn before is not given back: the bucket was blocked, or of another limit
+    since     what was drawn before is not given back: there was no record, or the bucket was blocked or of another limit
 
 What was drawn and not spent comes back, as if so much less had been drawn: what was charged since moves to before it.
 But nothing may move to before the end of the lease that it is of, which is at most a quarter of the capacity from now.
@@ -39,11 +39,10 @@ if text and sub(text, -#shape) ~= shape then
     end
 end
 if text then
-    local s, f = match(text, '^(%d+) (%d+) ')
-    if not s then
+    tat_s, tat_f = moment(match(text, '^(%d+) (%d+) '))
+    if not tat_s then
         return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
     end
-    tat_s, tat_f = tonumber(s), tonumber(f)
 end
 
 local capacity_s, capacity_f = tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -59,7 +58,8 @@ local has_lease = charged_s ~= nil
 charged_s, charged_f = tonumber(charged_s or now_s), tonumber(charged_f or now_f)
 least_s, least_f = tonumber(least_s or 0), tonumber(least_f or 0)
 since_s, since_f = tonumber(since_s or 0), tonumber(since_f or 0)
-if is_converted then since_s, since_f = now_s, now_f end
+-- Of before this record, say one that was forgotten, nothing is known: no number means anything.
+if is_converted or not has_lease then since_s, since_f = now_s, now_f end
 
 local function number_of(s, f)
     local us = to_us(s, f)

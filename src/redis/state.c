@@ -161,13 +161,15 @@ static void write_count(struct ration_output *text, uint64_t count)
     ration_output_append_u64(text, count);
 }
 
-void ration_redis_lease_carry(const struct ration_redis_text *text, const struct ration_limit *next,
-                              uint64_t now_ns, struct ration_redis_beside *beside)
+void ration_redis_lease_carry(const struct ration_redis_text *text, const struct ration_any *before,
+                              uint64_t now_ns, struct ration_any *next,
+                              struct ration_redis_beside *beside)
 {
+    struct ration_time now = ration_time_from_ns(now_ns);
     const char *at = text->bytes, *end;
     uint64_t tat[2], numbers[6];
 
-    if (at == NULL || !ration_algorithm_is_gcra(next))
+    if (at == NULL || !ration_algorithm_is_gcra(next->limit))
         return;
     end = at + text->size;
     if (!read_numbers(&at, end, tat, 2) || *at++ != 'd' || !read_numbers(&at, end, numbers, 6) ||
@@ -176,7 +178,12 @@ void ration_redis_lease_carry(const struct ration_redis_text *text, const struct
     beside->has_lease = true;
     beside->charged = time_of(numbers);
     beside->least = time_of(numbers + 2);
-    beside->since = ration_time_from_ns(now_ns);
+    beside->since = now;
+    /* Of a bucket that owes less by another limit, that is all it can owe. */
+    if (ration_time_less(before->state.one.tat, beside->least))
+        beside->least = before->state.one.tat;
+    if (ration_time_less(now, beside->least))
+        next->state.one.tat = ration_time_max(next->state.one.tat, beside->least);
 }
 
 void ration_redis_state_write(const struct ration_any *any,

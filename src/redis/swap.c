@@ -36,14 +36,16 @@ void ration_redis_swap(struct ration_redis_client *client, const struct ration_r
 {
     struct swap *swap = make_swap(swapped, context);
     bool is_held = next->hold_ns > told->now_ns;
-    uint64_t full_ns = ration_any_full_after_ns(&next->any, told->now_ns);
+    struct ration_any any = next->any;
+    uint64_t full_ns;
     struct ration_redis_beside beside = {.is_given = bucket->is_given,
                                          .hold_ns = is_held ? next->hold_ns : 0};
     struct ration_redis_words words;
 
     if (swap == NULL)
         return;
-    ration_redis_lease_carry(&told->texts[0], bucket->limit, told->now_ns, &beside);
+    ration_redis_lease_carry(&told->texts[0], &told->befores[0], told->now_ns, &any, &beside);
+    full_ns = ration_any_full_after_ns(&any, told->now_ns);
     ration_redis_words_init(&words);
     ration_redis_word_u64(&words, 1);
     ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
@@ -53,7 +55,7 @@ void ration_redis_swap(struct ration_redis_client *client, const struct ration_r
     if (is_held && full_ns < next->hold_ns - told->now_ns)
         full_ns = next->hold_ns - told->now_ns;
     if (full_ns > 0 || next->keep_ms > 0)
-        ration_redis_state_write(&next->any, &beside, &words);
+        ration_redis_state_write(&any, &beside, &words);
     else
         ration_redis_word_text(&words, "");
     ration_redis_word_u64(&words, full_ns / RATION_NS_PER_MS + 1 + next->keep_ms);

@@ -95,8 +95,8 @@ local function gcra(text, changed, has_more)
     at = at + (has_more and 8 or 4)
     if text then
         tat_s, tat_f, rest = match(text, '^(%d+) (%d+) ()')
+        tat_s, tat_f = moment(tat_s, tat_f)
         if not tat_s then return nil end
-        tat_s, tat_f = tonumber(tat_s), tonumber(tat_f)
         -- Tokens are out on lease: that is remembered, and what is charged now (lease.lua).
         if byte(text, rest) == 100 then lease, keep_s, keep_f = charge_lease(text, rest, first, has_more) end
     elseif has_more then
@@ -118,10 +118,13 @@ end
 local function make_others()
     local algorithms = {}
 
+    -- A moment, and counts; nil if they are none.
     local function numbers(text, pattern)
         local a, b, c, d = match(text, pattern)
-        if not a then return nil end
-        return tonumber(a), tonumber(b), tonumber(c), tonumber(d)
+        local s, ns = moment(a, b, 1000000000)
+        c, d = tonumber(c), tonumber(d)
+        if not s or c > 9007199254740991 or (d and d > 9007199254740991) then return nil end
+        return s, ns, c, d
     end
 
     -- The numbers of a text as they are.
@@ -190,10 +193,12 @@ local function make_others()
     function algorithms.reserve(text, changed)
         local first = at
         at = at + 14
-        local tats
+        local tats = {}
         if text then
-            tats = {numbers(text, '^(%d+) (%d+) (%d+) (%d+) ')}
-            if not tats[1] then return nil end
+            local a, b, c, d = match(text, '^(%d+) (%d+) (%d+) (%d+) ')
+            tats[1], tats[2] = moment(a, b)
+            tats[3], tats[4] = moment(c, d)
+            if not tats[1] or not tats[3] then return nil end
         else
             local a_s, a_f = add(now_s, now_f, tonumber(ARGV[first + 5]), tonumber(ARGV[first + 6]), UNITS)
             local b_s, b_f = add(now_s, now_f, tonumber(ARGV[first + 12]), tonumber(ARGV[first + 13]), UNITS)
@@ -337,7 +342,9 @@ local function make_others()
             local all = text and numbers_of(text) or kept
             if not all then return nil end
             for s, ns, count in string.gmatch(all .. ' ', '(%d+) (%d+) (%d+) ') do
-                local run = {tonumber(s), tonumber(ns), tonumber(count)}
+                s, ns = moment(s, ns, 1000000000)
+                if not s or tonumber(count) > tokens then return nil end
+                local run = {s, ns, tonumber(count)}
                 runs[#runs + 1] = run
                 total = total + run[3]
                 if less(now_s, now_ns, run[1], run[2]) then
