@@ -21,7 +21,7 @@ local tat_s, tat_f = now_s, now_f
 local charged_s, charged_f, least_s, least_f, since_s, since_f
 if text then
     if sub(text, -#shape) ~= shape then return 2 end
-    tat_s, tat_f = moment(match(text, '^(%d+) (%d+) '))
+    tat_s, tat_f = moment(match(text, '^(%d+) (%d+) %D'))
     if not tat_s then
         return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
     end

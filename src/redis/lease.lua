@@ -39,7 +39,7 @@ if text and sub(text, -#shape) ~= shape then
     end
 end
 if text then
-    tat_s, tat_f = moment(match(text, '^(%d+) (%d+) '))
+    tat_s, tat_f = moment(match(text, '^(%d+) (%d+) %D'))
     if not tat_s then
         return redis.error_reply('RATION the bucket ' .. KEYS[1] .. ' holds something else: ' .. text)
     end

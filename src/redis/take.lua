@@ -94,7 +94,7 @@ local function gcra(text, changed, has_more)
     local rest, lease, keep_s, keep_f = nil, '', 0, 0
     at = at + (has_more and 8 or 4)
     if text then
-        tat_s, tat_f, rest = match(text, '^(%d+) (%d+) ()')
+        tat_s, tat_f, rest = match(text, '^(%d+) (%d+) ()%D')
         tat_s, tat_f = moment(tat_s, tat_f)
         if not tat_s then return nil end
         -- Tokens are out on lease: that is remembered, and what is charged now (lease.lua).
@@ -195,7 +195,7 @@ local function make_others()
         at = at + 14
         local tats = {}
         if text then
-            local a, b, c, d = match(text, '^(%d+) (%d+) (%d+) (%d+) ')
+            local a, b, c, d = match(text, '^(%d+) (%d+) (%d+) (%d+) %D')
             tats[1], tats[2] = moment(a, b)
             tats[3], tats[4] = moment(c, d)
             if not tats[1] or not tats[3] then return nil end
@@ -242,7 +242,7 @@ local function make_others()
         local old_text, old_s, old_ns
         if text then
             local spare
-            full_s, full_ns, spare = numbers(text, '^(%d+) (%d+) (%d+) ')
+            full_s, full_ns, spare = numbers(text, '^(%d+) (%d+) (%d+) %D')
             if not full_s then return nil end
             -- One that owes more than it holds (a block, say) has no room, and may have more points than can be told.
             local most_s, most_ns = times(floor(burst / amount) + 2, p_s, p_ns)
@@ -275,7 +275,7 @@ local function make_others()
         local kept = not text and count > 0 and format('%d %d %d', end_s, end_ns, count)
         local kept_s, kept_ns = end_s, end_ns
         if text then
-            local old_s, old_ns, old_count = numbers(text, '^(%d+) (%d+) (%d+) ')
+            local old_s, old_ns, old_count = numbers(text, '^(%d+) (%d+) (%d+) %D')
             if not old_s then return nil end
             kept, kept_s, kept_ns = changed and numbers_of(text), old_s, old_ns
             count = 0
@@ -296,7 +296,7 @@ local function make_others()
         local kept = not text and current > 0 and format('%d %d %d 0', end_s, end_ns, current)
         local kept_s, kept_ns = end_s, end_ns
         if text then
-            local old_s, old_ns, old_current, old_previous = numbers(text, '^(%d+) (%d+) (%d+) (%d+) ')
+            local old_s, old_ns, old_current, old_previous = numbers(text, '^(%d+) (%d+) (%d+) (%d+) %D')
             if not old_s then return nil end
             kept, kept_s, kept_ns = changed and numbers_of(text), old_s, old_ns
             current = 0

@@ -1,6 +1,6 @@
 /*
  * The script that hands out leases (R1): nodes that draw, keep what they drew as long as they may, give back and
- * take, and somebody who refunds, in the worst order that chance finds. Whatever they spend has to fit a bucket that
+ * take, and somebody who refunds, and a Redis that forgets, in the worst order that chance finds. Whatever they spend has to fit a bucket that
  * sees every token at the moment when it is spent. Times are injected.
  *
  *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, edit or take): a wrong one
@@ -236,6 +236,16 @@ static void step(void)
     }
 }
 
+/* Redis has lost the bucket. Nobody spends what he drew before, but he may give it back. */
+static void forget(void)
+{
+    freeReplyObject(redisCommand(story.redis, "DEL ration:{%s}:l", story.key));
+    story.tat = (struct ration_time){0, 0};
+    for (int i = 0; i < NODE_COUNT; i++)
+        if (story.pockets[i].until_ns > story.now_ns)
+            story.pockets[i].until_ns = story.now_ns;
+}
+
 /* Where all is asked for, what is given back is there again: only what waits in pockets is missing. */
 static void test_it_comes_back(void)
 {
@@ -359,8 +369,11 @@ int main(int argument_count, char **arguments)
         else if (number < 24)
             test_blocks_outlast_leases(story.length_ns * (number - 6) * (number - 6));
         else
-            for (unsigned i = 0; i < STEP_COUNT; i++)
+            for (unsigned i = 0; i < STEP_COUNT; i++) {
+                if (number % 3 == 0 && draw(STEP_COUNT / 6) == 0)
+                    forget();
                 step();
+            }
         spent += story.spent;
     }
     printf("%" PRIu64 " tokens spent, %" PRIu64 " drawn, %" PRIu64 " given back, %" PRIu64

@@ -1,0 +1,238 @@
+/*
+ * What outlasts what, in gates that ask a real Redis: tokens out on lease outlast a reset under another limit (R1),
+ * no lease outlasts its end for a now that is stale (R6), and nothing that Redis holds under a bucket's name outlasts
+ * a reset; until then nobody is charged for what cannot be decided (R2).
+ *
+ *     redis_outlast_test SOCKET
+ */
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ration/ration.h"
+
+#define EPOCH_NS    (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
+#define DEADLINE_NS (30 * RATION_NS_PER_SECOND)
+#define BURST       1000
+
+static const char *socket_path;
+static redisContext *redis;
+static struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("u")};
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static ration_policy *read_policy(const char *text)
+{
+    ration_policy *policy;
+
+    if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
+        fail(text);
+    return policy;
+}
+
+static ration_gate *make_gate(const char *text, const struct ration_clock *clock, bool is_told)
+{
+    char url[300];
+    struct ration_redis options_redis = {.url = url,
+                                         .node_count = 2,
+                                         .deadline_ns = DEADLINE_NS,
+                                         .connect_deadline_ns = DEADLINE_NS};
+    struct ration_gate_options options = {.struct_size = sizeof(options),
+                                          .clock = clock,
+                                          .redis = &options_redis,
+                                          .tells_redis_time = is_told};
+    struct ration_error error;
+    ration_gate *gate;
+
+    snprintf(url, sizeof(url), "unix:%s", socket_path);
+    freeReplyObject(redisCommand(redis, "FLUSHALL"));
+    if (ration_gate_create(&options, read_policy(text), &gate, &error) != RATION_OK)
+        fail(error.message);
+    return gate;
+}
+
+static struct ration_check check(ration_gate *gate, uint64_t now_ns)
+{
+    struct ration_check check = {.attributes = &user, .attribute_count = 1, .cost_tokens = 1};
+
+    ration_gate_check(gate, &check, 1, now_ns);
+    return check;
+}
+
+static uint64_t count_allowed(ration_gate *gate, uint64_t count, uint64_t now_ns)
+{
+    uint64_t allowed = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        struct ration_check one = check(gate, now_ns);
+
+        if (one.status != RATION_OK || one.is_degraded)
+            fail("Redis did not decide");
+        allowed += one.decision.verdict == RATION_ALLOW;
+    }
+    return allowed;
+}
+
+static uint64_t near_count(ration_gate *gate)
+{
+    struct ration_gate_stats stats;
+
+    ration_gate_stats(gate, &stats);
+    return stats.near;
+}
+
+/* One node draws; another has a limit of a token more already, and fills the bucket by hand. */
+static void test_R1_leases_outlast_a_reset(const char *kind)
+{
+    static const char old_text[] =
+        "limits: [{name: l, key: user, rate: 100/s, burst: 1000, mode: lease}]";
+    static const char new_text[] =
+        "limits: [{name: l, key: user, rate: 100/s, burst: 1001, mode: strict}]";
+    struct ration_manual_clock manual = {0};
+    struct ration_clock clock = ration_clock_manual(&manual);
+    struct ration_edit edit = {.attributes = &user, .attribute_count = 1};
+    ration_gate *lessee, *other;
+    uint64_t spent, allowed;
+    ration_status status;
+
+    ration_manual_clock_set(&manual, EPOCH_NS);
+    lessee = make_gate(old_text, &clock, true);
+    other = make_gate(new_text, &clock, true);
+    spent = count_allowed(lessee, BURST / 5, EPOCH_NS);
+    status = strcmp(kind, "reset") == 0
+                 ? ration_gate_reset(other, &edit, EPOCH_NS, NULL)
+                 : ration_gate_refund(other, &edit, 2 * spent, EPOCH_NS, NULL);
+    if (status != RATION_OK)
+        fail("the bucket was not edited");
+    allowed = count_allowed(other, 2 * BURST, EPOCH_NS);
+    allowed += count_allowed(lessee, 2 * BURST, EPOCH_NS);
+    printf("after a %s, with tokens out on lease: %" PRIu64 " of %d\n", kind, allowed, BURST + 1);
+    if (allowed > BURST + 1 || allowed < BURST / 2)
+        fail("more was admitted than the limit, or much less");
+    ration_gate_free(other);
+    ration_gate_free(lessee);
+}
+
+/* The gate's clock says that a lease is over; the caller's now does not. */
+static void test_R6_a_stale_now_spends_no_lease(void)
+{
+    static const char text[] =
+        "limits: [{name: l, key: user, rate: 1000/s, burst: 1000, mode: lease}]";
+    struct ration_manual_clock manual = {0};
+    struct ration_clock clock = ration_clock_manual(&manual);
+    ration_gate *gate;
+    uint64_t near;
+
+    ration_manual_clock_set(&manual, EPOCH_NS);
+    gate = make_gate(text, &clock, false);
+    (void)count_allowed(gate, BURST / 10, EPOCH_NS);
+    near = near_count(gate);
+    if (near == 0)
+        fail("no lease was spent");
+    ration_manual_clock_advance(&manual, 10 * RATION_NS_PER_SECOND);
+    (void)count_allowed(gate, 1, EPOCH_NS);
+    if (near_count(gate) != near)
+        fail("a lease that is over was spent by a now that is stale");
+    ration_gate_free(gate);
+}
+
+static char *stored(const char *name)
+{
+    redisReply *reply = redisCommand(redis, "GET ration:{u}:%s", name);
+    char *text = reply->type == REDIS_REPLY_STRING ? strdup(reply->str) : NULL;
+
+    freeReplyObject(reply);
+    return text;
+}
+
+static void put(const char *command, const char *name, const char *text)
+{
+    freeReplyObject(redisCommand(redis, "DEL ration:{u}:%s", name));
+    freeReplyObject(redisCommand(redis, "%s ration:{u}:%s %s", command, name, text));
+}
+
+/* Of two limits the second cannot be read: the first is not charged, and a reset brings it all to rights. */
+static void test_R2_something_else_is_not_charged_for(void)
+{
+    static const char *const rates[] = {"100/s",
+                                        "100/s fixed-window",
+                                        "100/s sliding-window",
+                                        "100/s refill interval",
+                                        "50/s sliding-log",
+                                        "9/s burst 4 reserve 1/s burst 9",
+                                        "100/s start empty"};
+    static const char *const shapes[] = {"t100/1e9", "f100/1e9",         "s100/1e9", "i100/1e9",
+                                         "l50/1e9",  "r9/1e9/4+1/1e9/9", "t100/1e9"};
+    static const char *const numbers[] = {"1000000000000000000000000000000 5 3 3 ",
+                                          "1790000000 99999999999999999999 3 3 ",
+                                          "1790000000 5 99999999999999999999 99999999999999999999 ",
+                                          "-5 -5 -5 -5 ",
+                                          "1790000000 ",
+                                          ""};
+    struct ration_edit edit = {.attributes = &user, .attribute_count = 1};
+    uint64_t readable = 0, wrong = 0;
+
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        char text[300];
+        ration_gate *gate;
+
+        snprintf(text, sizeof(text),
+                 "limits:\n  - {name: first, key: user, rate: 100/s, on_backend_error: deny}\n"
+                 "  - {name: other, key: user, rate: %s, on_backend_error: deny}\n",
+                 rates[i]);
+        gate = make_gate(text, NULL, false);
+        for (size_t k = 0; k <= sizeof(numbers) / sizeof(numbers[0]); k++) {
+            bool is_list = k == sizeof(numbers) / sizeof(numbers[0]);
+            char *before, *after;
+            struct ration_check one;
+
+            snprintf(text, sizeof(text), "%s%s", is_list ? "" : numbers[k], shapes[i]);
+            put(is_list ? "RPUSH" : "SET", "other", text);
+            before = stored("first");
+            one = check(gate, ration_gate_now(gate));
+            after = stored("first");
+            if (one.status == RATION_OK && is_list)
+                fail("a list is no bucket");
+            if (one.status == RATION_OK)
+                readable++; /* e.g. a token bucket has two numbers, whatever is behind them */
+            else if ((before == NULL) != (after == NULL) ||
+                     (before != NULL && strcmp(before, after) != 0))
+                fail(text);
+            else
+                wrong++;
+            free(before);
+            free(after);
+            if (ration_gate_reset(gate, &edit, ration_gate_now(gate), NULL) != RATION_OK)
+                fail("a reset does not remove what cannot be read");
+            if (check(gate, ration_gate_now(gate)).status != RATION_OK)
+                fail("after a reset Redis does not decide");
+        }
+        ration_gate_free(gate);
+    }
+    printf("%" PRIu64 " of %" PRIu64 " could not be read, and were not charged for\n", wrong,
+           wrong + readable);
+    if (wrong < 30)
+        fail("too much can be read");
+}
+
+int main(int argument_count, char **arguments)
+{
+    if (argument_count != 2)
+        return 2;
+    socket_path = arguments[1];
+    redis = redisConnectUnix(socket_path);
+    if (redis == NULL || redis->err != 0)
+        return 2;
+    test_R1_leases_outlast_a_reset("reset");
+    test_R1_leases_outlast_a_reset("refund");
+    test_R6_a_stale_now_spends_no_lease();
+    test_R2_something_else_is_not_charged_for();
+    redisFree(redis);
+    return 0;
+}
