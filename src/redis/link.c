@@ -51,7 +51,8 @@ struct ration_redis_link {
     struct ration_redis_pace pace;
     uint64_t connect_by_ns; /* looking, connecting, greeting */
     unsigned silent_count;
-    uint32_t window; /* asks that may be under way */
+    uint64_t silent_by_ns; /* when it is given up, unless it says something */
+    uint32_t window;       /* asks that may be under way */
     uint32_t under_way;
     uint32_t answered_in_window;
 
@@ -122,6 +123,12 @@ static void note_trouble(struct ration_redis_link *link, const char *trouble)
     snprintf(link->trouble, sizeof(link->trouble), "%s", trouble);
 }
 
+/* A deadline passed, and there is still somebody whom it owes an answer. */
+static bool is_silent(const struct ration_redis_link *link)
+{
+    return link->state == STATE_UP && link->silent_count > 0 && link->under_way > 0;
+}
+
 /* Time ----------------------------------------------------------------------------------------- */
 
 static void on_wake(void *argument);
@@ -136,6 +143,8 @@ static void set_timer(struct ration_redis_link *link)
         moment_ns = now_of(link) + LOOK_EVERY_NS;
     else if (link->state != STATE_UP)
         moment_ns = link->connect_by_ns;
+    else if (is_silent(link))
+        moment_ns = link->silent_by_ns;
     if (link->first != NULL && link->first->deadline_ns < moment_ns)
         moment_ns = link->first->deadline_ns;
     if (moment_ns != NEVER_NS)
@@ -407,22 +416,24 @@ static void begin(struct ration_redis_link *link)
         set_timer(link);
 }
 
-/* Those whose deadline has passed. */
+static void note_late(struct ration_redis_link *link, uint64_t now_ns)
+{
+    link->window = link->window < WINDOW_LATE ? link->window : WINDOW_LATE;
+    link->answered_in_window = 0;
+    if (link->silent_count++ == 0)
+        link->silent_by_ns = now_ns + (SILENT_MAX - 1) * link->times.deadline_ns;
+}
+
+/* Those whose deadline has passed; first it is noted, since who is told may ask again. */
 static void tell_late(struct ration_redis_link *link, uint64_t now_ns)
 {
-    bool was_late = false;
-
+    if (link->first != NULL && link->first->deadline_ns <= now_ns)
+        note_late(link, now_ns);
     while (link->first != NULL && link->first->deadline_ns <= now_ns) {
         struct call *call = unlist_first(link);
 
-        was_late = true;
         link->stats.late++;
         tell(call, RATION_REDIS_LATE, NULL);
-    }
-    if (was_late) {
-        link->window = link->window < WINDOW_LATE ? link->window : WINDOW_LATE;
-        link->answered_in_window = 0;
-        link->silent_count++;
     }
 }
 
@@ -433,7 +444,8 @@ static void on_wake(void *argument)
 
     link->timer = NULL;
     tell_late(link, now_ns);
-    if (link->state == STATE_UP && link->silent_count >= (link->is_on_trial ? 1 : SILENT_MAX))
+    if ((link->state == STATE_UP && link->silent_count >= (link->is_on_trial ? 1 : SILENT_MAX)) ||
+        (is_silent(link) && link->silent_by_ns <= now_ns))
         drop(link, "it does not answer in time");
     else if ((link->state == STATE_CONNECTING || link->state == STATE_GREETING) &&
              link->connect_by_ns <= now_ns)
@@ -511,8 +523,8 @@ void ration_redis_link_send(struct ration_redis_link *link, const struct ration_
     if (manner == NULL)
         manner = &plain;
     deadline_ns = manner->deadline_ns > 0 ? manner->deadline_ns : now_ns + link->times.deadline_ns;
-    if (link->state == STATE_UP && link->under_way < link->window && !words->text.is_failed &&
-        now_ns < deadline_ns)
+    if (link->state == STATE_UP && link->under_way < link->window && !is_silent(link) &&
+        !words->text.is_failed && now_ns < deadline_ns)
         call = malloc(sizeof(*call));
     if (call != NULL) {
         *call = (struct call){.deadline_ns = deadline_ns, .done = done, .context = context};

@@ -11,6 +11,8 @@
  *
  * - Nothing waits for a link that is not up: it is refused at once, and decided otherwise.
  * - Nothing is sent twice. What was sent and not answered may have been done.
+ * - Of a link that let a deadline pass nobody asks more before it has answered what it owes: whoever has many to ask,
+ *   one after the other, waits for one deadline and not for each.
  * - A link that is silent or slow while asks run out of time is given up, as one that was closed.
  * - One that is closed while nobody waits for it connects again at once: Redis ends connections that rest.
  * - One that came back is tried with one ask at first, twice as many whenever all were answered; one
