@@ -8,6 +8,7 @@ What holds while a fault lasts, and after it, is in outage.py. Nothing is asked 
 import contextlib
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -346,6 +347,39 @@ def test_R12_a_pipeline_is_late_once():
 
     took = best_of(ATTEMPTS, measure)
     assert took <= LATEST_SECONDS, f"{took * 1000:.1f} ms"
+
+
+def test_R12_a_mixed_pipeline_is_late_once():
+    """Also where each request is of another kind, and is asked about when the one before it is answered."""
+    check, throttle, refund = outage.words("strict", "allow", "u"), ("CL.THROTTLE", "k", 9, 10, 1), \
+        ("RATION.REFUND", "TOKENS", 1, "user", "u", "path", "/strict-allow")
+    mixed = [check, ("PING",), check, throttle, check, refund, check]
+    get = b"GET /v1/check?user=u&path=/strict-allow HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    def ask_resp(asker):
+        answers = asker.timed(asker.resp2.pipeline, mixed)
+        for answer, words in zip(answers, mixed):
+            if words is check:
+                serve.expect(outage.read_resp(answer), ("allow", True))
+        assert "Redis" in answers[mixed.index(refund)].text, answers
+
+    def ask_http(asker):
+        with socket.create_connection(("127.0.0.1", asker.server.http_port), serve.ANSWER_SECONDS) as client:
+            def pipeline():
+                client.sendall(4 * get + get.replace(b"Host", b"Connection: close\r\nHost"))
+                return serve.read_to_end(client)
+            serve.expect(asker.timed(pipeline).count(b"HTTP/1.1 200"), 5)
+
+    def measure():
+        with server_by_way() as (server, way, _):
+            way.fault = redis_kit.silence
+            asker = outage.Asker(server)
+            ask(asker)
+            return asker.slowest
+
+    for ask in (ask_resp, ask_http):
+        took = best_of(ATTEMPTS, measure)
+        assert took <= LATEST_SECONDS, f"{ask.__name__}: {took * 1000:.1f} ms"
 
 
 def test_R12_noscript_and_then_nothing():
