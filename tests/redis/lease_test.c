@@ -274,11 +274,22 @@ static void test_it_comes_back(void)
     }
 }
 
+/*
+ * The first lease of a record is not given back: it is not known from one of before. So there is one that is over,
+ * of a bucket that is full again.
+ */
+static void begin_record(void)
+{
+    draw_lease(&story.pockets[NODE_COUNT - 1], 0, 1);
+    story.now_ns = story.pockets[NODE_COUNT - 1].until_ns + story.length_ns / 2;
+}
+
 /* Takes that are refunded count as charged: so many of them that a lease's number comes round. */
 static void test_numbers_come_round(void)
 {
     uint64_t part = story.limit.burst / 2 - 1;
 
+    begin_record();
     draw_lease(&story.pockets[0], 0, story.limit.burst / 4);
     story.now_ns += story.length_ns * 9 / 10;
     draw_lease(&story.pockets[1], 0, story.limit.burst / 4);
@@ -308,6 +319,7 @@ static void test_blocks_outlast_leases(uint64_t length_ns)
     struct back nothing = {0, 0, 0};
     uint64_t end_ns;
 
+    begin_record();
     draw_lease(&story.pockets[0], 0, story.limit.burst / 4);
     block.now_ns = story.now_ns;
     end_ns = story.now_ns + length_ns;
