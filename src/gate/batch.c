@@ -21,7 +21,8 @@ ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now
     if (batch == NULL)
         return NULL;
     batch->link = link;
-    batch->now_ns = ration_gate_remote_now(link->gate, now_ns);
+    batch->now_ns =
+        ration_gate_remote_now(link->gate, now_ns); /* a connection may have been waited for */
     batch->done = done;
     batch->context = context;
     batch->phase = ration_grace_enter(&link->gate->grace);

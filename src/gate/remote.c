@@ -227,7 +227,6 @@ static void check_far(ration_gate *gate, struct ration_check *checks, size_t che
     struct ration_gate_link *link = ration_gate_pool_take(gate, &deadline_ns);
     size_t done = 0;
 
-    now_ns = ration_gate_remote_now(gate, now_ns); /* a connection may have been waited for */
     while (done < check_count) {
         size_t some =
             check_count - done < RATION_GATE_BATCH_MAX ? check_count - done : RATION_GATE_BATCH_MAX;

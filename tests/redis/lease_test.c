@@ -1,7 +1,7 @@
 /*
  * The script that hands out leases (R1): nodes that draw, keep what they drew as long as they may, give back and
- * take, and somebody who refunds, and a Redis that forgets, in the worst order that chance finds. Whatever they spend has to fit a bucket that
- * sees every token at the moment when it is spent. Times are injected.
+ * take, somebody who refunds, and a Redis that forgets, in the worst order that chance finds. Whatever they spend has
+ * to fit a bucket that sees every token at the moment when it is spent. Times are injected.
  *
  *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, edit or take): a wrong one
  *                                                must be caught
