@@ -110,7 +110,9 @@ RATION_API ration_status ration_bucket_block_until(struct ration_bucket *bucket,
 struct ration_reservation {
     uint64_t cost_tokens;
     uint64_t ready_at_ns; /* go at this time */
-    uint64_t mark[2];     /* the bucket as this reservation left it */
+    uint64_t before[2];   /* the bucket as this reservation found it */
+    uint64_t mark[2];     /* and as it left it */
+    uint64_t returned;    /* what the bucket had counted then as returned */
     uint32_t open;        /* 1 until settled or cancelled */
 };
 
@@ -129,10 +131,19 @@ RATION_API struct ration_decision ration_bucket_reserve(struct ration_bucket *bu
                                                         struct ration_reservation *out_reservation);
 
 /*
- * Ends a reservation with the tokens really used: what was too much comes back, what was too
- * little is forced. While others wait behind it for a turn that they were promised, nothing
- * comes back: their moments would be promised twice. The last in line gets everything back.
- * Settle after the turn has come: before it, only a cancelled reservation gives anything back.
+ * Ends a reservation with the tokens really used. What was used beyond the cost is charged,
+ * whatever is left. What was not used comes back as far as it is still outstanding: tokens that
+ * time has paid back since may have been taken by others. So what is used, counted when its
+ * caller could go, never exceeds the contract (R1).
+ *
+ *     1000/min   reserve 800 at 0 s, settle 100     at 10 s: 633 of the 700 come back
+ *                                                   at 48 s: none, the bucket is full again
+ *
+ * While others wait behind it for a turn that they were promised, nothing comes back: their
+ * moments would be promised twice. Settle after the turn has come: before it, only a cancelled
+ * reservation that is the last in line leaves the bucket as it was. If other reservations returned
+ * tokens since this one was made, less may come back, never more. An interval bucket and a queue
+ * give back only to the last in line. The limit is the one that the reservation was made under.
  * Returns RATION_ECLOSED, with nothing changed, the second time.
  */
 RATION_API ration_status ration_bucket_settle(struct ration_bucket *bucket,
@@ -140,7 +151,7 @@ RATION_API ration_status ration_bucket_settle(struct ration_bucket *bucket,
                                               struct ration_reservation *reservation,
                                               uint64_t used_tokens, uint64_t now_ns);
 
-/* Settles with 0. The last in line gets everything back. Same returns. */
+/* Settles with 0. Same returns. */
 RATION_API ration_status ration_bucket_cancel(struct ration_bucket *bucket,
                                               const struct ration_limit *limit,
                                               struct ration_reservation *reservation,

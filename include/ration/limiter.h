@@ -269,7 +269,10 @@ struct ration_ticket {
     uint32_t open; /* 1 until settled or cancelled */
     struct ration_ticket_part {
         uint64_t cost_tokens;
-        uint64_t mark[2];                  /* the bucket as this left it */
+        uint64_t before[4];                /* the bucket as this found it */
+        uint64_t mark[4];                  /* and as it left it */
+        uint64_t returned_tokens;          /* by others until then */
+        uint64_t config_number;            /* of the limits that gave it */
         uint64_t spot[4];                  /* of the key */
         const struct ration_limit *chosen; /* by the rule's function; NULL: the rule's own */
         uint32_t limiter_index;
@@ -277,7 +280,6 @@ struct ration_ticket {
         uint32_t reserve_part; /* which half of a burst reserve paid */
         uint32_t is_overflow;  /* the shared overflow bucket paid */
         uint32_t has_own_cost; /* set by the rule's function: not what is settled */
-        uint32_t limit_kind;   /* of the limit that gave it */
     } parts[RATION_CALL_RULES_MAX];
 };
 
@@ -294,17 +296,18 @@ RATION_API ration_status ration_limiter_reserve(ration_limiter *limiter, const v
                                                 struct ration_ticket *out_ticket);
 
 /*
- * Ends a reservation with the tokens really used: what was too much comes back, what was too little
- * is forced. While others wait behind it in line nothing comes back, but to the last in line; and
- * settled before its turn, only what is cancelled; see ration_bucket_settle(). A rule whose
- * function has set a cost of its own keeps that, unless nothing was used.
+ * Ends a reservation with the tokens really used. What was used beyond the cost is charged,
+ * whatever is left. What was not used comes back under each limit as far as it is still outstanding,
+ * unless somebody waits for a turn; settled before its turn, only a cancelled one gives anything
+ * back. See ration_bucket_settle(). Nothing comes back if the limiter's limits changed since. A
+ * rule whose function has set a cost of its own keeps that, unless nothing was used.
  * Returns RATION_ECLOSED, with nothing changed, the second time.
  */
 RATION_API ration_status ration_limiter_settle(ration_limiter *limiter,
                                                struct ration_ticket *ticket, uint64_t used_tokens,
                                                uint64_t now_ns);
 
-/* Settles with 0: the last in line gets everything back. Same returns. */
+/* Settles with 0: the last in line leaves every bucket as it found it. Same returns. */
 RATION_API ration_status ration_limiter_cancel(ration_limiter *limiter,
                                                struct ration_ticket *ticket, uint64_t now_ns);
 
@@ -320,8 +323,8 @@ RATION_API void ration_canceller_cancel(struct ration_canceller *canceller);
  * Takes a place in line and sleeps until its turn, by the limiter's clock. First come, first
  * served. *out_decision is ALLOW when the turn has come. It is DENY or NEVER, at once and with
  * nothing taken, if the turn would come after deadline_ns, or never.
- * Returns also RATION_ECANCELLED: what nobody behind was promised is given back. canceller may be
- * NULL.
+ * Returns also RATION_ECANCELLED: the place is cancelled, see ration_limiter_cancel(). canceller may
+ * be NULL.
  */
 RATION_API ration_status ration_limiter_wait(ration_limiter *limiter, const void *request,
                                              uint64_t cost_tokens, uint64_t deadline_ns,

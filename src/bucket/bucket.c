@@ -13,6 +13,16 @@
  *
  * Nothing else is ever written, and no state needs a second write to be complete: a thread may
  * stop anywhere.
+ *
+ * The tat of a continuous token bucket leaves 44 bits of the second word free. They count the
+ * tokens that were returned to the bucket, modulo 2^44, so that a reservation knows how far others
+ * have moved it (core/gcra.h):
+ *
+ *     word 0   nanoseconds of the tat
+ *     word 1   tokens returned, 44 bits | fraction of the tat, 20 bits
+ *
+ * The other algorithms need all bits, or no count. Of an interval bucket, which would, only the
+ * last in line gives anything back.
  */
 #include "ration/bucket.h"
 
@@ -23,6 +33,9 @@
 #include "core/algorithm.h"
 #include "core/change.h"
 
+#define RATION_FRAC_BITS 20
+
+_Static_assert(UINT64_C(1) << RATION_FRAC_BITS == RATION_FRAC_COUNT, "the rest of a word counts");
 _Static_assert(sizeof(struct ration_bucket) == 16, "a bucket is 16 bytes");
 _Static_assert(sizeof(struct ration_bucket) == sizeof(struct ration_pair), "one swap");
 _Static_assert(_Alignof(struct ration_bucket) == 16, "a swap needs alignment");
@@ -57,6 +70,25 @@ static bool publish(struct ration_bucket *bucket, union ration_state *seen, unio
     return swapped;
 }
 
+/* The bits of word 1 that count what was returned. */
+static inline uint64_t count_mask(const struct ration_limit *limit)
+{
+    return ration_algorithm_is_gcra(limit) ? ~(uint64_t)(RATION_FRAC_COUNT - 1) : 0;
+}
+
+static inline union ration_state without_count(union ration_state raw, uint64_t mask)
+{
+    raw.words[1] &= ~mask;
+    return raw;
+}
+
+static inline union ration_state with_count(union ration_state next, union ration_state raw,
+                                            uint64_t mask)
+{
+    next.words[1] |= raw.words[1] & mask;
+    return next;
+}
+
 /* A limit that was never made, or whose state is larger, is a bug in the caller. */
 static inline void expect_fit(const struct ration_limit *limit)
 {
@@ -69,13 +101,15 @@ static inline struct ration_step take(struct ration_bucket *bucket,
                                       const struct ration_limit *limit, uint64_t cost_tokens,
                                       uint64_t max_wait_ns, uint64_t now_ns)
 {
+    const uint64_t mask = count_mask(limit);
     union ration_state seen = load(bucket);
 
     for (;;) {
-        struct ration_step step =
-            ration_algorithm_take(limit, seen, cost_tokens, max_wait_ns, now_ns);
+        struct ration_step step = ration_algorithm_take(limit, without_count(seen, mask),
+                                                        cost_tokens, max_wait_ns, now_ns);
 
-        if (step.verdict != RATION_ALLOW || cost_tokens == 0 || publish(bucket, &seen, step.next))
+        if (step.verdict != RATION_ALLOW || cost_tokens == 0 ||
+            publish(bucket, &seen, with_count(step.next, seen, mask)))
             return step;
     }
 }
@@ -109,7 +143,7 @@ struct ration_decision ration_bucket_look(const struct ration_bucket *bucket,
 {
     expect_fit(limit);
 
-    union ration_state seen = load(bucket);
+    union ration_state seen = without_count(load(bucket), count_mask(limit));
     struct ration_step step = ration_algorithm_take(limit, seen, cost_tokens, 0, now_ns);
 
     step.next = seen;
@@ -122,18 +156,20 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
 {
     expect_fit(limit);
 
+    const uint64_t mask = count_mask(limit);
     union ration_state seen = load(bucket);
     struct ration_step step;
     uint64_t granted;
 
     do {
-        uint64_t remaining = ration_algorithm_remaining(limit, seen, now_ns);
+        union ration_state state = without_count(seen, mask);
+        uint64_t remaining = ration_algorithm_remaining(limit, state, now_ns);
 
         granted = cost_tokens_max < remaining ? cost_tokens_max : remaining;
         /* With nothing there, the answer is that of a single token. */
-        step = ration_algorithm_take(limit, seen, granted == 0 && cost_tokens_max > 0 ? 1 : granted,
-                                     0, now_ns);
-    } while (granted > 0 && !publish(bucket, &seen, step.next));
+        step = ration_algorithm_take(limit, state,
+                                     granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0, now_ns);
+    } while (granted > 0 && !publish(bucket, &seen, with_count(step.next, seen, mask)));
 
     if (out_decision != NULL)
         *out_decision = ration_algorithm_describe(limit, &step, now_ns);
@@ -143,21 +179,45 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
 /* The changes that are no decision: each a function of the state and one of these. */
 struct edit {
     const struct ration_limit *limit;
-    const struct ration_limit *new_limit;
-    union ration_state mark;
+    const struct ration_limit *new_limit;         /* NULL: the limit stays */
+    const struct ration_reservation *reservation; /* that is settled */
+    struct ration_release release;
     uint64_t tokens;
     uint64_t now_ns;
 };
 
 typedef union ration_state edit_function(const struct edit *edit, union ration_state state);
 
-static void apply(struct ration_bucket *bucket, edit_function *function, const struct edit *edit)
+/* The bucket with what follows on state, and with what that returns to it counted. */
+static union ration_state edited(const struct edit *edit, union ration_state raw,
+                                 union ration_state state, union ration_state next)
 {
+    const struct ration_limit *limit = edit->new_limit != NULL ? edit->new_limit : edit->limit;
+    uint64_t mask = count_mask(edit->limit) & count_mask(limit);
+    uint64_t returned;
+
+    if (mask == 0)
+        return next;
+    returned = ration_algorithm_returned(edit->limit, state, next, edit->now_ns);
+    /* The last in line moves nobody: there is no later reservation. */
+    if (edit->reservation == NULL || !ration_release_is_last(&edit->release, state))
+        raw.words[1] += returned << RATION_FRAC_BITS;
+    return with_count(next, raw, mask);
+}
+
+static void apply(struct ration_bucket *bucket, edit_function *function, struct edit *edit)
+{
+    const uint64_t mask = count_mask(edit->limit);
     union ration_state seen = load(bucket);
     union ration_state next;
 
     do {
-        next = function(edit, seen);
+        union ration_state state = without_count(seen, mask);
+
+        if (edit->reservation != NULL)
+            edit->release.returned_tokens =
+                ((seen.words[1] & mask) - edit->reservation->returned) >> RATION_FRAC_BITS;
+        next = edited(edit, seen, state, function(edit, state));
         if (memcmp(&next, &seen, sizeof(next)) == 0)
             return;
     } while (!publish(bucket, &seen, next));
@@ -192,7 +252,11 @@ static union ration_state edit_block(const struct edit *edit, union ration_state
 
 static union ration_state edit_release(const struct edit *edit, union ration_state state)
 {
-    return ration_algorithm_release(edit->limit, state, edit->mark, edit->tokens, edit->now_ns);
+    /* Nothing counts what others return to an interval bucket: only the last in line knows. */
+    if (edit->limit->refill == RATION_REFILL_INTERVAL &&
+        !ration_release_is_last(&edit->release, state))
+        return state;
+    return ration_algorithm_release(edit->limit, state, &edit->release, edit->now_ns);
 }
 
 static union ration_state edit_change(const struct edit *edit, union ration_state state)
@@ -262,19 +326,25 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
 {
     expect_fit(limit);
 
+    const uint64_t mask = count_mask(limit);
     union ration_state seen = load(bucket);
+    union ration_state state;
     struct ration_step step;
 
     do {
-        step = ration_algorithm_take(limit, seen, cost_tokens, max_wait_ns, now_ns);
-        step = impatient(step, limit, seen, max_wait_ns, now_ns);
-    } while (step.verdict == RATION_ALLOW && cost_tokens > 0 && !publish(bucket, &seen, step.next));
+        state = without_count(seen, mask);
+        step = ration_algorithm_take(limit, state, cost_tokens, max_wait_ns, now_ns);
+        step = impatient(step, limit, state, max_wait_ns, now_ns);
+    } while (step.verdict == RATION_ALLOW && cost_tokens > 0 &&
+             !publish(bucket, &seen, with_count(step.next, seen, mask)));
 
     if (step.verdict == RATION_ALLOW)
         *out_reservation = (struct ration_reservation){
             .cost_tokens = cost_tokens,
             .ready_at_ns = ration_time_clamp(now_ns) + step.wait_ns,
+            .before = {state.words[0], state.words[1]},
             .mark = {step.next.words[0], step.next.words[1]},
+            .returned = seen.words[1] & mask,
             .open = 1,
         };
     return ration_algorithm_describe(limit, &step, now_ns);
@@ -290,17 +360,20 @@ ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ra
     reservation->open = 0;
 
     uint64_t cost = reservation->cost_tokens;
-    struct edit edit = {
-        .limit = limit,
-        .mark = {.words = {reservation->mark[0], reservation->mark[1]}},
-        .now_ns = now_ns,
-    };
+    struct edit edit = {.limit = limit, .now_ns = now_ns};
 
     /* One whose turn is yet to come is still promised it, with whatever it will use. */
     bool is_promised = used_tokens > 0 && ration_time_clamp(now_ns) < reservation->ready_at_ns;
 
     if (used_tokens < cost && !is_promised) {
-        edit.tokens = cost - used_tokens;
+        edit.reservation = reservation;
+        edit.release = (struct ration_release){
+            .before = {.words = {reservation->before[0], reservation->before[1]}},
+            .mark = {.words = {reservation->mark[0], reservation->mark[1]}},
+            .cost_tokens = cost,
+            .unused_tokens = cost - used_tokens,
+            .turn_ns = reservation->ready_at_ns,
+        };
         apply(bucket, edit_release, &edit);
     } else if (used_tokens > cost) {
         edit.tokens = used_tokens - cost;

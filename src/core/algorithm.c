@@ -177,30 +177,82 @@ union ration_state ration_algorithm_block(const struct ration_limit *limit,
  * In a queue every place is a promise, also the one that was already used: the next must follow
  * it at a token's distance. Only the last in line gives back.
  */
-static struct ration_time queue_release(struct ration_time tat, const struct ration_rate *rate,
-                                        struct ration_time mark, uint64_t unused_tokens)
+static struct ration_time queue_release(const struct ration_limit *limit, struct ration_time tat,
+                                        const struct ration_release *release)
 {
-    return ration_time_same(tat, mark) ? ration_gcra_refund(tat, rate, unused_tokens) : tat;
+    return ration_release_is_last(release, (union ration_state){.tat = tat})
+               ? ration_gcra_refund(tat, &limit->rate, release->unused_tokens)
+               : tat;
+}
+
+static struct ration_time gcra_release(const struct ration_limit *limit, struct ration_time tat,
+                                       const struct ration_release *release, uint64_t now_ns)
+{
+    if (limit->algorithm == RATION_LEAKY_QUEUE)
+        return queue_release(limit, tat, release);
+    return ration_gcra_release(tat, &limit->rate,
+                               &(struct ration_gcra_release){
+                                   .mark = release->mark.tat,
+                                   .cost_tokens = release->cost_tokens,
+                                   .unused_tokens = release->unused_tokens,
+                                   .turn_ns = release->turn_ns,
+                                   .returned_tokens = release->returned_tokens,
+                               },
+                               now_ns);
 }
 
 union ration_state ration_algorithm_release(const struct ration_limit *limit,
-                                            union ration_state state, union ration_state mark,
-                                            uint64_t unused_tokens, uint64_t now_ns)
+                                            union ration_state state,
+                                            const struct ration_release *release, uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    if (ration_release_is_undone(release, state))
+        return release->before;
+    if (release->is_waited && !ration_release_is_last(release, state) &&
+        (kind_of(limit) == KIND_GCRA || kind_of(limit) == KIND_INTERVAL))
+        return state;
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        state.interval = ration_interval_release(state.interval, limit, release, now_ns);
+        break;
+    case KIND_FIXED:
+        state.fixed = ration_fixed_window_release(state.fixed, release);
+        break;
+    case KIND_SLIDING:
+        state.sliding = ration_sliding_window_release(state.sliding, limit, release);
+        break;
+    case KIND_GCRA:
+        state.tat = gcra_release(limit, state.tat, release, now_ns);
+    }
+    return state;
+}
+
+uint64_t ration_algorithm_returned(const struct ration_limit *limit, union ration_state before,
+                                   union ration_state after, uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
     switch (kind_of(limit)) {
     case KIND_INTERVAL:
-        state.interval =
-            ration_interval_release(state.interval, limit, mark.interval, unused_tokens, now_ns);
-        return state;
+        return ration_interval_returned(before.interval, after.interval, limit, now_ns);
     case KIND_GCRA:
-        if (limit->algorithm == RATION_LEAKY_QUEUE) {
-            state.tat = queue_release(state.tat, &limit->rate, mark.tat, unused_tokens);
-            return state;
-        }
-        state.tat = ration_gcra_release(state.tat, &limit->rate, mark.tat, unused_tokens, now_ns);
-        return state;
-    default: /* windows promise no later turn */
-        return ration_algorithm_refund(limit, state, unused_tokens, now_ns);
+        return ration_gcra_returned(before.tat, after.tat, &limit->rate, now_ns);
+    default:
+        return 0;
+    }
+}
+
+bool ration_algorithm_is_waited(const struct ration_limit *limit, union ration_state state,
+                                uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+    switch (kind_of(limit)) {
+    case KIND_INTERVAL:
+        return ration_interval_is_waited(state.interval, limit, now_ns);
+    case KIND_GCRA:
+        if (limit->algorithm == RATION_LEAKY_QUEUE)
+            return ration_gcra_full_after_ns(state.tat, now_ns) > 0;
+        return ration_gcra_is_waited(state.tat, &limit->rate, now_ns);
+    default:
+        return false;
     }
 }

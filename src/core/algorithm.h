@@ -101,9 +101,24 @@ bool ration_algorithm_can_block(const struct ration_limit *limit);
 union ration_state ration_algorithm_block(const struct ration_limit *limit,
                                           union ration_state state, uint64_t until_ns);
 
-/* Gives back unused tokens of a reservation that left the state at mark; see gcra.h. */
+/*
+ * The state after a reservation has ended: what was not used comes back as far as it is still
+ * outstanding, so that what is used never exceeds the contract (R1). See gcra.h.
+ */
 union ration_state ration_algorithm_release(const struct ration_limit *limit,
-                                            union ration_state state, union ration_state mark,
-                                            uint64_t unused_tokens, uint64_t now_ns);
+                                            union ration_state state,
+                                            const struct ration_release *release, uint64_t now_ns);
+
+/* Whether somebody may wait for a turn that was promised. Of windows nobody does. */
+bool ration_algorithm_is_waited(const struct ration_limit *limit, union ration_state state,
+                                uint64_t now_ns);
+
+/*
+ * Tokens, not rounded down, by which a change made a bucket fuller, so that reservations made
+ * before it are less outstanding than their marks say. 0 for windows: their releases name the
+ * window that they were counted in.
+ */
+uint64_t ration_algorithm_returned(const struct ration_limit *limit, union ration_state before,
+                                   union ration_state after, uint64_t now_ns);
 
 #endif

@@ -54,6 +54,14 @@ struct ration_fixed_window ration_fixed_window_refund(struct ration_fixed_window
     return state;
 }
 
+struct ration_fixed_window ration_fixed_window_release(struct ration_fixed_window state,
+                                                       const struct ration_release *release)
+{
+    if (state.end_ns != release->mark.fixed.end_ns)
+        return state;
+    return ration_fixed_window_refund(state, release->unused_tokens);
+}
+
 struct ration_fixed_window ration_fixed_window_force(struct ration_fixed_window state,
                                                      const struct ration_limit *limit,
                                                      uint64_t tokens, uint64_t now_ns)

@@ -33,6 +33,10 @@ uint64_t ration_fixed_window_full_after_ns(struct ration_fixed_window state, uin
 struct ration_fixed_window ration_fixed_window_refund(struct ration_fixed_window state,
                                                       uint64_t tokens);
 
+/* Gives back unused tokens of a reservation, if the window that it was counted in is the stored one. */
+struct ration_fixed_window ration_fixed_window_release(struct ration_fixed_window state,
+                                                       const struct ration_release *release);
+
 /* Counts tokens whatever is left. */
 struct ration_fixed_window ration_fixed_window_force(struct ration_fixed_window state,
                                                      const struct ration_limit *limit,

@@ -258,40 +258,140 @@ static inline struct ration_time ration_gcra_set(const struct ration_rate *rate,
 }
 
 /*
- * Gives back unused tokens of a reservation that left the bucket at mark: all of them if nobody
- * waits any more (the line ends within now + capacity) or if it is the last in line (the line
- * ends at mark), else none. Its turn has come, or it is cancelled and unused is all it has.
+ * A reservation that ends: what it charged, and how much of that was not used.
  *
- * Those behind it were promised their moments. Were their line made shorter, newcomers would be
- * promised the same moments again. Nor can a part be given back: with 1 per 10 ns and burst 5,
- * everything at 100 ns, let A take 5, B wait for 4 until 140 and C wait for 1 until 150. If B
- * gave back the 3 that C was not promised, and then A the 3 that seem to be left, a newcomer
- * could take 5 at 150, together with C.
+ * Its tokens cover the time from mark - cost to mark. Time pays them back in that order, so at now
+ * no more than mark - now of them is outstanding: the rest has been paid back, and may have been
+ * taken by others since. Tokens that were returned to the bucket after the reservation was made,
+ * by a settle or a refund, may have moved it forward in that line; they count as paid back, too.
+ * Whatever was returned, nothing of the reservation is paid back before its turn, so at least
+ * turn + cost - now is outstanding.
+ */
+struct ration_gcra_release {
+    struct ration_time mark; /* the bucket as the reservation left it */
+    uint64_t cost_tokens;
+    uint64_t unused_tokens;   /* at most cost_tokens */
+    uint64_t turn_ns;         /* the moment it was charged for */
+    uint64_t returned_tokens; /* to the bucket since, at most; 0: nobody returned any */
+};
+
+/*@
+  // what is outstanding of a reservation at now
+  logic integer by_mark(struct ration_rate rate, struct ration_gcra_release r, integer now) =
+    \max(units(r.mark) - in_units(now) - worth(rate, r.returned_tokens), 0);
+  logic integer by_turn(struct ration_rate rate, struct ration_gcra_release r, integer now) =
+    \max(in_units(r.turn_ns) + worth(rate, r.cost_tokens) - in_units(now), 0);
+  logic integer outstanding(struct ration_rate rate, struct ration_gcra_release r, integer now) =
+    \max(by_mark(rate, r, now), by_turn(rate, r, now));
+*/
+
+/* The time that is still outstanding of a reservation whose turn has come, not above its cost. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires \valid_read(release) && kept(release->mark);
+    requires release->turn_ns <= now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures proper(\result);
+    ensures units(\result) == outstanding(*rate, *release, now_ns);
+*/
+static inline struct ration_time ration_gcra_outstanding(const struct ration_rate *rate,
+                                                         const struct ration_gcra_release *release,
+                                                         uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(now_ns);
+    struct ration_time by_mark =
+        ration_time_sub_or_zero(ration_time_sub_or_zero(release->mark, now),
+                                ration_gcra_worth(rate, release->returned_tokens));
+    struct ration_time by_turn =
+        ration_time_sub_or_zero(ration_gcra_worth(rate, release->cost_tokens),
+                                ration_time_from_ns(now_ns - release->turn_ns));
+
+    return ration_time_max(by_mark, by_turn);
+}
+
+/* Whether the line ends after now + capacity: somebody waits for a turn. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(tat);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures \result <==> units(tat) > room(*rate, now_ns);
+*/
+static inline bool ration_gcra_is_waited(struct ration_time tat, const struct ration_rate *rate,
+                                         uint64_t now_ns)
+{
+    return ration_time_less(ration_time_add(ration_time_from_ns(now_ns), rate->capacity), tat);
+}
+
+/*
+ * The bucket after a reservation has ended: its unused tokens come back as far as they are still
+ * outstanding. To return all of them was ruled out: 1000/min, 800 reserved at 0 s, 1000 taken by
+ * others at 50 s, when time has paid the 800 back. Returning 700 then would let 1700 be used in
+ * one instant.
+ *
+ * Nothing comes back before the turn (but see ration_release_is_undone()), or while others wait,
+ * which is when the line ends after now + capacity. Those were promised their moments, and were
+ * their line made shorter, newcomers would be promised the same moments again. Nor can a part be
+ * given back: with 1 per 10 ns and burst 5, everything at 100 ns, let A take 5, B wait for 4 until
+ * 140 and C wait for 1 until 150. If B gave back the 3 that C was not promised, and then A the 3
+ * that seem to be left, a newcomer could take 5 at 150, together with C.
  */
 /*@ requires \valid_read(rate) && sound(*rate);
-    requires kept(tat) && proper(mark);
+    requires kept(tat);
+    requires \valid_read(release) && kept(release->mark);
     requires now_ns <= RATION_NOW_MAX_NS;
     assigns \nothing;
     ensures kept(\result);
-    behavior free:
-      assumes units(tat) <= room(*rate, now_ns) || units(tat) == units(mark);
-      ensures units(\result) == \max(units(tat) - worth(*rate, unused_tokens), 0);
+    behavior early:
+      assumes now_ns < release->turn_ns;
+      ensures \result == tat;
     behavior others_wait:
-      assumes units(tat) > room(*rate, now_ns) && units(tat) != units(mark);
-      ensures units(\result) == units(tat);
+      assumes release->turn_ns <= now_ns && units(tat) > room(*rate, now_ns);
+      ensures \result == tat;
+    behavior free:
+      assumes release->turn_ns <= now_ns && units(tat) <= room(*rate, now_ns);
+      ensures units(\result) == \max(units(tat) - \min(worth(*rate, release->unused_tokens),
+                                         outstanding(*rate, *release, now_ns)), 0);
     complete behaviors;
     disjoint behaviors;
 */
 static inline struct ration_time ration_gcra_release(struct ration_time tat,
                                                      const struct ration_rate *rate,
-                                                     struct ration_time mark,
-                                                     uint64_t unused_tokens, uint64_t now_ns)
+                                                     const struct ration_gcra_release *release,
+                                                     uint64_t now_ns)
 {
-    struct ration_time room = ration_time_add(ration_time_from_ns(now_ns), rate->capacity);
-
-    if (ration_time_less(room, tat) && !ration_time_same(tat, mark))
+    if (now_ns < release->turn_ns || ration_gcra_is_waited(tat, rate, now_ns))
         return tat;
-    return ration_gcra_refund(tat, rate, unused_tokens);
+
+    struct ration_time unused = ration_gcra_worth(rate, release->unused_tokens);
+    struct ration_time outstanding = ration_gcra_outstanding(rate, release, now_ns);
+
+    return ration_time_sub_or_zero(tat,
+                                   ration_time_less(outstanding, unused) ? outstanding : unused);
+}
+
+/* Whole tokens, not rounded down, by which a bucket is fuller after a change than before. */
+/*@ requires \valid_read(rate) && sound(*rate);
+    requires kept(before) && kept(after);
+    requires now_ns <= RATION_NOW_MAX_NS;
+    assigns \nothing;
+    ensures start(after, now_ns) >= start(before, now_ns) ==> \result == 0;
+    ensures start(before, now_ns) - start(after, now_ns) <= \result * units(rate->token);
+*/
+static inline uint64_t ration_gcra_returned(struct ration_time before, struct ration_time after,
+                                            const struct ration_rate *rate, uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(now_ns);
+    struct ration_time gained =
+        ration_time_sub_or_zero(ration_time_max(before, now), ration_time_max(after, now));
+
+    uint64_t whole =
+        ration_wide_divide(ration_wide_from_time(gained), ration_wide_from_time(rate->token));
+
+    /*@ assert units(gained) == \max(start(before, now_ns) - start(after, now_ns), 0); */
+    /*@ assert units(gained) <= 0xFFFFFFFFFFFFFFFE * units(rate->token); */
+    /*@ assert units(gained) / units(rate->token) <= 0xFFFFFFFFFFFFFFFE; */
+    /*@ assert whole == units(gained) / units(rate->token); */
+    /*@ assert units(gained) < (whole + 1) * units(rate->token); */
+    return (gained.ns | gained.frac) == 0 ? 0 : whole + 1;
 }
 
 #endif

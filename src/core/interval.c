@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "base/time.h"
+#include "base/u64.h"
 #include "base/wide.h"
 #include "core/gcra.h"
 
@@ -73,8 +74,8 @@ struct ration_step ration_interval_take(struct ration_interval state,
     step.wait_ns = wait_for_turn_ns(next, limit, now_ns);
     if (step.wait_ns > max_wait_ns || step.wait_ns > RATION_WAIT_NS_MAX)
         step.verdict = RATION_DENY;
-    else
-        step.next.interval = next;
+    else /* charged for its turn: what comes until then pays back what is out now, not this cost */
+        step.next.interval = with_more_out(state, limit, cost_tokens, now_ns + step.wait_ns);
     return step;
 }
 
@@ -136,17 +137,43 @@ struct ration_interval ration_interval_set(const struct ration_limit *limit, uin
     return with_out(now_ns, 0, out, limit);
 }
 
+/* What is still to be paid back of a reservation's tokens. */
+static uint64_t outstanding_tokens(const struct ration_limit *limit,
+                                   const struct ration_release *release, uint64_t now_ns)
+{
+    uint64_t by_mark = ration_u64_less(tokens_out(release->mark.interval, limit, now_ns),
+                                       release->returned_tokens);
+    uint64_t passed_ns = now_ns - release->turn_ns;
+    uint64_t points = passed_ns == 0 ? 0 : passed_ns / limit->period_ns + 1;
+    uint64_t points_max = release->cost_tokens / limit->tokens + 1;
+    uint64_t paid = ration_u64_min(points, points_max) * limit->tokens;
+    uint64_t by_turn = ration_u64_less(release->cost_tokens, paid);
+
+    return ration_u64_max(by_mark, by_turn);
+}
+
+bool ration_interval_is_waited(struct ration_interval state, const struct ration_limit *limit,
+                               uint64_t now_ns)
+{
+    return tokens_out(state, limit, now_ns) > limit->burst;
+}
+
 struct ration_interval ration_interval_release(struct ration_interval state,
                                                const struct ration_limit *limit,
-                                               struct ration_interval mark, uint64_t unused_tokens,
+                                               const struct ration_release *release,
                                                uint64_t now_ns)
 {
-    bool others_wait = tokens_out(state, limit, now_ns) > limit->burst;
-    bool is_last = state.full_at_ns == mark.full_at_ns && state.spare_tokens == mark.spare_tokens;
-
-    if (others_wait && !is_last)
+    if (now_ns < release->turn_ns || ration_interval_is_waited(state, limit, now_ns))
         return state;
-    return ration_interval_refund(state, limit, unused_tokens);
+    return ration_interval_refund(
+        state, limit,
+        ration_u64_min(release->unused_tokens, outstanding_tokens(limit, release, now_ns)));
+}
+
+uint64_t ration_interval_returned(struct ration_interval before, struct ration_interval after,
+                                  const struct ration_limit *limit, uint64_t now_ns)
+{
+    return ration_u64_less(tokens_out(before, limit, now_ns), tokens_out(after, limit, now_ns));
 }
 
 /* The part of an interval that is still to pass, as the same part of another one, rounded up. */

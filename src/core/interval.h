@@ -56,11 +56,23 @@ struct ration_interval ration_interval_block(struct ration_interval state,
 struct ration_interval ration_interval_set(const struct ration_limit *limit, uint64_t tokens,
                                            uint64_t now_ns);
 
-/* Gives back unused tokens of a reservation that left the bucket at mark; see gcra.h. */
+/*
+ * The bucket after a reservation has ended whose turn has come: unused tokens come back as far as
+ * they are outstanding, and nobody waits; see gcra.h. The grid may have started again since the
+ * turn, so that one point more than whole intervals may have passed.
+ */
 struct ration_interval ration_interval_release(struct ration_interval state,
                                                const struct ration_limit *limit,
-                                               struct ration_interval mark, uint64_t unused_tokens,
+                                               const struct ration_release *release,
                                                uint64_t now_ns);
+
+/* Whether more is out than the burst: somebody waits for a turn. */
+bool ration_interval_is_waited(struct ration_interval state, const struct ration_limit *limit,
+                               uint64_t now_ns);
+
+/* Tokens by which a bucket is fuller after a change than before. */
+uint64_t ration_interval_returned(struct ration_interval before, struct ration_interval after,
+                                  const struct ration_limit *limit, uint64_t now_ns);
 
 /*
  * The state of the new limit that holds the tokens of the old one, and in which the same part of

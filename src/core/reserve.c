@@ -1,5 +1,7 @@
 #include "core/reserve.h"
 
+#include "base/u64.h"
+#include "base/wide.h"
 #include "core/change.h"
 #include "core/gcra.h"
 
@@ -14,6 +16,17 @@ static struct ration_reserve with_part(struct ration_reserve state, enum ration_
 {
     state.tats[part] = tat;
     return state;
+}
+
+/* One part is charged, and the other remembers that it was now then. */
+static struct ration_reserve charged(struct ration_reserve state, enum ration_reserve_part part,
+                                     struct ration_time tat, uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(now_ns);
+
+    state.tats[RATION_PART_SUSTAINED] = ration_time_max(state.tats[RATION_PART_SUSTAINED], now);
+    state.tats[RATION_PART_RESERVE] = ration_time_max(state.tats[RATION_PART_RESERVE], now);
+    return with_part(state, part, tat);
 }
 
 static struct ration_reserve_step describe(struct ration_reserve_step step,
@@ -44,7 +57,7 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
     step.decision.verdict = chosen->verdict;
     if (chosen->verdict == RATION_ALLOW) {
         step.decision.delay_ns = chosen->wait_ns;
-        step.next = with_part(state, part, chosen->next);
+        step.next = cost_tokens > 0 ? charged(state, part, chosen->next, now_ns) : state;
     } else {
         step.decision.retry_after_ns = chosen->wait_ns;
     }
@@ -89,24 +102,99 @@ uint64_t ration_reserve_full_after_ns(struct ration_reserve state, uint64_t now_
         now_ns);
 }
 
-struct ration_reserve ration_reserve_refund(struct ration_reserve state,
-                                            const struct ration_limit *limit,
-                                            enum ration_reserve_part part, uint64_t tokens)
+/* Whole tokens that a part lacks. */
+static uint64_t lacking(struct ration_reserve state, const struct ration_limit *limit,
+                        enum ration_reserve_part part, bool is_rounded_up, uint64_t now_ns)
+{
+    struct ration_time now = ration_time_from_ns(now_ns);
+    struct ration_time out = ration_time_sub_or_zero(state.tats[part], now);
+    struct ration_wide token = ration_wide_from_time(rate_of(limit, part)->token);
+
+    return is_rounded_up ? ration_wide_divide_up(ration_wide_from_time(out), token)
+                         : ration_wide_divide(ration_wide_from_time(out), token);
+}
+
+static struct ration_reserve refund_part(struct ration_reserve state,
+                                         const struct ration_limit *limit,
+                                         enum ration_reserve_part part, uint64_t tokens)
 {
     return with_part(state, part,
                      ration_gcra_refund(state.tats[part], rate_of(limit, part), tokens));
 }
 
-struct ration_reserve ration_reserve_release(struct ration_reserve state,
-                                             const struct ration_limit *limit,
-                                             enum ration_reserve_part part, struct ration_time mark,
-                                             uint64_t unused_tokens, uint64_t now_ns)
+struct ration_reserve ration_reserve_refund(struct ration_reserve state,
+                                            const struct ration_limit *limit, uint64_t tokens,
+                                            uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
 
-    return with_part(
-        state, part,
-        ration_gcra_release(state.tats[part], rate_of(limit, part), mark, unused_tokens, now_ns));
+    uint64_t fits = lacking(state, limit, RATION_PART_SUSTAINED, false, now_ns);
+    uint64_t reserve = ration_u64_min(ration_u64_less(tokens, fits),
+                                      lacking(state, limit, RATION_PART_RESERVE, true, now_ns));
+
+    state = refund_part(state, limit, RATION_PART_RESERVE, reserve);
+    return refund_part(state, limit, RATION_PART_SUSTAINED, tokens - reserve);
+}
+
+/* As ration_release_is_last(), of the part that paid. */
+static bool is_last(struct ration_reserve state, enum ration_reserve_part part,
+                    const struct ration_reserve_release *release)
+{
+    return ration_time_same(state.tats[part], release->mark.tats[part]) &&
+           release->returned_tokens == 0;
+}
+
+struct ration_reserve ration_reserve_release(struct ration_reserve state,
+                                             const struct ration_limit *limit,
+                                             enum ration_reserve_part part,
+                                             const struct ration_reserve_release *release,
+                                             uint64_t now_ns)
+{
+    struct ration_gcra_release gcra = {
+        .mark = release->mark.tats[part],
+        .cost_tokens = release->cost_tokens,
+        .unused_tokens = release->unused_tokens,
+        .turn_ns = release->turn_ns,
+        .returned_tokens = release->returned_tokens,
+    };
+
+    now_ns = ration_time_clamp(now_ns);
+    if (release->unused_tokens == release->cost_tokens && is_last(state, part, release)) {
+        int other = 1 - (int)part;
+
+        /* What was charged for a moment to come has moved the other part there. */
+        if (ration_time_same(state.tats[other], release->mark.tats[other]))
+            state.tats[other] = release->before.tats[other];
+        return with_part(state, part, release->before.tats[part]);
+    }
+    if (release->is_waited && !is_last(state, part, release))
+        return state;
+    return with_part(state, part,
+                     ration_gcra_release(state.tats[part], rate_of(limit, part), &gcra, now_ns));
+}
+
+bool ration_reserve_is_waited(struct ration_reserve state, const struct ration_limit *limit,
+                              uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+
+    return ration_gcra_is_waited(state.tats[RATION_PART_SUSTAINED], &limit->rate, now_ns) ||
+           ration_gcra_is_waited(state.tats[RATION_PART_RESERVE], &limit->reserve_rate, now_ns);
+}
+
+uint64_t ration_reserve_returned(struct ration_reserve before, struct ration_reserve after,
+                                 const struct ration_limit *limit, uint64_t now_ns)
+{
+    now_ns = ration_time_clamp(now_ns);
+
+    uint64_t sustained =
+        ration_gcra_returned(before.tats[RATION_PART_SUSTAINED], after.tats[RATION_PART_SUSTAINED],
+                             &limit->rate, now_ns);
+    uint64_t reserve =
+        ration_gcra_returned(before.tats[RATION_PART_RESERVE], after.tats[RATION_PART_RESERVE],
+                             &limit->reserve_rate, now_ns);
+
+    return ration_u64_max(sustained, reserve);
 }
 
 struct ration_reserve ration_reserve_force(struct ration_reserve state,

@@ -9,6 +9,9 @@
  * the reserve. The told wait is the smaller of the two, and NEVER means that the cost exceeds
  * both. limit and remaining in a decision are the sums: so many single tokens.
  *
+ * A part that is charged moves the other one up to the same now, if that is full: else a now
+ * that runs back would find it as it was long ago, and fill it a second time.
+ *
  * Calls take any now and clamp it to RATION_NOW_MAX_NS.
  */
 #ifndef RATION_CORE_RESERVE_H
@@ -25,6 +28,17 @@ enum ration_reserve_part { RATION_PART_SUSTAINED = 0, RATION_PART_RESERVE };
 /* Both are moments, as in gcra.h. All-zero bytes are two full buckets. */
 struct ration_reserve {
     struct ration_time tats[2]; /* by part */
+};
+
+/* A reservation that ends; as struct ration_release. */
+struct ration_reserve_release {
+    struct ration_reserve before;
+    struct ration_reserve mark;
+    uint64_t cost_tokens;
+    uint64_t unused_tokens;
+    uint64_t turn_ns;
+    uint64_t returned_tokens;
+    bool is_waited;
 };
 
 struct ration_reserve_step {
@@ -61,16 +75,32 @@ static inline bool ration_reserve_is_idle(struct ration_reserve state, uint64_t 
     return ration_reserve_full_after_ns(state, now_ns) == 0;
 }
 
-/* Gives tokens back to the part that paid them. */
+/*
+ * Gives tokens back: to the sustained part as many whole ones as it lacks, what is over to the
+ * reserve, and what that does not lack either to the sustained part again. Which part paid is not
+ * known here, and may have been filled by time since.
+ */
 struct ration_reserve ration_reserve_refund(struct ration_reserve state,
-                                            const struct ration_limit *limit,
-                                            enum ration_reserve_part part, uint64_t tokens);
+                                            const struct ration_limit *limit, uint64_t tokens,
+                                            uint64_t now_ns);
 
-/* Gives back unused tokens of a reservation that left its part at mark; see gcra.h. */
+/*
+ * The state after a reservation that the part paid has ended; see gcra.h. before and mark hold
+ * both parts.
+ */
 struct ration_reserve ration_reserve_release(struct ration_reserve state,
                                              const struct ration_limit *limit,
-                                             enum ration_reserve_part part, struct ration_time mark,
-                                             uint64_t unused_tokens, uint64_t now_ns);
+                                             enum ration_reserve_part part,
+                                             const struct ration_reserve_release *release,
+                                             uint64_t now_ns);
+
+/* Whether somebody may wait for a turn that one of the parts will pay. */
+bool ration_reserve_is_waited(struct ration_reserve state, const struct ration_limit *limit,
+                              uint64_t now_ns);
+
+/* Tokens, not rounded down, by which a change made either part fuller. */
+uint64_t ration_reserve_returned(struct ration_reserve before, struct ration_reserve after,
+                                 const struct ration_limit *limit, uint64_t now_ns);
 
 /* Takes tokens from the sustained part whatever is left. */
 struct ration_reserve ration_reserve_force(struct ration_reserve state,

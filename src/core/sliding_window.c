@@ -127,6 +127,19 @@ struct ration_sliding_window ration_sliding_window_refund(struct ration_sliding_
     return window;
 }
 
+struct ration_sliding_window ration_sliding_window_release(struct ration_sliding_window state,
+                                                           const struct ration_limit *limit,
+                                                           const struct ration_release *release)
+{
+    uint64_t end_ns = release->mark.sliding.end_ns;
+
+    if (state.end_ns == end_ns)
+        state.current_tokens = less(state.current_tokens, release->unused_tokens);
+    else if (state.end_ns == end_ns + limit->period_ns)
+        state.previous_tokens = less(state.previous_tokens, release->unused_tokens);
+    return state;
+}
+
 struct ration_sliding_window ration_sliding_window_force(struct ration_sliding_window state,
                                                          const struct ration_limit *limit,
                                                          uint64_t tokens, uint64_t now_ns)

@@ -42,6 +42,11 @@ struct ration_sliding_window ration_sliding_window_refund(struct ration_sliding_
                                                           const struct ration_limit *limit,
                                                           uint64_t tokens, uint64_t now_ns);
 
+/* Gives back unused tokens of a reservation to the window that it was counted in, while that weighs. */
+struct ration_sliding_window ration_sliding_window_release(struct ration_sliding_window state,
+                                                           const struct ration_limit *limit,
+                                                           const struct ration_release *release);
+
 /* Counts tokens whatever is left, up to what a count can hold. */
 struct ration_sliding_window ration_sliding_window_force(struct ration_sliding_window state,
                                                          const struct ration_limit *limit,

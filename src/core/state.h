@@ -41,6 +41,37 @@ union ration_state {
 
 _Static_assert(sizeof(union ration_state) == 16, "a state is one 16-byte slot");
 
+/* A reservation that ends. See gcra.h for the fields that are there, too. */
+struct ration_release {
+    union ration_state before; /* the bucket as the reservation found it */
+    union ration_state mark;   /* and as it left it */
+    uint64_t cost_tokens;
+    uint64_t unused_tokens;
+    uint64_t turn_ns;
+    uint64_t returned_tokens;
+    bool is_waited; /* somebody waits for a turn under another limit of the key, so that this bucket
+                       may have been charged for a moment to come: nothing comes back */
+};
+
+/* Whether nobody has changed the bucket since: its state is the one that the reservation left. */
+static inline bool ration_release_is_last(const struct ration_release *release,
+                                          union ration_state state)
+{
+    return state.words[0] == release->mark.words[0] && state.words[1] == release->mark.words[1] &&
+           release->returned_tokens == 0;
+}
+
+/*
+ * Whether the reservation is cancelled whole, and the last in line. Then the bucket becomes what
+ * it was before, also where it was charged for a moment to come because another limit makes the
+ * caller wait.
+ */
+static inline bool ration_release_is_undone(const struct ration_release *release,
+                                            union ration_state state)
+{
+    return release->unused_tokens == release->cost_tokens && ration_release_is_last(release, state);
+}
+
 /* What a take would do: the verdict, the wait, and the state to publish. */
 struct ration_step {
     enum ration_verdict verdict;

@@ -185,8 +185,7 @@ static void on_looked(void *context, const struct ration_redis_told *told,
         next.any = ration_any_start(&next.any, told->now_ns);
         next.hold_ns = 0;
     } else if (editing->kind == RATION_EDIT_REFUND) {
-        next.any =
-            ration_any_refund(&next.any, RATION_PART_SUSTAINED, target->tokens, told->now_ns);
+        next.any = ration_any_refund(&next.any, target->tokens, told->now_ns);
     } else if (ration_any_can_block(target->limit)) {
         next.any = ration_any_block(&next.any, until_ns);
     } else if (next.hold_ns < until_ns) {

@@ -269,21 +269,42 @@ static bool is_full(const struct ration_case *c, const struct ration_item *item)
     return ration_any_full_after_ns(&item->before, c->now_ns) == 0;
 }
 
+static struct ration_any release(const struct ration_case *c, struct ration_item *item,
+                                 uint64_t unused_tokens)
+{
+    const struct ration_op_mark *mark = item->mark;
+    struct ration_any_release release = {
+        .before = mark->before,
+        .mark = mark->state,
+        .part = mark->part,
+        .cost_tokens = item->cost_tokens,
+        .unused_tokens = unused_tokens,
+        .turn_ns = c->op->ready_at_ns,
+        .returned_tokens = item->returned_tokens,
+        .is_waited = item->is_waited,
+    };
+    struct ration_any next = ration_any_release(&item->before, &release, c->now_ns);
+
+    if (item->before.limit->algorithm == RATION_SLIDING_LOG)
+        item->left_ns = release.mark.log.newest_ns;
+    return next;
+}
+
 /* One whose turn is yet to come is still promised it, with whatever it will use. */
-static struct ration_any settle(const struct ration_case *c, const struct ration_item *item)
+static struct ration_any settle(const struct ration_case *c, struct ration_item *item)
 {
     /* A cost that is not the caller's, say one per request, was used if anything was. */
     uint64_t used =
         item->has_own_cost && c->op->used_tokens > 0 ? item->cost_tokens : c->op->used_tokens;
     bool is_promised = used > 0 && c->now_ns < c->op->ready_at_ns;
 
+    item->left_ns = 0;
     if (used > item->cost_tokens)
         return ration_any_force(&item->before, used - item->cost_tokens, c->now_ns);
     /* What the shared overflow bucket gave does not come back: others would get it. */
     if (used < item->cost_tokens && !is_promised && !item->mark->is_overflow &&
         !item->mark->is_kept && !is_full(c, item))
-        return ration_any_release(&item->before, item->mark->state, item->mark->part,
-                                  item->cost_tokens - used, c->now_ns);
+        return release(c, item, item->cost_tokens - used);
     return item->before;
 }
 
@@ -316,7 +337,7 @@ static struct ration_any block(const struct ration_case *c, const struct ration_
     return ration_any_full_after_ns(&next, c->now_ns) == 0 ? item->before : next;
 }
 
-static struct ration_any edit(const struct ration_case *c, const struct ration_item *item)
+static struct ration_any edit(const struct ration_case *c, struct ration_item *item)
 {
     bool is_amount = c->op->kind == RATION_OP_REFUND || c->op->kind == RATION_OP_FORCE;
 
@@ -327,8 +348,7 @@ static struct ration_any edit(const struct ration_case *c, const struct ration_i
     switch (c->op->kind) {
     case RATION_OP_REFUND:
         return is_full(c, item) ? item->before
-                                : ration_any_refund(&item->before, RATION_PART_SUSTAINED,
-                                                    item->cost_tokens, c->now_ns);
+                                : ration_any_refund(&item->before, item->cost_tokens, c->now_ns);
     case RATION_OP_FORCE:
         return ration_any_force(&item->before, item->cost_tokens, c->now_ns);
     case RATION_OP_RESET:

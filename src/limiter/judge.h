@@ -22,6 +22,8 @@
 struct ration_item {
     uint64_t cost_tokens;
     const struct ration_op_mark *mark; /* SETTLE */
+    uint64_t returned_tokens;          /* SETTLE: by others, since the reservation */
+    bool is_waited; /* SETTLE: somebody waits for a turn under another limit of the key */
     bool is_shadow;
     bool has_own_cost;      /* the rule's function has set it: it is not the caller's */
     int shares_with;        /* an earlier item, of another key, about the same bucket; -1: none */
@@ -40,6 +42,7 @@ struct ration_item {
     enum ration_verdict verdict;
     uint64_t wait_ns;  /* DENY: until it passes */
     uint64_t delay_ns; /* ALLOW: until its turn */
+    uint64_t left_ns;  /* SETTLE of a log: the moment from which to go on; 0: done */
     enum ration_reserve_part part;
 };
 

@@ -70,23 +70,28 @@ struct ration_any_step ration_log_take(const struct ration_any *any, uint64_t co
     return step;
 }
 
-/* Tokens that are back are a prefix of the ring from its head on: bisect. */
-uint64_t ration_log_remaining(const struct ration_any *any, uint64_t now_ns)
+/* How many tokens come back by then. They are a prefix of the ring from its head on: bisect. */
+static uint64_t count_until(const struct ration_any *any, uint64_t moment_ns)
 {
     uint64_t low = 0;
     uint64_t high = any->limit->tokens;
 
-    if (any->state.log.newest_ns <= now_ns)
-        return high;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
 
-        if (ration_log_moment(any, middle) <= now_ns)
+        if (ration_log_moment(any, middle) <= moment_ns)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+uint64_t ration_log_remaining(const struct ration_any *any, uint64_t now_ns)
+{
+    if (any->state.log.newest_ns <= now_ns)
+        return any->limit->tokens;
+    return count_until(any, now_ns);
 }
 
 struct ration_any ration_log_refund(const struct ration_any *any, uint64_t tokens)
@@ -104,6 +109,41 @@ struct ration_any ration_log_refund(const struct ration_any *any, uint64_t token
         next.write.count = most - count;
         next.write.moment_ns = any->write.moment_ns;
     }
+    return next;
+}
+
+/* The moment of the token before the nth, or 0 if that is back, or there is none. */
+static uint64_t moment_before(const struct ration_any *any, uint64_t nth, uint64_t now_ns)
+{
+    uint64_t moment_ns = nth > 0 ? ration_log_moment(any, nth - 1) : 0;
+
+    return moment_ns > now_ns ? moment_ns : 0;
+}
+
+struct ration_any ration_log_release(const struct ration_any *any, uint64_t tokens, uint64_t now_ns,
+                                     uint64_t *moment_ns)
+{
+    struct ration_any next = *any;
+    uint64_t end = count_until(any, *moment_ns);
+    uint64_t first = *moment_ns > now_ns ? count_until(any, *moment_ns - 1) : end;
+    uint64_t count = tokens < end - first ? tokens : end - first;
+    uint64_t older_ns = moment_before(any, first, now_ns);
+
+    if (count == 0 || end == any->limit->tokens) {
+        *moment_ns = 0;
+        return ration_log_refund(any, count);
+    }
+
+    uint64_t older_first = older_ns > 0 ? count_until(any, older_ns - 1) : first;
+
+    *moment_ns = moment_before(any, older_first, now_ns);
+    next.write = (struct ration_log_write){
+        .first_index = (any->state.log.head_index + older_first) % any->limit->tokens,
+        .older_count = count,
+        .older_ns = older_first > 0 ? ration_log_moment(any, older_first - 1) : 0,
+        .count = first - older_first,
+        .moment_ns = older_ns,
+    };
     return next;
 }
 

@@ -19,6 +19,18 @@ struct ration_any_step ration_log_take(const struct ration_any *any, uint64_t co
                                        uint64_t now_ns);
 uint64_t ration_log_remaining(const struct ration_any *any, uint64_t now_ns);
 struct ration_any ration_log_refund(const struct ration_any *any, uint64_t tokens);
+
+/*
+ * A step towards giving back tokens of a take. *moment_ns is when those would come back by
+ * themselves. They change places with the tokens of the next older moment that is still to come,
+ * and then stand where those before them stand: call it again with what *moment_ns has become,
+ * until that is 0. Then they are back. Each step leaves a log that admits no more than one from
+ * which the tokens were never taken. A step writes two moments at most, which is what a table can
+ * publish together.
+ */
+struct ration_any ration_log_release(const struct ration_any *any, uint64_t tokens, uint64_t now_ns,
+                                     uint64_t *moment_ns);
+
 struct ration_any ration_log_force(const struct ration_any *any, uint64_t tokens, uint64_t now_ns);
 
 /* No token is back before until, all are then. */

@@ -27,8 +27,12 @@ struct ration_spot {
     uint64_t words[4];
 };
 
+/* What a reservation did to a bucket. */
 struct ration_op_mark {
-    union ration_any_state state; /* the bucket as a reservation left it */
+    union ration_any_state before; /* the bucket as it was */
+    union ration_any_state state;  /* and as the reservation left it. SETTLE writes what is left to
+                                      do for a log, see ration_any_release() */
+    uint64_t returned_tokens;      /* as ration_section_returned() counted them then */
     enum ration_reserve_part part;
     uint32_t is_overflow;
     uint32_t is_kept; /* SETTLE: nothing can be given back */

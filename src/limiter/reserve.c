@@ -5,21 +5,8 @@
 
 #include "limiter/calls.h"
 
-/* A mark is 16 bytes: of a burst reserve, the part that paid. */
-static void pack_mark(const struct ration_limit *limit, const struct ration_op_mark *mark,
-                      uint64_t out_words[2])
-{
-    if (limit->algorithm == RATION_BURST_RESERVE)
-        memcpy(out_words, &mark->state.reserve.tats[mark->part], sizeof(struct ration_time));
-    else
-        memcpy(out_words, mark->state.one.words, sizeof(mark->state.one.words));
-}
-
-/* What a mark is a state of. */
-static uint32_t kind_of(const struct ration_limit *limit)
-{
-    return (uint32_t)limit->algorithm << 8 | (uint32_t)limit->refill;
-}
+_Static_assert(sizeof(((struct ration_ticket_part *)0)->mark) == sizeof(union ration_any_state),
+               "a ticket holds the state of a bucket of any algorithm");
 
 static void write_ticket(const struct ration_call *call, struct ration_ticket *out_ticket)
 {
@@ -43,10 +30,12 @@ static void write_ticket(const struct ration_call *call, struct ration_ticket *o
                 .reserve_part = part->marks[i].part,
                 .is_overflow = part->marks[i].is_overflow,
                 .has_own_cost = part->own_cost_mask >> i & 1,
-                .limit_kind = kind_of(part->limits[i]),
+                .returned_tokens = part->marks[i].returned_tokens,
+                .config_number = part->to.config_number,
             };
             memcpy(slip->spot, part->to.spot.words, sizeof(slip->spot));
-            pack_mark(part->limits[i], &part->marks[i], slip->mark);
+            memcpy(slip->before, &part->marks[i].before, sizeof(slip->before));
+            memcpy(slip->mark, &part->marks[i].state, sizeof(slip->mark));
             out_ticket->part_count++;
         }
     }
@@ -68,6 +57,27 @@ ration_status ration_call_reserve(const struct ration_call_ask *asks, size_t ask
     return status;
 }
 
+/* One limit's share of a ticket, in the part of an op that settles it. */
+static void read_slip(const struct ration_ticket_part *slip, struct ration_op_part *part)
+{
+    uint32_t i = slip->rule_index;
+    const struct ration_limit *limit = &part->to.config->rules[i].limit;
+    struct ration_op_mark *mark = &part->marks[i];
+
+    if (slip->chosen != NULL && ration_any_is_alike(limit, slip->chosen))
+        limit = slip->chosen;
+    part->limits[i] = limit;
+    part->costs[i] = slip->cost_tokens;
+    part->own_cost_mask |= (uint32_t)(slip->has_own_cost != 0) << i;
+    /* other limits came since: what is outstanding was converted, and is not known any more */
+    mark->is_kept = slip->config_number != part->to.config_number ||
+                    (slip->chosen != NULL && limit != slip->chosen);
+    mark->part = (enum ration_reserve_part)slip->reserve_part;
+    mark->returned_tokens = slip->returned_tokens;
+    memcpy(&mark->before, slip->before, sizeof(mark->before));
+    memcpy(&mark->state, slip->mark, sizeof(mark->state));
+}
+
 /* The slips of one limiter's key, as a part of an op. */
 static void read_slips(const struct ration_limiter *limiter, const struct ration_ticket *ticket,
                        uint32_t first, struct ration_op_part *part)
@@ -84,35 +94,62 @@ static void read_slips(const struct ration_limiter *limiter, const struct ration
     memcpy(part->to.spot.words, ticket->parts[first].spot, sizeof(part->to.spot.words));
     for (uint32_t k = first; k < ticket->part_count; k++) {
         const struct ration_ticket_part *slip = &ticket->parts[k];
-        uint32_t i = slip->rule_index;
 
-        if (slip->limiter_index != limiter->section_index || i >= config->rule_count ||
-            memcmp(slip->spot, ticket->parts[first].spot, sizeof(slip->spot)) != 0)
-            continue;
-        part->limits[i] = &config->rules[i].limit;
-        if (slip->chosen != NULL && ration_any_is_alike(&config->rules[i].limit, slip->chosen))
-            part->limits[i] = slip->chosen;
-        /* limits of another kind came since: nothing is known of what could be given back */
-        part->marks[i].is_kept = slip->limit_kind != kind_of(part->limits[i]) ||
-                                 (slip->chosen != NULL && part->limits[i] != slip->chosen);
-        part->costs[i] = slip->cost_tokens;
-        part->own_cost_mask |= (uint32_t)(slip->has_own_cost != 0) << i;
-        part->marks[i].part = (enum ration_reserve_part)slip->reserve_part;
-        memcpy(part->marks[i].state.one.words, slip->mark, sizeof(slip->mark));
+        if (slip->limiter_index == limiter->section_index &&
+            slip->rule_index < config->rule_count &&
+            memcmp(slip->spot, ticket->parts[first].spot, sizeof(slip->spot)) == 0)
+            read_slip(slip, part);
     }
     for (uint32_t i = 0; i < config->rule_count; i++)
         part->marks[i].is_overflow = ticket->parts[first].is_overflow;
 }
 
-/* Whether the slip at index is the first of its key. */
-static bool is_first(const struct ration_ticket *ticket, uint32_t index)
+/*
+ * A log gives tokens back in steps, which the slip of the log remembers; the other limits of the key
+ * give back all at once. Whether a step is left to be taken.
+ */
+static bool is_step_left(const struct ration_op_part *part, struct ration_ticket *ticket,
+                         uint32_t first)
 {
-    for (uint32_t k = 0; k < index; k++)
-        if (ticket->parts[k].limiter_index == ticket->parts[index].limiter_index &&
-            memcmp(ticket->parts[k].spot, ticket->parts[index].spot,
-                   sizeof(ticket->parts[k].spot)) == 0)
-            return false;
-    return true;
+    bool is_left = false;
+
+    for (uint32_t k = first; k < ticket->part_count; k++) {
+        struct ration_ticket_part *slip = &ticket->parts[k];
+        uint32_t i = slip->rule_index;
+
+        if (slip->limiter_index != part->to.section_index || i >= part->to.config->rule_count ||
+            memcmp(slip->spot, ticket->parts[first].spot, sizeof(slip->spot)) != 0)
+            continue;
+        if (part->limits[i] != NULL && part->limits[i]->algorithm == RATION_SLIDING_LOG &&
+            part->marks[i].state.log.newest_ns != 0) {
+            memcpy(slip->mark, &part->marks[i].state, sizeof(slip->mark));
+            is_left = true;
+        } else {
+            slip->limiter_index = UINT32_MAX; /* done: no part of what follows */
+        }
+    }
+    return is_left;
+}
+
+/* Settles what a ticket has of the key of its slip at first. */
+static ration_status settle_key(struct ration_limiter *limiter, struct ration_ticket *ticket,
+                                uint32_t first, uint64_t used_tokens, uint64_t now_ns)
+{
+    struct ration_op_part part;
+    struct ration_op op;
+    ration_status status;
+
+    do {
+        read_slips(limiter, ticket, first, &part);
+        op = (struct ration_op){.kind = RATION_OP_SETTLE,
+                                .now_ns = now_ns,
+                                .used_tokens = used_tokens,
+                                .ready_at_ns = ticket->ready_at_ns,
+                                .part_count = 1,
+                                .parts = &part};
+        status = limiter->store->calls->begin(limiter->store, &op);
+    } while (status == RATION_OK && (op.is_outdated || is_step_left(&part, ticket, first)));
+    return status;
 }
 
 ration_status ration_call_settle(struct ration_limiter *const *limiters, uint32_t limiter_count,
@@ -127,24 +164,10 @@ ration_status ration_call_settle(struct ration_limiter *const *limiters, uint32_
         if (ticket->parts[k].limiter_index >= limiter_count)
             return RATION_EINVAL;
     ticket->open = 0;
-    for (uint32_t k = 0; k < ticket->part_count && status == RATION_OK; k++) {
-        struct ration_limiter *limiter = limiters[ticket->parts[k].limiter_index];
-        struct ration_op_part part;
-        struct ration_op op;
-
-        if (!is_first(ticket, k))
-            continue;
-        do {
-            read_slips(limiter, ticket, k, &part);
-            op = (struct ration_op){.kind = RATION_OP_SETTLE,
-                                    .now_ns = now_ns,
-                                    .used_tokens = used_tokens,
-                                    .ready_at_ns = ticket->ready_at_ns,
-                                    .part_count = 1,
-                                    .parts = &part};
-            status = limiter->store->calls->begin(limiter->store, &op);
-        } while (status == RATION_OK && op.is_outdated);
-    }
+    for (uint32_t k = 0; k < ticket->part_count && status == RATION_OK; k++)
+        if (ticket->parts[k].limiter_index != UINT32_MAX)
+            status = settle_key(limiters[ticket->parts[k].limiter_index], ticket, k, used_tokens,
+                                now_ns);
     return status;
 }
 

@@ -95,14 +95,13 @@ uint64_t ration_any_burst(const struct ration_limit *limit)
     return is_reserve(limit) ? limit->rate.burst + limit->reserve_rate.burst : limit->burst;
 }
 
-struct ration_any ration_any_refund(const struct ration_any *any, enum ration_reserve_part part,
-                                    uint64_t tokens, uint64_t now_ns)
+struct ration_any ration_any_refund(const struct ration_any *any, uint64_t tokens, uint64_t now_ns)
 {
     if (is_log(any->limit))
         return ration_log_refund(any, tokens);
     if (is_reserve(any->limit))
         return with_reserve(any,
-                            ration_reserve_refund(any->state.reserve, any->limit, part, tokens));
+                            ration_reserve_refund(any->state.reserve, any->limit, tokens, now_ns));
     return with_one(any, ration_algorithm_refund(any->limit, any->state.one, tokens, now_ns));
 }
 
@@ -149,17 +148,58 @@ struct ration_any ration_any_block(const struct ration_any *any, uint64_t until_
     return with_one(any, ration_algorithm_block(any->limit, any->state.one, until_ns));
 }
 
-struct ration_any ration_any_release(const struct ration_any *any, union ration_any_state mark,
-                                     enum ration_reserve_part part, uint64_t unused_tokens,
-                                     uint64_t now_ns)
+struct ration_any ration_any_release(const struct ration_any *any,
+                                     struct ration_any_release *release, uint64_t now_ns)
 {
-    if (is_log(any->limit)) /* a log promises no later turn */
-        return ration_log_refund(any, unused_tokens);
+    if (is_log(any->limit))
+        return ration_log_release(any, release->unused_tokens, now_ns,
+                                  &release->mark.log.newest_ns);
+    if (is_reserve(any->limit)) {
+        struct ration_reserve_release reserve = {
+            .before = release->before.reserve,
+            .mark = release->mark.reserve,
+            .cost_tokens = release->cost_tokens,
+            .unused_tokens = release->unused_tokens,
+            .turn_ns = release->turn_ns,
+            .returned_tokens = release->returned_tokens,
+            .is_waited = release->is_waited,
+        };
+
+        return with_reserve(any, ration_reserve_release(any->state.reserve, any->limit,
+                                                        release->part, &reserve, now_ns));
+    }
+
+    struct ration_release one = {
+        .before = release->before.one,
+        .mark = release->mark.one,
+        .cost_tokens = release->cost_tokens,
+        .unused_tokens = release->unused_tokens,
+        .turn_ns = release->turn_ns,
+        .returned_tokens = release->returned_tokens,
+        .is_waited = release->is_waited,
+    };
+
+    return with_one(any, ration_algorithm_release(any->limit, any->state.one, &one, now_ns));
+}
+
+bool ration_any_is_waited(const struct ration_any *any, uint64_t now_ns)
+{
+    if (is_log(any->limit))
+        return false;
     if (is_reserve(any->limit))
-        return with_reserve(any, ration_reserve_release(any->state.reserve, any->limit, part,
-                                                        mark.one.tat, unused_tokens, now_ns));
-    return with_one(
-        any, ration_algorithm_release(any->limit, any->state.one, mark.one, unused_tokens, now_ns));
+        return ration_reserve_is_waited(any->state.reserve, any->limit, now_ns);
+    return ration_algorithm_is_waited(any->limit, any->state.one, now_ns);
+}
+
+uint64_t ration_any_returned(const struct ration_any *before, const struct ration_any *after,
+                             uint64_t now_ns)
+{
+    if (is_log(before->limit)) /* its releases name the moments that they are about */
+        return 0;
+    if (is_reserve(before->limit))
+        return ration_reserve_returned(before->state.reserve, after->state.reserve, before->limit,
+                                       now_ns);
+    return ration_algorithm_returned(before->limit, before->state.one, after->state.one, now_ns);
 }
 
 static struct ration_fixed_window join_fixed(struct ration_fixed_window a,

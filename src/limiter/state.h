@@ -104,16 +104,34 @@ uint64_t ration_any_most(const struct ration_any *any, uint64_t now_ns);
 
 uint64_t ration_any_full_after_ns(const struct ration_any *any, uint64_t now_ns);
 uint64_t ration_any_burst(const struct ration_limit *limit);
-struct ration_any ration_any_refund(const struct ration_any *any, enum ration_reserve_part part,
-                                    uint64_t tokens, uint64_t now_ns);
+struct ration_any ration_any_refund(const struct ration_any *any, uint64_t tokens, uint64_t now_ns);
 struct ration_any ration_any_force(const struct ration_any *any, uint64_t tokens, uint64_t now_ns);
 struct ration_any ration_any_set(const struct ration_any *any, uint64_t tokens, uint64_t now_ns);
 struct ration_any ration_any_start(const struct ration_any *any, uint64_t now_ns);
 bool ration_any_can_block(const struct ration_limit *limit);
 struct ration_any ration_any_block(const struct ration_any *any, uint64_t until_ns);
-struct ration_any ration_any_release(const struct ration_any *any, union ration_any_state mark,
-                                     enum ration_reserve_part part, uint64_t unused_tokens,
-                                     uint64_t now_ns);
+
+/* A reservation that ends. See core/gcra.h for the fields that are there, too. */
+struct ration_any_release {
+    union ration_any_state before; /* the bucket as the reservation found it */
+    union ration_any_state mark;   /* and as it left it */
+    enum ration_reserve_part part; /* that paid */
+    uint64_t cost_tokens;
+    uint64_t unused_tokens;
+    uint64_t turn_ns;
+    uint64_t returned_tokens;
+    bool is_waited; /* as in core/state.h */
+};
+
+/*
+ * The bucket after a reservation has ended; see core/algorithm.h. A log takes several steps: while
+ * release->mark.log.newest_ns is not 0 afterwards, publish what is returned, and call it again.
+ */
+struct ration_any ration_any_release(const struct ration_any *any,
+                                     struct ration_any_release *release, uint64_t now_ns);
+bool ration_any_is_waited(const struct ration_any *any, uint64_t now_ns);
+uint64_t ration_any_returned(const struct ration_any *before, const struct ration_any *after,
+                             uint64_t now_ns);
 
 /*
  * A state with at least the debt of each of two, which are of the same limit. What lies in a log's

@@ -217,6 +217,11 @@ local function make_others()
             if not fits and ARGV[place] == '1' then
                 local part_fits, next_s, next_f = take_time(tats[2 * part + 1], tats[2 * part + 2], place + 1)
                 if part_fits then
+                    -- The part that does not pay moves up to now, for a time that runs back (core/reserve.h).
+                    local other = 3 - 2 * part
+                    if less(tats[other], tats[other + 1], now_s, now_f) then
+                        tats[other], tats[other + 1] = now_s, now_f
+                    end
                     fits, tats[2 * part + 1], tats[2 * part + 2] = true, next_s, next_f
                 end
             end

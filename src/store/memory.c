@@ -93,7 +93,10 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
     for (uint32_t i = 0; i < plan->shape_count; i++)
         memory->sections[i] = ration_section_open(memory->block, i);
     memory->is_prefaulted = plan->is_prefaulted;
-    if (plan->is_prefaulted)
+    if (!ration_random_secret(&memory->block->returned_start,
+                              sizeof(memory->block->returned_start)))
+        status = RATION_ENOMEM;
+    else if (plan->is_prefaulted)
         status = ration_mapping_touch(&memory->mapping, 0, memory->block->end_offset);
     if (status != RATION_OK) {
         free_memory(&memory->store);

@@ -30,6 +30,7 @@ struct ration_found {
     bool is_reborn;      /* forgotten while its place was still its own: likewise */
     bool has_ring_write; /* that must be published before anything else happens to the ring */
     uint64_t origin_ns;  /* of the place, if the overflow bucket was read */
+    uint64_t returned_tokens; /* RESERVE: as counted before the bucket was read */
 };
 
 struct ration_run {

@@ -88,6 +88,17 @@ static int shared_item(const struct ration_run *run, uint32_t part_index, uint32
     return -1;
 }
 
+/* Whether somebody waits for a turn under a limit of the key other than the rule's. */
+static bool is_waited(const struct ration_run *run, uint32_t part_index, uint32_t rule_index)
+{
+    uint32_t rule_count = run->op->parts[part_index].to.config->rule_count;
+
+    for (uint32_t i = 0; i < rule_count; i++)
+        if (i != rule_index && ration_any_is_waited(&run->found[part_index].anys[i], run->now_ns))
+            return true;
+    return false;
+}
+
 static void build_case(struct ration_run *run)
 {
     struct ration_op *op = run->op;
@@ -105,6 +116,10 @@ static void build_case(struct ration_run *run)
                 continue;
             item->cost_tokens = part->costs[i];
             item->mark = &part->marks[i];
+            item->returned_tokens =
+                ration_section_returned(run->found[p].section, &run->found[p].place) -
+                part->marks[i].returned_tokens;
+            item->is_waited = op->kind == RATION_OP_SETTLE && is_waited(run, p, i);
             item->is_shadow = part->to.config->rules[i].is_shadow;
             item->has_own_cost = part->own_cost_mask >> i & 1;
             item->part_index = p;
@@ -418,6 +433,29 @@ static bool configs_stand(const struct ration_run *run)
     return true;
 }
 
+/*
+ * Counts what the op returns to a bucket, before it does. The mark of a reservation that was
+ * published before the bucket was read here is older than the count; whoever settles it counts
+ * after reading a bucket to which this was returned.
+ */
+static void count_returned(struct ration_run *run)
+{
+    if (run->op->kind <= RATION_OP_RESERVE)
+        return;
+    for (uint32_t i = 0; i < run->c.item_count; i++) {
+        const struct ration_item *item = &run->c.items[i];
+        const struct ration_found *found = &run->found[item->part_index];
+        uint64_t returned = ration_any_returned(&item->before, &item->after, run->now_ns);
+        bool is_undone =
+            run->op->kind == RATION_OP_SETTLE && item->returned_tokens == 0 &&
+            memcmp(&item->before.state, &item->mark->state, sizeof(item->before.state)) == 0;
+
+        /* The last in line moves nobody: there is no later reservation. */
+        if (returned > 0 && !is_undone)
+            ration_section_count_returned(found->section, &found->place, returned);
+    }
+}
+
 /* Publishes what was judged. False: start over. */
 static bool publish(struct ration_run *run)
 {
@@ -456,6 +494,7 @@ static bool publish(struct ration_run *run)
     if (change_count == 0)
         return views_stand(run);
     adopt(run);
+    count_returned(run);
     if (run->op->part_count > 1)
         return publish_together(run, changes);
     return run->found[last].is_claimed ? publish_claimed(run, last) : publish_there(run, last);
@@ -469,6 +508,9 @@ static void tell(struct ration_run *run)
     op->granted_tokens = run->c.granted_tokens;
     if (op->kind == RATION_OP_RESERVE)
         op->ready_at_ns = run->now_ns + run->c.wait_ns;
+    for (uint32_t p = 0; op->kind == RATION_OP_SETTLE && p < op->part_count; p++)
+        for (uint32_t i = 0; i < RATION_RULES_MAX; i++) /* also of rules that were not judged */
+            op->parts[p].marks[i].state.log.newest_ns = 0;
     for (uint32_t i = 0; i < run->c.item_count; i++) {
         const struct ration_item *item = &run->c.items[i];
         struct ration_op_part *part = &op->parts[item->part_index];
@@ -476,10 +518,14 @@ static void tell(struct ration_run *run)
         part->verdicts[item->rule_index] = item->verdict;
         part->costs[item->rule_index] = item->cost_tokens; /* UP_TO: what was granted */
         if (op->kind == RATION_OP_RESERVE)
-            part->marks[item->rule_index] =
-                (struct ration_op_mark){.state = item->after.state,
-                                        .part = item->part,
-                                        .is_overflow = run->found[item->part_index].is_full};
+            part->marks[item->rule_index] = (struct ration_op_mark){
+                .before = item->before.state,
+                .state = item->after.state,
+                .returned_tokens = run->found[item->part_index].returned_tokens,
+                .part = item->part,
+                .is_overflow = run->found[item->part_index].is_full};
+        else if (op->kind == RATION_OP_SETTLE)
+            part->marks[item->rule_index].state.log.newest_ns = item->left_ns;
     }
     for (uint32_t p = 0; p < op->part_count; p++) {
         op->parts[p].has_overflowed =
@@ -495,6 +541,10 @@ static void find_all(struct ration_run *run)
     bool is_claimed[RATION_SEAT_ENTRIES_MAX];
 
     for (uint32_t p = 0; p < run->op->part_count; p++) {
+        if (run->op->kind ==
+            RATION_OP_RESERVE) /* before the bucket is read: see count_returned() */
+            run->found[p].returned_tokens =
+                ration_section_returned(run->found[p].section, &run->found[p].place);
         is_claimed[p] = run->found[p].is_claimed;
         if (is_claimed[p])
             ration_found_read(run, p, &run->found[p]);

@@ -35,6 +35,7 @@
 #define RATION_SECTION_CELLS_MAX  15
 #define RATION_SECTION_KEYS_MAX   UINT32_MAX
 #define RATION_NONCE_STRIPES      16
+#define RATION_RETURNED_COUNTERS  256
 
 /* How crowded a section is when it holds keys_max keys: 4.75 of the 8 places of a set. */
 #define RATION_SET_KEYS_X100 475
@@ -90,6 +91,8 @@ struct ration_block {
     uint8_t seed[RATION_HASH_SEED_SIZE]; /* that the secret was made of: a dump needs it */
     struct ration_hash_secret secret;
     struct ration_nonce nonces[RATION_NONCE_STRIPES] __attribute__((aligned(64)));
+    uint64_t returned_start; /* of these counters: another number in each block */
+    uint64_t returned_tokens[RATION_RETURNED_COUNTERS]; /* by the tag of a key; see section.h */
 };
 
 struct ration_block_plan {

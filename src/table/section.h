@@ -88,4 +88,15 @@ uint64_t ration_section_overflow_ns(const struct ration_section *section,
 void ration_section_note_overflow(const struct ration_section *section,
                                   const struct ration_place *place, struct ration_time moment);
 
+/*
+ * Tokens that were returned to the bucket of this place since the block was made, and to others
+ * that are counted together with it: never fewer. So a reservation knows at most how far others
+ * have moved it. What is returned is counted before the bucket changes. The counters of another
+ * block start elsewhere, so that a reservation made there finds that much was returned.
+ */
+uint64_t ration_section_returned(const struct ration_section *section,
+                                 const struct ration_place *place);
+void ration_section_count_returned(const struct ration_section *section,
+                                   const struct ration_place *place, uint64_t tokens);
+
 #endif

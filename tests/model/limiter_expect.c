@@ -161,8 +161,20 @@ static void keep_ticket(struct limiter_expect *e, const struct limiter_step *ste
         ticket->slips[ticket->count].key = item->key;
         ticket->slips[ticket->count].rule = item->rule;
         ticket->slips[ticket->count].tokens = item->tokens;
+        ticket->slips[ticket->count].before = item->before;
         ticket->slips[ticket->count++].mark = model_mark(item->model);
     }
+}
+
+/* Whether somebody waits under another rule of the key. */
+static bool is_waited(const struct limiter_expect *e, unsigned limiter, unsigned key, unsigned rule,
+                      uint64_t now_ns)
+{
+    bool waits = false;
+
+    for (unsigned i = 0; i < e->setup->plans[limiter].rule_count; i++)
+        waits |= i != rule && model_is_waited(&e->models[limiter][key][i], now_ns);
+    return waits;
 }
 
 static void settle(struct limiter_expect *e, const struct limiter_step *step, uint64_t now_ns)
@@ -170,10 +182,14 @@ static void settle(struct limiter_expect *e, const struct limiter_step *step, ui
     struct limiter_expect_ticket *ticket = &e->tickets[step->ticket];
     uint64_t used = step->used_tokens;
     bool is_promised = used > 0 && now_ns < ticket->ready_at_ns;
+    bool waits[LIMITER_DETAILS_MAX];
 
     ticket->is_open = false;
     for (unsigned i = 0; i < ticket->count; i++) /* all as they are before any changes */
         limiter_expect_open(e, ticket->slips[i].limiter, ticket->slips[i].key, now_ns);
+    for (unsigned i = 0; i < ticket->count; i++)
+        waits[i] = is_waited(e, ticket->slips[i].limiter, ticket->slips[i].key,
+                             ticket->slips[i].rule, now_ns);
     for (unsigned i = 0; i < ticket->count; i++) {
         unsigned limiter = ticket->slips[i].limiter;
         unsigned key = ticket->slips[i].key;
@@ -185,7 +201,17 @@ static void settle(struct limiter_expect *e, const struct limiter_step *step, ui
         if (used > tokens)
             model_force(m, used - tokens, now_ns);
         else if (used < tokens && !is_promised && model_full_after_ns(m, now_ns) > 0)
-            model_release(m, &ticket->slips[i].mark, tokens - used, now_ns);
+            model_release(m,
+                          &(struct model_release){
+                              .before = ticket->slips[i].before,
+                              .mark = ticket->slips[i].mark,
+                              .cost_tokens = tokens,
+                              .unused_tokens = tokens - used,
+                              .turn_ns = ticket->ready_at_ns,
+                              .returned_tokens = e->returned[i],
+                              .is_waited = waits[i],
+                          },
+                          now_ns);
     }
 }
 
@@ -236,7 +262,7 @@ static void refund(struct limiter_expect *e, const struct limiter_item *item, ui
 {
     if (item->tokens == 0 || model_full_after_ns(item->model, now_ns) == 0)
         return;
-    model_refund(item->model, 0, item->tokens, now_ns);
+    model_refund(item->model, item->tokens, now_ns);
     e->is_seen[item->limiter][item->key] = true;
 }
 
@@ -314,6 +340,8 @@ static void answer_asks(struct limiter_expect *e, const struct limiter_step *ste
         out->decision = limiter_items_up_to(&c, step->asks[0].tokens, &out->granted);
         break;
     case LIMITER_RESERVE:
+        for (unsigned i = 0; i < c.count; i++)
+            c.items[i].before = model_mark(c.items[i].model);
         out->decision = limiter_items_reserve(&c, step->max_wait_ns);
         keep_ticket(e, step, &c, out);
         break;

@@ -25,6 +25,7 @@ struct limiter_expect_ticket {
         unsigned key;
         unsigned rule;
         uint64_t tokens;
+        struct model_mark before;
         struct model_mark mark;
     } slips[LIMITER_DETAILS_MAX];
 };
@@ -35,6 +36,7 @@ struct limiter_expect {
     uint64_t epoch_ns;                 /* when it was made, however often it was loaded since */
     bool is_seen[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX];
     struct limiter_expect_ticket tickets[LIMITER_TICKETS_MAX];
+    uint64_t returned[LIMITER_DETAILS_MAX]; /* set before a SETTLE, from who answered it */
     unsigned lost_count; /* keys that the step at hand finds forgotten, and their models */
     struct limiter_expect_lost {
         unsigned limiter;

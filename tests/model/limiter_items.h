@@ -22,6 +22,7 @@ struct limiter_item {
     unsigned key;
     unsigned rule;
     struct ration_decision own; /* by itself, before anything is taken */
+    struct model_mark before;   /* RESERVE */
 };
 
 struct limiter_items {

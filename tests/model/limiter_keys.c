@@ -171,11 +171,13 @@ static void edit_rule(struct limiter_trace *t, const struct limiter_step *step,
     bool is_kept = t->setup.plans[a->limiter].overflow == RATION_OVERFLOW_SHARED;
 
     if (step->call == LIMITER_REFUND)
-        model_refund(own, 0, a->tokens, now_ns);
+        model_refund(own, a->tokens, now_ns);
     else if (step->call == LIMITER_RESET)
         model_init(own, own->limit);
+    else if (step->call == LIMITER_SETTLE && used == 0)
+        model_init(own, own->limit); /* before its turn the bucket may become what it was */
     else if (step->call == LIMITER_SETTLE && used < a->tokens)
-        model_refund(own, 0, a->tokens - used, now_ns);
+        model_refund(own, a->tokens - used, now_ns);
     else if (is_forced && is_kept)
         model_force(own, step->call == LIMITER_FORCE ? a->tokens : used - a->tokens, now_ns);
     key->has_shared |= is_forced && !is_kept; /* who has no place may not have been forced */

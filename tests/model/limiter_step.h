@@ -68,6 +68,8 @@ struct limiter_answer {
     unsigned detail_count;
     struct ration_decision details[LIMITER_DETAILS_MAX];
     enum ration_verdict verdicts[LIMITER_ASKS_MAX]; /* BATCH */
+    uint64_t returned[LIMITER_DETAILS_MAX]; /* SETTLE: by others, as the table counts them for
+                                                       each slip. Not compared: no decision tells it */
 };
 
 /* Whoever answers steps: the first member of a larger struct. */

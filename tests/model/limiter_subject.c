@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "limiter/limiter.h"
+#include "store/memory.h"
+
 /* The keys of a request, one per limiter. */
 struct request {
     unsigned keys[LIMITER_COUNT_MAX];
@@ -75,6 +78,25 @@ static void answer_batch(struct limiter_subject *s, const struct limiter_step *s
     }
 }
 
+/* What others have returned to each bucket of a ticket since it was written. */
+static void count_returned(struct limiter_subject *s, const struct ration_ticket *ticket,
+                           struct limiter_answer *out)
+{
+    const struct ration_memory *memory =
+        (const struct ration_memory *)limiter_subject_at(s, 0)->store;
+
+    for (uint32_t i = 0; i < ticket->part_count; i++) {
+        const struct ration_ticket_part *part = &ticket->parts[i];
+        struct ration_target target = {.is_located = 1};
+        struct ration_place place;
+
+        memcpy(target.spot.words, part->spot, sizeof part->spot);
+        place = ration_memory_place(memory, &target);
+        out->returned[i] = ration_section_returned(&memory->sections[part->limiter_index], &place) -
+                           part->returned_tokens;
+    }
+}
+
 static void answer_one(struct limiter_subject *s, const struct limiter_step *step,
                        struct limiter_answer *out)
 {
@@ -110,6 +132,7 @@ static void answer_one(struct limiter_subject *s, const struct limiter_step *ste
         keep_ticket(s, step, &ticket, out);
         break;
     case LIMITER_SETTLE:
+        count_returned(s, &s->tickets[step->ticket], out);
         out->status = step->used_tokens == 0
                           ? ration_limiter_cancel(l, &s->tickets[step->ticket], step->now_ns)
                           : ration_limiter_settle(l, &s->tickets[step->ticket], step->used_tokens,
@@ -175,6 +198,7 @@ static void answer_all(struct limiter_subject *s, const struct limiter_step *ste
         keep_ticket(s, step, &ticket, out);
         break;
     default: /* SETTLE */
+        count_returned(s, &s->tickets[step->ticket], out);
         out->status = ration_stack_settle(s->stack, &s->tickets[step->ticket], step->used_tokens,
                                           step->now_ns);
     }

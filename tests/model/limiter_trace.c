@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "limiter_trace_state.h"
 
@@ -96,11 +97,15 @@ static void run_exact(struct limiter_trace *t, struct limiter_step *step)
     if (t->has_twin && !twin_has_room(t, step))
         return;
     t->subject->answer(t->subject, step, &got);
+    memcpy(t->expect.returned, got.returned, sizeof got.returned);
     t->expect.base.answer(&t->expect.base, step, &want);
     if (t->options->checks & LIMITER_CHECK_MODEL)
         compare(t, "model", step, &got, &want);
     if (t->has_twin) {
         t->twin.base.answer(&t->twin.base, step, &other);
+        /* The keys that share a counter of returned tokens are others in each table. */
+        if (memcmp(got.returned, other.returned, sizeof got.returned) != 0)
+            t->has_twin = false;
         if (t->options->checks & LIMITER_CHECK_R7)
             compare(t, "R7 (reclaimed or not)", step, &got, &other);
     }

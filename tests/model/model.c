@@ -77,8 +77,8 @@ static uint64_t wait_for(const struct model *m, uint64_t cost, uint64_t now_ns)
 static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
 {
     switch (kind_of(m)) {
-    case INTERVAL:
-        model_interval_pay(m, (model_units)cost, now_ns);
+    case INTERVAL: /* for its turn: what is full by then pays nothing in advance */
+        model_interval_pay(m, (model_units)cost, now_ns + model_interval_wait(m, cost, now_ns));
         break;
     case QUEUE:
         model_queue_force(m, cost, now_ns);
@@ -91,6 +91,8 @@ static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
         break;
     default:
         m->paid_part = paying_part(m, cost, now_ns);
+        if (kind_of(m) == RESERVE) /* the other one knows that it was now then */
+            model_tokens_touch(&m->parts[1 - m->paid_part], now_ns);
         /* The turn is taken at the whole nanosecond that was told. */
         model_tokens_pay(&m->parts[m->paid_part], cost,
                          now_ns + part_wait(m, m->paid_part, cost, now_ns));
@@ -274,7 +276,29 @@ uint64_t model_take_up_to(struct model *m, uint64_t cost_tokens_max, uint64_t no
 
 /* --- changes --- */
 
-void model_refund(struct model *m, int part, uint64_t tokens, uint64_t now_ns)
+/* Whole tokens that a part lacks, rounded up or down. */
+static uint64_t part_lacks(const struct model_tokens *t, bool is_rounded_up, uint64_t now_ns)
+{
+    model_units out = most(t->token * t->burst - model_tokens_now(t, now_ns), 0);
+
+    return (uint64_t)(is_rounded_up ? divide_up(out, t->token) : divide_down(out, t->token));
+}
+
+/* The first part gets what it lacks in whole tokens; the second of the rest what it lacks. */
+static void refund_parts(struct model *m, uint64_t tokens, uint64_t now_ns)
+{
+    uint64_t first = part_lacks(&m->parts[0], false, now_ns);
+    uint64_t second = kind_of(m) == RESERVE ? part_lacks(&m->parts[1], true, now_ns) : 0;
+    uint64_t rest = tokens > first ? tokens - first : 0;
+
+    if (rest > second)
+        rest = second;
+    if (kind_of(m) == RESERVE)
+        model_tokens_refund(&m->parts[1], rest, now_ns);
+    model_tokens_refund(&m->parts[0], tokens - rest, now_ns);
+}
+
+void model_refund(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     now_ns = clamp_now(now_ns);
     switch (kind_of(m)) {
@@ -291,7 +315,7 @@ void model_refund(struct model *m, int part, uint64_t tokens, uint64_t now_ns)
         model_log_refund(m, tokens);
         break;
     default:
-        model_tokens_refund(&m->parts[part], tokens, now_ns);
+        refund_parts(m, tokens, now_ns);
     }
 }
 
@@ -372,25 +396,98 @@ void model_block(struct model *m, uint64_t until_ns)
 
 struct model_mark model_mark(const struct model *m)
 {
-    return (struct model_mark){m->paid_part, m->parts[m->paid_part], m->interval, m->queue};
+    return (struct model_mark){
+        .part = m->paid_part,
+        .parts = {m->parts[0], m->parts[1]},
+        .interval = m->interval,
+        .queue = m->queue,
+        .windows = m->windows,
+        .log_back_at_ns = m->log_count > 0 ? m->log[m->log_count - 1].back_at_ns : 0,
+    };
 }
 
-void model_release(struct model *m, const struct model_mark *mark, uint64_t unused_tokens,
-                   uint64_t now_ns)
+/* Whether nobody has changed the bucket since the reservation. */
+static bool is_last(const struct model *m, const struct model_release *r, uint64_t now_ns)
+{
+    int part = r->mark.part;
+
+    if (r->returned_tokens > 0)
+        return false;
+    switch (kind_of(m)) {
+    case INTERVAL:
+        return model_interval_is_at(m, &r->mark.interval);
+    case QUEUE:
+        return model_queue_is_at(m, &r->mark.queue, now_ns);
+    case WINDOWS:
+        return m->windows.index == r->mark.windows.index &&
+               m->windows.current_tokens == r->mark.windows.current_tokens &&
+               m->windows.previous_tokens == r->mark.windows.previous_tokens;
+    case LOG:
+        return false; /* it goes by its moments */
+    default:
+        return model_tokens_is_at(&m->parts[part], &r->mark.parts[part], now_ns);
+    }
+}
+
+/* Puts back what was there before; of a burst reserve also the part that did not pay. */
+static void undo(struct model *m, const struct model_release *r, uint64_t now_ns)
+{
+    int part = r->mark.part;
+
+    if (kind_of(m) == RESERVE &&
+        model_tokens_is_at(&m->parts[1 - part], &r->mark.parts[1 - part], now_ns))
+        m->parts[1 - part] = r->before.parts[1 - part];
+    m->parts[part] = r->before.parts[part];
+    m->interval = r->before.interval;
+    m->queue = r->before.queue;
+    m->windows = r->before.windows;
+}
+
+void model_release(struct model *m, const struct model_release *r, uint64_t now_ns)
+{
+    int part = r->mark.part;
+
+    now_ns = clamp_now(now_ns);
+    if (r->unused_tokens == r->cost_tokens && is_last(m, r, now_ns)) {
+        undo(m, r, now_ns);
+        return;
+    }
+    if (r->is_waited && !is_last(m, r, now_ns) && kind_of(m) != WINDOWS && kind_of(m) != LOG)
+        return;
+    switch (kind_of(m)) {
+    case INTERVAL:
+        model_interval_release(m, r, now_ns);
+        break;
+    case QUEUE:
+        if (is_last(m, r, now_ns))
+            model_queue_refund(m, r->unused_tokens, now_ns);
+        break;
+    case TOKENS:
+    case RESERVE:
+        model_tokens_release(&m->parts[part], r, now_ns);
+        break;
+    case WINDOWS:
+        model_windows_release(m, r);
+        break;
+    case LOG:
+        model_log_release(m, r, now_ns);
+    }
+}
+
+bool model_is_waited(const struct model *m, uint64_t now_ns)
 {
     now_ns = clamp_now(now_ns);
     switch (kind_of(m)) {
     case INTERVAL:
-        model_interval_release(m, &mark->interval, unused_tokens, now_ns);
-        break;
+        return model_interval_out(m, now_ns) > (model_units)m->limit->burst;
     case QUEUE:
-        model_queue_release(m, &mark->queue, unused_tokens, now_ns);
-        break;
+        return model_queue_backlog(m, now_ns) > 0;
     case TOKENS:
+        return model_tokens_now(&m->parts[0], now_ns) < 0;
     case RESERVE:
-        model_tokens_release(&m->parts[mark->part], &mark->tokens, unused_tokens, now_ns);
-        break;
+        return model_tokens_now(&m->parts[0], now_ns) < 0 ||
+               model_tokens_now(&m->parts[1], now_ns) < 0;
     default:
-        model_refund(m, 0, unused_tokens, now_ns);
+        return false;
     }
 }

@@ -77,12 +77,25 @@ struct model {
     struct model_log_entry log[MODEL_LOG_COUNT_MAX]; /* oldest first */
 };
 
-/* What a reservation remembers of the model. */
+/* What a reservation remembers of the model: before it, or after. */
 struct model_mark {
-    int part;
-    struct model_tokens tokens;
+    int part; /* that paid, of the state after it */
+    struct model_tokens parts[2];
     struct model_interval interval;
     struct model_queue queue;
+    struct model_windows windows;
+    uint64_t log_back_at_ns; /* of the newest tokens */
+};
+
+/* A reservation that ends. */
+struct model_release {
+    struct model_mark before;
+    struct model_mark mark;
+    uint64_t cost_tokens;
+    uint64_t unused_tokens;
+    uint64_t turn_ns;
+    uint64_t returned_tokens; /* by others since then, as the bucket counts them */
+    bool is_waited;           /* somebody waits under another limit of the key */
 };
 
 /* A full bucket of limit, which is borrowed as long as the model is used. */
@@ -109,17 +122,18 @@ uint64_t model_take_up_to(struct model *m, uint64_t cost_tokens_max, uint64_t no
 uint64_t model_remaining(const struct model *m, uint64_t now_ns);
 uint64_t model_full_after_ns(const struct model *m, uint64_t now_ns);
 
-/* part is which of two buckets a reserve gives back to, else 0. */
-void model_refund(struct model *m, int part, uint64_t tokens, uint64_t now_ns);
+void model_refund(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_force(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 
 /* Not for windows and logs. */
 void model_block(struct model *m, uint64_t until_ns);
 
-/* After a take that was allowed; and to give back what was not used of it. */
+/* Whether somebody may wait for a turn. */
+bool model_is_waited(const struct model *m, uint64_t now_ns);
+
+/* Before and after a take that was allowed; and to give back what was not used of it. */
 struct model_mark model_mark(const struct model *m);
-void model_release(struct model *m, const struct model_mark *mark, uint64_t unused_tokens,
-                   uint64_t now_ns);
+void model_release(struct model *m, const struct model_release *release, uint64_t now_ns);
 
 #endif

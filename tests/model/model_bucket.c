@@ -88,13 +88,29 @@ void model_tokens_block(struct model_tokens *t, uint64_t until_ns)
         tokens_put(t, t->token, until_ns);
 }
 
-void model_tokens_release(struct model_tokens *t, const struct model_tokens *mark, uint64_t unused,
-                          uint64_t now_ns)
+/* What is saved up beyond the burst until now is not saved for a now before it. */
+void model_tokens_touch(struct model_tokens *t, uint64_t now_ns)
 {
-    model_units have = tokens_unclamped(t, now_ns);
-    model_units back = tokens_worth(t, unused);
+    tokens_put(t, model_tokens_now(t, now_ns), now_ns);
+}
 
-    if (have < 0 && have != tokens_unclamped(mark, now_ns)) /* others wait */
+bool model_tokens_is_at(const struct model_tokens *t, const struct model_tokens *mark,
+                        uint64_t now_ns)
+{
+    return tokens_unclamped(t, now_ns) == tokens_unclamped(mark, now_ns);
+}
+
+/* Nobody waits, its turn has come, and it is not more than time has still to pay. */
+void model_tokens_release(struct model_tokens *t, const struct model_release *r, uint64_t now_ns)
+{
+    const struct model_tokens *mark = &r->mark.parts[r->mark.part];
+    model_units have = tokens_unclamped(t, now_ns);
+    model_units by_mark = tokens_capacity(mark) - tokens_unclamped(mark, now_ns) -
+                          tokens_worth(t, r->returned_tokens);
+    model_units by_turn = units_of(r->turn_ns) + tokens_worth(t, r->cost_tokens) - units_of(now_ns);
+    model_units back = least(tokens_worth(t, r->unused_tokens), most(most(by_mark, by_turn), 0));
+
+    if (have < 0 || now_ns < r->turn_ns)
         back = 0;
     tokens_put(t, have + back, now_ns);
 }
@@ -201,7 +217,7 @@ void model_interval_block(struct model *m, uint64_t until_ns)
 }
 
 /* Whether the line ends where mark left it: the same grid, and as much out on it. */
-static bool interval_is_at(const struct model *m, const struct model_interval *mark)
+bool model_interval_is_at(const struct model *m, const struct model_interval *mark)
 {
     model_units period = (model_units)m->limit->period_ns;
     model_units steps =
@@ -211,15 +227,19 @@ static bool interval_is_at(const struct model *m, const struct model_interval *m
            m->interval.out_tokens + steps * (model_units)m->limit->tokens == mark->out_tokens;
 }
 
-void model_interval_release(struct model *m, const struct model_interval *mark, uint64_t unused,
-                            uint64_t now_ns)
+void model_interval_release(struct model *m, const struct model_release *r, uint64_t now_ns)
 {
-    model_units back = (model_units)unused;
+    struct model then = *m;
+    model_units passed = (model_units)now_ns - (model_units)r->turn_ns;
+    model_units points = passed > 0 ? passed / (model_units)m->limit->period_ns + 1 : 0;
+    model_units by_turn = (model_units)r->cost_tokens - points * (model_units)m->limit->tokens;
+    model_units by_mark;
 
-    if (model_interval_out(m, now_ns) > (model_units)m->limit->burst &&
-        !interval_is_at(m, mark)) /* others wait */
-        back = 0;
-    m->interval.out_tokens -= back;
+    if (passed < 0 || model_interval_out(m, now_ns) > (model_units)m->limit->burst)
+        return;
+    then.interval = r->mark.interval;
+    by_mark = model_interval_out(&then, now_ns) - (model_units)r->returned_tokens;
+    m->interval.out_tokens -= least((model_units)r->unused_tokens, most(most(by_mark, by_turn), 0));
 }
 
 /* --- leaky queue --- */
@@ -276,13 +296,8 @@ void model_queue_refund(struct model *m, uint64_t tokens, uint64_t now_ns)
     queue_put(m, queue_unclamped(m, now_ns) - tokens_worth(&m->parts[0], tokens), now_ns);
 }
 
-/* Only what lies behind the last place in line comes back, whether it was used or not. */
-void model_queue_release(struct model *m, const struct model_queue *mark, uint64_t unused,
-                         uint64_t now_ns)
+/* Whether the line ends where mark left it. */
+bool model_queue_is_at(const struct model *m, const struct model_queue *mark, uint64_t now_ns)
 {
-    model_units have = queue_unclamped(m, now_ns);
-    model_units then = mark->backlog - units_of(now_ns) + units_of(mark->at_ns);
-    model_units back = have == then ? tokens_worth(&m->parts[0], unused) : 0;
-
-    queue_put(m, have - back, now_ns);
+    return queue_unclamped(m, now_ns) == mark->backlog - units_of(now_ns) + units_of(mark->at_ns);
 }

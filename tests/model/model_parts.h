@@ -53,8 +53,10 @@ void model_tokens_refund(struct model_tokens *t, uint64_t tokens, uint64_t now_n
 void model_tokens_force(struct model_tokens *t, uint64_t tokens, uint64_t now_ns);
 void model_tokens_set(struct model_tokens *t, uint64_t tokens, uint64_t now_ns);
 void model_tokens_block(struct model_tokens *t, uint64_t until_ns);
-void model_tokens_release(struct model_tokens *t, const struct model_tokens *mark, uint64_t unused,
-                          uint64_t now_ns);
+void model_tokens_touch(struct model_tokens *t, uint64_t now_ns);
+bool model_tokens_is_at(const struct model_tokens *t, const struct model_tokens *mark,
+                        uint64_t now_ns);
+void model_tokens_release(struct model_tokens *t, const struct model_release *r, uint64_t now_ns);
 
 model_units model_interval_out(const struct model *m, uint64_t now_ns);
 uint64_t model_interval_wait(const struct model *m, uint64_t cost, uint64_t now_ns);
@@ -64,8 +66,8 @@ void model_interval_refund(struct model *m, uint64_t tokens);
 void model_interval_force(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_interval_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_interval_block(struct model *m, uint64_t until_ns);
-void model_interval_release(struct model *m, const struct model_interval *mark, uint64_t unused,
-                            uint64_t now_ns);
+bool model_interval_is_at(const struct model *m, const struct model_interval *mark);
+void model_interval_release(struct model *m, const struct model_release *r, uint64_t now_ns);
 
 model_units model_queue_backlog(const struct model *m, uint64_t now_ns);
 uint64_t model_queue_wait(const struct model *m, uint64_t cost, uint64_t now_ns);
@@ -73,8 +75,7 @@ void model_queue_force(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_queue_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_queue_block(struct model *m, uint64_t until_ns);
 void model_queue_refund(struct model *m, uint64_t tokens, uint64_t now_ns);
-void model_queue_release(struct model *m, const struct model_queue *mark, uint64_t unused,
-                         uint64_t now_ns);
+bool model_queue_is_at(const struct model *m, const struct model_queue *mark, uint64_t now_ns);
 
 /* Both kinds of windows; a fixed one has no use for the one before. */
 uint64_t model_windows_wait(const struct model *m, uint64_t cost, uint64_t now_ns);
@@ -82,6 +83,7 @@ uint64_t model_windows_remaining(const struct model *m, uint64_t now_ns);
 uint64_t model_windows_full_after(const struct model *m, uint64_t now_ns);
 void model_windows_pay(struct model *m, uint64_t cost, uint64_t now_ns);
 void model_windows_refund(struct model *m, uint64_t tokens, uint64_t now_ns);
+void model_windows_release(struct model *m, const struct model_release *r);
 void model_windows_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 
 uint64_t model_log_wait(const struct model *m, uint64_t cost, uint64_t now_ns);
@@ -89,6 +91,7 @@ uint64_t model_log_remaining(const struct model *m, uint64_t now_ns);
 uint64_t model_log_full_after(const struct model *m, uint64_t now_ns);
 void model_log_pay(struct model *m, uint64_t cost, uint64_t now_ns);
 void model_log_refund(struct model *m, uint64_t tokens);
+void model_log_release(struct model *m, const struct model_release *r, uint64_t now_ns);
 void model_log_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 
 #endif

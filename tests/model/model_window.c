@@ -127,6 +127,20 @@ void model_windows_refund(struct model *m, uint64_t tokens, uint64_t now_ns)
     w->previous_tokens -= rest < w->previous_tokens ? rest : w->previous_tokens;
 }
 
+/* To the window that it was counted in, while that is remembered. */
+void model_windows_release(struct model *m, const struct model_release *r)
+{
+    struct model_windows *w = &m->windows;
+    uint64_t *count = NULL;
+
+    if (w->index == r->mark.windows.index)
+        count = &w->current_tokens;
+    else if (!is_fixed(m) && w->index == r->mark.windows.index + 1)
+        count = &w->previous_tokens;
+    if (count != NULL)
+        *count -= r->unused_tokens < *count ? r->unused_tokens : *count;
+}
+
 void model_windows_set(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     uint64_t limit_tokens = m->limit->tokens;
@@ -214,6 +228,25 @@ void model_log_refund(struct model *m, uint64_t tokens)
         if (last->tokens == 0)
             m->log_count--;
     }
+}
+
+/* Of its own moment, while that is to come: others keep theirs. */
+void model_log_release(struct model *m, const struct model_release *r, uint64_t now_ns)
+{
+    uint64_t left = r->unused_tokens;
+    uint64_t kept = 0;
+
+    for (uint64_t i = 0; i < m->log_count; i++) {
+        struct model_log_entry *entry = &m->log[i];
+        bool is_its_own = entry->back_at_ns == r->mark.log_back_at_ns && entry->back_at_ns > now_ns;
+        uint64_t back = is_its_own ? (left < entry->tokens ? left : entry->tokens) : 0;
+
+        entry->tokens -= back;
+        left -= back;
+        if (entry->tokens > 0)
+            m->log[kept++] = *entry;
+    }
+    m->log_count = kept;
 }
 
 void model_log_set(struct model *m, uint64_t tokens, uint64_t now_ns)

@@ -3,15 +3,14 @@
  *
  *     reservation_test [SEED [TRACES]]
  *
- * Whoever reserved goes at its ready time and counts there. What was ended before its ready time
- * counts with the tokens it really used; what is ended later counts as used whole when it went,
- * and the rest as given back when it was ended (R1 is net of refunds, at the refund's time).
- * That is checked over the whole of each history, by the limit as it was written.
+ * Whoever reserved goes at its ready time and counts there, with the tokens that it really used.
+ * That is checked over the whole of each history, by the limit as it was written. Reservations
+ * that are still open count whole.
  *
  * A queue must keep everyone who goes a token's time apart.
  *
- * Times run forward, nothing is refunded, forced or blocked. The negative control gives back
- * whatever was not used, and must be caught.
+ * Times run forward, nothing is refunded, forced or blocked. The negative controls give back too
+ * much, each for one reason, and must be caught.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/algorithm.h"
 #include "model.h"
 #include "trace.h"
 
@@ -48,6 +48,7 @@ typedef void settle_function(struct ration_bucket *bucket, const struct ration_l
 struct line {
     settle_function *settle;
     bool is_whole_ns; /* only limits whose token time is whole nanoseconds */
+    bool is_gcra;     /* only continuous token buckets */
     struct ration_limit limit;
     struct ration_bucket bucket;
     uint64_t now_ns;
@@ -58,7 +59,7 @@ struct line {
 
 struct event {
     uint64_t at_ns;
-    model_units tokens; /* below zero: given back */
+    model_units tokens;
 };
 
 static void settle(struct ration_bucket *bucket, const struct ration_limit *limit,
@@ -75,6 +76,26 @@ static void settle_all(struct ration_bucket *bucket, const struct ration_limit *
     ration_bucket_refund(bucket, limit, reservation->cost_tokens - used_tokens, now_ns);
 }
 
+/* Another: nobody waits, so all that was not used comes back, also what time has paid back. */
+static void settle_paid(struct ration_bucket *bucket, const struct ration_limit *limit,
+                        struct ration_reservation *reservation, uint64_t used_tokens,
+                        uint64_t now_ns)
+{
+    struct ration_decision d = ration_bucket_look(bucket, limit, 0, now_ns);
+
+    if (d.reset_after_ns <= limit->rate.capacity.ns && now_ns >= reservation->ready_at_ns)
+        settle_all(bucket, limit, reservation, used_tokens, now_ns);
+}
+
+/* Another: what others have returned meanwhile is not counted, so its mark is believed. */
+static void settle_uncounted(struct ration_bucket *bucket, const struct ration_limit *limit,
+                             struct ration_reservation *reservation, uint64_t used_tokens,
+                             uint64_t now_ns)
+{
+    reservation->returned = bucket->words[1] & ~(uint64_t)(RATION_FRAC_COUNT - 1);
+    ration_bucket_settle(bucket, limit, reservation, used_tokens, now_ns);
+}
+
 static int by_time(const void *a, const void *b)
 {
     const struct event *x = a;
@@ -83,21 +104,13 @@ static int by_time(const void *a, const void *b)
     return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-/* With is_net, what was given back late is an event of its own; else it never counts. */
-static unsigned events_of(const struct line *l, bool is_net, struct event *out_events)
+static unsigned events_of(const struct line *l, struct event *out_events)
 {
     unsigned count = 0;
 
-    for (unsigned i = 0; i < l->count; i++) {
-        const struct place *p = &l->places[i];
-        uint64_t unused = p->cost_tokens - p->used_tokens;
-        bool is_late = is_net && unused > 0 && p->ended_at_ns >= p->ready_at_ns;
-
-        out_events[count++] = (struct event){
-            p->ready_at_ns, (model_units)(is_late ? p->cost_tokens : p->used_tokens)};
-        if (is_late)
-            out_events[count++] = (struct event){p->ended_at_ns, -(model_units)unused};
-    }
+    for (unsigned i = 0; i < l->count; i++)
+        out_events[count++] =
+            (struct event){l->places[i].ready_at_ns, (model_units)l->places[i].used_tokens};
     qsort(out_events, count, sizeof out_events[0], by_time);
     return count;
 }
@@ -116,8 +129,8 @@ static model_units most_within(const struct ration_limit *limit, uint64_t t)
 /* In a queue whoever goes, goes a token's time after each token that went before. */
 static bool keeps_distance(const struct line *l)
 {
-    struct event events[2 * PLACES_MAX];
-    unsigned count = events_of(l, false, events);
+    struct event events[PLACES_MAX];
+    unsigned count = events_of(l, events);
     model_units period = (model_units)l->limit.period_ns;
     uint64_t grain_ns = l->limit.rate.token.frac > 0; /* moments are told in whole ns */
     const struct event *before = NULL;
@@ -137,8 +150,8 @@ static bool keeps_distance(const struct line *l)
 /* Every closed interval between two events holds what it may. */
 static bool keeps_contract(const struct line *l)
 {
-    struct event events[2 * PLACES_MAX];
-    unsigned count = events_of(l, true, events);
+    struct event events[PLACES_MAX];
+    unsigned count = events_of(l, events);
     model_units period = (model_units)l->limit.period_ns;
 
     if (l->limit.algorithm == RATION_LEAKY_QUEUE)
@@ -229,13 +242,16 @@ static struct ration_limit small_limit(struct trace_random *random)
 static void run_line(struct line *l, uint64_t seed, unsigned steps)
 {
     struct trace_random random = {seed};
-    struct line fresh = {
-        .settle = l->settle, .is_whole_ns = l->is_whole_ns, .decisions = l->decisions};
+    struct line fresh = {.settle = l->settle,
+                         .is_whole_ns = l->is_whole_ns,
+                         .is_gcra = l->is_gcra,
+                         .decisions = l->decisions};
 
     *l = fresh;
     do {
         l->limit = small_limit(&random);
-    } while (l->is_whole_ns && l->limit.rate.token.frac > 0);
+    } while ((l->is_whole_ns && l->limit.rate.token.frac > 0) ||
+             (l->is_gcra && !ration_algorithm_is_gcra(&l->limit)));
     for (unsigned i = 0; i < steps; i++) {
         if (trace_random_below(&random, 2))
             l->now_ns += trace_random_below(&random, 2 * l->limit.rate.token.ns + 2);
@@ -261,13 +277,14 @@ static unsigned first_failure(struct line *l, uint64_t seed, uint64_t traces)
     return 0;
 }
 
-static bool check_control(uint64_t seed)
+static bool check_control(const char *name, settle_function *settle_wrongly, uint64_t seed)
 {
-    static struct line line = {.settle = settle_all, .is_whole_ns = true};
-    unsigned steps = first_failure(&line, seed, 100000);
+    static struct line line;
+    unsigned steps;
 
-    printf("control 'gives back what others were promised': %s %u\n",
-           steps ? "caught at step" : "NOT caught", steps);
+    line = (struct line){.settle = settle_wrongly, .is_whole_ns = true, .is_gcra = true};
+    steps = first_failure(&line, seed, 1000000);
+    printf("control '%s': %s %u\n", name, steps ? "caught at step" : "NOT caught", steps);
     return steps != 0;
 }
 
@@ -280,7 +297,9 @@ int main(int argc, char **argv)
     if (seed == 0)
         seed = (uint64_t)time(NULL);
     printf("seed %" PRIu64 "\n", seed);
-    if (!check_control(seed))
+    if (!check_control("gives back what others were promised", settle_all, seed) ||
+        !check_control("gives back what time has paid back", settle_paid, seed) ||
+        !check_control("does not count what others returned", settle_uncounted, seed))
         return 1;
     if (first_failure(&line, seed, traces) != 0) {
         printf("R1 broken\n");

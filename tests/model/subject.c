@@ -67,11 +67,27 @@ static struct ration_decision bucket_reserve(void *state, const struct ration_li
     return ration_bucket_reserve(state, limit, cost, max_wait_ns, now_ns, &out->bucket);
 }
 
+/* What a bucket can know of others' returns: see bucket.c. */
+static void look_for_returns(const struct ration_bucket *bucket, const struct ration_limit *limit,
+                             struct subject_reservation *r)
+{
+    bool is_last = bucket->words[0] == r->bucket.mark[0] && bucket->words[1] == r->bucket.mark[1];
+
+    r->is_kept = limit->refill == RATION_REFILL_INTERVAL && !is_last;
+    r->returned_tokens =
+        ration_algorithm_is_gcra(limit)
+            ? ((bucket->words[1] & ~(uint64_t)(RATION_FRAC_COUNT - 1)) - r->bucket.returned) >> 20
+            : 0;
+}
+
 static void bucket_settle(void *state, const struct ration_limit *limit,
                           struct subject_reservation *r, uint64_t used, uint64_t now_ns)
 {
-    ration_status status = used == 0 ? ration_bucket_cancel(state, limit, &r->bucket, now_ns)
-                                     : ration_bucket_settle(state, limit, &r->bucket, used, now_ns);
+    ration_status status;
+
+    look_for_returns(state, limit, r);
+    status = used == 0 ? ration_bucket_cancel(state, limit, &r->bucket, now_ns)
+                       : ration_bucket_settle(state, limit, &r->bucket, used, now_ns);
 
     if (status != RATION_OK ||
         ration_bucket_settle(state, limit, &r->bucket, used, now_ns) != RATION_ECLOSED)
@@ -84,6 +100,8 @@ static uint64_t bucket_full_after(const void *state, const struct ration_limit *
     union ration_state words;
 
     memcpy(&words, state, sizeof words);
+    if (ration_algorithm_is_gcra(limit))
+        words.words[1] &= RATION_FRAC_COUNT - 1;
     return ration_algorithm_full_after_ns(limit, words, now_ns);
 }
 
@@ -139,15 +157,12 @@ static uint64_t reserve_take_up_to(void *state, const struct ration_limit *limit
     return granted;
 }
 
-/* Odd amounts go to the reserve: the caller of a refund knows which one paid. */
 static void reserve_refund(void *state, const struct ration_limit *limit, uint64_t tokens,
                            uint64_t now_ns)
 {
     struct ration_reserve *s = state;
-    enum ration_reserve_part part = tokens % 2 ? RATION_PART_RESERVE : RATION_PART_SUSTAINED;
 
-    (void)now_ns;
-    *s = ration_reserve_refund(*s, limit, part, tokens);
+    *s = ration_reserve_refund(*s, limit, tokens, now_ns);
 }
 
 static void reserve_force(void *state, const struct ration_limit *limit, uint64_t tokens,
@@ -174,13 +189,11 @@ static struct ration_decision reserve_reserve(void *state, const struct ration_l
     struct ration_reserve_step step = ration_reserve_take(*s, limit, cost, max_wait_ns, now_ns);
 
     if (step.decision.verdict == RATION_ALLOW) {
-        struct ration_time mark = step.next.tats[step.part];
-
         out->part = step.part;
         out->bucket.cost_tokens = cost;
         out->bucket.ready_at_ns = ration_time_clamp(now_ns) + step.decision.delay_ns;
-        out->bucket.mark[0] = mark.ns;
-        out->bucket.mark[1] = mark.frac;
+        out->reserve_before = *s;
+        out->reserve_mark = step.next;
     }
     *s = step.next;
     return step.decision;
@@ -190,12 +203,19 @@ static void reserve_settle(void *state, const struct ration_limit *limit,
                            struct subject_reservation *r, uint64_t used, uint64_t now_ns)
 {
     struct ration_reserve *s = state;
-    struct ration_time mark = {r->bucket.mark[0], r->bucket.mark[1]};
-
     bool is_promised = used > 0 && ration_time_clamp(now_ns) < r->bucket.ready_at_ns;
+    struct ration_reserve_release release = {
+        .before = r->reserve_before,
+        .mark = r->reserve_mark,
+        .cost_tokens = r->bucket.cost_tokens,
+        .unused_tokens = r->bucket.cost_tokens - used,
+        .turn_ns = r->bucket.ready_at_ns,
+    };
 
+    /* Nobody counts here what is returned: any number will do, the same for the model. */
+    r->returned_tokens = release.returned_tokens = used % 4 == 1 ? r->bucket.cost_tokens / 2 : 0;
     if (used < r->bucket.cost_tokens && !is_promised)
-        *s = ration_reserve_release(*s, limit, r->part, mark, r->bucket.cost_tokens - used, now_ns);
+        *s = ration_reserve_release(*s, limit, r->part, &release, now_ns);
     else if (used > r->bucket.cost_tokens)
         *s = ration_reserve_force(*s, limit, used - r->bucket.cost_tokens, now_ns);
 }

@@ -19,6 +19,11 @@
 struct subject_reservation {
     struct ration_reservation bucket; /* ready_at_ns and cost_tokens are set for all kinds */
     enum ration_reserve_part part;
+    struct ration_reserve reserve_before, reserve_mark;
+
+    /* Written by settle. */
+    uint64_t returned_tokens; /* by others, as the bucket counts them */
+    bool is_kept;             /* nothing comes back: the bucket cannot know how much it may be */
 };
 
 struct subject {

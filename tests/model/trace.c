@@ -1,4 +1,5 @@
 #include "trace.h"
+#include "core/algorithm.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -128,6 +129,9 @@ void trace_forget_if_full(struct trace *t)
     if (model_full_after_ns(&t->model, t->clock_ns) != 0 && t->options->checks & TRACE_CHECK_MODEL)
         fail(t, "model (full)", "full_after", 0, t->clock_ns);
     memset(t->twin, 0, t->size);
+    /* But for the count of returned tokens, by which open reservations go: see bucket.c. */
+    if (t->subject == &subject_bucket && ration_algorithm_is_gcra(&t->limit))
+        t->twin[1] = t->state[1] & ~(uint64_t)(RATION_FRAC_COUNT - 1);
     t->twin_since_ns = t->clock_ns;
     t->has_twin = true;
     t->count->forgotten++;
@@ -217,14 +221,13 @@ void trace_do_change(struct trace *t, unsigned choice, uint64_t tokens, uint64_t
     static const char *const names[] = {"refund", "force", "set"};
     void (*const calls[])(void *, const struct ration_limit *, uint64_t,
                           uint64_t) = {t->subject->refund, t->subject->force, t->subject->set};
-    int part = t->options->kind == TRACE_RESERVE && tokens % 2;
 
     say(t, names[choice], tokens, now_ns);
     calls[choice](t->state, &t->limit, tokens, now_ns);
     if (twin_follows(t, now_ns))
         calls[choice](t->twin, &t->limit, tokens, now_ns);
     if (choice == 0)
-        model_refund(&t->model, part, tokens, now_ns);
+        model_refund(&t->model, tokens, now_ns);
     else if (choice == 1)
         model_force(&t->model, tokens, now_ns);
     else
@@ -251,6 +254,7 @@ void trace_do_reserve(struct trace *t, uint64_t cost, uint64_t max_wait_ns, uint
     if (!t->subject->reserve || t->open_count == TRACE_OPEN_MAX)
         return;
     memset(&r, 0, sizeof r);
+    r.before = model_mark(&t->model);
     say(t, "reserve", cost, now_ns);
 
     struct ration_decision got =
@@ -286,8 +290,17 @@ void trace_do_settle(struct trace *t, unsigned index, uint64_t used, uint64_t no
         t->subject->settle(t->twin, &t->limit, &r.twin, used, now_ns);
     bool is_promised = used > 0 && ration_time_clamp(now_ns) < r.subject.bucket.ready_at_ns;
 
-    if (used < cost && !is_promised)
-        model_release(&t->model, &r.mark, cost - used, now_ns);
+    if (used < cost && !is_promised && !r.subject.is_kept)
+        model_release(&t->model,
+                      &(struct model_release){
+                          .before = r.before,
+                          .mark = r.mark,
+                          .cost_tokens = cost,
+                          .unused_tokens = cost - used,
+                          .turn_ns = r.subject.bucket.ready_at_ns,
+                          .returned_tokens = r.subject.returned_tokens,
+                      },
+                      now_ns);
     else if (used > cost)
         model_force(&t->model, used - cost, now_ns);
 }

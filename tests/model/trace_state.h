@@ -15,6 +15,7 @@
 struct open_reservation {
     struct subject_reservation subject;
     struct subject_reservation twin;
+    struct model_mark before;
     struct model_mark mark;
 };
 

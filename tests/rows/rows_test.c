@@ -77,7 +77,7 @@ static struct ration_decision reserve_call(struct library *library,
         break;
     case ROWS_REFUND:
         step.next =
-            ration_reserve_refund(library->reserve, limit, RATION_PART_SUSTAINED, request->tokens);
+            ration_reserve_refund(library->reserve, limit, request->tokens, request->now_ns);
         break;
     case ROWS_FORCE:
         step.next = ration_reserve_force(library->reserve, limit, request->tokens, request->now_ns);

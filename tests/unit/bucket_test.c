@@ -199,9 +199,13 @@ static void a_reserve_releases_to_the_part_that_paid(void **state)
 
     (void)state;
     assert_int_equal(step.part, RATION_PART_RESERVE);
-    reserve = ration_reserve_release(step.next, &limit, step.part, step.next.tats[step.part], 4, S);
+    reserve = ration_reserve_release(
+        step.next, &limit, step.part,
+        &(struct ration_reserve_release){
+            .mark = step.next, .cost_tokens = 5, .unused_tokens = 4, .turn_ns = S},
+        S);
     assert_int_equal(ration_reserve_remaining(reserve, &limit, S), 9);
-    reserve = ration_reserve_refund(reserve, &limit, RATION_PART_RESERVE, 1);
+    reserve = ration_reserve_refund(reserve, &limit, 1, S);
     assert_int_equal(ration_reserve_remaining(reserve, &limit, S), 10);
     assert_true(ration_reserve_is_idle(reserve, S));
     assert_false(ration_reserve_is_idle(step.next, S));

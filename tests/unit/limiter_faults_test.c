@@ -59,8 +59,8 @@ static void a_limiter_without_memory_is_not_made(void **state)
 
             plan_all(&kit, rule_count);
             kit.options.is_shared_by_forks = is_shared;
-            /* rules, limiter, secret, store, table, its pages, counts, the top keys' secret */
-            assert_int_equal(refuse_each(create_limiter, &kit.options, &limiter), 8);
+            /* rules, limiter, secret, store, table, its pages, where it counts from, counts, the top keys' secret */
+            assert_int_equal(refuse_each(create_limiter, &kit.options, &limiter), 9);
             kit.limiter = limiter;
             assert_int_equal(kit_take(&kit, "k", 1).verdict, RATION_ALLOW);
             kit_end(&kit);
@@ -112,9 +112,10 @@ static void a_stack_without_memory_is_not_made(void **state)
         limiters[i] = kits[i].options;
     }
     options.clock = &kits[0].clock;
-    /* the stack, its list, 2 rooms, 3 rules, secret, store, table, pages, and of each the limiter,
+    /* the stack, its list, 2 rooms, 3 rules, secret, store, table, pages, where it
+       counts from, and of each the limiter,
        counts and a secret */
-    assert_int_equal(refuse_each(create_stack, &options, &stack), 20);
+    assert_int_equal(refuse_each(create_stack, &options, &stack), 21);
     assert_true(ration_stack_allow(stack, &key));
     ration_stack_free(stack);
     assert_int_equal(allocations.live_count, 0);

@@ -71,13 +71,16 @@ static void a_ticket_is_settled_or_cancelled_once(void **state)
     kit_end(&kit);
 }
 
-/* As docs/ARCHITECTURE.md tells it: while others wait, only the last in line gives back. */
+/*
+ * As docs/ARCHITECTURE.md has it: while others wait, only the last in line gives back; later, what
+ * is still outstanding.
+ */
 static void only_the_last_in_line_gives_back(void **state)
 {
     static const struct {
         int cancelled;
         uint64_t after_s, full_s;
-    } rows[] = {{0, 1, 8}, {1, 1, 8}, {2, 1, 7}, {0, 5, 5}};
+    } rows[] = {{0, 1, 8}, {1, 1, 8}, {2, 1, 7}, {0, 5, 7}};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(rows); i++)
@@ -290,6 +293,91 @@ static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
     }
 }
 
+/* Under two limits, one of which makes the caller wait, a cancelled reservation leaves both as they were. */
+static void a_reservation_cancelled_under_two_limits_locks_nothing(void **state)
+{
+    static const char *const seconds[] = {"5/min", "5/min refill interval", "5/min burst 5",
+                                          "5/min reserve 1/h burst 1"};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(seconds); i++) {
+        struct ration_ticket ticket;
+        struct ration_decision before, after;
+        struct kit kit;
+
+        KIT_PLAN(&kit, "10/s burst 20", seconds[i]);
+        kit_open(&kit);
+        kit_take(&kit, "k", 5);
+        kit_pass(&kit, SECOND);
+        before = kit_look(&kit, "k", 1);
+        assert_true(kit_reserve(&kit, 5, RATION_FOREVER, &ticket).delay_ns >= 40 * SECOND);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns), RATION_OK);
+        after = kit_look(&kit, "k", 1);
+        assert_memory_equal(&before, &after, sizeof(before));
+        kit_end(&kit);
+    }
+}
+
+/* What others took after a reservation keeps its own time to come back, and so does the reservation. */
+static void r1_a_log_gives_back_the_tokens_of_the_reservation(void **state)
+{
+    struct ration_ticket ticket;
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "10/10s sliding-log");
+    kit_open(&kit);
+    kit_take(&kit, "k", 1);
+    kit_pass(&kit, SECOND);
+    kit_take(&kit, "k", 1);
+    kit_pass(&kit, SECOND);
+    kit_reserve(&kit, 4, 0, &ticket);
+    kit_pass(&kit, SECOND);
+    kit_take(&kit, "k", 3);
+    assert_int_equal(kit_left(&kit, "k"), 1);
+    ration_limiter_settle(kit.limiter, &ticket, 1, kit.manual.ns); /* 3 s: 3 of the 4 come back */
+    assert_int_equal(kit_left(&kit, "k"), 4);
+    kit_pass(&kit, 7 * SECOND); /* 10 s: the first */
+    assert_int_equal(kit_left(&kit, "k"), 5);
+    kit_pass(&kit, SECOND); /* 11 s: the second */
+    assert_int_equal(kit_left(&kit, "k"), 6);
+    kit_pass(&kit, SECOND); /* 12 s: the one that was used */
+    assert_int_equal(kit_left(&kit, "k"), 7);
+    kit_pass(&kit, SECOND - 1); /* and no earlier than that those that were taken last */
+    assert_int_equal(kit_left(&kit, "k"), 7);
+    kit_pass(&kit, 1);
+    assert_int_equal(kit_left(&kit, "k"), 10);
+    kit_end(&kit);
+}
+
+/* A busy key whose callers estimate twice what they use: what was not used comes back to others. */
+static void a_busy_budget_gets_back_what_was_not_used(void **state)
+{
+    struct ration_ticket tickets[8];
+    uint64_t used = 0;
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "100k/min");
+    kit_open(&kit);
+    kit_take(&kit, "k", 90000);
+    for (size_t i = 0; i < KIT_COUNT_OF(tickets); i++)
+        assert_int_equal(kit_reserve(&kit, 1000, 0, &tickets[i]).verdict, RATION_ALLOW);
+    for (size_t i = 0; i < 400; i++) { /* one ends, and the next begins, every 600 ms */
+        struct ration_ticket *ticket = &tickets[i % KIT_COUNT_OF(tickets)];
+
+        kit_pass(&kit, 600 * RATION_NS_PER_MS);
+        if (ticket->open)
+            ration_limiter_settle(kit.limiter, ticket, 500, kit.manual.ns);
+        ticket->open = 0;
+        used += kit_reserve(&kit, 1000, 0, ticket).verdict == RATION_ALLOW ? 500 : 0;
+        used += kit_take(&kit, "k", 500).verdict == RATION_ALLOW ? 500 : 0;
+    }
+    /* 240 s bring 400 000 tokens, and 10 000 were left: without returns 266 667 would be used */
+    assert_in_range(used, 380000, 410000);
+    kit_end(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +390,9 @@ int main(void)
         cmocka_unit_test(a_cost_of_its_own_is_kept_unless_nothing_was_used),
         cmocka_unit_test(a_cost_of_its_own_may_be_the_callers),
         cmocka_unit_test(r1_tickets_of_another_kind_of_limit_mint_nothing),
+        cmocka_unit_test(a_reservation_cancelled_under_two_limits_locks_nothing),
+        cmocka_unit_test(r1_a_log_gives_back_the_tokens_of_the_reservation),
+        cmocka_unit_test(a_busy_budget_gets_back_what_was_not_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
