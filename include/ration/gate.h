@@ -200,7 +200,8 @@ RATION_API ration_status ration_gate_reset(ration_gate *gate, const struct ratio
  * Denies everything before until_ns, whatever the limit's algorithm; shadow limits are left alone. At
  * that moment a token bucket has one token, and a window or a log goes on with what it had counted.
  * A reload keeps it as it keeps what was taken from a bucket; of windows and logs also if it resets a
- * limit whose key is the same. Returns also RATION_EUNFIT if only shadow limits are concerned,
+ * limit whose key is the same. Returns also RATION_ERANGE if until_ns is more than RATION_BLOCK_NS_MAX
+ * after now_ns (nothing is blocked then), RATION_EUNFIT if only shadow limits are concerned,
  * RATION_ENOMEM if one of the keys finds no place, and so is not blocked: of windows and logs of all
  * limits, 65536 can be blocked at one time.
  */
@@ -224,7 +225,7 @@ struct ration_gate_task {
 
 /*
  * The same for those who have a loop and limits in Redis. done() is called once, with a status (also
- * RATION_ESTORE) and how many buckets it concerned; perhaps before this returns, which then is NULL. Of what
+ * RATION_ESTORE; RATION_ERANGE of a block that is too long, inline limits included) and how many buckets it concerned; perhaps before this returns, which then is NULL. Of what
  * is returned, ration_gate_editing_forget() has done() not called, while the edit goes on.
  */
 typedef struct ration_gate_editing ration_gate_editing;

@@ -35,6 +35,12 @@ RATION_C_BEGIN
 /* The longest time a bucket may take to fill, and the longest window. */
 #define RATION_FILL_NS_MAX (16 * RATION_NS_PER_YEAR)
 
+/*
+ * The longest block, from its now on. A bucket that fills within RATION_FILL_NS_MAX after it still lies within what a
+ * table, a saved state and Redis can hold.
+ */
+#define RATION_BLOCK_NS_MAX (2 * RATION_NS_PER_YEAR)
+
 #define RATION_LIMIT_NAME_MAX 63
 
 /* Time in two words: whole nanoseconds, and a fraction in units of 2^-20 ns (below 2^20). */

@@ -232,6 +232,7 @@ RATION_API ration_status ration_limiter_reset(ration_limiter *limiter, const voi
 
 /*
  * Denies the key everything before until_ns; a longer block or debt stays. Returns also
+ * RATION_ERANGE if until_ns is more than RATION_BLOCK_NS_MAX after now_ns (nothing is blocked then),
  * RATION_EUNFIT if none of the limits that apply can say it (windows and logs cannot), RATION_ENOMEM
  * if the key finds no place: then it is not blocked, and nobody who shares a bucket with it is.
  */

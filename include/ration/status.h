@@ -17,7 +17,7 @@ RATION_C_BEGIN
 #define RATION_STATUS_MAP(X)                                           \
     X(OK, 0, "ok")                                                     \
     X(EINVAL, -1, "invalid argument")                                  \
-    X(ERANGE, -2, "limit cannot be kept exactly")                      \
+    X(ERANGE, -2, "outside the range that can be kept exactly")        \
     X(ENOMEM, -3, "out of memory")                                     \
     X(ENOSPC, -4, "the buffer given is too small")                     \
     X(ECLOSED, -5, "the reservation was already settled or cancelled") \

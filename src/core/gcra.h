@@ -28,6 +28,7 @@
 /* No line is longer than 2 years, so that no state lies RATION_SPAN_NS ahead of its now. */
 #define RATION_WAIT_NS_MAX (2 * RATION_NS_PER_YEAR)
 _Static_assert(RATION_FILL_NS_MAX + RATION_WAIT_NS_MAX < RATION_SPAN_NS, "a state fits its span");
+_Static_assert(RATION_FILL_NS_MAX + RATION_BLOCK_NS_MAX < RATION_SPAN_NS, "so does a blocked one");
 
 /* What a take would do: the verdict, how long until its turn, and the state to publish. */
 struct ration_gcra_step {

@@ -191,5 +191,7 @@ ration_status ration_gate_block_until(ration_gate *gate, const struct ration_edi
 {
     struct task task = {.kind = RATION_EDIT_BLOCK, .until_ns = until_ns, .now_ns = now_ns};
 
+    if (!ration_limiter_block_fits(until_ns, now_ns))
+        return RATION_ERANGE;
     return run(gate, edit, &task, out_count);
 }

@@ -9,6 +9,7 @@
 
 #include "gate/link.h"
 #include "gate/near.h"
+#include "limiter/limiter.h"
 #include "limiter/state.h"
 #include "redis/edit.h"
 
@@ -360,6 +361,14 @@ static ration_status find_keys(struct ration_gate_editing *editing,
     return RATION_OK;
 }
 
+static ration_status find_targets(struct ration_gate_editing *editing,
+                                  const struct ration_gate_task *task)
+{
+    if (task->kind == RATION_EDIT_BLOCK && !ration_limiter_block_fits(task->until_ns, task->now_ns))
+        return RATION_ERANGE;
+    return task->edit != NULL ? find_limits(editing, task) : find_keys(editing, task);
+}
+
 ration_gate_editing *ration_gate_edit_begin(ration_gate_link *link,
                                             const struct ration_gate_task *task,
                                             ration_gate_edited *done, void *context)
@@ -378,7 +387,7 @@ ration_gate_editing *ration_gate_edit_begin(ration_gate_link *link,
     editing->done = done;
     editing->context = context;
     editing->is_beginning = true;
-    editing->status = task->edit != NULL ? find_limits(editing, task) : find_keys(editing, task);
+    editing->status = find_targets(editing, task);
     if (editing->status == RATION_OK)
         step(editing);
     else

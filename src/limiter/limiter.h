@@ -54,6 +54,12 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
                                   uint32_t section_index, struct ration_clock clock);
 void ration_limiter_done(struct ration_limiter *limiter);
 
+/* Whether a block is no longer than RATION_BLOCK_NS_MAX: the one bound, for every backend and protocol. */
+static inline bool ration_limiter_block_fits(uint64_t until_ns, uint64_t now_ns)
+{
+    return until_ns <= now_ns || until_ns - now_ns <= RATION_BLOCK_NS_MAX;
+}
+
 /* ration_limiter_allow_at(), by whatever way. */
 bool ration_limiter_allow_any(struct ration_limiter *limiter, const void *request,
                               uint64_t cost_tokens, uint64_t now_ns);

@@ -174,9 +174,14 @@ ration_status ration_limiter_block_until(ration_limiter *limiter, const void *re
 {
     struct ration_op look = {.kind = RATION_OP_LOOK, .now_ns = now_ns};
     struct ration_op block = {.kind = RATION_OP_BLOCK, .now_ns = now_ns, .until_ns = until_ns};
+    uint64_t epoch_ns = limiter->store->epoch_ns;
     struct ration_call call;
-    ration_status status = edit(&call, limiter, request, look, 0); /* which limits apply */
+    ration_status status;
 
+    /* a now before the table's epoch counts as the epoch */
+    if (!ration_limiter_block_fits(until_ns, now_ns < epoch_ns ? epoch_ns : now_ns))
+        return RATION_ERANGE;
+    status = edit(&call, limiter, request, look, 0); /* which limits apply */
     if (status == RATION_OK && !call.parts[0].has_overflowed && !can_block(&call.parts[0]))
         return RATION_EUNFIT;
     if (status == RATION_OK)

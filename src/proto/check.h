@@ -44,6 +44,11 @@ struct ration_asked {
     uint64_t block_ns; /* of RATION_CHECK_BLOCK */
 };
 
+/* The error of a block that is too long, in every protocol. */
+#define RATION_BLOCK_TOO_LONG \
+    "a block lasts at most 730 days; ban a caller for longer in the policy"
+_Static_assert(RATION_BLOCK_NS_MAX == 730 * RATION_NS_PER_DAY, "the error says the bound");
+
 /* The longest text of a JSON integer, with its end. */
 #define RATION_CHECK_NUMBER_SIZE 21
 

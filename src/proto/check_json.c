@@ -317,12 +317,12 @@ static bool read_block_time(struct place *place, const json_t *object, struct ra
     if (!read_number(place, object, "seconds", 1, &seconds) ||
         !read_number(place, object, "ns", 1, &check->block_ns))
         return false;
-    if (seconds > RATION_FILL_NS_MAX / RATION_NS_PER_SECOND)
-        return FAIL_AT(place, "seconds", "a block lasts at most 16 years");
+    if (seconds > RATION_BLOCK_NS_MAX / RATION_NS_PER_SECOND)
+        return FAIL_AT(place, "seconds", RATION_BLOCK_TOO_LONG);
     if (has_seconds)
         check->block_ns = seconds * RATION_NS_PER_SECOND;
-    if (check->block_ns > RATION_FILL_NS_MAX)
-        return FAIL_AT(place, "ns", "a block lasts at most 16 years");
+    if (check->block_ns > RATION_BLOCK_NS_MAX)
+        return FAIL_AT(place, "ns", RATION_BLOCK_TOO_LONG);
     return true;
 }
 

@@ -86,6 +86,8 @@ static const char *reason_of(ration_status status)
     switch (status) {
     case RATION_EUNFIT:
         return "None of the limits that apply can do this: shadow limits deny nobody.";
+    case RATION_ERANGE:
+        return RATION_BLOCK_TOO_LONG;
     case RATION_ESTORE:
         return "Redis cannot be asked; what was done is not known.";
     case RATION_ENOMEM:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/check.h"
 #include "server/limit_list.h"
 #include "server/limit_name.h"
 #include "server/reload.h"
@@ -28,12 +29,16 @@ struct edit_words {
     bool has_block;
 };
 
-/* How long a block is, in units of so many nanoseconds. */
+/* How long a block is, in units of so many nanoseconds. What overflows is longer than the engine allows. */
 static bool read_block(const struct ration_key *word, uint64_t unit_ns, uint64_t *out_ns)
 {
     uint64_t number;
 
-    return ration_word_number(word, &number) && !__builtin_mul_overflow(number, unit_ns, out_ns);
+    if (!ration_word_number(word, &number))
+        return false;
+    if (__builtin_mul_overflow(number, unit_ns, out_ns))
+        *out_ns = UINT64_MAX;
+    return true;
 }
 
 /* One option and its value; 0: it is none, and attributes begin. -1: answered with an error. */
@@ -112,6 +117,8 @@ static void answer_edit(struct ration_resp_desk *desk, ration_status status, siz
     else if (status == RATION_EUNFIT)
         ration_desk_error(desk, "ERR none of the limits that apply can be blocked: shadow limits "
                                 "deny nobody");
+    else if (status == RATION_ERANGE)
+        ration_desk_error(desk, "ERR " RATION_BLOCK_TOO_LONG);
     else if (status == RATION_ESTORE)
         ration_desk_error(desk, "ERR Redis cannot be asked; what was done is not known");
     else if (status == RATION_ENOMEM)

@@ -321,6 +321,70 @@ static void check_unmet(ration_gate *far, ration_gate *near, struct ration_manua
         ration_gate_leave(&visits[i]);
 }
 
+/* What both say of a request, which must be the same; of what is denied, when to come back. */
+static enum ration_verdict peek_alike(ration_gate *const gates[2], const struct ration_edit *edit,
+                                      uint64_t *out_retry_ns)
+{
+    struct ration_check checks[2];
+
+    for (int i = 0; i < 2; i++) {
+        checks[i] = (struct ration_check){.attributes = edit->attributes,
+                                          .attribute_count = edit->attribute_count,
+                                          .cost_tokens = 1,
+                                          .is_peek = 1};
+        ration_gate_check(gates[i], &checks[i], 1, ration_gate_now(gates[i]));
+    }
+    if (checks[0].decision.verdict != checks[1].decision.verdict ||
+        checks[0].decision.retry_after_ns != checks[1].decision.retry_after_ns)
+        fail("a blocked key is not answered as in memory");
+    *out_retry_ns = checks[0].decision.retry_after_ns;
+    return checks[0].decision.verdict;
+}
+
+/* A block that is too long is an error, and blocks nobody; the longest one holds to its last nanosecond. */
+static void check_long_blocks(ration_gate *far, ration_gate *near,
+                              struct ration_manual_clock *manual)
+{
+    static const char *const paths[] = {"/login", "/window", "/spare", "/lots", "/log", "/cost"};
+    static const uint64_t lengths_ns[] = {RATION_BLOCK_NS_MAX + 1, RATION_FILL_NS_MAX,
+                                          UINT64_C(1) << 62, UINT64_MAX - EPOCH_NS};
+    ration_gate *const gates[] = {far, near};
+    uint64_t retry_ns;
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct ration_attribute attributes[] = {{text_key("path"), text_key(paths[i])},
+                                                {text_key("user"), text_key("blocked")},
+                                                {text_key("ip"), text_key("192.0.2.99")}};
+        struct ration_edit edit = {.attributes = attributes, .attribute_count = 3};
+        uint64_t now_ns = ration_gate_now(far);
+
+        for (size_t k = 0; k < sizeof(lengths_ns) / sizeof(lengths_ns[0]); k++) {
+            uint64_t until_ns =
+                lengths_ns[k] < UINT64_MAX - now_ns ? now_ns + lengths_ns[k] : UINT64_MAX;
+
+            for (int g = 0; g < 2; g++)
+                if (ration_gate_block_until(gates[g], &edit, until_ns, now_ns, NULL) !=
+                    RATION_ERANGE)
+                    fail("a block that is too long must be an error");
+            if (peek_alike(gates, &edit, &retry_ns) != RATION_ALLOW)
+                fail("a block that is an error blocks nobody");
+        }
+        for (int g = 0; g < 2; g++)
+            if (ration_gate_block_until(gates[g], &edit, now_ns + RATION_BLOCK_NS_MAX, now_ns,
+                                        NULL) != RATION_OK)
+                fail("the longest block cannot be made");
+        if (peek_alike(gates, &edit, &retry_ns) != RATION_DENY || retry_ns != RATION_BLOCK_NS_MAX)
+            fail("the longest block does not hold");
+        ration_manual_clock_advance(manual, RATION_BLOCK_NS_MAX - 1);
+        if (peek_alike(gates, &edit, &retry_ns) != RATION_DENY || retry_ns != 1)
+            fail("the longest block does not hold to its end");
+        ration_manual_clock_advance(manual, 1);
+        if (peek_alike(gates, &edit, &retry_ns) != RATION_ALLOW)
+            fail("the longest block does not end");
+    }
+    printf("long blocks: as in memory\n");
+}
+
 /* R12: without Redis decisions come all the same, and say so. */
 static void check_without(ration_gate *far)
 {
@@ -378,6 +442,9 @@ int main(int argument_count, char **arguments)
     }
     redis.prefix = NULL;
     far = make_gate(&redis, &clock);
+    near = make_gate(NULL, &clock);
+    check_long_blocks(far, near, &manual);
+    ration_gate_free(near);
     (void)ask(far, "/open", "first");
     kill((pid_t)atoi(arguments[2]), SIGKILL);
     ration_manual_clock_advance(&manual, RATION_NS_PER_DAY);

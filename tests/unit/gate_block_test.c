@@ -161,9 +161,11 @@ static void a_look_sees_it_and_what_takes_nothing_passes(void **state)
     kit.manual.ns += SECOND;
     block(&kit, "ip=192.0.2.2", NULL, KIT_NOW_NS, 1); /* over already */
     assert_true(is_allowed(&kit, "ip=192.0.2.2"));
-    block(&kit, "ip=192.0.2.3", NULL, UINT64_MAX, 1);
-    kit.manual.ns += 86400 * 365 * SECOND;
+    block(&kit, "ip=192.0.2.3", NULL, KIT_NOW_NS + RATION_BLOCK_NS_MAX, 1);
+    kit.manual.ns += RATION_BLOCK_NS_MAX - 1;
     assert_false(is_allowed(&kit, "ip=192.0.2.3"));
+    kit.manual.ns++;
+    assert_true(is_allowed(&kit, "ip=192.0.2.3"));
     gate_kit_close(&kit);
 }
 

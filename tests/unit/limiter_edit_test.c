@@ -260,8 +260,9 @@ static void a_block_that_no_limit_can_say_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(windows); i++) {
         KIT_BEGIN(&kit, windows[i]);
-        assert_int_equal(ration_limiter_block_until(kit.limiter, &key, UINT64_MAX, KIT_NOW_NS),
-                         RATION_EUNFIT);
+        assert_int_equal(
+            ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),
+            RATION_EUNFIT);
         assert_int_equal(kit_left(&kit, "k"), 9);
         kit_end(&kit);
         KIT_BEGIN(&kit, windows[i], "1/s");
@@ -273,10 +274,30 @@ static void a_block_that_no_limit_can_say_is_refused(void **state)
         KIT_PLAN(&kit, windows[i], "1/s");
         kit.rules[1].is_shadow = 1;
         kit_open(&kit);
-        assert_int_equal(ration_limiter_block_until(kit.limiter, &key, UINT64_MAX, KIT_NOW_NS),
-                         RATION_EUNFIT);
+        assert_int_equal(
+            ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),
+            RATION_EUNFIT);
         kit_end(&kit);
     }
+}
+
+/* Anything longer could not be saved: nothing is blocked, and the bound is RATION_BLOCK_NS_MAX. */
+static void a_block_that_is_too_long_is_refused(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "1/s", "9/s sliding-log");
+    assert_int_equal(ration_limiter_block_until(kit.limiter, &key,
+                                                KIT_NOW_NS + RATION_BLOCK_NS_MAX + 1, KIT_NOW_NS),
+                     RATION_ERANGE);
+    assert_int_equal(ration_limiter_block_until(kit.limiter, &key, UINT64_MAX, 0), RATION_ERANGE);
+    assert_int_equal(kit_left(&kit, "k"), 1);
+    assert_int_equal(
+        ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + RATION_BLOCK_NS_MAX, KIT_NOW_NS),
+        RATION_OK);
+    assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, RATION_BLOCK_NS_MAX);
+    kit_end(&kit);
 }
 
 static const struct ration_limit *choose_none(void *context, const void *request,
@@ -313,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_block_beyond_the_tables_time_is_as_long_as_asked),
         cmocka_unit_test(a_longer_debt_stays),
         cmocka_unit_test(a_block_that_no_limit_can_say_is_refused),
+        cmocka_unit_test(a_block_that_is_too_long_is_refused),
         cmocka_unit_test(a_block_by_a_rule_that_does_not_apply_is_refused),
     };
 
