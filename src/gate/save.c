@@ -174,7 +174,7 @@ static ration_status get_limiters(ration_reader *read, void *context, struct see
     version = ration_chunks_get(reader, 4);
     seeds->has_holds = version == SAVED_VERSION;
     if (version != SAVED_VERSION && version != SAVED_VERSION_WITHOUT_HOLDS)
-        ration_chunks_refuse(reader, "it is of a version that this library does not know");
+        ration_chunks_refuse(reader, "it has a format version that this release does not know");
     count = ration_chunks_get(reader, 4);
     if (count == 0 || count > RATION_STACK_MAX)
         ration_chunks_refuse(reader, "it has no limits, or too many");

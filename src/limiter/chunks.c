@@ -116,7 +116,7 @@ static bool fill(struct ration_chunk_reader *reader, uint8_t *bytes, size_t size
             reader->status = status;
             reader->fault = "it could not be read";
         } else if (count == 0 || count > size - got) {
-            ration_chunks_refuse(reader, "it is cut off");
+            ration_chunks_refuse(reader, "it is truncated");
         }
         got += count;
     }
@@ -140,7 +140,7 @@ void ration_chunks_open(struct ration_chunk_reader *reader, ration_reader *read,
     if (load(prelude + 12, 4) != BYTE_ORDER_MARK)
         ration_chunks_refuse(reader, "its bytes are not in the order they were written in");
     if (load(prelude + 8, 4) != RATION_CHUNKS_VERSION)
-        ration_chunks_refuse(reader, "it is of a version that this library does not know");
+        ration_chunks_refuse(reader, "it has a format version that this release does not know");
     reader->chunk.checksum = checksum(prelude, sizeof(prelude));
 }
 

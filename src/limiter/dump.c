@@ -36,8 +36,7 @@ static void put_states(struct dump *dump, const struct ration_walk_item *item)
 
         ration_saved_put_state(&dump->writer, &item->anys[i], dump->now_ns, dump->moments);
         if (dump->rules[i].stale_after_ns > 0)
-            ration_chunks_put(&dump->writer, kept_ns > dump->now_ns ? kept_ns - dump->now_ns : 0,
-                              8);
+            ration_chunks_put(&dump->writer, ration_saved_to_come_ns(kept_ns, dump->now_ns), 8);
     }
 }
 
@@ -50,7 +49,7 @@ static bool visit(void *context, const struct ration_walk_item *item)
     switch (item->kind) {
     case RATION_WALK_MARK:
         record.kind = RATION_SAVED_MARK;
-        record.word = item->kept_until_ns[0] - dump->now_ns;
+        record.word = ration_saved_to_come_ns(item->kept_until_ns[0], dump->now_ns);
         break;
     case RATION_WALK_OVERFLOW:
         record.kind = RATION_SAVED_OVERFLOW;

@@ -80,12 +80,17 @@ static void convert(struct ration_any *any, const struct ration_limit *limit,
     any->write = (struct ration_log_write){0};
 }
 
-/* Until when a full bucket is remembered under the rule of today; 0 if it is not. */
+/*
+ * Until when a full bucket is remembered under the rule of today; 0 if it is not. One that is full sooner under that
+ * rule's limit, after full_ns, is not remembered for longer than from then on.
+ */
 static uint64_t kept_until(uint64_t left_ns, uint64_t old_stale_ns, uint64_t new_stale_ns,
-                           uint64_t now_ns)
+                           uint64_t full_ns, uint64_t now_ns)
 {
     if (left_ns == 0 || left_ns + new_stale_ns <= old_stale_ns)
         return 0;
+    if (left_ns > full_ns + old_stale_ns)
+        left_ns = full_ns + old_stale_ns;
     return now_ns + left_ns + new_stale_ns - old_stale_ns;
 }
 
@@ -107,7 +112,7 @@ static bool get_states(struct ration_chunk_reader *reader, const struct target *
     for (uint32_t i = 0; i < config->rule_count; i++) {
         const struct ration_saved_rule *saved = &target->saved->rules[i];
         struct ration_any *any = &item->anys[i];
-        uint64_t kept_ns = 0;
+        uint64_t kept_ns = 0, full_ns;
 
         item->kept_until_ns[i] = 0;
         ration_saved_get_state(reader, &saved->limit, target->time, target->log, any);
@@ -118,11 +123,12 @@ static bool get_states(struct ration_chunk_reader *reader, const struct target *
         if (reader->status != RATION_OK)
             return false;
         convert(any, &config->rules[i].limit, target->log, now_ns);
+        full_ns = ration_any_full_after_ns(any, now_ns);
         if (config->rules[i].stale_after_ns > 0)
             item->kept_until_ns[i] =
                 kept_until(ration_saved_left_ns(target->time, kept_ns), saved->stale_after_ns,
-                           config->rules[i].stale_after_ns, now_ns);
-        if (item->kept_until_ns[i] > 0 || ration_any_full_after_ns(any, now_ns) > 0)
+                           config->rules[i].stale_after_ns, full_ns, now_ns);
+        if (item->kept_until_ns[i] > 0 || full_ns > 0)
             is_idle = false;
     }
     return !is_idle;

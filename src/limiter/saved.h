@@ -12,8 +12,11 @@
 #include "limiter/walk.h"
 #include "table/slot.h"
 
-/* As far ahead as a table has room for, whatever its now: no bucket lies further than a span, kept on for a while. */
-#define RATION_SAVED_TO_COME_NS_MAX (RATION_SPAN_NS + RATION_KEPT_NS_MAX)
+/*
+ * The longest time to come in a dump: all that a slot can hold, so that whatever a table holds can be loaded. It is longer
+ * than any block or debt, since the now of a dump may lie before the now of the call that wrote a bucket.
+ */
+#define RATION_SAVED_TO_COME_NS_MAX RATION_MOMENT_NS_MAX
 
 /* The clock that runs from the dump to the load is the same if it agrees with the wall's so far. */
 #define RATION_SAVED_SAME_CLOCK_NS RATION_NS_PER_SECOND
@@ -100,6 +103,14 @@ struct ration_saved_time {
 
 struct ration_saved_time ration_saved_time(const struct ration_saved_header *header,
                                            uint64_t now_ns, uint64_t wall_ns);
+
+/* How far a moment lies ahead of now, as it is written: 0 if it has passed, and cut at what can be loaded. */
+static inline uint64_t ration_saved_to_come_ns(uint64_t moment_ns, uint64_t now_ns)
+{
+    uint64_t ns = moment_ns > now_ns ? moment_ns - now_ns : 0;
+
+    return ns < RATION_SAVED_TO_COME_NS_MAX ? ns : RATION_SAVED_TO_COME_NS_MAX;
+}
 
 /* What is left of a time to come; 0 if it has passed. */
 uint64_t ration_saved_left_ns(struct ration_saved_time time, uint64_t to_come_ns);

@@ -7,12 +7,10 @@
 
 static struct ration_time to_come(struct ration_time moment, uint64_t now_ns)
 {
-    return ration_time_sub_or_zero(moment, ration_time_from_ns(now_ns));
-}
+    struct ration_time most = ration_time_from_ns(RATION_SAVED_TO_COME_NS_MAX);
+    struct ration_time time = ration_time_sub_or_zero(moment, ration_time_from_ns(now_ns));
 
-static uint64_t to_come_ns(uint64_t moment_ns, uint64_t now_ns)
-{
-    return moment_ns > now_ns ? moment_ns - now_ns : 0;
+    return ration_time_less(most, time) ? most : time;
 }
 
 static int compare(const void *left, const void *right)
@@ -37,7 +35,7 @@ static void put_log(struct ration_chunk_writer *writer, const struct ration_any 
         struct ration_any_step step = ration_any_take(any, n, 0, now_ns);
 
         if (step.verdict == RATION_DENY)
-            moments[count++] = step.wait_ns;
+            moments[count++] = ration_saved_to_come_ns(step.wait_ns, 0);
     }
     qsort(moments, count, sizeof(*moments), compare);
     for (size_t i = 0; i < count; i++) {
@@ -58,7 +56,7 @@ static void put_sliding(struct ration_chunk_writer *writer, const struct ration_
     struct ration_sliding_window window =
         ration_algorithm_refund(any->limit, any->state.one, 0, now_ns).sliding;
 
-    ration_chunks_put(writer, to_come_ns(window.end_ns, now_ns), 8);
+    ration_chunks_put(writer, ration_saved_to_come_ns(window.end_ns, now_ns), 8);
     ration_chunks_put(writer, window.previous_tokens, 4);
     ration_chunks_put(writer, window.current_tokens, 4);
 }
@@ -77,7 +75,7 @@ void ration_saved_put_state(struct ration_chunk_writer *writer, const struct rat
         ration_chunks_put_time(writer, to_come(any->state.reserve.tats[1], now_ns));
         return;
     case RATION_FIXED_WINDOW:
-        ration_chunks_put(writer, to_come_ns(one->fixed.end_ns, now_ns), 8);
+        ration_chunks_put(writer, ration_saved_to_come_ns(one->fixed.end_ns, now_ns), 8);
         ration_chunks_put(writer, one->fixed.count_tokens, 8);
         return;
     case RATION_SLIDING_WINDOW:
@@ -88,7 +86,7 @@ void ration_saved_put_state(struct ration_chunk_writer *writer, const struct rat
             ration_chunks_put_time(writer, to_come(one->tat, now_ns));
             return;
         }
-        ration_chunks_put(writer, to_come_ns(one->interval.full_at_ns, now_ns), 8);
+        ration_chunks_put(writer, ration_saved_to_come_ns(one->interval.full_at_ns, now_ns), 8);
         ration_chunks_put(writer, one->interval.spare_tokens, 8);
     }
 }

@@ -172,7 +172,10 @@ static ration_status load(const char *path, int file, const struct ration_gate_o
         return status;
     status = ration_gate_load(options, policy, read_some, &file, out_gate, &reason);
     if (status != RATION_OK)
-        return ration_refuse(error, status, "state %.200s: %.250s", path, reason.message);
+        return ration_refuse(error, status,
+                             "cannot restore state from %.160s: %.200s. The file is left "
+                             "untouched; move it away to start with empty buckets",
+                             path, reason.message);
     return RATION_OK;
 }
 

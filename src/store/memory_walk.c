@@ -93,12 +93,18 @@ static bool is_idle(const struct step *step)
     return true;
 }
 
-/* Until when a rule's bucket is remembered. Its moment has the writer's stale_after in it. */
+/*
+ * Until when a rule's bucket is remembered. Its moment has the writer's stale_after in it. A bucket that another limit made
+ * full sooner (any) is not remembered for longer than from then on.
+ */
 static uint64_t kept_until_ns(const struct step *step, const struct ration_config_rule *rule,
-                              const struct ration_config_rule *writer)
+                              const struct ration_config_rule *writer, const struct ration_any *any)
 {
     struct ration_time moment =
         latest(rule, ration_section_moment_mask(step->section), step->cells);
+    uint64_t most_ns =
+        step->now_ns + ration_any_full_after_ns(any, step->now_ns) + rule->stale_after_ns;
+    uint64_t until_ns;
 
     if (rule->stale_after_ns == 0 || moment.ns == 0)
         return 0;
@@ -106,7 +112,8 @@ static uint64_t kept_until_ns(const struct step *step, const struct ration_confi
         moment = ration_time_add(
             ration_time_sub_or_zero(moment, ration_time_from_ns(writer->stale_after_ns)),
             ration_time_from_ns(rule->stale_after_ns));
-    return ration_time_ceil_ns(moment) + step->epoch_ns;
+    until_ns = ration_time_ceil_ns(moment) + step->epoch_ns;
+    return until_ns < most_ns ? until_ns : most_ns;
 }
 
 /* The moments without the time for which they are remembered. */
@@ -164,7 +171,8 @@ static bool visit_place(struct step *step, uint64_t place_index, enum ration_wal
             &ration_configs_of(step->walk->configs, step->generation)->rules[i];
 
         step->item.anys[i] = read_rule(step, i);
-        step->item.kept_until_ns[i] = is_key ? kept_until_ns(step, &config->rules[i], writer) : 0;
+        step->item.kept_until_ns[i] =
+            is_key ? kept_until_ns(step, &config->rules[i], writer, &step->item.anys[i]) : 0;
     }
     return step->walk->visit(step->walk->context, &step->item);
 }

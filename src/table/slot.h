@@ -65,11 +65,14 @@ static inline struct ration_slot ration_slot_unpack(struct ration_pair pair)
                                 ration_pair_moment(pair)};
 }
 
-/* A moment past what fits is the last one that does. */
+/*
+ * A moment past what fits is the last one that does, with a fraction of zero: that of an interval bucket is a count of
+ * tokens, and tokens must not come of a moment that is cut.
+ */
 static inline struct ration_pair ration_slot_pack(struct ration_slot slot)
 {
     if (__builtin_expect(slot.moment.ns > RATION_MOMENT_NS_MAX, 0))
-        slot.moment = (struct ration_time){RATION_MOMENT_NS_MAX, RATION_FRAC_MASK};
+        slot.moment = (struct ration_time){RATION_MOMENT_NS_MAX, 0};
     return (struct ration_pair){{slot.label << RATION_FRAC_BITS | slot.moment.frac,
                                  slot.moment.ns << RATION_MARK_BITS | slot.mark}};
 }

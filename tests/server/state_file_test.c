@@ -1,15 +1,19 @@
 /* Debts outlive a server in a file; a damaged file is never taken for a fresh start. */
 #include "support/unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ration/ration.h"
 #include "server/state_file.h"
+#include "support/saved.h"
 
 #define HOUR_NS UINT64_C(3600000000000)
 
@@ -147,6 +151,10 @@ static void must_refuse(const char *words)
     ration_policy_free(policy); /* still ours */
 }
 
+/* How to continue is said, whatever is wrong with the content. */
+static const char what_to_do[] =
+    ". The file is left untouched; move it away to start with empty buckets";
+
 static void every_damage_is_refused(void **state)
 {
     bool is_loaded;
@@ -159,13 +167,15 @@ static void every_damage_is_refused(void **state)
     assert_int_equal(stat(path, &status), 0);
     for (off_t offset = 0; offset < status.st_size; offset++) {
         change_byte(offset);
-        must_refuse("");
+        must_refuse(what_to_do);
         change_byte(offset);
     }
     assert_int_equal(truncate(path, status.st_size - 1), 0);
-    must_refuse("");
+    must_refuse("it is truncated");
+    must_refuse(what_to_do);
     assert_int_equal(truncate(path, 0), 0);
-    must_refuse("");
+    must_refuse("it is truncated");
+    must_refuse(what_to_do);
 }
 
 static void a_file_that_others_may_write_is_refused(void **state)
@@ -217,6 +227,50 @@ static void a_save_that_fails_leaves_the_one_before(void **state)
     ration_gate_free(gate);
 }
 
+/* A file of a release that is yet to come: its format version, and a checksum that is right. */
+static void a_state_of_a_later_version_is_refused(void **state)
+{
+    static const uint8_t later[4] = {3, 0, 0, 0};
+    struct saved_bytes bytes = saved_wrap(later, sizeof(later));
+    int file = open(path, O_WRONLY | O_CREAT, 0600);
+
+    (void)state;
+    assert_int_equal(write(file, bytes.data, bytes.size), bytes.size);
+    close(file);
+    free(bytes.data);
+    must_refuse("it has a format version that this release does not know");
+    must_refuse(what_to_do);
+}
+
+static void a_full_disk_leaves_the_state_before(void **state)
+{
+    const struct rlimit full = {.rlim_cur = 64, .rlim_max = RLIM_INFINITY};
+    struct rlimit before;
+    struct ration_error error = {.message = ""};
+    bool is_loaded;
+    ration_gate *gate = open_gate(&is_loaded);
+
+    (void)state;
+    take(gate);
+    take(gate);
+    save(gate);
+    gate = open_gate(&is_loaded);
+    signal(SIGXFSZ, SIG_IGN); /* as the error of a full disk */
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    assert_int_equal(ration_state_file_save(path, gate, ration_gate_now(gate), &error),
+                     RATION_ESTORE);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_non_null(strstr(error.message, temporary));
+    assert_non_null(strstr(error.message, strerror(EFBIG)));
+    assert_int_equal(access(temporary, F_OK), -1);
+    ration_gate_free(gate);
+    gate = open_gate(&is_loaded);
+    assert_true(is_loaded);
+    assert_int_equal(take(gate), RATION_DENY);
+    ration_gate_free(gate);
+}
+
 static void a_place_that_cannot_be_written_is_known_at_the_start(void **state)
 {
     struct ration_error error = {.message = ""};
@@ -238,6 +292,8 @@ int main(void)
         TEST(every_damage_is_refused),
         TEST(a_file_that_others_may_write_is_refused),
         TEST(a_save_that_fails_leaves_the_one_before),
+        TEST(a_state_of_a_later_version_is_refused),
+        TEST(a_full_disk_leaves_the_state_before),
         TEST(a_place_that_cannot_be_written_is_known_at_the_start),
     };
 

@@ -343,7 +343,7 @@ static void every_end_that_comes_too_early_is_noticed(void **state)
     begin(&small);
     size = small.bytes.size;
     for (small.bytes.size = 0; small.bytes.size < size; small.bytes.size++)
-        refuse(&small, &small.bytes, "it is cut off");
+        refuse(&small, &small.bytes, "it is truncated");
     end(&small);
 }
 
@@ -435,8 +435,8 @@ static void lies_with_right_checksums_are_refused(void **state)
 
     (void)state;
     begin(&small);
-    refuse_with(&small, 0, "\x03", 1, "a version that this library does not know");
-    refuse_with(&small, 0, "\0", 1, "a version that this library does not know");
+    refuse_with(&small, 0, "\x03", 1, "a format version that this release does not know");
+    refuse_with(&small, 0, "\0", 1, "a format version that this release does not know");
     refuse_with(&small, 4, "\0\0\0\0", 4, "no limits, or too many");
     refuse_with(&small, 4, "\x01\x40\0\0", 4, "no limits, or too many"); /* 16385 */
     refuse_with(&small, 4, "\x01\0\0\0", 4, "it goes on behind its end");

@@ -332,6 +332,29 @@ static void r1_changes_while_others_decide(void **state)
     kit_end(&race.kit);
 }
 
+/*
+ * R1: a charge of 18 years under one limit, and 15 more by a change to a slower one, lie beyond what a slot can hold. The
+ * moment is cut; the count of tokens beside it must not be.
+ */
+static void a_debt_that_is_cut_admits_nobody(void **state)
+{
+    struct kit kit;
+
+    (void)state;
+    KIT_BEGIN(&kit, "10/h refill interval");
+    kit_pass(&kit, 5 * RATION_NS_PER_YEAR);
+    assert_int_equal(ration_limiter_force(kit.limiter, &key, UINT64_MAX, kit.manual.ns), RATION_OK);
+    assert_int_equal(
+        change(&kit, RATION_CHANGE_KEEP, KIT_TEXTS("100k/365d burst 1500k refill interval")),
+        RATION_OK);
+    assert_int_equal(ration_limiter_force(kit.limiter, &key, 1, kit.manual.ns), RATION_OK);
+    for (int year = 0; year < 10; year++) {
+        assert_int_equal(kit_take(&kit, "k", 1).verdict, RATION_DENY);
+        kit_pass(&kit, RATION_NS_PER_YEAR);
+    }
+    kit_end(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +368,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_refused_and_nothing_changed),
         cmocka_unit_test(limits_that_were_never_made_are_refused),
         cmocka_unit_test(r1_changes_while_others_decide),
+        cmocka_unit_test(a_debt_that_is_cut_admits_nobody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,6 @@
 #include "support/subjects.h"
 
 #define SECOND RATION_NS_PER_SECOND
-#define DAY_NS (86400 * SECOND)
 #define NOW_NS (100 * SECOND)
 
 uint64_t ration_wall_now(void)
@@ -96,7 +95,7 @@ static void every_end_that_comes_too_early_is_noticed(void **state)
 
     (void)state;
     for (dump.size = 0; dump.size < size; dump.size++)
-        refuse(&options, &dump, RATION_EINVAL, "it is cut off");
+        refuse(&options, &dump, RATION_EINVAL, "it is truncated");
     free(dump.data);
 }
 
@@ -165,7 +164,7 @@ static void what_makes_no_sense_is_refused(void **state)
     refuse_number(RECORD_AT + 4, 4, 2, "a set that its limiter has not");
     refuse_number(RECORD_AT + 8, 8, 0, "a key whose tag is none");
     refuse_number(RECORD_AT + 8, 8, UINT64_C(1) << 44, "a key whose tag is none");
-    refuse_number(STATE_AT, 8, (UINT64_C(1) << 59) + 365 * DAY_NS + 1, "a time that is too long");
+    refuse_number(STATE_AT, 8, UINT64_C(1) << 60, "a time that is too long");
     refuse_number(STATE_AT + 8, 4, 1 << 20, "a fraction of a nanosecond is more than one");
     refuse_number(STATE_AT + 12, 8, UINT64_MAX, "a time that is too long"); /* remembered */
     refuse_number(STATE_AT + 20, 4, 10, "a log with too many tokens");

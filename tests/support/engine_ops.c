@@ -1,0 +1,562 @@
+#include "support/engine_ops.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/engine_ops_input.h"
+#include "support/saved.h"
+
+#define USER_COUNT     6
+#define OPERATIONS_MAX 400
+#define STEADY_BURST   7
+#define STEADY_RATE    3 /* tokens per second */
+
+uint64_t engine_ops_wall_ns = 1700000000 * RATION_NS_PER_SECOND;
+uint64_t engine_ops_compared_count;
+
+struct admission {
+    uint64_t at_ns;
+    uint64_t tokens;
+};
+
+struct run {
+    struct engine_ops_input input;
+    engine_ops_bug *bug;
+    struct ration_manual_clock manual;
+    struct ration_clock clock;
+    ration_gate *gate;
+    char policy_text[ENGINE_OPS_POLICY_MAX];
+    uint64_t latest_ns;    /* the latest now of any call so far */
+    uint64_t loaded_at_ns; /* a now before it may find more: origins, in docs/dump-format.md */
+    bool is_reloaded;      /* engines are compared under another policy than the saved one */
+    bool has_old_buckets;  /* a reload changed limits, and buckets are converted when next met */
+    struct admission admissions[USER_COUNT][OPERATIONS_MAX];
+    size_t admission_counts[USER_COUNT];
+    char error[ENGINE_OPS_ERROR_MAX];
+};
+
+static void fail(struct run *run, const char *format, ...)
+{
+    va_list arguments;
+
+    if (run->error[0] != '\0')
+        return;
+    va_start(arguments, format);
+    vsnprintf(run->error, sizeof(run->error), format, arguments);
+    va_end(arguments);
+}
+
+/* With RATION_TEST_TRACE set each operation is printed, to understand a failure. */
+static void trace(const char *format, ...)
+{
+    va_list arguments;
+
+    if (getenv("RATION_TEST_TRACE") == NULL)
+        return;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+}
+
+/* Policies ------------------------------------------------------------------------------------- */
+
+static void on_policy_error(void *context, const struct ration_policy_fault *fault)
+{
+    fail(context, "the policy has an error in column %u: %s", fault->column, fault->message);
+}
+
+/* NULL: it has failed. */
+static ration_policy *parse(struct run *run, const char *text)
+{
+    ration_policy *policy = NULL;
+
+    if (ration_policy_parse(text, strlen(text), on_policy_error, run, &policy) != RATION_OK)
+        fail(run, "the policy cannot be read: %s", text);
+    return policy;
+}
+
+static struct ration_gate_options options_of(const struct run *run)
+{
+    return (struct ration_gate_options){.struct_size = sizeof(struct ration_gate_options),
+                                        .clock = &run->clock,
+                                        .throttle_keys_max = 100,
+                                        .spare_bytes = (size_t)16 << 20,
+                                        .threads_max = 1};
+}
+
+/* Requests ------------------------------------------------------------------------------------- */
+
+struct request {
+    char path[4];
+    char user[2];
+    int path_index;
+    int user_index;
+    struct ration_attribute attributes[2];
+};
+
+static void make_request(struct request *request, int path_index, int user_index)
+{
+    request->path_index = path_index;
+    request->user_index = user_index;
+    snprintf(request->path, sizeof(request->path), "/%c", '0' + path_index);
+    snprintf(request->user, sizeof(request->user), "%c", 'a' + user_index);
+    request->attributes[0] = (struct ration_attribute){RATION_KEY("path"), {request->path, 2}};
+    request->attributes[1] = (struct ration_attribute){RATION_KEY("user"), {request->user, 1}};
+}
+
+static void choose_request(struct run *run, struct request *request)
+{
+    uint8_t byte = engine_ops_byte(&run->input);
+
+    make_request(request, byte % ENGINE_OPS_PATH_COUNT, byte / ENGINE_OPS_PATH_COUNT % USER_COUNT);
+}
+
+static uint64_t choose_now(struct run *run)
+{
+    uint64_t now_ns = engine_ops_now_ns(&run->input, run->manual.ns);
+
+    if (now_ns > run->latest_ns)
+        run->latest_ns = now_ns;
+    return now_ns;
+}
+
+static struct ration_check ask(ration_gate *gate, const struct request *request, uint64_t tokens,
+                               bool is_peek, uint64_t now_ns, struct ration_check_part *parts)
+{
+    struct ration_check check = {.attributes = request->attributes,
+                                 .attribute_count = 2,
+                                 .cost_tokens = tokens,
+                                 .is_peek = is_peek,
+                                 .parts = parts};
+
+    ration_gate_check(gate, &check, 1, now_ns);
+    return check;
+}
+
+/* R1: over each interval that ends now, of those that begin with an admission. A stale now counts as the latest. */
+static void admit(struct run *run, int user, uint64_t tokens, uint64_t now_ns)
+{
+    size_t *count = &run->admission_counts[user];
+    struct admission *admissions = run->admissions[user];
+    unsigned __int128 sum = 0;
+
+    if (now_ns < run->loaded_at_ns) {
+        *count = 0;
+        return;
+    }
+    if (*count > 0 && now_ns < admissions[*count - 1].at_ns)
+        now_ns = admissions[*count - 1].at_ns;
+    admissions[(*count)++] = (struct admission){now_ns, tokens};
+    for (size_t i = *count; i-- > 0;) {
+        unsigned __int128 passed_ns = now_ns - admissions[i].at_ns;
+
+        sum += admissions[i].tokens;
+        if (sum * RATION_NS_PER_SECOND >
+            (unsigned __int128)STEADY_BURST * RATION_NS_PER_SECOND + STEADY_RATE * passed_ns)
+            fail(run, "R1: key %c was admitted %" PRIu64 " tokens within %" PRIu64 " ns",
+                 'a' + user, (uint64_t)sum, (uint64_t)passed_ns);
+    }
+}
+
+/* Tokens were given back: what was admitted before no longer counts. */
+static void forget_admissions(struct run *run, const struct request *request)
+{
+    if (request->path_index == ENGINE_OPS_STEADY_PATH)
+        run->admission_counts[request->user_index] = 0;
+}
+
+static void run_check(struct run *run, bool is_peek)
+{
+    struct request request;
+    struct ration_check check;
+    uint64_t tokens, now_ns;
+
+    choose_request(run, &request);
+    tokens = engine_ops_tokens(&run->input);
+    now_ns = choose_now(run);
+    check = ask(run->gate, &request, tokens, is_peek, now_ns, NULL);
+    trace("%s %s user %s cost %" PRIu64 " at %" PRIu64 ": %d\n", is_peek ? "peek" : "check",
+          request.path, request.user, tokens, now_ns, (int)check.decision.verdict);
+    if (check.status != RATION_OK)
+        fail(run, "a check has status %s", ration_status_name(check.status));
+    if (request.path_index == ENGINE_OPS_STEADY_PATH && !is_peek && tokens > 0 &&
+        check.decision.verdict == RATION_ALLOW)
+        admit(run, request.user_index, tokens, now_ns);
+}
+
+/* Takes tokens whatever is left, from each limit that applies. */
+static void run_charge(struct run *run)
+{
+    struct request request;
+    struct ration_visit visit;
+    uint64_t tokens, now_ns;
+
+    choose_request(run, &request);
+    tokens = engine_ops_tokens(&run->input);
+    now_ns = choose_now(run);
+    trace("charge user %s %" PRIu64 " at %" PRIu64 "\n", request.user, tokens, now_ns);
+    ration_gate_enter(run->gate, &visit);
+    for (size_t i = 0; i < ration_policy_limit_count(ration_gate_policy(&visit)); i++) {
+        struct ration_key key = {request.user, 1};
+
+        (void)ration_limiter_force(ration_gate_limiter(&visit, i), &key, tokens, now_ns);
+    }
+    ration_gate_leave(&visit);
+}
+
+static struct ration_edit edit_of(const struct request *request)
+{
+    return (struct ration_edit){.attributes = request->attributes, .attribute_count = 2};
+}
+
+static void run_refund(struct run *run)
+{
+    struct request request;
+    struct ration_edit edit;
+    uint64_t tokens, now_ns;
+
+    choose_request(run, &request);
+    edit = edit_of(&request);
+    tokens = engine_ops_tokens(&run->input);
+    now_ns = choose_now(run);
+    trace("refund %s user %s %" PRIu64 " at %" PRIu64 "\n", request.path, request.user, tokens,
+          now_ns);
+    if (ration_gate_refund(run->gate, &edit, tokens, now_ns, NULL) != RATION_OK)
+        fail(run, "a refund failed");
+    forget_admissions(run, &request);
+}
+
+static void run_reset(struct run *run)
+{
+    struct request request;
+    struct ration_edit edit;
+    uint64_t now_ns;
+
+    choose_request(run, &request);
+    edit = edit_of(&request);
+    now_ns = choose_now(run);
+    trace("reset %s user %s at %" PRIu64 "\n", request.path, request.user, now_ns);
+    if (ration_gate_reset(run->gate, &edit, now_ns, NULL) != RATION_OK)
+        fail(run, "a reset failed");
+    forget_admissions(run, &request);
+}
+
+static void expect_blocked(struct run *run, ration_status status, uint64_t until_ns,
+                           uint64_t now_ns)
+{
+    bool is_too_long = until_ns > now_ns && until_ns - now_ns > RATION_BLOCK_NS_MAX;
+
+    if (is_too_long != (status == RATION_ERANGE))
+        fail(run, "a block of %" PRIu64 " ns: %s", until_ns - now_ns, ration_status_name(status));
+}
+
+static void run_block(struct run *run)
+{
+    struct request request;
+    struct ration_edit edit;
+    uint64_t now_ns, until_ns;
+
+    choose_request(run, &request);
+    edit = edit_of(&request);
+    now_ns = choose_now(run);
+    until_ns = engine_ops_block_end_ns(&run->input, now_ns);
+    trace("block %s user %s until %" PRIu64 " at %" PRIu64 "\n", request.path, request.user,
+          until_ns, now_ns);
+    expect_blocked(run, ration_gate_block_until(run->gate, &edit, until_ns, now_ns, NULL), until_ns,
+                   now_ns);
+}
+
+/* Inline limits -------------------------------------------------------------------------------- */
+
+static struct ration_decision ask_inline(ration_gate *gate, int user, int limit_index,
+                                         uint64_t tokens, uint64_t now_ns)
+{
+    static const char *const inline_limits[] = {"10/h", "3/s burst 7", "1/365d burst 16"};
+    char name = (char)('a' + user);
+    struct ration_key key = {&name, 1};
+    struct ration_decision decision = {0};
+    struct ration_limit limit;
+    struct ration_batch_item item = {
+        .request = &key, .cost_tokens = tokens, .limit = &limit, .decision = &decision};
+
+    if (ration_limit_parse(inline_limits[limit_index % 3], &limit, NULL) != RATION_OK)
+        abort();
+    ration_limiter_take_batch(ration_gate_throttle(gate), &item, 1, now_ns);
+    return decision;
+}
+
+static void run_inline(struct run *run)
+{
+    uint8_t byte = engine_ops_byte(&run->input);
+    char name = (char)('a' + byte % USER_COUNT);
+    struct ration_key key = {&name, 1};
+    ration_limiter *limiter = ration_gate_throttle(run->gate);
+    uint64_t now_ns = choose_now(run), until_ns;
+
+    trace("inline %d user %c at %" PRIu64 "\n", byte / USER_COUNT % 4, name, now_ns);
+    switch (byte / USER_COUNT % 4) {
+    case 0:
+        (void)ration_limiter_reset(limiter, &key, now_ns);
+        return;
+    case 1:
+        until_ns = engine_ops_block_end_ns(&run->input, now_ns);
+        expect_blocked(run, ration_limiter_block_until(limiter, &key, until_ns, now_ns), until_ns,
+                       now_ns);
+        return;
+    default:
+        ask_inline(run->gate, byte % USER_COUNT, byte, 1 + byte % 5, now_ns);
+    }
+}
+
+/* Saves and loads ------------------------------------------------------------------------------ */
+
+/* A slot holds about 36 years; what lies further ahead, after a charge and a change of the limit, is cut. */
+static uint64_t cut_ns(uint64_t ns)
+{
+    const uint64_t far_ns = UINT64_C(1) << 59;
+
+    return ns < far_ns || ns == RATION_FOREVER ? ns : far_ns;
+}
+
+/*
+ * A stale now finds a log whose tokens are all back not yet full; nothing of that is saved. And a full bucket is not saved,
+ * but still known to the engine: seen when a reload makes it one of a limit that does not start full.
+ */
+static bool is_same(const struct run *run, const struct ration_decision *a,
+                    const struct ration_decision *b)
+{
+    if (run->is_reloaded && a->remaining == a->limit)
+        return true;
+    return a->verdict == b->verdict && a->limit == b->limit && a->remaining == b->remaining &&
+           cut_ns(a->retry_after_ns) == cut_ns(b->retry_after_ns) && a->delay_ns == b->delay_ns &&
+           (cut_ns(a->reset_after_ns) == cut_ns(b->reset_after_ns) ||
+            run->manual.ns < run->latest_ns);
+}
+
+static void compare_decisions(struct run *run, const char *what, const struct ration_decision *a,
+                              const struct ration_decision *b)
+{
+    if (!is_same(run, a, b))
+        fail(run,
+             "%s: verdict %d, %" PRIu64 " left, retry %" PRIu64 ", full after %" PRIu64
+             "; loaded: %d, %" PRIu64 ", %" PRIu64 ", %" PRIu64,
+             what, (int)a->verdict, a->remaining, a->retry_after_ns, a->reset_after_ns,
+             (int)b->verdict, b->remaining, b->retry_after_ns, b->reset_after_ns);
+}
+
+static void compare_request(struct run *run, ration_gate *other, const struct request *request,
+                            uint64_t tokens)
+{
+    struct ration_check_part parts[2][RATION_POLICY_MATCHES_MAX];
+    struct ration_check a, b;
+    struct ration_visit visits[2]; /* the names of limits are read */
+    char what[96];
+
+    ration_gate_enter(run->gate, &visits[0]);
+    ration_gate_enter(other, &visits[1]);
+    a = ask(run->gate, request, tokens, true, run->manual.ns, parts[0]);
+    b = ask(other, request, tokens, true, run->manual.ns, parts[1]);
+    if (a.status != b.status || a.part_count != b.part_count)
+        fail(run, "path %s: other limits apply after the load", request->path);
+    for (uint32_t i = 0; i < a.part_count && a.part_count == b.part_count; i++) {
+        snprintf(what, sizeof(what), "limit %s of path %s user %s cost %" PRIu64,
+                 parts[0][i].limit->limit.name, request->path, request->user, tokens);
+        compare_decisions(run, what, &parts[0][i].decision, &parts[1][i].decision);
+    }
+    compare_decisions(run, request->path, &a.decision, &b.decision);
+    ration_gate_leave(&visits[1]);
+    ration_gate_leave(&visits[0]);
+}
+
+/* Whether another engine answers as the current one, whatever is asked. */
+static void compare(struct run *run, ration_gate *other)
+{
+    static const uint64_t costs[] = {0, 1, 5};
+    struct request request;
+
+    engine_ops_compared_count++;
+    for (int user = 0; user < USER_COUNT; user++) {
+        for (int path = 0; path < ENGINE_OPS_PATH_COUNT; path++) {
+            make_request(&request, path, user);
+            for (size_t i = 0; i < 3; i++)
+                compare_request(run, other, &request, costs[i]);
+        }
+        for (int i = 0; i < 3; i++) {
+            struct ration_decision a = ask_inline(run->gate, user, i, 0, run->manual.ns);
+            struct ration_decision b = ask_inline(other, user, i, 0, run->manual.ns);
+
+            compare_decisions(run, "inline limit", &a, &b);
+        }
+    }
+}
+
+static ration_gate *load(struct run *run, struct saved_bytes *state, const char *policy_text)
+{
+    struct ration_gate_options options = options_of(run);
+    ration_policy *policy = parse(run, policy_text);
+    struct ration_error error = {.message = ""};
+    ration_gate *loaded = NULL;
+
+    if (policy == NULL)
+        return NULL;
+    if (ration_gate_load(&options, policy, saved_read, state, &loaded, &error) == RATION_OK)
+        return loaded;
+    fail(run, "a saved state does not load: %s", error.message);
+    ration_policy_free(policy);
+    return NULL;
+}
+
+static void move_clock(struct run *run, uint64_t ns)
+{
+    run->manual.ns += ns;
+    engine_ops_wall_ns += ns;
+    if (run->manual.ns > run->latest_ns)
+        run->latest_ns = run->manual.ns;
+}
+
+/*
+ * Saves, lets time pass, loads under the same policy or another, and continues with the one or the other engine.
+ *
+ * A bucket that is still to be converted is converted by a save at once, and in the engine when it is next met. So
+ * after another reload, or later, the two may differ: then it only has to load. So they may if the save was at a stale
+ * now, which finds buckets in use that are full.
+ */
+static void run_save(struct run *run)
+{
+    char text[ENGINE_OPS_POLICY_MAX];
+    struct saved_bytes state = {0};
+    uint8_t how = engine_ops_byte(&run->input);
+    bool is_stale = run->manual.ns < run->latest_ns;
+    bool is_comparable = (!run->has_old_buckets && !is_stale) || (how & 3) == 0;
+    ration_gate *loaded;
+
+    trace("save %u at %" PRIu64 "\n", how & 7u, run->manual.ns);
+    snprintf(text, sizeof(text), "%s", run->policy_text);
+    if (ration_gate_save(run->gate, run->manual.ns, saved_write, &state) != RATION_OK)
+        fail(run, "the state cannot be saved");
+    if (how & 1)
+        move_clock(run, engine_ops_time_ns(&run->input));
+    if (how & 2)
+        engine_ops_policy(&run->input, text);
+    if (run->bug != NULL)
+        run->bug(&state);
+    trace("load at %" PRIu64 " under %s\n", run->manual.ns, text);
+    loaded = load(run, &state, text);
+    free(state.data);
+    if (loaded == NULL)
+        return;
+    if ((how & 2) && ration_gate_reload(run->gate, parse(run, text), NULL, NULL, NULL) != RATION_OK)
+        fail(run, "a policy loads with a state, and cannot be reloaded");
+    snprintf(run->policy_text, sizeof(run->policy_text), "%s", text);
+    run->is_reloaded = (how & 2) != 0;
+    if (is_comparable)
+        compare(run, loaded);
+    if (how & 4) {
+        ration_gate *old = run->gate;
+
+        run->gate = loaded;
+        if (run->manual.ns > run->loaded_at_ns)
+            run->loaded_at_ns = run->manual.ns;
+        loaded = old;
+    }
+    run->has_old_buckets = (how & 2) || (run->has_old_buckets && !(how & 4));
+    ration_gate_free(loaded);
+}
+
+static void run_reload(struct run *run)
+{
+    char text[ENGINE_OPS_POLICY_MAX];
+    ration_policy *policy;
+
+    engine_ops_policy(&run->input, text);
+    policy = parse(run, text);
+    if (policy == NULL)
+        return;
+    trace("reload %s\n", text);
+    if (ration_gate_reload(run->gate, policy, NULL, NULL, NULL) == RATION_OK)
+        snprintf(run->policy_text, sizeof(run->policy_text), "%s", text);
+    else
+        ration_policy_free(policy); /* no room for more limits */
+    run->has_old_buckets = true;
+}
+
+static void run_clock(struct run *run)
+{
+    uint8_t byte = engine_ops_byte(&run->input);
+    uint64_t ns = engine_ops_time_ns(&run->input);
+
+    if (byte < 224)
+        move_clock(run, ns);
+    else
+        run->manual.ns -= ns < run->manual.ns ? ns : run->manual.ns;
+    trace("clock %" PRIu64 "\n", run->manual.ns);
+}
+
+static void run_operation(struct run *run)
+{
+    switch (engine_ops_byte(&run->input) % 16) {
+    case 0:
+        run_save(run);
+        break;
+    case 1:
+        run_reload(run);
+        break;
+    case 2:
+        run_charge(run);
+        break;
+    case 3:
+        run_refund(run);
+        break;
+    case 4:
+        run_reset(run);
+        break;
+    case 5:
+    case 6:
+        run_block(run);
+        break;
+    case 7:
+    case 8:
+        run_inline(run);
+        break;
+    case 9:
+    case 10:
+        run_clock(run);
+        break;
+    case 11:
+        run_check(run, true);
+        break;
+    default:
+        run_check(run, false);
+    }
+}
+
+const char *engine_ops_run(const uint8_t *data, size_t size, engine_ops_bug *bug)
+{
+    static struct run run;
+    struct ration_gate_options options;
+    ration_policy *policy;
+
+    memset(&run, 0, sizeof(run));
+    run.input = (struct engine_ops_input){data, size};
+    run.bug = bug;
+    run.manual.ns = run.latest_ns = ENGINE_OPS_START_NS;
+    run.clock = ration_clock_manual(&run.manual);
+    engine_ops_policy(&run.input, run.policy_text);
+    trace("policy %s\n", run.policy_text);
+    policy = parse(&run, run.policy_text);
+    if (policy == NULL)
+        return run.error;
+    options = options_of(&run);
+    if (ration_gate_create(&options, policy, &run.gate, NULL) != RATION_OK)
+        return "an engine cannot be created";
+    for (int i = 0; i < OPERATIONS_MAX && run.input.left > 0 && run.error[0] == '\0'; i++)
+        run_operation(&run);
+    if (run.error[0] == '\0')
+        run_save(&run);
+    ration_gate_free(run.gate);
+    return run.error[0] != '\0' ? run.error : NULL;
+}

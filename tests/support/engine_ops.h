@@ -1,0 +1,38 @@
+/*
+ * engine_ops: any bytes as a sequence of operations on engines in memory, and what must hold.
+ *
+ * The bytes choose the limits of the policies (every algorithm), checks, charges, refunds, resets, blocks, inline
+ * limits, clock steps (also back, and beyond what a table can hold), reloads, saves and loads. It holds that
+ *
+ *     a state that was saved loads, under the same policy and under another one
+ *     the loaded engine then answers each key under each limit as the one that was saved (or reloaded) does
+ *     a block longer than RATION_BLOCK_NS_MAX is an error, and no shorter one is
+ *     R1: one limit that no reload changes admits each key at most burst + rate * t over any interval
+ *
+ * The program that uses it defines ration_wall_now() as engine_ops_wall_ns.
+ */
+#ifndef RATION_TESTS_ENGINE_OPS_H
+#define RATION_TESTS_ENGINE_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ration/ration.h"
+
+#define ENGINE_OPS_ERROR_MAX 512
+
+extern uint64_t engine_ops_wall_ns;
+
+/* A bug for a negative control: called between a save and the load. NULL: none. */
+struct saved_bytes;
+typedef void engine_ops_bug(struct saved_bytes *state);
+
+/*
+ * Runs the operations. Returns NULL, or what did not hold (static storage, overwritten by the next call).
+ */
+const char *engine_ops_run(const uint8_t *data, size_t size, engine_ops_bug *bug);
+
+/* How many loads were compared since the program started: a run that compares nothing shows nothing. */
+extern uint64_t engine_ops_compared_count;
+
+#endif
