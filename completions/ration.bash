@@ -1,9 +1,9 @@
 # Completion of ration for bash; installed as share/bash-completion/completions/ration.
 
 # settings begin (written by tools/settings-lists.py)
-_ration_serve_options='--http --resp --unix-mode --threads --policy --state --redis --redis-prefix --redis-deadline-ms --redis-connect-ms --redis-rest-ms --redis-rest-max-ms --nodes --throttle-keys --top-keys --prefault --huge-pages --manual-clock --password --password-file --token --token-file --open-to-strangers --trusted-proxies --client-header --deny-status --retry-after-max --retry-after-spread --x-ratelimit --connections-max --connections-per-peer-max --input-bytes-max --output-bytes-max --head-deadline-ms --body-deadline-ms --idle-deadline-ms --idle-deadline-http-ms --write-deadline-ms --linger-deadline-ms --drain-deadline-ms --accept-backlog --pipeline-max --arguments-max --argument-bytes-max --head-bytes-max --body-bytes-max --log'
+_ration_serve_options='--http --resp --unix-mode --threads --policy --state --redis --redis-prefix --redis-key-secret --redis-key-secret-file --redis-deadline-ms --redis-connect-ms --redis-rest-ms --redis-rest-max-ms --nodes --throttle-keys --top-keys --prefault --huge-pages --manual-clock --password --password-file --token --token-file --open-to-strangers --trusted-proxies --client-header --deny-status --retry-after-max --retry-after-spread --x-ratelimit --connections-max --connections-per-peer-max --input-bytes-max --output-bytes-max --head-deadline-ms --body-deadline-ms --idle-deadline-ms --idle-deadline-http-ms --write-deadline-ms --linger-deadline-ms --drain-deadline-ms --accept-backlog --pipeline-max --arguments-max --argument-bytes-max --head-bytes-max --body-bytes-max --log'
 _ration_serve_flags='--prefault --manual-clock --open-to-strangers'
-_ration_serve_files='--policy --state --password-file --token-file'
+_ration_serve_files='--policy --state --redis-key-secret-file --password-file --token-file'
 _ration_serve_words() {
     case "$1" in
     --huge-pages) echo 'auto always never' ;;

@@ -11,6 +11,8 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l policy -r -F -d 'li
 complete -c ration -n '__fish_seen_subcommand_from serve' -l state -r -F -d 'keep debts here while the server is not running'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis -x -d 'limits live there: redis://host, unix:/path, redis+sentinel://host/master, redis+cluster://host'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-prefix -x -d 'of the names of all keys in Redis'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-key-secret -x -d 'keys the hash that stands for keys of more than 128 bytes in Redis; the same on all nodes'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-key-secret-file -r -F -d 'the same from a file that others cannot read'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-deadline-ms -x -d 'for an answer of Redis; then on_backend_error decides'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-connect-ms -x -d 'for a connection to Redis, from its first packet'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-rest-ms -x -d 'before a lost connection is tried again, at first'

@@ -34,6 +34,9 @@ struct ration_redis {
     uint64_t retry_min_ns;        /* before a lost connection is tried again: 100 ms, then longer */
     uint64_t retry_max_ns;        /* 2 s */
     uint32_t node_count; /* that share the limits: 1. A local share is one of so many parts */
+    const char
+        *key_secret; /* copied; keys the hash that names keys of more than 128 bytes. The same
+                               on all nodes, or they count such keys apart. NULL: an unkeyed hash */
 };
 
 struct redisAsyncContext;

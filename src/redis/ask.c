@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/hash_blake2b.h"
 #include "base/refuse.h"
 #include "base/time.h"
 #include "redis/shape.h"
@@ -63,6 +64,31 @@ static void write_escaped(struct ration_output *text, const struct ration_key *k
     ration_output_append(text, bytes + plain, key->size - plain);
 }
 
+/* No key is escaped so: a % stands before 7B, 7D and 25, or alone. */
+static void write_hashed(struct ration_output *text, const uint8_t *secret,
+                         const struct ration_key *key)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t hash[RATION_BLAKE2B_SIZE];
+
+    ration_hash_blake2b(secret, secret != NULL ? RATION_BLAKE2B_SIZE : 0, key->bytes, key->size,
+                        hash);
+    ration_output_append_text(text, "%h");
+    for (size_t i = 0; i < sizeof(hash); i++) {
+        ration_output_append_byte(text, digits[hash[i] >> 4]);
+        ration_output_append_byte(text, digits[hash[i] & 15]);
+    }
+}
+
+static void write_key(struct ration_output *text, const struct ration_redis_names *names,
+                      const struct ration_key *key)
+{
+    if (key->size > RATION_REDIS_KEY_PLAIN_MAX)
+        write_hashed(text, names->secret, key);
+    else
+        write_escaped(text, key);
+}
+
 /* Where a key follows: without colons, so that its end is known. */
 static void write_limit_name(struct ration_output *text, const char *name)
 {
@@ -85,10 +111,10 @@ void ration_redis_name_write(const struct ration_redis_names *names, const struc
         ration_output_append_text(text, "}:");
         write_limit_name(text, limit_name);
         ration_output_append_byte(text, ':');
-        write_escaped(text, key);
+        write_key(text, names, key);
     } else {
         ration_output_append_text(text, ":{");
-        write_escaped(text, key);
+        write_key(text, names, key);
         ration_output_append_text(text, "}:");
         ration_output_append_text(text, limit_name);
     }

@@ -7,6 +7,10 @@
  *
  *     ration:{key}:limit             a bucket's name. Braces and % of the key are written as %7B
  *     ration:{%}:limit               of a limit without a key, and of an empty one
+ *     ration:{%h5ac1...}:limit       of a key of more than 128 bytes: 64 hexadecimal digits of its BLAKE2b hash
+ *
+ * A client chooses its keys, so a name has a longest size whatever the key's. The hash is the same on all nodes; with a
+ * secret that all of them have it is keyed, so that nobody who reads Redis can test guesses of long keys.
  *
  * All limits of one key are in one slot of a cluster, or of all keys if the names have a tag.
  */
@@ -19,10 +23,13 @@
 
 #define RATION_REDIS_PARTS_MAX RATION_ITEMS_MAX
 
+#define RATION_REDIS_KEY_PLAIN_MAX 128 /* bytes of a key that stands in a name as it is */
+
 /* How buckets are named. */
 struct ration_redis_names {
-    const char *prefix; /* "ration" */
-    const char *tag;    /* in the place of the key's own tag; NULL: none */
+    const char *prefix;    /* "ration" */
+    const char *tag;       /* in the place of the key's own tag; NULL: none */
+    const uint8_t *secret; /* of the hash of long keys, RATION_BLAKE2B_SIZE bytes; NULL: none */
 };
 
 /* One limit of one key. What it points to is borrowed. */

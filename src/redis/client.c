@@ -296,6 +296,11 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
         return ration_refuse(error, RATION_EINVAL,
                              "a prefix of names in Redis has at most 63 bytes, and no braces");
     strcpy(options.prefix, prefix);
+    if (redis->key_secret != NULL && redis->key_secret[0] != '\0') {
+        options.has_key_secret = true;
+        ration_hash_blake2b(NULL, 0, redis->key_secret, strlen(redis->key_secret),
+                            options.key_secret);
+    }
     if (redis->url == NULL)
         return ration_refuse(error, RATION_EINVAL, "where is Redis? url is NULL");
     if (ration_redis_url_parse(redis->url, &options.url, error) != RATION_OK)
@@ -316,6 +321,8 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
     client->options = *options;
     client->loop = *loop;
     client->names.prefix = client->options.prefix;
+    if (client->options.has_key_secret)
+        client->names.secret = client->options.key_secret;
     if (options->is_one_slot)
         client->names.tag = client->options.prefix[0] != '\0' ? client->options.prefix : "ration";
     route = (struct ration_redis_route_options){

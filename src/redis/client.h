@@ -7,6 +7,7 @@
 #ifndef RATION_REDIS_CLIENT_H
 #define RATION_REDIS_CLIENT_H
 
+#include "base/hash_blake2b.h"
 #include "redis/ask.h"
 #include "redis/link.h"
 #include "redis/scripts.h"
@@ -23,6 +24,8 @@ struct ration_redis_options {
     char prefix[RATION_REDIS_PREFIX_MAX + 1];
     uint32_t node_count;
     bool is_one_slot; /* all buckets are, in a cluster; else those of one key */
+    bool has_key_secret;
+    uint8_t key_secret[RATION_BLAKE2B_SIZE]; /* of the names of long keys */
 };
 
 /* Returns RATION_EINVAL, with error (may be NULL) telling why. */

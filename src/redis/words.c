@@ -1,6 +1,7 @@
 #include "redis/words.h"
 
-#define TEXT_BYTES_MAX ((size_t)8 << 20) /* sixteen of the longest keys, escaped */
+#define TEXT_BYTES_MAX \
+    ((size_t)2 << 20) /* sixteen of the longest logs, as they were and converted */
 
 void ration_redis_words_init(struct ration_redis_words *words)
 {

@@ -80,6 +80,7 @@ static bool open_gate(struct server *server, ration_policy *policy)
         .retry_min_ns = (uint64_t)settings->redis_rest_ms * RATION_NS_PER_MS,
         .retry_max_ns = (uint64_t)settings->redis_rest_max_ms * RATION_NS_PER_MS,
         .node_count = settings->node_count,
+        .key_secret = settings->redis_key_secret,
     };
     struct ration_gate_options options = {
         .struct_size = sizeof(options),

@@ -56,6 +56,7 @@ void ration_settings_done(struct ration_settings *settings)
     for (size_t i = 0; i < ration_settings_table_count; i++)
         ration_setting_clear(&ration_settings_table[i], settings);
     explicit_bzero(settings->password, sizeof(settings->password));
+    explicit_bzero(settings->redis_key_secret, sizeof(settings->redis_key_secret));
     explicit_bzero(settings->token, sizeof(settings->token));
 }
 

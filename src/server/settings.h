@@ -57,6 +57,7 @@ struct ration_settings {
     enum ration_huge_pages huge_pages;
     char *redis_url; /* NULL: limits live in memory */
     char *redis_prefix;
+    char redis_key_secret[RATION_SETTINGS_SECRET_MAX + 1]; /* "": the hash has no key */
     uint32_t redis_deadline_ms;
     uint32_t redis_connect_ms;
     uint32_t redis_rest_ms;

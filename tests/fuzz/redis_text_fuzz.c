@@ -74,7 +74,7 @@ static void check_answer(const struct ration_limit *limit, struct ration_redis_t
     if (ration_redis_ask_read(&ask, &answer, &told) == RATION_OK)
         CHECK((told.decision.verdict == RATION_ALLOW) == is_taken);
     ration_redis_words_init(&words);
-    ration_redis_ask_write(&ask, &(struct ration_redis_names){"ration", NULL}, &words);
+    ration_redis_ask_write(&ask, &(struct ration_redis_names){.prefix = "ration"}, &words);
     (void)ration_redis_convert_all(&ask, &answer, &words);
     ration_redis_words_done(&words);
 }

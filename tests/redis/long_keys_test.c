@@ -1,0 +1,208 @@
+/*
+ * Keys of any length that a client may choose, in gates that ask a real Redis: each names one bucket on all nodes, in
+ * every mode and for every edit (R9), and what is sent to Redis and stored there has a longest size (R10).
+ *
+ *     redis_long_keys_test SOCKET
+ */
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ration/ration.h"
+
+#define KEY_SIZE       60000
+#define NAME_SIZE_MAX  200  /* of a name in Redis, with this prefix and these limits */
+#define CALL_BYTES_MAX 1000 /* that a check sends */
+#define CHECK_COUNT    500
+#define BURST          5
+
+static const char policy_text[] =
+    "limits:\n"
+    "  - {name: bucket, match: {path: /bucket}, key: user, rate: 5/365d}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 5/365d fixed-window}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 5/365d sliding-log, keys: 100}\n"
+    "  - {name: interval, match: {path: /interval}, key: user, rate: 5/365d refill interval}\n"
+    "  - {name: lease, match: {path: /lease}, key: user, rate: 1/365d, burst: 15, mode: lease}\n"
+    "  - {name: local, match: {path: /local}, key: user, rate: 2/365d, burst: 15,"
+    " mode: local-first, threshold: 99}\n";
+
+static const char *socket_path;
+static redisContext *redis;
+static char key[KEY_SIZE];
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static void tell_fault(void *unused, const struct ration_policy_fault *fault)
+{
+    (void)unused;
+    fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", fault->line, fault->column,
+            fault->message);
+}
+
+static ration_gate *make_gate(const char *secret)
+{
+    char url[300];
+    struct ration_redis options_redis = {.url = url,
+                                         .node_count = 2,
+                                         .deadline_ns = 30 * RATION_NS_PER_SECOND,
+                                         .connect_deadline_ns = 30 * RATION_NS_PER_SECOND,
+                                         .key_secret = secret};
+    struct ration_gate_options options = {.struct_size = sizeof(options), .redis = &options_redis};
+    struct ration_error error;
+    ration_policy *policy;
+    ration_gate *gate;
+
+    snprintf(url, sizeof(url), "unix:%s", socket_path);
+    if (ration_policy_parse(policy_text, strlen(policy_text), tell_fault, NULL, &policy) !=
+        RATION_OK)
+        fail("the policy is wrong");
+    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+        fail(error.message);
+    return gate;
+}
+
+struct request {
+    struct ration_attribute attributes[2];
+    struct ration_edit edit;
+};
+
+static struct request *request_of(const char *path)
+{
+    static struct request request;
+
+    request.attributes[0] = (struct ration_attribute){RATION_KEY("path"), {path, strlen(path)}};
+    request.attributes[1] = (struct ration_attribute){RATION_KEY("user"), {key, sizeof(key)}};
+    request.edit = (struct ration_edit){.attributes = request.attributes, .attribute_count = 2};
+    return &request;
+}
+
+static enum ration_verdict check(ration_gate *gate, const char *path)
+{
+    struct ration_check check = {
+        .attributes = request_of(path)->attributes, .attribute_count = 2, .cost_tokens = 1};
+
+    ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+    if (check.status != RATION_OK || check.is_degraded)
+        fail(check.reason != NULL ? check.reason : "Redis did not decide");
+    return check.decision.verdict;
+}
+
+static void expect(bool holds, const char *path, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "%s: %s\n", path, what);
+    exit(1);
+}
+
+/* What one node takes is taken for the other, and so are edits. */
+static void check_shared(ration_gate *const nodes[2], const char *path)
+{
+    struct ration_edit *edit = &request_of(path)->edit;
+    uint64_t now_ns = ration_gate_now(nodes[0]);
+    size_t count = 0;
+
+    for (int i = 0; i < BURST; i++)
+        expect(check(nodes[i % 2], path) == RATION_ALLOW, path, "a key has five tokens");
+    expect(check(nodes[0], path) == RATION_DENY, path, "the nodes count apart");
+    expect(check(nodes[1], path) == RATION_DENY, path, "the nodes count apart");
+    key[KEY_SIZE - 1] ^= 1;
+    expect(check(nodes[0], path) == RATION_ALLOW, path, "the last byte of a key does not count");
+    key[KEY_SIZE - 1] ^= 1;
+    expect(ration_gate_refund(nodes[1], edit, 1, now_ns, &count) == RATION_OK && count == 1, path,
+           "a refund fails");
+    expect(check(nodes[0], path) == RATION_ALLOW, path, "a refund is of another bucket");
+    expect(ration_gate_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
+           "a reset fails");
+    expect(ration_gate_block_until(nodes[1], edit, now_ns + RATION_NS_PER_HOUR, now_ns, &count) ==
+                   RATION_OK &&
+               count == 1,
+           path, "a block fails");
+    expect(check(nodes[0], path) == RATION_DENY, path, "a block is of another bucket");
+    expect(ration_gate_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
+           "a reset fails");
+    expect(check(nodes[1], path) == RATION_ALLOW, path, "a reset is of another bucket");
+}
+
+/* Leases and the buckets of nodes: together no more than the burst and a token for each node, and half of it at least. */
+static void check_near(ration_gate *const nodes[2], const char *path)
+{
+    int allowed = 0;
+
+    for (int i = 0; i < 60; i++)
+        allowed += check(nodes[i % 2], path) == RATION_ALLOW;
+    expect(allowed >= 8 && allowed <= 17, path, "the nodes count apart");
+}
+
+static uint64_t bytes_received(void)
+{
+    redisReply *reply = redisCommand(redis, "INFO stats");
+    const char *field = strstr(reply->str, "total_net_input_bytes:");
+    uint64_t bytes = strtoull(strchr(field, ':') + 1, NULL, 10);
+
+    freeReplyObject(reply);
+    return bytes;
+}
+
+static void check_names(void)
+{
+    redisReply *reply = redisCommand(redis, "KEYS *");
+
+    if (reply->elements == 0)
+        fail("Redis holds nothing");
+    for (size_t i = 0; i < reply->elements; i++)
+        if (reply->element[i]->len > NAME_SIZE_MAX)
+            fail("a name in Redis has no longest size");
+    printf("%zu names in Redis, each of at most %d bytes\n", reply->elements, NAME_SIZE_MAX);
+    freeReplyObject(reply);
+}
+
+/* 66 KB a check, once. */
+static void check_sent(ration_gate *gate)
+{
+    uint64_t before, bytes;
+
+    check(gate, "/bucket");
+    before = bytes_received();
+    for (int i = 0; i < CHECK_COUNT; i++) {
+        memcpy(key, &i, sizeof(i));
+        check(gate, "/bucket");
+    }
+    bytes = (bytes_received() - before) / CHECK_COUNT;
+    printf("%" PRIu64 " bytes are sent for a check with a key of %d bytes\n", bytes, KEY_SIZE);
+    if (bytes > CALL_BYTES_MAX)
+        fail("what a check sends has no longest size");
+}
+
+int main(int argument_count, char **arguments)
+{
+    static const char *const secrets[] = {NULL, "a secret that all nodes have"};
+    static const char *const paths[] = {"/bucket", "/window", "/log", "/interval"};
+
+    if (argument_count != 2)
+        return 2;
+    socket_path = arguments[1];
+    redis = redisConnectUnix(socket_path);
+    memset(key, 'k', sizeof(key));
+    for (size_t i = 0; i < 2; i++) {
+        ration_gate *const nodes[] = {make_gate(secrets[i]), make_gate(secrets[i])};
+
+        for (size_t k = 0; k < sizeof(paths) / sizeof(paths[0]); k++)
+            check_shared(nodes, paths[k]);
+        check_near(nodes, "/lease");
+        check_near(nodes, "/local");
+        check_names();
+        check_sent(nodes[0]);
+        memset(key, 'k', sizeof(key));
+        ration_gate_free(nodes[0]);
+        ration_gate_free(nodes[1]);
+    }
+    redisFree(redis);
+    return 0;
+}
