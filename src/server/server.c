@@ -111,9 +111,7 @@ static bool open_gate(struct server *server, ration_policy *policy)
     status = ration_state_file_open(settings->state_path, &options, policy, &server->service.gate,
                                     &is_loaded, &error);
     if (status != RATION_OK) {
-        fail("cannot go on from the state that was kept", &error);
-        ration_log(RATION_LOG_ERROR,
-                   "nothing was changed; move the file away to begin without debts");
+        ration_log(RATION_LOG_ERROR, "%s", error.message);
         return false;
     }
     ration_log(RATION_LOG_INFO, is_loaded ? "went on from state %.300s" : "no state yet in %.300s",

@@ -101,9 +101,8 @@ finish 0 TERM
 # A state that is damaged is refused, and left as it is.
 printf 'x' | dd of="$scratch/state" bs=1 seek=40 conv=notrunc status=none
 before=$(sha256sum "$scratch/state")
-refuses 'cannot go on from the state that was kept: state ' --policy "$scratch/policy.yaml" \
-    --state "$scratch/state"
-refuses 'move the file away to begin without debts' --policy "$scratch/policy.yaml" \
+refuses "cannot restore state from $scratch/state: " --policy "$scratch/policy.yaml" --state "$scratch/state"
+refuses 'The file is left untouched; move it away to start with empty buckets' --policy "$scratch/policy.yaml" \
     --state "$scratch/state"
 same "the damaged state" "$before" "$(sha256sum "$scratch/state")"
 refuses 'the state could not be kept: cannot create /nowhere/at/all.tmp: No such file' \

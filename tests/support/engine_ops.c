@@ -314,27 +314,23 @@ static void run_inline(struct run *run)
 
 /* Saves and loads ------------------------------------------------------------------------------ */
 
-/* A slot holds about 36 years; what lies further ahead, after a charge and a change of the limit, is cut. */
-static uint64_t cut_ns(uint64_t ns)
-{
-    const uint64_t far_ns = UINT64_C(1) << 59;
-
-    return ns < far_ns || ns == RATION_FOREVER ? ns : far_ns;
-}
-
 /*
- * A stale now finds a log whose tokens are all back not yet full; nothing of that is saved. And a full bucket is not saved,
- * but still known to the engine: seen when a reload makes it one of a limit that does not start full.
+ * What is not compared: a bucket that is full only after the last moment a slot can hold (36 years), where a charge and a
+ * change of the limit can put it, is cut there. A full bucket is not saved, but still known to the engine: seen when a reload
+ * makes it one of a limit that does not start full. And a stale now finds a log whose tokens are all back not yet full.
  */
 static bool is_same(const struct run *run, const struct ration_decision *a,
                     const struct ration_decision *b)
 {
+    const uint64_t last_ns = (UINT64_C(1) << 60) - 1;
+    bool is_cut = run->manual.ns > last_ns || a->reset_after_ns > last_ns - run->manual.ns;
+    bool is_stale = run->manual.ns < run->latest_ns;
+
     if (run->is_reloaded && a->remaining == a->limit)
         return true;
     return a->verdict == b->verdict && a->limit == b->limit && a->remaining == b->remaining &&
-           cut_ns(a->retry_after_ns) == cut_ns(b->retry_after_ns) && a->delay_ns == b->delay_ns &&
-           (cut_ns(a->reset_after_ns) == cut_ns(b->reset_after_ns) ||
-            run->manual.ns < run->latest_ns);
+           a->delay_ns == b->delay_ns && (is_cut || a->retry_after_ns == b->retry_after_ns) &&
+           (is_cut || is_stale || a->reset_after_ns == b->reset_after_ns);
 }
 
 static void compare_decisions(struct run *run, const char *what, const struct ration_decision *a,

@@ -10,7 +10,7 @@
 #include "support/saved.h"
 #include "unit/gate_kit.h"
 
-#define RUN_COUNT        150
+#define RUN_COUNT        60
 #define OPERATION_BYTES  600
 #define CONTROL_RUNS_MAX 200
 

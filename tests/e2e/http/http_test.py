@@ -251,6 +251,11 @@ def test_what_operators_do():
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9)
         expect(api.ask(200, "POST", "/v1/block", who(ns=5 * 10 ** 9 + 1), ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1)
+        for field, most in ("seconds", 730 * 86400), ("ns", 730 * 86400 * 10 ** 9):
+            answer = api.ask(400, "POST", "/v1/block", who(**{field: most + 1}), ADMIN)
+            expect((answer["detail"], answer["pointer"]),
+                   ("a block lasts at most 730 days; ban a caller for longer in the policy", f"/{field}"))
+        expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1, "and blocks nobody")
         # Of one limit, if it is named: then also of one that is everybody's.
         expect(api.ask(200, "POST", "/v1/reset", who(limit="all"), ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1, "login is as it was")

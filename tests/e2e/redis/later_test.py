@@ -60,7 +60,7 @@ def an_edit(chance):
     if chance.random() < .5:
         who += ["path", chance.choice(("/slow", "/tank", "/"))]
     if kind < .3:
-        return ["RATION.BLOCK", "MS", chance.choice((0, 1, 500, "x")), *who]
+        return ["RATION.BLOCK", "MS", chance.choice((0, 1, 500, "x", 1 << 62)), *who]
     if kind < .6:
         return ["RATION.REFUND", *chance.choice(((), ("TOKENS", 2), ("TOKENS", 0))), *who]
     return ["RATION.RESET", *who[:chance.choice((2, 4, 4, 3))]]

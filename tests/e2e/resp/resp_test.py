@@ -86,6 +86,7 @@ NOT_A_NUMBER = RespError("ERR value is not an integer or out of range")
 PAIRS = RespError("ERR attributes come in pairs: name value [name value ...]")
 TOP_SYNTAX = RespError("ERR syntax error: RATION.TOP [BY DENIED|COST] [COUNT 1 to 100] [LIMIT name]")
 CLOCK_SYNTAX = RespError("ERR syntax error: RATION.CLOCK GET | SET ns | ADVANCE ns")
+TOO_LONG = RespError("ERR a block lasts at most 730 days; ban a caller for longer in the policy")
 HOW_LONG = RespError("ERR for how long? RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
 MANY = sum(((f"a{number}", "x") for number in range(65)), ())
 WHO = ("path", "/login", "ip", "192.0.2.1")
@@ -159,8 +160,11 @@ TABLE = [
     (("RATION.BLOCK", "SECONDS", 10), arity("ration.block")),
     (("RATION.BLOCK", *WHO), HOW_LONG),
     (("RATION.BLOCK", "SECONDS", "x", *WHO), NOT_A_NUMBER),
-    (("RATION.BLOCK", "SECONDS", 99999999999999, *WHO), NOT_A_NUMBER),
-    (("RATION.BLOCK", "MS", (1 << 64) - 1, *WHO), NOT_A_NUMBER),
+    (("RATION.BLOCK", "SECONDS", 99999999999999, *WHO), TOO_LONG),
+    (("RATION.BLOCK", "MS", (1 << 63) - 1, *WHO), TOO_LONG),
+    (("RATION.BLOCK", "SECONDS", 730 * 86400 + 1, *WHO), TOO_LONG),
+    (("RATION.BLOCK", "MS", 730 * 86400000 + 1, "path", "/window", "user", "u"), TOO_LONG),
+    (("RATION.PEEK", "path", "/window", "user", "u"), decision("allow", "window", 3, 3, 0, 0)),
     (("RATION.BLOCK", "MS", 2500, "path", "/window", "user", "u"), 1),
     (("RATION.PEEK", "path", "/window", "user", "u"), decision("deny", "window", 3, 0, 2500 * 10 ** 6, 2500 * 10 ** 6)),
     (("RATION.RESET", "path", "/window", "user", "u"), 1),
