@@ -49,6 +49,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l accept-backlog -x -
 complete -c ration -n '__fish_seen_subcommand_from serve' -l pipeline-max -x -d 'requests of one read that are decided together'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l arguments-max -x -d 'of one command of the Redis protocol'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l argument-bytes-max -x -d 'of each of them'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l attribute-bytes-max -x -d 'of the value of each attribute of a request'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l head-bytes-max -x -d 'of the head of an HTTP request'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l body-bytes-max -x -d 'of the body of an HTTP request'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l log -x -a 'text json' -d 'lines on the standard error'

@@ -46,7 +46,13 @@ struct ration_gate_options {
     uint32_t uses_huge_pages;
     const struct ration_redis *redis; /* copied; NULL: limits live in this process' memory */
     uint32_t tells_redis_time; /* 1: Redis decides by the gate's clock, not by its own. For tests */
+    uint32_t attribute_bytes_max; /* of the value of each attribute of a request; at most
+                                     RATION_ATTRIBUTE_BYTES_MAX. 0: RATION_ATTRIBUTE_BYTES_DEFAULT */
 };
+
+/* A value that is longer than the bound is an error of the request, whatever the policy looks at. */
+#define RATION_ATTRIBUTE_BYTES_DEFAULT 8192
+#define RATION_ATTRIBUTE_BYTES_MAX     (1 << 20)
 
 /*
  * Creates a gate. *out_gate is owned by the caller: release it with ration_gate_free(). policy is

@@ -57,7 +57,8 @@ typedef struct ration_policy ration_policy;
 /* Of a request. */
 #define RATION_ATTRIBUTES_MAX     64
 #define RATION_ATTRIBUTE_NAME_MAX 127
-#define RATION_POLICY_MATCHES_MAX 16 /* limits that apply to one request */
+#define RATION_POLICY_MATCHES_MAX 16                /* limits that apply to one request */
+#define RATION_POLICY_STEPS_MAX   ((size_t)6 << 20) /* bytes that its globs search together */
 
 /* What limits that come with requests are called together; no limit of a policy has this name. */
 #define RATION_POLICY_THROTTLE "throttle"
@@ -181,10 +182,12 @@ struct ration_policy_match {
 
 /*
  * Finds what a policy says of a request. The cost grows with what applies, not with the size of the
- * policy. limit_count is 0 unless the verdict is RATION_POLICY_LIMITS.
+ * policy; only globs that begin with a wildcard are compared with every request. limit_count is 0
+ * unless the verdict is RATION_POLICY_LIMITS.
  * Returns RATION_EINVAL, with *out_match untouched: more than RATION_ATTRIBUTES_MAX attributes, one
  * that the policy uses given twice, an ip that is no address where any condition is about ip, or more than
- * RATION_POLICY_MATCHES_MAX limits that apply.
+ * RATION_POLICY_MATCHES_MAX limits that apply. RATION_ENOSPC: its globs would have to search more than
+ * RATION_POLICY_STEPS_MAX bytes of values, which takes thousands of globs and values of kilobytes.
  */
 RATION_API ration_status ration_policy_match(const ration_policy *policy,
                                              const struct ration_attribute *attributes,

@@ -31,6 +31,27 @@ void ration_gate_refuse(struct ration_gate *gate, struct ration_check *check, ra
     ration_grace_add(&gate->grace, RATION_GRACE_ERRORS);
 }
 
+ration_status ration_gate_match(const struct ration_gate *gate, const ration_policy *policy,
+                                const struct ration_attribute *attributes, size_t attribute_count,
+                                struct ration_policy_match *out_match, const char **out_reason)
+{
+    ration_status status;
+
+    *out_reason = "the value of an attribute is longer than attribute-bytes-max (8192 bytes "
+                  "unless it was set)";
+    for (size_t i = 0; i < attribute_count; i++)
+        if (attributes[i].value.size > gate->attribute_bytes_max)
+            return RATION_EINVAL;
+    status = ration_policy_match(policy, attributes, attribute_count, out_match);
+    *out_reason =
+        status == RATION_ENOSPC
+            ? "the values of this request are too long for the number of globs in the policy: send "
+              "shorter values"
+            : "a request has at most 64 attributes, none of them twice, an ip that is an address, "
+              "and at most 16 limits that apply";
+    return status == RATION_OK ? RATION_OK : RATION_EINVAL;
+}
+
 /* One limit's key and cost. RATION_ENOSPC: the chunk's room is used up. */
 static ration_status prepare_limit(struct ration_gate_desk *desk, const struct ration_check *check,
                                    struct ration_gate_prepared *prepared, uint32_t part,
@@ -82,11 +103,9 @@ ration_status ration_gate_prepare(struct ration_gate_desk *desk, struct ration_c
                                   struct ration_gate_prepared *prepared)
 {
     size_t room_before = desk->room_used;
-    const char *reason =
-        "a request has at most 64 attributes, none of them twice, an ip that is an address, and at "
-        "most 16 limits that apply";
-    ration_status status = ration_policy_match(desk->plan->policy, check->attributes,
-                                               check->attribute_count, &prepared->match);
+    const char *reason;
+    ration_status status = ration_gate_match(desk->gate, desk->plan->policy, check->attributes,
+                                             check->attribute_count, &prepared->match, &reason);
 
     for (uint32_t i = 0; status == RATION_OK && i < prepared->match.limit_count; i++)
         status = prepare_limit(desk, check, prepared, i, &reason);

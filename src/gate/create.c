@@ -84,6 +84,8 @@ ration_status ration_gate_begin(const struct ration_gate_options *options,
                              "struct_size must be sizeof(struct ration_gate_options)");
     if (options->clock != NULL && options->clock->now_ns == NULL)
         return ration_refuse(error, RATION_EINVAL, "clock has no function");
+    if (options->attribute_bytes_max > RATION_ATTRIBUTE_BYTES_MAX)
+        return ration_refuse(error, RATION_EINVAL, "attribute_bytes_max is at most 1048576");
     gate = calloc(1, sizeof(*gate));
     if (gate == NULL || ration_grace_init(&gate->grace) != RATION_OK) {
         free(gate);
@@ -91,6 +93,8 @@ ration_status ration_gate_begin(const struct ration_gate_options *options,
     }
     gate->clock = options->clock != NULL ? *options->clock : ration_clock_tsc();
     gate->top_keys = options->top_keys;
+    gate->attribute_bytes_max = options->attribute_bytes_max > 0 ? options->attribute_bytes_max
+                                                                 : RATION_ATTRIBUTE_BYTES_DEFAULT;
     if (options->redis != NULL) {
         ration_status status =
             ration_gate_remote_create(options, &gate->clock, &gate->remote, error);

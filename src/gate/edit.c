@@ -120,9 +120,10 @@ static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan 
     ration_status result = RATION_OK;
     size_t unfit_count = 0;
     size_t count = 0;
+    const char *reason;
 
-    if (ration_policy_match(plan->policy, edit->attributes, edit->attribute_count, &match) !=
-            RATION_OK ||
+    if (ration_gate_match(gate, plan->policy, edit->attributes, edit->attribute_count, &match,
+                          &reason) != RATION_OK ||
         !is_whole(plan, &match, edit, task))
         return RATION_EINVAL;
     for (uint32_t i = 0; i < match.limit_count; i++) {

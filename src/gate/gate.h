@@ -50,6 +50,7 @@ struct ration_gate {
     struct ration_gate_remote *remote; /* NULL: limits live in memory only */
     struct ration_clock clock;
     uint32_t top_keys;
+    uint32_t attribute_bytes_max;
     pthread_mutex_t reload_lock;      /* those who check do not take it: see ration_gate_lock() */
     uint64_t lock_process;            /* whose it is */
     struct ration_gate_table *tables; /* by limiter; under the lock */
@@ -87,6 +88,14 @@ struct ration_gate_desk {
     size_t room_size;
     size_t room_used;
 };
+
+/*
+ * Matches the attributes of a check or an edit. Every request goes through here, so that one bound on the
+ * size of values holds for all. Returns RATION_EINVAL with the reason in *out_reason.
+ */
+ration_status ration_gate_match(const struct ration_gate *gate, const ration_policy *policy,
+                                const struct ration_attribute *attributes, size_t attribute_count,
+                                struct ration_policy_match *out_match, const char **out_reason);
 
 /*
  * The limits of a check, and what they are asked. RATION_ENOSPC: the room is used up, by others. What

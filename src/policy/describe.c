@@ -140,6 +140,7 @@ ration_status ration_policy_explain(const ration_policy *policy, size_t limit_in
 
     if (limit_index >= policy->limit_count)
         return RATION_EINVAL;
+    request.work = NULL;
     status = ration_request_read(policy, attributes, attribute_count, &request);
     if (status != RATION_OK)
         return status;

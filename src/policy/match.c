@@ -9,6 +9,7 @@
 struct matcher {
     const struct ration_policy *policy;
     struct ration_request request;
+    struct ration_glob_work work;
     uint32_t rules[RATION_POLICY_MATCHES_MAX]; /* that apply, the lowest numbers, rising */
     uint32_t rule_count;
     uint32_t compared_count;
@@ -62,7 +63,7 @@ static void compare_posting(void *context, const struct ration_index_posting *po
     matcher->compared_count++;
     if (value &&
         ration_pattern_matches(&term->patterns[posting->pattern_index], value,
-                               &matcher->request.address) &&
+                               &matcher->request.address, &matcher->work) &&
         applies(matcher, rule, rule->indexed_term))
         add_rule(matcher, posting->rule_index);
 }
@@ -113,6 +114,8 @@ ration_status ration_policy_match(const ration_policy *policy,
     matcher.policy = policy;
     matcher.rule_count = matcher.compared_count = 0;
     matcher.has_more = false;
+    matcher.request.work = &matcher.work;
+    ration_glob_work_init(&matcher.work);
     status = ration_request_read(policy, attributes, attribute_count, &matcher.request);
     if (status != RATION_OK)
         return status;
@@ -123,6 +126,8 @@ ration_status ration_policy_match(const ration_policy *policy,
                                &matcher);
     }
     compare_always(&matcher);
+    if (ration_glob_work_is_exceeded(&matcher.work))
+        return RATION_ENOSPC;
     return judge(&matcher, out_match);
 }
 

@@ -59,45 +59,14 @@ bool ration_pattern_make_glob(struct ration_arena *arena, const char *text, size
         out_pattern->kind = is_exact ? RATION_PATTERN_EXACT : RATION_PATTERN_PREFIX;
         out_pattern->bytes = start;
         out_pattern->size = (uint32_t)start_size;
+        return true;
     }
-    return true;
-}
-
-/*
- * Tries the shortest run for each *, and on a mismatch a longer one for the last * only: if the rest
- * can match at all, it can behind the first place where what precedes it does. So the cost is at most the
- * product of both sizes.
- */
-static bool glob_matches(const struct ration_pattern *glob, const char *value, size_t size)
-{
-    const char *pattern = glob->bytes;
-    size_t at = 0, i = 0;
-    size_t star = SIZE_MAX, star_i = 0;
-
-    while (i < size) {
-        if (at < glob->size && pattern[at] == '*') {
-            star = at++;
-            star_i = i;
-            continue;
-        }
-        size_t literal = at + (at + 1 < glob->size && pattern[at] == '\\');
-        if (at < glob->size && (pattern[at] == '?' || pattern[literal] == value[i])) {
-            at = literal + 1;
-            i++;
-            continue;
-        }
-        if (star == SIZE_MAX)
-            return false;
-        at = star + 1;
-        i = ++star_i;
-    }
-    while (at < glob->size && pattern[at] == '*')
-        at++;
-    return at == glob->size;
+    out_pattern->glob = ration_glob_make(arena, text, size);
+    return out_pattern->glob != NULL;
 }
 
 bool ration_pattern_matches(const struct ration_pattern *pattern, const struct ration_key *value,
-                            const struct ration_address *address)
+                            const struct ration_address *address, struct ration_glob_work *work)
 {
     switch (pattern->kind) {
     case RATION_PATTERN_EXACT:
@@ -106,7 +75,7 @@ bool ration_pattern_matches(const struct ration_pattern *pattern, const struct r
     case RATION_PATTERN_PREFIX:
         return begins_with(value->bytes, value->size, pattern->bytes, pattern->size);
     case RATION_PATTERN_GLOB:
-        return glob_matches(pattern, value->bytes, value->size);
+        return ration_glob_matches(pattern->glob, value, work);
     case RATION_PATTERN_NETWORK:
         return ration_network_contains(&pattern->network, address);
     }
@@ -115,7 +84,8 @@ bool ration_pattern_matches(const struct ration_pattern *pattern, const struct r
 
 static bool text_matches(const struct ration_pattern *pattern, const struct ration_pattern *exact)
 {
-    return ration_pattern_matches(pattern, &(struct ration_key){exact->bytes, exact->size}, NULL);
+    return ration_pattern_matches(pattern, &(struct ration_key){exact->bytes, exact->size}, NULL,
+                                  NULL);
 }
 
 /* A smaller network lies in a larger one, or beside it. */

@@ -14,6 +14,7 @@
 
 #include "base/address.h"
 #include "policy/arena.h"
+#include "policy/glob.h"
 #include "ration/limiter.h"
 
 enum ration_pattern_kind {
@@ -29,6 +30,7 @@ struct ration_pattern {
     uint32_t start_size;
     const char *bytes; /* terminated */
     const char *start; /* what every value that matches begins with; of EXACT all of it */
+    const struct ration_glob *glob; /* of GLOB */
     struct ration_network network;
 };
 
@@ -40,9 +42,12 @@ bool ration_pattern_make_glob(struct ration_arena *arena, const char *text, size
 bool ration_pattern_make_text(struct ration_arena *arena, enum ration_pattern_kind kind,
                               const char *text, size_t size, struct ration_pattern *out_pattern);
 
-/* Whether a value matches; address is the value where the pattern is a network. */
+/*
+ * Whether a value matches; address is the value where the pattern is a network. work (may be NULL)
+ * counts what globs cost.
+ */
 bool ration_pattern_matches(const struct ration_pattern *pattern, const struct ration_key *value,
-                            const struct ration_address *address);
+                            const struct ration_address *address, struct ration_glob_work *work);
 
 /* Whether it is certain that no value matches both. */
 bool ration_patterns_exclude(const struct ration_pattern *a, const struct ration_pattern *b);

@@ -31,7 +31,7 @@ bool ration_request_meets(const struct ration_request *request, const struct rat
     if (!value)
         return term->is_negated;
     for (uint32_t i = 0; i < term->pattern_count; i++) {
-        if (ration_pattern_matches(&term->patterns[i], value, &request->address))
+        if (ration_pattern_matches(&term->patterns[i], value, &request->address, request->work))
             return !term->is_negated;
     }
     return term->is_negated;

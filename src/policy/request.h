@@ -13,6 +13,7 @@
 struct ration_request {
     const struct ration_key *values[RATION_POLICY_NAMES_MAX]; /* NULL: absent */
     struct ration_address address; /* of ip, if that is there and has_networks */
+    struct ration_glob_work *work; /* set by the caller; NULL: what globs cost is not counted */
 };
 
 /* Returns RATION_EINVAL as ration_policy_match() does. Only as many values as there are names are set. */

@@ -94,7 +94,7 @@ static const char *reason_of(ration_status status)
         return "The key finds no place in the table, and is not blocked.";
     default:
         return "A request has at most 64 attributes, none of them twice, an ip that is an address, "
-               "and at most 16 limits that apply.";
+               "values of at most attribute-bytes-max, and at most 16 limits that apply.";
     }
 }
 

@@ -124,9 +124,10 @@ static void answer_edit(struct ration_resp_desk *desk, ration_status status, siz
     else if (status == RATION_ENOMEM)
         ration_desk_error(desk, "ERR the key finds no place in the table, and is not blocked");
     else
-        ration_desk_error(desk,
-                          "ERR a request has at most 64 attributes, none of them twice, an ip "
-                          "that is an address, and at most 16 limits that apply");
+        ration_desk_error(
+            desk, "ERR a request has at most 64 attributes, none of them twice, an ip "
+                  "that is an address, values of at most attribute-bytes-max, and at most 16 "
+                  "limits that apply");
 }
 
 static void on_edited(void *context, ration_status status, size_t count)

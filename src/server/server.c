@@ -89,6 +89,7 @@ static bool open_gate(struct server *server, ration_policy *policy)
         .clock = settings->has_manual_clock ? &server->clock : NULL,
         .throttle_keys_max = settings->throttle_keys,
         .top_keys = settings->top_keys,
+        .attribute_bytes_max = settings->attribute_bytes_max,
         .is_prefaulted = settings->is_prefaulted,
         /* in front of Redis tables are touched first when that is away: the kernel clears small pages faster */
         .uses_huge_pages = settings->huge_pages == RATION_HUGE_PAGES_ALWAYS ||

@@ -83,6 +83,7 @@ struct ration_settings {
     struct ration_server_limits limits;
     struct ration_resp_limits resp_limits;
     struct ration_http_limits http_limits;
+    uint32_t attribute_bytes_max;
     uint32_t pipeline_max; /* requests of one read that are decided together */
     uint32_t idle_deadline_http_ms;
     uint32_t drain_deadline_ms;

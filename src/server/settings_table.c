@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "ration/gate.h"
 #include "ration/limiter.h"
 #include "server/loops.h"
 #include "server/settings.h"
@@ -162,6 +163,9 @@ const struct ration_setting ration_settings_table[] = {
     {"argument-bytes-max", "BYTES", "of each of them", RATION_SETTING_COUNT, RATION_SETTINGS_BOUNDS,
      AT(resp_limits.argument_bytes_max), .least = ARGUMENT_LEAST, .most = ARGUMENT_MOST,
      .preset = ARGUMENT_MOST},
+    {"attribute-bytes-max", "BYTES", "of the value of each attribute of a request",
+     RATION_SETTING_COUNT, RATION_SETTINGS_BOUNDS, AT(attribute_bytes_max), .least = 64,
+     .most = RATION_ATTRIBUTE_BYTES_MAX, .preset = RATION_ATTRIBUTE_BYTES_DEFAULT},
     {"head-bytes-max", "BYTES", "of the head of an HTTP request", RATION_SETTING_COUNT,
      RATION_SETTINGS_BOUNDS, AT(http_limits.head_bytes_max), .least = HEAD_LEAST, .most = 1 << 20,
      .preset = HEAD_PRESET},

@@ -409,7 +409,10 @@ static void a_key_may_be_as_long_as_any(void **state)
     struct gate_kit kit;
 
     (void)state;
-    gate_kit_open(&kit, "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed-window}]");
+    gate_kit_plan(&kit);
+    kit.options.attribute_bytes_max = sizeof(value);
+    gate_kit_open_planned(&kit,
+                          "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed-window}]");
     memset(value, 'v', sizeof(value));
     assert_int_equal(ration_gate_block_until(kit.gate, &who, UNTIL_NS, KIT_NOW_NS, NULL),
                      RATION_OK);

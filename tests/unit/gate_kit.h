@@ -48,14 +48,20 @@ static inline void gate_kit_plan(struct gate_kit *kit)
                                                 .spare_bytes = (size_t)1 << 30};
 }
 
-static inline void gate_kit_open(struct gate_kit *kit, const char *text)
+/* Opens a gate whose options have been planned, and perhaps changed. */
+static inline void gate_kit_open_planned(struct gate_kit *kit, const char *text)
 {
     struct ration_error error = {.message = ""};
     ration_policy *policy = gate_kit_policy(text);
 
-    gate_kit_plan(kit);
     if (ration_gate_create(&kit->options, policy, &kit->gate, &error) != RATION_OK)
         fail_msg("%s", error.message);
+}
+
+static inline void gate_kit_open(struct gate_kit *kit, const char *text)
+{
+    gate_kit_plan(kit);
+    gate_kit_open_planned(kit, text);
 }
 
 static inline void gate_kit_close(struct gate_kit *kit)

@@ -186,7 +186,9 @@ static void long_keys_end_a_chunk_or_are_refused(void **state)
     struct gate_kit kit;
 
     (void)state;
-    gate_kit_open(&kit, "limits: [{name: a, key: [user, path], rate: 5/h}]");
+    gate_kit_plan(&kit);
+    kit.options.attribute_bytes_max = SIZE;
+    gate_kit_open_planned(&kit, "limits: [{name: a, key: [user, path], rate: 5/h}]");
     for (int i = 0; i < COUNT; i++) {
         memset(values[i], 'a' + i % 4, SIZE);
         attributes[i][0] = (struct ration_attribute){RATION_KEY("user"), {values[i], SIZE}};
@@ -203,6 +205,41 @@ static void long_keys_end_a_chunk_or_are_refused(void **state)
     ration_gate_check(kit.gate, checks, 1, KIT_NOW_NS);
     assert_int_equal(checks[0].status, RATION_EINVAL);
     assert_non_null(strstr(checks[0].reason, "too long"));
+    gate_kit_close(&kit);
+}
+
+/* The status of a check, and of an edit, whose attribute has a value of so many bytes. */
+static ration_status status_of_size(struct gate_kit *kit, const char *name, size_t size)
+{
+    static const char value[RATION_ATTRIBUTE_BYTES_MAX + 1];
+    struct ration_attribute attribute = {{name, strlen(name)}, {value, size}};
+    struct ration_check check = {.attributes = &attribute, .attribute_count = 1, .cost_tokens = 1};
+    struct ration_edit edit = {.attributes = &attribute, .attribute_count = 1};
+
+    ration_gate_check(kit->gate, &check, 1, KIT_NOW_NS);
+    assert_int_equal(ration_gate_refund(kit->gate, &edit, 1, KIT_NOW_NS, NULL), check.status);
+    if (check.status != RATION_OK)
+        assert_non_null(strstr(check.reason, "attribute-bytes-max"));
+    return check.status;
+}
+
+static void a_value_longer_than_the_bound_is_an_error(void **state)
+{
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, "limits: [{name: a, key: user, rate: 5/h}]");
+    assert_int_equal(status_of_size(&kit, "user", RATION_ATTRIBUTE_BYTES_DEFAULT), RATION_OK);
+    assert_int_equal(status_of_size(&kit, "user", RATION_ATTRIBUTE_BYTES_DEFAULT + 1),
+                     RATION_EINVAL);
+    assert_int_equal(status_of_size(&kit, "unused", RATION_ATTRIBUTE_BYTES_DEFAULT + 1),
+                     RATION_EINVAL);
+    gate_kit_close(&kit);
+    gate_kit_plan(&kit);
+    kit.options.attribute_bytes_max = 100;
+    gate_kit_open_planned(&kit, "limits: [{name: a, key: user, rate: 5/h}]");
+    assert_int_equal(status_of_size(&kit, "user", 100), RATION_OK);
+    assert_int_equal(status_of_size(&kit, "user", 101), RATION_EINVAL);
     gate_kit_close(&kit);
 }
 
@@ -312,6 +349,9 @@ static void wrong_options_are_refused(void **state)
     kit.options.clock = &none;
     assert_int_equal(ration_gate_create(&kit.options, policy, &kit.gate, &error), RATION_EINVAL);
     kit.options.clock = NULL;
+    kit.options.attribute_bytes_max = RATION_ATTRIBUTE_BYTES_MAX + 1;
+    assert_int_equal(ration_gate_create(&kit.options, policy, &kit.gate, &error), RATION_EINVAL);
+    kit.options.attribute_bytes_max = 0;
     kit.options.threads_max = 100000;
     assert_int_equal(ration_gate_create(&kit.options, policy, &kit.gate, &error), RATION_EINVAL);
     assert_null(kit.gate);
@@ -328,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_limit_may_charge_an_attribute),
         cmocka_unit_test(a_batch_answers_as_one_call_after_the_other),
         cmocka_unit_test(long_keys_end_a_chunk_or_are_refused),
+        cmocka_unit_test(a_value_longer_than_the_bound_is_an_error),
         cmocka_unit_test(edits_reach_the_callers_own_buckets),
         cmocka_unit_test(a_queue_tells_when_to_go),
         cmocka_unit_test(limits_may_come_with_requests),

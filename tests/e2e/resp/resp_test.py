@@ -154,7 +154,7 @@ TABLE = [
     (("RATION.RESET", "path"), arity("ration.reset")),
     (("RATION.RESET", "colour", "red"), 0),
     (("RATION.RESET", "path", "/login", "ip", "nobody"), RespError(
-        "ERR a request has at most 64 attributes, none of them twice, an ip that is an address, and at most 16 limits that apply")),
+        "ERR a request has at most 64 attributes, none of them twice, an ip that is an address, values of at most attribute-bytes-max, and at most 16 limits that apply")),
     (("RATION.RESET", *WHO), 1),  # not of the limit that is everybody's
     (("RATION.PEEK", *WHO), decision("allow", "login", 3, 3, 0, 0)),
     (("RATION.BLOCK", "SECONDS", 10), arity("ration.block")),
