@@ -12,8 +12,11 @@
 #define ZONE_MAX     64
 #define NO_GAP       V6_GROUPS
 
-/* What a mapped address begins with. */
-static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+/* What IPv4 in IPv6 begins with. */
+#define PREFIX_BYTES 12
+static const uint8_t mapped[PREFIX_BYTES] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t nat64[PREFIX_BYTES] = {0x00, 0x64, 0xff, 0x9b};
+static const uint8_t compatible[PREFIX_BYTES] = {0};
 
 static bool is_digit(char byte)
 {
@@ -153,15 +156,22 @@ static bool parse_plain(const char *text, size_t size, struct ration_address *ou
     return true;
 }
 
-static bool is_mapped(const struct ration_address *address)
+/* Whether the last four bytes of an IPv6 address are an IPv4 address, of the same host. */
+static bool is_v4_in_v6(const struct ration_address *address)
 {
-    return address->family == 6 && !memcmp(address->bytes, mapped, sizeof(mapped));
+    const uint8_t *bytes = address->bytes;
+
+    if (address->family != 6)
+        return false;
+    return !memcmp(bytes, mapped, PREFIX_BYTES) || !memcmp(bytes, nat64, PREFIX_BYTES) ||
+           /* 0.0.0.0/8 is nobody's: :: and ::1 are no IPv4 addresses */
+           (!memcmp(bytes, compatible, PREFIX_BYTES) && bytes[PREFIX_BYTES] != 0);
 }
 
 static void fold(struct ration_address *address)
 {
     struct ration_address folded = {.family = 4};
-    memcpy(folded.bytes, address->bytes + sizeof(mapped), V4_BYTES);
+    memcpy(folded.bytes, address->bytes + PREFIX_BYTES, V4_BYTES);
     *address = folded;
 }
 
@@ -201,7 +211,7 @@ bool ration_address_parse(const char *text, size_t size, struct ration_address *
     address.family = 6;
     if (!parse_v6(text, size_without_zone(text, size), address.bytes))
         return false;
-    if (is_mapped(&address))
+    if (is_v4_in_v6(&address))
         fold(&address);
     *out_address = address;
     return true;
@@ -350,13 +360,19 @@ static bool refuse_host_bits(const struct ration_network *network, const char **
     return refuse(out_reason, reason);
 }
 
-/* Folds what lies within the mapped addresses; a wider network is not made of them. */
+/* Folds what lies within IPv4 in IPv6; a wider network is not made of it. */
 static void fold_network(struct ration_network *network)
 {
-    if (network->bits < 8 * sizeof(mapped) || !is_mapped(&network->base))
+    if (network->bits < 8 * PREFIX_BYTES || !is_v4_in_v6(&network->base))
         return;
     fold(&network->base);
-    network->bits = (uint8_t)(network->bits - 8 * sizeof(mapped));
+    network->bits = (uint8_t)(network->bits - 8 * PREFIX_BYTES);
+}
+
+static bool is_all_of_nat64(const struct ration_network *network)
+{
+    return network->base.family == 6 && network->bits == 8 * PREFIX_BYTES &&
+           !memcmp(network->base.bytes, nat64, PREFIX_BYTES);
 }
 
 bool ration_network_parse(const char *text, size_t size, struct ration_network *out_network,
@@ -377,6 +393,10 @@ bool ration_network_parse(const char *text, size_t size, struct ration_network *
     network.bits = (uint8_t)bits;
     ration_address_mask(&network.base, bits);
     bool has_host_bits = !equal_bytes(&network.base, &given);
+    if (is_all_of_nat64(&network))
+        return refuse(out_reason,
+                      "64:ff9b::/96 is all of IPv4, since an address in it counts as its "
+                      "IPv4 address: write the IPv4 network");
     fold_network(&network);
     if (has_host_bits)
         return refuse_host_bits(&network, out_reason);

@@ -1,8 +1,8 @@
 /*
  * address: addresses of hosts and networks, from text and back.
  *
- * One host has one form here: an IPv4 address that comes dressed as IPv6 (::ffff:192.0.2.1) is the
- * IPv4 address, and zones (fe80::1%eth0) are dropped. So addresses that are equal as bytes are the
+ * One host has one form here: an IPv4 address in IPv6 is the IPv4 address, be it mapped
+ * (::ffff:192.0.2.1), translated by NAT64 (64:ff9b::192.0.2.1) or compatible (::192.0.2.1), and zones (fe80::1%eth0) are dropped. So addresses that are equal as bytes are the
  * same host, and the text printed is the one of RFC 5952.
  *
  * Text is read strictly: four decimal numbers without leading zeros, or IPv6 as RFC 4291 writes

@@ -95,6 +95,26 @@ static bool is_path(struct ration_schema *schema, enum kind kind, const struct r
     return false;
 }
 
+/* The server brings hosts to one form, so no other form is ever found. */
+static bool is_host(struct ration_schema *schema, enum kind kind, const struct ration_node *node)
+{
+    bool is_address = node->size > 0 && node->text[0] == '[';
+
+    for (size_t i = 0; i < node->size; i++) {
+        if (node->text[i] >= 'A' && node->text[i] <= 'Z') {
+            ration_schema_error(schema, node, i, "hosts are in lower case: example.com");
+            return false;
+        }
+        if (kind == KIND_EXACT && !is_address &&
+            (node->text[i] == ':' || (node->text[i] == '.' && i + 1 == node->size))) {
+            ration_schema_error(schema, node, i,
+                                "a host has no port and no dot at its end here: example.com");
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A limit on a value that no request has is no limit: what looks like one is a fault. */
 static bool can_ever_match(const struct condition *condition, enum kind kind,
                            const struct ration_node *node)
@@ -103,6 +123,8 @@ static bool can_ever_match(const struct condition *condition, enum kind kind,
 
     if (is_named(condition, "path") && kind != KIND_CIDR)
         return is_path(schema, kind, node);
+    if (is_named(condition, "host"))
+        return is_host(schema, kind, node);
     if (is_named(condition, "method"))
         for (size_t i = 0; i < node->size; i++)
             if (node->text[i] >= 'a' && node->text[i] <= 'z') {

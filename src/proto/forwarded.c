@@ -132,7 +132,7 @@ static void keep(struct element *element, bool is_for, char byte)
         element->node[element->node_size++] = byte;
 }
 
-/* A value in quotes. false: the quotes do not end, and nothing to the right can be relied on. */
+/* A value in quotes. false: the quotes do not end. */
 static bool read_quoted(struct reader *reader, struct element *element, bool is_for)
 {
     while (reader->at < reader->end) {
@@ -220,43 +220,48 @@ static bool is_empty_element(const char *begin, const char *end)
     return size == 0;
 }
 
-/* Where the last elements of a line begin: quotes can be followed from the left only. */
-struct places {
-    const char *begins[RATION_FORWARDED_HOPS_MAX];
-    size_t count; /* of all; the last ones are kept */
-};
-
-static bool find_elements(const char *line, size_t size, struct places *places)
+/* Whether the byte at index is escaped: an odd number of backslashes stands before it. */
+static bool is_escaped(const char *line, size_t index)
 {
-    struct reader reader = {line, line + size};
-    struct element element;
-    for (;;) {
-        const char *begin = reader.at;
-        if (!read_element(&reader, &element))
-            return false;
-        if (!is_empty_element(begin, reader.at))
-            places->begins[places->count++ % RATION_FORWARDED_HOPS_MAX] = begin;
-        if (!take(&reader, ','))
-            return true;
-    }
+    size_t begin = index;
+    while (begin > 0 && line[begin - 1] == '\\')
+        begin--;
+    return (index - begin) % 2 == 1;
 }
 
-/* Forwarded: elements between commas. A line whose quotes do not end is one that cannot be read. */
+/*
+ * Where the last element of line begins. Quotes are followed from the right: what a proxy appended has
+ * both of its quotes, so a quote that a client left open does not reach into it.
+ */
+static size_t find_last_element(const char *line, size_t size)
+{
+    bool is_quoted = false;
+    for (; size > 0; size--) {
+        char byte = line[size - 1];
+        if (byte == '"' && !(is_quoted && is_escaped(line, size - 1)))
+            is_quoted = !is_quoted;
+        else if (byte == ',' && !is_quoted)
+            return size;
+    }
+    return 0;
+}
+
+/* Forwarded: elements between commas. One that cannot be read ends the walk. */
 static bool walk_rfc(struct walk *walk, const char *line, size_t size)
 {
-    struct places places = {.count = 0};
-    if (!find_elements(line, size, &places))
-        return false;
-    for (size_t i = places.count; i > 0 && places.count - i < RATION_FORWARDED_HOPS_MAX; i--) {
-        struct reader reader = {places.begins[(i - 1) % RATION_FORWARDED_HOPS_MAX], line + size};
+    for (;;) {
+        size_t begin = find_last_element(line, size);
+        struct reader reader = {line + begin, line + size};
         struct element element;
-        read_element(&reader, &element);
-        /* Without for, "unknown" and "_hidden" are no addresses either. */
-        if (element.is_bad || !element.has_for ||
-            !step_to_node(walk, element.node, element.node_size))
+        if (!is_empty_element(reader.at, reader.end) &&
+            /* Without for, "unknown" and "_hidden" are no addresses either. */
+            (!read_element(&reader, &element) || reader.at != reader.end || element.is_bad ||
+             !element.has_for || !step_to_node(walk, element.node, element.node_size)))
             return false;
+        if (begin == 0)
+            return true;
+        size = begin - 1;
     }
-    return true;
 }
 
 static const struct ration_http_header *only_header(const struct ration_http_header *headers,

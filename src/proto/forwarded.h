@@ -8,7 +8,8 @@
  *     X-Forwarded-For: 6.6.6.6, 1.2.3.4, 10.1.1.1        peer 10.0.0.1, trusted 10.0.0.0/8
  *                               ^ the client             6.6.6.6 is what it would like to be
  *
- * What cannot be read ends the walk at the last address that could. A peer that is not trusted is
+ * What cannot be read ends the walk at the last address that could. Nothing that stands to the left of an
+ * element changes how it is read: a quote that a client left open does not hide what proxies appended. A peer that is not trusted is
  * the client, whatever its headers say.
  *
  * One header is believed, and it has to be named: a proxy that sets X-Forwarded-For passes a

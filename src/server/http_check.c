@@ -5,168 +5,7 @@
 #include <string.h>
 
 #include "proto/check_json.h"
-#include "proto/path.h"
 #include "server/http_desk.h"
-
-#define HEADER_PREFIX "header."
-
-static bool has_attribute(const struct ration_asked *asked, const char *name)
-{
-    for (size_t i = 0; i < asked->attribute_count; i++)
-        if (ration_http_is(&asked->attributes[i].name, name))
-            return true;
-    return false;
-}
-
-/*
- * An attribute more, unless the query gave it. False: there is no room. It must not be left out then: a
- * limit by this attribute would not hold.
- */
-static bool add(struct ration_asked *asked, struct ration_check_room *room, const char *name,
-                struct ration_key value)
-{
-    if (has_attribute(asked, name))
-        return true;
-    if (asked->attribute_count == RATION_ATTRIBUTES_MAX)
-        return false;
-    room->attributes[asked->attribute_count++] =
-        (struct ration_attribute){{name, strlen(name)}, value};
-    asked->attributes = room->attributes;
-    return true;
-}
-
-/* The first of two headers that is there. */
-static const struct ration_key *either_header(const struct ration_http_desk *desk,
-                                              const char *first, const char *second)
-{
-    const struct ration_key *value = ration_http_header(&desk->request, first);
-
-    return value != NULL ? value : ration_http_header(&desk->request, second);
-}
-
-/* What proxies say in headers about the request that they ask about. */
-static bool add_forwarded(struct ration_http_desk *desk, struct ration_asked *asked,
-                          struct ration_check_room *room)
-{
-    const struct ration_key *method =
-        either_header(desk, "x-forwarded-method", "x-original-method");
-    const struct ration_key *uri = either_header(desk, "x-forwarded-uri", "x-original-uri");
-    const struct ration_key *host = ration_http_header(&desk->request, "x-forwarded-host");
-
-    if (method != NULL && !add(asked, room, "method", *method))
-        return false;
-    if (uri != NULL && !has_attribute(asked, "path") &&
-        !add(asked, room, "path", ration_path_normalize((char *)(uintptr_t)uri->bytes, uri->size)))
-        return false;
-    return host == NULL || add(asked, room, "host", *host);
-}
-
-static bool add_address(struct ration_http_desk *desk, struct ration_asked *asked,
-                        struct ration_check_room *room)
-{
-    struct ration_address client;
-
-    if (has_attribute(asked, "ip"))
-        return true;
-    client = ration_forwarded_client(&desk->service->settings->trust,
-                                     ration_connection_peer(desk->connection),
-                                     desk->request.headers, desk->request.header_count);
-    return client.family == 0 ||
-           add(asked, room, "ip",
-               (struct ration_key){desk->ip, ration_address_print(&client, desk->ip)});
-}
-
-/* The attribute that each header would be; empty where its name is too long for one. */
-static void name_headers(struct ration_http_desk *desk)
-{
-    for (size_t i = 0; i < desk->request.header_count; i++) {
-        const struct ration_key *header = &desk->request.headers[i].name;
-        size_t prefix_size = sizeof(HEADER_PREFIX) - 1;
-        char *name = desk->header_names[i];
-
-        name[0] = '\0';
-        if (header->size + prefix_size > RATION_ATTRIBUTE_NAME_MAX)
-            continue;
-        memcpy(name, HEADER_PREFIX, prefix_size);
-        memcpy(name + prefix_size, header->bytes, header->size);
-        name[prefix_size + header->size] = '\0';
-    }
-}
-
-/*
- * Headers that the policy looks at, and only those: a client may send as many others as it likes, and
- * must not be able to push one out that a limit needs.
- */
-static bool add_headers(struct ration_http_desk *desk, const ration_policy *policy,
-                        struct ration_asked *asked, struct ration_check_room *room)
-{
-    for (size_t i = 0; i < desk->request.header_count; i++) {
-        const char *name = desk->header_names[i];
-
-        if (name[0] != '\0' && ration_policy_uses(policy, name) &&
-            !add(asked, room, name, desk->request.headers[i].value))
-            return false;
-    }
-    return true;
-}
-
-/* Whether a header that an attribute is taken from was sent before in the same request. */
-static bool is_repeated(const struct ration_http_desk *desk, const ration_policy *policy,
-                        size_t index)
-{
-    static const char *const about_request[] = {"x-forwarded-uri", "x-forwarded-method",
-                                                "x-forwarded-host", "x-original-uri",
-                                                "x-original-method"};
-    const struct ration_key *name = &desk->request.headers[index].name;
-    bool is_used = desk->header_names[index][0] != '\0' &&
-                   ration_policy_uses(policy, desk->header_names[index]);
-
-    for (size_t i = 0; i < sizeof(about_request) / sizeof(about_request[0]); i++)
-        is_used |= ration_http_is(name, about_request[i]);
-    for (size_t i = 0; is_used && i < index; i++) {
-        const struct ration_key *before = &desk->request.headers[i].name;
-
-        if (before->size == name->size && memcmp(before->bytes, name->bytes, name->size) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Whether two headers that say the same thing are there and differ. */
-static bool do_differ(const struct ration_http_desk *desk, const char *first, const char *second)
-{
-    const struct ration_key *a = ration_http_header(&desk->request, first);
-    const struct ration_key *b = ration_http_header(&desk->request, second);
-
-    return a != NULL && b != NULL &&
-           (a->size != b->size || memcmp(a->bytes, b->bytes, a->size) != 0);
-}
-
-/*
- * Why it cannot be told what the request is that is asked about; NULL: it can. Where one reads the
- * first of two and another the last, a client could be two at once.
- */
-static const char *find_doubt(struct ration_http_desk *desk, const ration_policy *policy)
-{
-    name_headers(desk);
-    for (size_t i = 1; i < desk->request.header_count; i++)
-        if (is_repeated(desk, policy, i))
-            return "A header that the policy looks at, or that tells what is asked about, was sent "
-                   "twice.";
-    if (do_differ(desk, "x-forwarded-uri", "x-original-uri") ||
-        do_differ(desk, "x-forwarded-method", "x-original-method"))
-        return "X-Forwarded-Uri or -Method and X-Original-URI or -Method say different things: the "
-               "proxy must drop what the client sent.";
-    return NULL;
-}
-
-/* What the query does not say about the request that is asked about. False: there is no room. */
-static bool add_all(struct ration_http_desk *desk, const ration_policy *policy,
-                    struct ration_asked *asked, struct ration_check_room *room)
-{
-    return add_forwarded(desk, asked, room) && add_address(desk, asked, room) &&
-           add_headers(desk, policy, asked, room);
-}
 
 /* Takes ?deny_status=403 out of the attributes. False: it is none that can be answered. */
 static bool take_deny_status(const struct ration_http_desk *desk, struct ration_asked *asked,
@@ -452,7 +291,7 @@ void ration_http_get_check(struct ration_http_desk *desk)
     struct ration_check_error error;
     struct ration_visit visit;
     unsigned deny_status;
-    const char *doubt;
+    const char *reason;
 
     if (!ration_check_read_query(query, desk->request.query.size, &item->room, &item->asked,
                                  &error)) {
@@ -467,15 +306,11 @@ void ration_http_get_check(struct ration_http_desk *desk)
         return;
     }
     ration_gate_enter(desk->service->gate, &visit);
-    doubt = item->asked.has_key ? NULL : find_doubt(desk, ration_gate_policy(&visit));
-    if (doubt != NULL)
-        ration_http_desk_problem(desk, 400, doubt, NULL);
-    else if (!item->asked.has_key &&
-             !add_all(desk, ration_gate_policy(&visit), &item->asked, &item->room))
-        ration_http_desk_problem(desk, 400,
-                                 "A request has at most 64 attributes, with those that come from "
-                                 "headers and the address.",
-                                 NULL);
+    reason = item->asked.has_key ? NULL
+                                 : ration_http_add_attributes(desk, ration_gate_policy(&visit),
+                                                              &item->asked, &item->room);
+    if (reason != NULL)
+        ration_http_desk_problem(desk, 400, reason, NULL);
     else if (desk->part->link != NULL)
         ration_http_get_later(desk, item, deny_status);
     else if (prepare_fields(desk, &visit)) {

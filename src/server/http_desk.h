@@ -100,6 +100,13 @@ void ration_http_get_check(struct ration_http_desk *desk);
 void ration_http_post_check(struct ration_http_desk *desk);
 void ration_http_post_peek(struct ration_http_desk *desk);
 
+/*
+ * Adds what the query does not say about the request, from headers and the client's address
+ * (http_attributes.c). Returns why that cannot be done, one sentence for a person; NULL: it was.
+ */
+const char *ration_http_add_attributes(struct ration_http_desk *desk, const ration_policy *policy,
+                                       struct ration_asked *asked, struct ration_check_room *room);
+
 /* What is asked of Redis, and answered when that has answered (http_later.c). Takes the checks over. */
 void ration_http_get_later(struct ration_http_desk *desk, const struct ration_http_check *item,
                            unsigned deny_status);

@@ -75,9 +75,43 @@ def test_traefik():
 def test_other_spellings_of_a_path():
     """The limit on /login is not left by writing it another way."""
     with server("--trusted-proxies", TRUSTED) as ration:
-        for client, uri in enumerate(("//login", "/%6Cogin", "/x/../login?a", "/./login", "http://h/login")):
+        for client, uri in enumerate(("//login", "/%6Cogin", "/x/../login?a", "/./login", "http://h/login", "/login;x=1", "/;a/login;")):
             login = traefik(f"203.0.113.{client}", "POST", "/login")
             serve.expect([check(ration, login)[0], check(ration, {**login, "X-Forwarded-Uri": uri})[0]], [200, 429], uri)
+
+
+def test_other_spellings_of_a_host_and_a_method():
+    with server("--trusted-proxies", TRUSTED) as ration:
+        for client, host in enumerate(("LIMITED.example", "limited.example:80", "limited.example.", "Limited.Example.:8080")):
+            limited = traefik(f"203.0.113.{client}", host="limited.example")
+            serve.expect([check(ration, limited)[0] for _ in range(2)], [200, 200], host)
+            serve.expect(check(ration, {**limited, "X-Forwarded-Host": host})[0], 429, host)
+        login = traefik("203.0.113.9", "POST", "/login")
+        serve.expect([check(ration, login)[0], check(ration, {**login, "X-Forwarded-Method": "post"})[0]], [200, 429])
+
+
+def test_what_can_be_read_in_two_ways_is_refused():
+    with server("--trusted-proxies", TRUSTED) as ration:
+        free = traefik("203.0.113.1")
+        for header, value in (("X-Forwarded-Host", "a.example, b.example"), ("X-Forwarded-Host", "limited.example..")
+                              , ("X-Forwarded-Uri", "/x/..;/login"), ("X-Forwarded-Uri", "/x/..%2Flogin"),
+                              ("X-Forwarded-Method", "PO ST")):
+            serve.expect(check(ration, {**free, header: value})[0], 400, f"{header}: {value}")
+        serve.expect(check(ration, free)[0], 200)
+
+
+def test_an_open_quote_does_not_hide_the_client():
+    """A client's own Forwarded stands before what the proxy appends."""
+    with server("--trusted-proxies", TRUSTED, "--client-header", "forwarded") as ration:
+        for mine in ('for="', 'for="\\', 'for=192.0.2.1;by="x', '"', 'for=192.0.2.1, "'):
+            headers = {"X-Forwarded-Uri": "/", "Forwarded": f"{mine}, for=198.51.100.9"}
+            serve.expect(check(ration, headers)[0], 403, mine)
+
+
+def test_addresses_in_other_forms_are_the_same_client():
+    with server("--trusted-proxies", TRUSTED) as ration:
+        for client in ("::ffff:198.51.100.9", "64:ff9b::198.51.100.9", "::198.51.100.9", "198.51.100.9:1234", "[::ffff:c633:6409]:1"):
+            serve.expect(check(ration, traefik(client))[0], 403, client)
 
 
 def test_what_is_said_twice_is_not_believed():
@@ -85,6 +119,7 @@ def test_what_is_said_twice_is_not_believed():
     policy = "limits: [{name: k, key: header.x-api-key, rate: 1/min}]"
     with server("--trusted-proxies", TRUSTED, policy=policy) as ration:
         for headers, status in (("X-Api-Key: a\r\n", 200), ("X-Api-Key: a\r\nX-Api-Key: b\r\n", 400),
+                                ("X_Api_Key: a\r\n", 400), ("X-Api-Key: d\r\nX_Api_Key: e\r\n", 400),
                                 ("X-Other: a\r\nX-Other: b\r\nX-Api-Key: b\r\n", 200),
                                 ("X-Original-URI: /a\r\nX-Original-URI: /b\r\n", 400),
                                 ("X-Original-URI: /a\r\nX-Forwarded-Uri: /b\r\n", 400),
