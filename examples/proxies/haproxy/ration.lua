@@ -6,11 +6,13 @@
 --         http-request lua.ration open
 --     listen ration
 --         bind abns@ration-check
+--         http-response set-header ration-answered yes
 --         server ration 127.0.0.1:8429
 --
 -- A denial is answered here, as ration gave it. What is left of the limits is put into the variables
--- txn.ration_state and txn.ration_policy, for http-response set-header. If ration does not answer,
--- the request goes on, or with "closed" is refused with 503.
+-- txn.ration_state and txn.ration_policy, for http-response set-header. If ration cannot be reached, the
+-- request proceeds, or with "closed" is refused with 503. The section tells apart what ration answered and
+-- what HAProxy answered for it: a 503 of ration is a decision.
 
 -- A section of the configuration and not ration itself: the client that Lua has connects anew for each
 -- request, and tries for three seconds.
@@ -18,8 +20,10 @@ local SECTION = "abns@ration-check"
 
 local TIMEOUT_MS = 500 -- the section's are shorter
 
--- Headers of the client that ration is told. Nothing else is: a client must not be able to say which
--- path it asks for. Limits by header.x-api-key need its name here.
+-- Headers of the client that ration is given, and no others: a client must not be able to choose which
+-- path is checked. Limits by header.x-api-key need its name here. A request that has one of them twice, or
+-- with _ for - (which some services take for the same header), is refused: ration and the service could
+-- read different ones.
 local TOLD = {"x-api-key"}
 
 -- Of ration's answer to a denied request, what the client is told.
@@ -39,8 +43,25 @@ local function forwarded_for(txn, headers)
     return table.concat(list, ", ")
 end
 
-local function question(txn)
-    local headers = txn.http:req_get_headers()
+local function is_ambiguous(headers)
+    local counts = {}
+    for name, values in pairs(headers) do
+        local folded = name:gsub("_", "-")
+        local count = 0
+        for _ in pairs(values) do
+            count = count + 1
+        end
+        counts[folded] = (counts[folded] or 0) + (folded == name and count or 2)
+    end
+    for _, name in ipairs(TOLD) do
+        if (counts[name] or 0) > 1 then
+            return true
+        end
+    end
+    return false
+end
+
+local function question(txn, headers)
     local asked = {
         ["x-forwarded-method"] = {txn.f:method()},
         ["x-forwarded-uri"] = {txn.f:pathq()},
@@ -74,21 +95,26 @@ local function refuse(txn, status, headers, body)
     txn:done(reply)
 end
 
--- Whether ration said something that decides: no answer, and 5xx, are none.
-local function is_decided(answer)
-    return answer ~= nil and answer.status ~= nil and answer.status >= 200 and answer.status < 500
+-- Whether ration answered, whatever it was. Without the header HAProxy answered: ration is unreachable.
+local function is_answered(answer)
+    return answer ~= nil and answer.status ~= nil and first(answer.headers, "ration-answered") ~= nil
 end
 
--- when_away: "closed", or "open"
-local function ask(txn, when_away)
+-- when_unreachable: "closed", or "open"
+local function ask(txn, when_unreachable)
+    local headers = txn.http:req_get_headers()
+    if is_ambiguous(headers) then
+        refuse(txn, 400, nil, "")
+        return
+    end
     local answer = core.httpclient():get({
         url = "http://ration/v1/check",
         dst = SECTION,
-        headers = question(txn),
+        headers = question(txn, headers),
         timeout = TIMEOUT_MS,
     })
-    if not is_decided(answer) then
-        if when_away == "closed" then
+    if not is_answered(answer) then
+        if when_unreachable == "closed" then
             refuse(txn, 503, nil, "")
         end
         return

@@ -68,7 +68,8 @@ class Service:
 
     def __init__(self):
         self.seen = []
-        seen = self.seen
+        self.headers = []
+        seen, headers = self.seen, self.headers
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -76,6 +77,7 @@ class Service:
             def answer(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 seen.append((self.command, self.path, body))
+                headers.extend(self.headers.items())
                 status = int(self.path.partition("status=")[2] or 200)
                 self.send_response(status)
                 self.send_header("Content-Length", "7")
@@ -104,6 +106,12 @@ class Service:
         seen = list(self.seen)
         self.seen.clear()
         return seen
+
+    def take_headers(self):
+        """(name, value) of every header of the requests since the last call."""
+        headers = list(self.headers)
+        self.headers.clear()
+        return headers
 
     def close(self):
         self.server.shutdown()
@@ -176,6 +184,8 @@ class Proxy(Program):
     tells_allowed = True  # RateLimit on answers of the service
     down_status = None  # what a client sees if ration is away
     hang_status = None  # and if it does not answer; None: the proxy waits
+    undecided_status = 503  # if ration cannot decide, and says so
+    connections_max = 4  # to ration, for requests one after the other
     client_header = "X-Forwarded-For"
     replaces_header = False  # what the client says of its address is not passed on
 
@@ -216,7 +226,7 @@ class Nginx(Proxy):
 class Nginx403(Nginx):
     files = ("nginx-403.conf",)
     options = ("--client-header", "x-real-ip")
-    down_status = hang_status = 500
+    down_status = hang_status = undecided_status = 500
     client_header = "X-Real-IP"
     replaces_header = True
 
@@ -225,6 +235,7 @@ class Caddy(Proxy):
     files = ("Caddyfile",)
     down_status = 502
     hang_status = 504
+    connections_max = 20  # Caddy does not read the body of an answer that it replaces
     replaces_header = True
 
     def fill(self, text):

@@ -47,12 +47,16 @@ MINUTE_NS = 60_000_000_000
 class Setting:
     """ration, the proxy and the service behind."""
 
+    def __init__(self, policy=POLICY, options=()):
+        self.policy, self.options = policy, options
+
     def __enter__(self):
         self.service = kit.Service()
         self.ration = self.proxy = None
         try:
-            self.ration = serve.Server(BINARY, POLICY, options=[
-                "--manual-clock", "--threads", "2", "--trusted-proxies", "127.0.0.1", *KIND.options])
+            self.ration = serve.Server(BINARY, self.policy, options=[
+                "--manual-clock", "--threads", "2", "--trusted-proxies", "127.0.0.1", *KIND.options,
+                *self.options])
             self.proxy = KIND(self.ration.http_port, self.service.port)
         except BaseException:
             self.close(*sys.exc_info())
@@ -179,6 +183,57 @@ def test_headers_are_keys():
     with Setting() as setting:
         for key in ("a", "b"):
             serve.expect(setting.statuses(2, path="/keyed", headers={"X-Api-Key": key}), [200, 429])
+
+
+def test_ration_and_the_service_see_the_same_header():
+    """Two keys in one request: either it is refused, or both see the same one."""
+    keys_sent = []  # no key is sent twice
+    with Setting() as setting:
+        for spellings in (("X-Api-Key", "X-Api-Key"), ("X-Api-Key", "X_Api_Key"), ("X_Api_Key",)):
+            for turn in range(3):
+                lines = "".join(f"{name}: {len(keys_sent) + i}\r\n" for i, name in enumerate(spellings))
+                keys_sent += spellings
+                answer = setting.ration.raw(setting.proxy.port, (
+                    f"GET /keyed HTTP/1.1\r\nHost: h\r\n{lines}Connection: close\r\n\r\n").encode())
+                status = int(answer.split()[1])
+                seen = setting.service.take_headers()
+                keys = [value for name, value in seen if name.lower().replace("_", "-") == "x-api-key"]
+                if status == 200:
+                    serve.expect(len(keys) <= 1, True, f"{spellings}: the service saw {keys}")
+                    serve.expect(setting.ask(path="/keyed", headers={"X-Api-Key": keys[0]} if keys else {})[0],
+                                 429, f"{spellings}: ration did not see {keys}")
+                    setting.service.take_headers()
+                else:  # 429: the only key was dropped, and so was that of the request before
+                    serve.expect((status in (400, 429), keys), (True, []), f"{spellings}: {status}")
+
+
+def test_what_ration_cannot_decide_is_refused():
+    """on_backend_error: deny is ration's own 503. It is not ration being unreachable."""
+    policy = """
+limits:
+  - {name: safe, match: {path: /safe}, key: ip, rate: 3/min, on_backend_error: deny}
+  - {name: open, match: {path: /open}, key: ip, rate: 3/min, on_backend_error: allow}
+"""
+    options = ("--redis", f"redis://127.0.0.1:{kit.free_port()}")
+    with Setting(policy, options) as setting:
+        serve.expect(setting.statuses(2, path="/safe"), 2 * [KIND.undecided_status])
+        serve.expect(setting.service.take_seen(), [], "the service saw")
+        serve.expect(setting.statuses(2, path="/open"), [200, 200])
+
+
+def test_connections_to_ration_are_used_again():
+    """With bodies, too: nginx passes neither a body nor its length on."""
+    with Setting() as setting:
+        def count_accepted():
+            metrics = kit.ask(setting.ration.http_port, path="/metrics")[2].decode()
+            return int(metrics.partition("\nration_connections_accepted_total ")[2].split()[0])
+
+        before = count_accepted()
+        for _ in range(10):
+            serve.expect(setting.ask(path="/free")[0], 200)
+            serve.expect(setting.ask("POST", "/free", body=b"x" * 100)[0], 200)
+        accepted = count_accepted() - before - 1  # one was its own
+        serve.expect(1 <= accepted <= KIND.connections_max, True, f"{accepted} connections for 20 checks")
 
 
 def test_exempt_and_banned():
