@@ -72,6 +72,17 @@ static const char *policy(const struct ration_limit *limit, char text[128])
     return text;
 }
 
+/* Until there is one token more: the time to full, less that of all missing tokens but one. */
+static uint64_t next_token_ns(const struct ration_limit *limit,
+                              const struct ration_decision *decision)
+{
+    uint64_t token_ns = limit->period_ns / limit->tokens;
+
+    return decision->remaining < limit->burst
+               ? decision->reset_after_ns - (limit->burst - decision->remaining - 1) * token_ns
+               : 0;
+}
+
 /* Writes the answer to a request into ANSWER_SIZE_MAX bytes. Returns how many it has. */
 static int answer(const struct http_request *http, uint64_t now_ns, char *out)
 {
@@ -84,7 +95,9 @@ static int answer(const struct http_request *http, uint64_t now_ns, char *out)
         return sprintf(out, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n");
 
     bool allowed = decision.verdict == RATION_ALLOW;
-    uint64_t wait_s = seconds_up(allowed ? decision.reset_after_ns : decision.retry_after_ns);
+    uint64_t wait_s =
+        seconds_up(allowed ? next_token_ns(&rules[decision.limiter_index].limit, &decision)
+                           : decision.retry_after_ns);
     const char *body = allowed ? "hello\n" : "too many requests\n";
 
     if (!allowed)

@@ -66,6 +66,37 @@ static uint64_t capacity_of(const struct ration_limit *limit)
     return capacity;
 }
 
+/* When tokens come back. Rounded so that what is computed from it is never too early. */
+static void set_steps(struct ration_fields_limit *fields, const struct ration_limit *limit)
+{
+    bool is_interval = limit->refill == RATION_REFILL_INTERVAL;
+    bool is_bucket =
+        limit->algorithm == RATION_TOKEN_BUCKET || limit->algorithm == RATION_LEAKY_QUEUE;
+
+    fields->burst = limit->burst;
+    fields->step_tokens = !is_bucket ? 0 : is_interval ? limit->tokens : 1;
+    fields->step_ns = is_interval ? limit->period_ns : limit->period_ns / limit->tokens;
+    fields->more_ns_max = limit->algorithm == RATION_BURST_RESERVE
+                              ? limit->reserve_period_ns / limit->reserve_tokens + 1
+                              : UINT64_MAX;
+}
+
+/* Until there are more tokens than now: the time to full, less that of all steps but the first. */
+static uint64_t more_after_ns(const struct ration_fields_limit *fields,
+                              const struct ration_decision *decision)
+{
+    uint64_t full_ns = at_most(decision->reset_after_ns, fields->more_ns_max), later_ns;
+
+    if (fields->step_tokens == 0 || decision->remaining >= fields->burst)
+        return full_ns;
+    later_ns = fields->burst - decision->remaining - 1;
+    if (fields->step_tokens > 1)
+        later_ns /= fields->step_tokens;
+    if (__builtin_mul_overflow(later_ns, fields->step_ns, &later_ns) || later_ns > full_ns)
+        return full_ns;
+    return full_ns - later_ns;
+}
+
 void ration_fields_limit_init(struct ration_fields_limit *fields, const char *name,
                               const struct ration_limit *limit)
 {
@@ -74,6 +105,7 @@ void ration_fields_limit_init(struct ration_fields_limit *fields, const char *na
     out = put_number(put_text(out, PARAMETER_QUOTA), capacity_of(limit));
     out = put_number(put_text(out, PARAMETER_WINDOW), ration_fields_window_seconds(limit));
     fields->policy_size = (uint16_t)(out - fields->policy);
+    set_steps(fields, limit);
 }
 
 uint64_t ration_fields_retry_seconds(const struct ration_decision *decision,
@@ -106,10 +138,11 @@ void ration_fields_write_policy(struct ration_output *output,
 }
 
 /* Of one limit in an answer that is denied if retry_seconds is not 0. */
-static void write_time(struct ration_output *output, const struct ration_decision *decision,
+static void write_time(struct ration_output *output, const struct ration_fields_item *item,
                        uint64_t retry_seconds)
 {
-    uint64_t seconds = seconds_up(decision->reset_after_ns);
+    const struct ration_decision *decision = &item->decision;
+    uint64_t seconds = seconds_up(more_after_ns(item->limit, decision));
     if (decision->verdict == RATION_NEVER)
         return; /* no time brings what was asked for */
     if (retry_seconds > 0)
@@ -127,7 +160,7 @@ void ration_fields_write_state(struct ration_output *output, const struct ration
         ration_output_append(output, items[i].limit->policy, items[i].limit->name_size);
         ration_output_append_text(output, PARAMETER_LEFT);
         append_number(output, items[i].decision.remaining);
-        write_time(output, &items[i].decision, retry_seconds);
+        write_time(output, &items[i], retry_seconds);
     }
     if (item_count > 0)
         ration_output_append_text(output, "\r\n");

@@ -2,11 +2,13 @@
  * fields: what a limit allows and what is left of it, as header fields.
  *
  *     RateLimit-Policy: "login";q=10;w=120        at most 10 at once, full again after 120 seconds
- *     RateLimit: "login";r=4;t=72                 4 are left, full again in 72 seconds
+ *     RateLimit: "login";r=4;t=12                 4 are left, one more in 12 seconds
  *     Retry-After: 12
  *
  * The first two are those of draft-ietf-httpapi-ratelimit-headers-08 to -11; X-RateLimit-* is what
- * many clients know. On a denial t is what Retry-After says: a later t would contradict it.
+ * many clients know. t is the time until there are more tokens than now: exact for token buckets, leaky
+ * queues and fixed windows, at the latest for the others, whose decision does not say it. On a denial t is
+ * what Retry-After says: a later t would contradict it.
  *
  * Seconds are rounded up: who comes back then is let in.
  */
@@ -35,6 +37,10 @@ struct ration_fields_limit {
     uint16_t name_size; /* of the name in quotes, with which policy begins */
     uint16_t policy_size;
     char policy[RATION_FIELDS_POLICY_SIZE]; /* "login";q=10;w=120 */
+    uint64_t burst;
+    uint64_t step_tokens; /* that come back at a time; 0: that is not known ... */
+    uint64_t step_ns;     /* ... and the time between two such */
+    uint64_t more_ns_max; /* there are more tokens after this time, if any are missing */
 };
 
 /* name is copied, up to RATION_LIMIT_NAME_MAX bytes; without one: RATION_FIELDS_NAME_DEFAULT. */

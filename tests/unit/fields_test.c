@@ -3,6 +3,7 @@
  */
 #include "proto/fields.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "support/unit.h"
@@ -80,7 +81,7 @@ static void states(void **state)
     ration_fields_write_policy(&written, items, 2);
     assert_written("RateLimit-Policy: \"burst\";q=16;w=32, \"day\";q=5000;w=86400\r\n");
     ration_fields_write_state(&written, items, 2, 0);
-    assert_written("RateLimit: \"burst\";r=4;t=24, \"day\";r=4990;t=170\r\n");
+    assert_written("RateLimit: \"burst\";r=4;t=2, \"day\";r=4990;t=15\r\n");
 
     items[0].decision = (struct ration_decision){
         .verdict = RATION_DENY, .retry_after_ns = 1500000000, .reset_after_ns = 32 * SECOND};
@@ -96,6 +97,50 @@ static void states(void **state)
         .verdict = RATION_NEVER, .remaining = 16, .retry_after_ns = RATION_FOREVER};
     ration_fields_write_state(&written, items, 1, 0);
     assert_written("RateLimit: \"burst\";r=16\r\n");
+}
+
+/* 5/min: the next token comes after 12 s, not after the 60 s until the bucket is full. */
+static void times_until_more_tokens(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *limit;
+        uint64_t remaining, reset_ns, seconds;
+    } rows[] = {
+        {"5/min", 0, 60 * SECOND, 12},
+        {"5/min", 0, 60 * SECOND - 1, 12},
+        {"5/min", 3, 24 * SECOND, 12},
+        {"5/min", 4, 12 * SECOND, 12},
+        {"5/min", 4, 1, 1},
+        {"5/min", 5, 0, 0},
+        {"5/min", 0, 72 * SECOND, 24}, /* in debt by one token */
+        {"3/s burst 9", 0, 3 * SECOND, 1},
+        {"10/h leaky-queue", 8, 720 * SECOND, 360},
+        {"10 per 10s burst 30 refill interval", 5, 27 * SECOND, 7},
+        {"10 per 10s burst 30 refill interval", 20, 7 * SECOND, 7},
+        {"10 per 10s burst 30 refill interval", 19, 17 * SECOND, 7},
+        {"1000000000/s burst 1000000000", 0, SECOND, 1},
+        {"7/min fixed-window", 2, 33 * SECOND, 33},
+        {"7/min sliding-window", 2, 90 * SECOND, 90},
+        {"7/min sliding-log", 2, 50 * SECOND, 50},
+        {"5/min reserve 100/h burst 500", 200, 10800 * SECOND, 37}, /* 36 s, and a nanosecond */
+        {"5/min reserve 100/h burst 500", 504, 12 * SECOND, 12},
+        {"1/s burst 100", 0, 5, 1}, /* less than its tokens need: as it is */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct ration_fields_limit fields = fields_of("a", rows[i].limit);
+        struct ration_fields_item item = {
+            &fields,
+            {.verdict = RATION_ALLOW,
+             .remaining = rows[i].remaining,
+             .reset_after_ns = rows[i].reset_ns},
+        };
+        char expected[80];
+        ration_fields_write_state(&written, &item, 1, 0);
+        snprintf(expected, sizeof(expected), "RateLimit: \"a\";r=%d;t=%d\r\n",
+                 (int)rows[i].remaining, (int)rows[i].seconds);
+        assert_written(expected);
+    }
 }
 
 static void waits(void **state)
@@ -154,7 +199,8 @@ static void the_older_fields(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(policies), cmocka_unit_test(longest_names_fit), cmocka_unit_test(states),
+        cmocka_unit_test(policies), cmocka_unit_test(longest_names_fit),
+        cmocka_unit_test(states),   cmocka_unit_test(times_until_more_tokens),
         cmocka_unit_test(waits),    cmocka_unit_test(the_older_fields),
     };
     return cmocka_run_group_tests_name("fields", tests, written_init, written_done);

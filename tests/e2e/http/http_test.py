@@ -119,7 +119,7 @@ def test_check_for_proxies():
             answer = api.ask(200, "GET", one)
             expect((answer["limit"], answer["remaining"]), ("login", left))
             expect(api.headers["RateLimit-Policy"], '"login";q=3;w=180, "all";q=1000;w=1')
-            expect(api.headers["RateLimit"], f'"login";r={left};t={(3 - left) * 60}, "all";r={997 + left};t=1')
+            expect(api.headers["RateLimit"], f'"login";r={left};t=60, "all";r={997 + left};t=1')
         answer = api.ask(429, "GET", one)
         expect((api.headers["Retry-After"], api.headers["Cache-Control"]), ("60", "no-store"))
         expect(answer["violated-policies"], ["login"])

@@ -102,8 +102,7 @@ def test_admits_denies_and_tells():
                 serve.expect(headers["Cache-Control"], "no-store")
                 serve.expect(headers.get_all("RateLimit"), ['"api";r=0;t=20'], "told once")
         policy = '"api";q=3;w=60'
-        allowed = [('"api";r=2;t=20', policy, None), ('"api";r=1;t=40', policy, None),
-                   ('"api";r=0;t=60', policy, None)]
+        allowed = [(f'"api";r={left};t=20', policy, None) for left in (2, 1, 0)]
         if not KIND.tells_allowed:
             allowed = 3 * [(None, None, None)]
         serve.expect(told, [(200, tell) for tell in allowed]
