@@ -140,7 +140,6 @@ static void answer_get(struct ration_http_desk *desk, const struct ration_check 
     ration_fields_write_retry_after(desk->output, retry_seconds);
     write_x(desk, &check->decision);
     if (!is_allowed) {
-        ration_http_answer_header(&answer, "Cache-Control", "no-store", 8);
         ration_http_answer_body(&answer, RATION_PROBLEM_CONTENT_TYPE);
         write_quota(desk, check, deny_status, retry_seconds);
     } else {
@@ -222,7 +221,6 @@ static void answer_undecided(struct ration_http_desk *desk, const struct ration_
     }
     ration_service_add(desk->part, RATION_SERVICE_HTTP_ERRORS, 1);
     ration_http_desk_begin(desk, &answer, 503);
-    ration_http_answer_header(&answer, "Cache-Control", "no-store", 8);
     ration_http_answer_body(&answer, RATION_PROBLEM_CONTENT_TYPE);
     ration_json_init(&json, desk->output);
     ration_problem_write_reduced(&json, reason_of(item));

@@ -66,6 +66,8 @@ void ration_http_desk_begin(struct ration_http_desk *desk, struct ration_http_an
     };
 
     ration_http_answer_begin(answer, desk->output, &options);
+    /* Nearly all answers depend on state that the next request changes: a cache must not repeat one. */
+    ration_output_append_text(desk->output, "Cache-Control: no-store\r\n");
 }
 
 void ration_http_desk_text(struct ration_http_desk *desk, unsigned status, const char *content_type,
@@ -104,7 +106,7 @@ void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, co
 
 void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail)
 {
-    write_problem(desk, 403, detail, NULL, "Cache-Control", "no-store");
+    write_problem(desk, 403, detail, NULL, NULL, NULL);
 }
 
 static void refuse_with(struct ration_http_desk *desk, unsigned status, const char *detail,

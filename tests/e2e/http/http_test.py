@@ -83,8 +83,9 @@ class Api:
             response = self.resolve(responses[str(status)])
             content = response["content"]
             for name, value in headers.items():
-                if name.startswith(("RateLimit", "X-RateLimit", "Retry-", "WWW-", "Cache-")):
+                if name.startswith(("RateLimit", "X-RateLimit", "Retry-", "WWW-")):
                     assert name in response.get("headers", {}), f"{target}: {status} has {name}, which is not in the document"
+        expect(headers.get_all("Cache-Control"), ["no-store"], f"{method} {target}: Cache-Control of every answer")
         kind = headers["Content-Type"].partition(";")[0]
         assert kind in content, f"{method} {target}: {status} is {kind}"
         if method != "HEAD" and "json" in kind:
