@@ -120,9 +120,19 @@ static void parse_again(const struct ration_http_limits *limits,
     ration_http_head_parse(limits, &scratch, bytes, request);
 }
 
-enum ration_http_result ration_http_read(const struct ration_http_limits *limits,
-                                         struct ration_http_progress *progress, char *bytes,
-                                         size_t size, struct ration_http_request *request)
+size_t ration_http_empty_lines_size(const char *bytes, size_t size)
+{
+    size_t at = 0;
+
+    while (at < 2 * RATION_HTTP_EMPTY_LINES_MAX && at < size && bytes[at] == "\r\n"[at % 2])
+        at++;
+    return at < size ? at & ~(size_t)1 : at; /* a CR before something else is the request's */
+}
+
+/* From the first byte of the request line on. */
+static enum ration_http_result read_request(const struct ration_http_limits *limits,
+                                            struct ration_http_progress *progress, char *bytes,
+                                            size_t size, struct ration_http_request *request)
 {
     enum ration_http_result result;
     bool is_parsed = false;
@@ -147,5 +157,23 @@ enum ration_http_result ration_http_read(const struct ration_http_limits *limits
     if (!is_parsed)
         parse_again(limits, progress, bytes, request);
     finish(progress, bytes, request);
+    return result;
+}
+
+enum ration_http_result ration_http_read(const struct ration_http_limits *limits,
+                                         struct ration_http_progress *progress, char *bytes,
+                                         size_t size, struct ration_http_request *request)
+{
+    /* Found again at each call, so that no state says how the bytes were cut. */
+    size_t empty = ration_http_empty_lines_size(bytes, size);
+    enum ration_http_result result;
+
+    if (empty == size && progress->phase == RATION_HTTP_HEAD)
+        return RATION_HTTP_MORE;
+    result = read_request(limits, progress, bytes + empty, size - empty, request);
+    if (result == RATION_HTTP_REQUEST)
+        request->consumed_bytes += empty;
+    else if (result == RATION_HTTP_MORE && progress->needed_bytes > 0)
+        progress->needed_bytes += (uint32_t)empty;
     return result;
 }

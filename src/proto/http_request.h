@@ -30,6 +30,9 @@
 
 #define RATION_HTTP_HEADERS_MAX 64
 
+/* Empty lines before a request that are ignored, as RFC 9112 section 2.2 asks for. */
+#define RATION_HTTP_EMPTY_LINES_MAX 4
+
 /* Bounds of a chunked body's dress: one chunk-size line, and all of sizes, line ends and trailers. */
 #define RATION_HTTP_CHUNK_LINE_BYTES_MAX     64
 #define RATION_HTTP_CHUNK_OVERHEAD_BYTES_MAX 65536
@@ -49,7 +52,7 @@ struct ration_http_limits {
 static inline size_t ration_http_bytes_max(const struct ration_http_limits *limits)
 {
     return (size_t)limits->head_bytes_max + limits->body_bytes_max +
-           RATION_HTTP_CHUNK_OVERHEAD_BYTES_MAX;
+           RATION_HTTP_CHUNK_OVERHEAD_BYTES_MAX + 2 * RATION_HTTP_EMPTY_LINES_MAX;
 }
 
 enum ration_http_result {
@@ -115,6 +118,12 @@ struct ration_http_request {
 enum ration_http_result ration_http_read(const struct ration_http_limits *limits,
                                          struct ration_http_progress *progress, char *bytes,
                                          size_t size, struct ration_http_request *request);
+
+/*
+ * How many of the bytes are empty lines before a request, or the beginning of one: a client that sent
+ * nothing else is idle.
+ */
+size_t ration_http_empty_lines_size(const char *bytes, size_t size);
 
 /* Whether a slice is this text; the second whatever its case (the text in lower case). */
 static inline bool ration_http_is(const struct ration_key *slice, const char *text)

@@ -412,8 +412,12 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             goes_on = !ration_connection_is_full(connection);
         } else if (result == RATION_HTTP_MORE) {
             bool is_body = session->progress.phase == RATION_HTTP_BODY;
+            size_t left = size - consumed;
+            bool is_idle = ration_http_empty_lines_size(bytes + consumed, left) == left;
 
-            ration_connection_phase(connection, is_body ? RATION_PHASE_BODY : RATION_PHASE_HEAD);
+            ration_connection_phase(connection, is_body   ? RATION_PHASE_BODY
+                                                : is_idle ? RATION_PHASE_IDLE
+                                                          : RATION_PHASE_HEAD);
             if (session->progress.needed_bytes > 0)
                 ration_connection_need(connection, session->progress.needed_bytes);
             if (session->progress.wants_continue) {

@@ -257,7 +257,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
         {"--zzz", "there is no setting --zzz; see ration serve --help\n"},
         {"threads", "'threads' is no option; write --name value, as ration serve --help lists "
                     "them\n"},
-        {"--input-bytes-max 4k", "input-bytes-max is 4000, but a request may have 1130496 bytes; "
+        {"--input-bytes-max 4k", "input-bytes-max is 4000, but a request may have 1130504 bytes; "
                                  "raise it, or lower body-bytes-max\n"},
     };
 

@@ -123,6 +123,31 @@ static void chunked_bodies(void **state)
 }
 
 /* nginx's auth_request sends the client's Content-Length and no body. */
+/* RFC 9112 section 2.2: clients sent an empty line behind the body of a POST. */
+static void empty_lines_before_a_request_are_ignored(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", "[GET / ? @h 1.1 29|host:h|]"},
+        {"\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", "[GET / ? @h 1.1 35|host:h|]"},
+        {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\na\r\nGET / HTTP/1.0\r\n\r\n",
+         "[POST / ? @h 1.1 48|host:h|content-length:1|a][GET / ? @ 1.0 close 20|]"},
+        {"\r\nPOST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc",
+         "[POST / ? @h 1.1 52|host:h|content-length:3|abc]"},
+        {"\r\n" CHUNKED_HEAD "3\r\nabc\r\n0\r\n\r\n", "[POST / ? @h 1.1 71" CHUNKED_TEXT "abc]"},
+        {"", "more"},
+        {"\r\n", "more"},
+        {"\r\n\r\n\r\n\r\n", "more"},
+        {"\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", "wrong 400"},
+        {"\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", "wrong 400"},
+        {"\rGET / HTTP/1.1\r\nHost: h\r\n\r\n", "wrong 400"},
+        {"\r\n GET / HTTP/1.1\r\nHost: h\r\n\r\n", "wrong 400"},
+    };
+    check_rows(rows, COUNT_OF(rows));
+    assert_int_equal(ration_http_empty_lines_size("\r\n\r", 3), 3);
+    assert_int_equal(ration_http_empty_lines_size("\r\n\rG", 4), 2);
+}
+
 static void get_with_a_length_is_answered_and_is_the_last(void **state)
 {
     (void)state;
@@ -157,6 +182,9 @@ static void tells_what_it_waits_for(void **state)
     assert_int_equal(progress.phase, RATION_HTTP_BODY);
     assert_int_equal(progress.needed_bytes, sizeof(head) - 1 + 9);
     assert_true(progress.wants_continue);
+    static const char later[] = "\r\nPOST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\na";
+    http_stream_read(&limits, later, sizeof(later) - 1, http_stream_by_byte, NULL, text, &progress);
+    assert_int_equal(progress.needed_bytes, sizeof(later) - 2 + 9); /* from the empty line on */
     /* One that sends the body at once waits for nothing. */
     http_stream_read(&limits, head, sizeof(head), http_stream_whole, NULL, text, &progress);
     assert_int_equal(progress.phase, RATION_HTTP_BODY);
@@ -292,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_without_a_body),
+        cmocka_unit_test(empty_lines_before_a_request_are_ignored),
         cmocka_unit_test(bodies_of_a_length),
         cmocka_unit_test(chunked_bodies),
         cmocka_unit_test(get_with_a_length_is_answered_and_is_the_last),

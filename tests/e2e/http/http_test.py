@@ -112,6 +112,16 @@ def who(path="/login", ip="192.0.2.1", **more):
     return {"attributes": {"path": path, "ip": ip}, **more}
 
 
+def test_an_empty_line_before_a_request_is_ignored():
+    with start() as server:
+        get = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+        last = b"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+        post = b"POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{\"attributes\":{}}\r\n"
+        for stream, count in ((b"\r\n" + last, 1), (post + b"\r\n" + get + b"\r\n" + last, 3)):
+            answer = server.raw(server.http_port, stream)
+            expect(answer.count(b"HTTP/1.1 200 OK\r\n"), count, repr(answer))
+
+
 def test_check_for_proxies():
     with start() as server:
         api = Api(server)
