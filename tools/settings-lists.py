@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The lists of settings in the manual, the documentation and the completions, from the server's own table.
+"""The lists of settings in the manual, the documentation and the completions, and the table of the access that
+routes and commands need, from the server's own tables.
 
     tools/settings-lists.py RATION [--write]
 
 Compares what stands between the lines "settings begin" and "settings end" of each file with what
-`RATION serve --settings` says, and writes it there with --write. Without, ends with 1 if a file is not up to date.
+`RATION serve --settings` says, and what stands between "access begin" and "access end" with `RATION serve --access`.
+With --write it is written there. Without, ends with 1 if a file is not up to date.
 """
 import pathlib
 import re
@@ -91,6 +93,18 @@ def fish(settings):
                f" -d '{quoted(setting['help'])}'")
 
 
+def access(ration):
+    """One line for each level, with its routes and commands."""
+    lines = subprocess.run([ration, "serve", "--access"], check=True, capture_output=True, text=True).stdout
+    rows = [line.split("\t") for line in lines.splitlines()]
+    yield "| access | HTTP | Redis protocol |"
+    yield "|---|---|---|"
+    for level in ("open", "check", "admin"):
+        routes = [f"`{name}`" for protocol, name, needed in rows if (protocol, needed) == ("http", level)]
+        commands = [f"`{name.upper()}`" for protocol, name, needed in rows if (protocol, needed) == ("resp", level)]
+        yield f"| {level} | {', '.join(routes)} | {', '.join(commands)} |"
+
+
 FILES = {
     "man/ration-serve.1": man,
     "docs/server.md": markdown,
@@ -100,25 +114,26 @@ FILES = {
 }
 
 
-def replace(text, lines):
-    begin = re.search(r"^.*settings begin.*\n", text, re.M)
-    end = re.search(r"^.*settings end.*\n", text, re.M)
+def replace(text, mark, lines):
+    begin = re.search(rf"^.*{mark} begin.*\n", text, re.M)
+    end = re.search(rf"^.*{mark} end.*\n", text, re.M)
     return text[: begin.end()] + "".join(line + "\n" for line in lines) + text[end.start():]
 
 
 def main():
     settings = list(read_settings(sys.argv[1]))
     is_stale = False
-    for name, write in FILES.items():
+    lists = [(name, "settings", write(settings)) for name, write in FILES.items()]
+    for name, mark, lines in [*lists, ("docs/server.md", "access", access(sys.argv[1]))]:
         path = ROOT / name
         text = path.read_text()
-        wanted = replace(text, write(settings))
+        wanted = replace(text, mark, lines)
         if text == wanted:
             continue
         if "--write" in sys.argv[2:]:
             path.write_text(wanted)
         else:
-            print(f"{name} does not list the settings as they are; run tools/settings-lists.py {sys.argv[1]} --write")
+            print(f"{name} does not list the {mark} as it is; run tools/settings-lists.py {sys.argv[1]} --write")
             is_stale = True
     return 1 if is_stale or not settings else 0
 

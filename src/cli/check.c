@@ -37,7 +37,8 @@ static const char help[] =
     "\n"
     "  --connect ADDRESS      where the server listens for the Redis protocol: HOST:PORT or\n"
     "                         unix:/path [" ADDRESS_PRESET "]\n"
-    "  --password-file FILE   what to say with AUTH, in a file that others cannot read\n"
+    "  --check-secret-file FILE\n"
+    "                         the server's check secret, in a file that only you can read\n"
     "  --cost N               what the request costs; 0 only looks [1]\n"
     "  --wait                 if denied, sleep as long as told and ask again\n"
     "  --timeout TIME         for the server to answer [5s]\n"
@@ -56,7 +57,7 @@ struct plan {
     int64_t total_ns; /* NEVER_NS: however long it takes */
     bool waits;
     bool is_quiet;
-    struct ration_settings settings; /* of these, the password */
+    struct ration_settings settings; /* of these, the check secret */
 
     const char *words[WORDS_MAX]; /* of the command */
     size_t sizes[WORDS_MAX];
@@ -113,9 +114,9 @@ static void print_fault(void *unused, const struct ration_policy_fault *fault)
     fail(fault->message, "");
 }
 
-static int read_password(struct plan *plan, char *path)
+static int read_secret(struct plan *plan, char *path)
 {
-    char name[] = "--password-file";
+    char name[] = "--check-secret-file";
     char *words[] = {name, path};
 
     return ration_settings_read_arguments(&plan->settings, 2, words, print_fault, NULL) == RATION_OK
@@ -128,8 +129,8 @@ static int read_option(struct plan *plan, const char *name, char *value)
 {
     if (strcmp(name, "--connect") == 0)
         plan->address = value;
-    else if (strcmp(name, "--password-file") == 0)
-        return read_password(plan, value);
+    else if (strcmp(name, "--check-secret-file") == 0)
+        return read_secret(plan, value);
     else if (strcmp(name, "--cost") == 0 && is_number(value))
         plan->cost = value;
     else if (strcmp(name, "--cost") == 0)
@@ -241,15 +242,15 @@ static redisContext *open_context(const struct plan *plan)
     return redisConnectWithTimeout(host, atoi(colon + 1), timeout);
 }
 
-static int log_in(redisContext *context, const char *password)
+static int log_in(redisContext *context, const char *secret)
 {
-    redisReply *reply = redisCommand(context, "AUTH %b", password, strlen(password));
+    redisReply *reply = redisCommand(context, "AUTH %b", secret, strlen(secret));
     int result = EXIT_DONE;
 
     if (reply == NULL)
         result = fail("no answer to AUTH", context->errstr);
     else if (reply->type == REDIS_REPLY_ERROR)
-        result = fail("the password was refused", reply->str);
+        result = fail("the server refused the check secret", reply->str);
     freeReplyObject(reply);
     return result;
 }
@@ -268,8 +269,8 @@ static int connect_to(const struct plan *plan, redisContext **out_context)
         return fail("cannot connect", why);
     }
     redisSetTimeout(context, timeval_of(plan->timeout_ns));
-    if (plan->settings.password[0] != '\0' &&
-        log_in(context, plan->settings.password) != EXIT_DONE) {
+    if (plan->settings.check_secret[0] != '\0' &&
+        log_in(context, plan->settings.check_secret) != EXIT_DONE) {
         redisFree(context);
         return EXIT_USAGE;
     }

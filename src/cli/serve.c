@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "server/credentials.h"
 #include "server/server.h"
 #include "server/settings.h"
 
@@ -17,8 +18,10 @@ static void print_help(void)
         "Each option but --policy may also stand in the policy's section server:, without dashes\n"
         "in front; the command line wins. Defaults are in brackets.\n");
     ration_settings_print_help(stdout);
-    printf("  --settings                         print all settings, apart by tabs\n"
-           "  --help                             print this\n");
+    printf(
+        "  --settings                         print all settings, apart by tabs\n"
+        "  --access                           print the access that each route and command needs\n"
+        "  --help                             print this\n");
 }
 
 static void print_fault(void *unused, const struct ration_policy_fault *fault)
@@ -40,6 +43,10 @@ int command_serve(int argument_count, char **arguments)
         }
         if (strcmp(arguments[i], "--settings") == 0) {
             ration_settings_print_list(stdout);
+            return EXIT_DONE;
+        }
+        if (strcmp(arguments[i], "--access") == 0) {
+            ration_credentials_print_list(stdout);
             return EXIT_DONE;
         }
     }

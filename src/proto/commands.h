@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/output.h"
+#include "proto/access.h"
 #include "proto/resp_answer.h"
 #include "ration/limiter.h"
 
@@ -55,8 +56,7 @@ enum ration_command_flag {
     RATION_COMMAND_READONLY = 2,
     RATION_COMMAND_FAST = 4,
     RATION_COMMAND_ADMIN = 8,
-    RATION_COMMAND_NO_AUTH = 16,  /* also for those who have not authenticated */
-    RATION_COMMAND_OWN_ARITY = 32 /* tells in its own words how many words it takes */
+    RATION_COMMAND_OWN_ARITY = 16 /* tells in its own words how many words it takes */
 };
 
 /* An argument, as COMMAND DOCS describes it. */
@@ -77,6 +77,7 @@ struct ration_command {
     size_t name_size;
     int arity; /* words including the name; at least as many if negative */
     unsigned flags;
+    enum ration_access access;         /* that a client needs */
     int first_key, last_key, key_step; /* places of keys among the words; 0 if there are none */
     const char *summary;
     const char *group;
@@ -128,6 +129,9 @@ void ration_commands_write_arity(struct ration_output *output, const char *name)
 void ration_commands_write_unknown_subcommand(struct ration_output *output,
                                               const struct ration_command *command,
                                               const struct ration_key *subcommand);
+void ration_commands_write_no_permission(struct ration_output *output,
+                                         const struct ration_command *command, const char *user,
+                                         bool has_admin_secret);
 void ration_commands_write_hello_option(struct ration_output *output,
                                         const struct ration_key *option);
 

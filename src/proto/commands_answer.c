@@ -13,18 +13,24 @@
 /* name, arity, flags, three places of keys, categories, tips, key specifications, subcommands */
 #define INFO_VALUES 10
 
+/* A flag that follows from the access that a command needs; not among enum ration_command_flag. */
+#define NO_AUTH (1u << 31)
+
 static const struct {
     unsigned flag;
     const char *word;     /* among the flags, or NULL */
     const char *category; /* for access control lists, or NULL */
 } flag_words[] = {
-    {RATION_COMMAND_WRITE, "write", "@write"}, {RATION_COMMAND_READONLY, "readonly", "@read"},
-    {RATION_COMMAND_ADMIN, "admin", "@admin"}, {RATION_COMMAND_FAST, "fast", "@fast"},
-    {RATION_COMMAND_NO_AUTH, "no_auth", NULL},
+    {RATION_COMMAND_WRITE, "write", "@write"},
+    {RATION_COMMAND_READONLY, "readonly", "@read"},
+    {RATION_COMMAND_ADMIN, "admin", "@admin"},
+    {RATION_COMMAND_FAST, "fast", "@fast"},
+    {NO_AUTH, "no_auth", NULL},
 };
 
-static void write_flags(struct ration_output *output, unsigned flags)
+static void write_flags(struct ration_output *output, const struct ration_command *command)
 {
+    unsigned flags = command->flags | (command->access == RATION_ACCESS_OPEN ? NO_AUTH : 0);
     size_t count = 0;
     for (size_t i = 0; i < COUNT_OF(flag_words); i++)
         count += (flags & flag_words[i].flag) != 0;
@@ -63,7 +69,7 @@ static void write_info(struct ration_output *output, const struct ration_command
     ration_resp_write_array(output, INFO_VALUES);
     write_name(output, command);
     ration_resp_write_integer(output, command->arity);
-    write_flags(output, command->flags);
+    write_flags(output, command);
     ration_resp_write_integer(output, command->first_key);
     ration_resp_write_integer(output, command->last_key);
     ration_resp_write_integer(output, command->key_step);
@@ -236,6 +242,20 @@ void ration_commands_write_arity(struct ration_output *output, const char *name)
     add(&text, "ERR wrong number of arguments for '");
     add_bytes(&text, name, strnlen(name, QUOTE_MAX));
     add(&text, "' command");
+    write_text(output, &text);
+}
+
+void ration_commands_write_no_permission(struct ration_output *output,
+                                         const struct ration_command *command, const char *user,
+                                         bool has_admin_secret)
+{
+    struct text text = {.size = 0};
+    add(&text, "NOPERM User ");
+    add(&text, user);
+    add(&text, " has no permissions to run the '");
+    add(&text, command->name);
+    add(&text, has_admin_secret ? "' command: it needs the admin secret"
+                                : "' command: the server has no admin secret");
     write_text(output, &text);
 }
 

@@ -131,7 +131,8 @@ static void name_headers(struct ration_http_desk *desk)
         char *name = desk->header_names[i];
 
         name[0] = '\0';
-        if (header->size + prefix_size > RATION_ATTRIBUTE_NAME_MAX)
+        if (header->size + prefix_size > RATION_ATTRIBUTE_NAME_MAX ||
+            (desk->has_secret && ration_http_is(header, "authorization"))) /* it is the proxy's */
             continue;
         memcpy(name, HEADER_PREFIX, prefix_size);
         memcpy(name + prefix_size, header->bytes, header->size);

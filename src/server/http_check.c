@@ -303,6 +303,8 @@ void ration_http_get_check(struct ration_http_desk *desk)
                                  NULL);
         return;
     }
+    if ((item->asked.has_key || item->asked.tokens > 1) && !ration_http_permit_inline(desk))
+        return;
     ration_gate_enter(desk->service->gate, &visit);
     reason = item->asked.has_key ? NULL
                                  : ration_http_add_attributes(desk, ration_gate_policy(&visit),

@@ -7,6 +7,7 @@
 #ifndef RATION_SERVER_HTTP_DESK_H
 #define RATION_SERVER_HTTP_DESK_H
 
+#include "proto/access.h"
 #include "proto/check.h"
 #include "proto/check_answer.h"
 #include "proto/check_json.h"
@@ -48,6 +49,10 @@ struct ration_http_desk {
     struct ration_output *output;
     struct ration_http_request request;
     bool is_head;
+    enum ration_access access; /* of the request */
+    bool has_secret;           /* the request presents a secret of the server */
+    size_t own_host_size;      /* the last Host that was accepted, if it is short; 0: none */
+    char own_host[64];
 
     /* The policy's limits as header fields; made anew for each policy. */
     uint64_t fields_generation;
@@ -87,11 +92,39 @@ void ration_http_desk_text(struct ration_http_desk *desk, unsigned status, const
 void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, const char *detail,
                               const char *pointer);
 
+/* The same with one more header. */
+void ration_http_desk_problem_with(struct ration_http_desk *desk, unsigned status,
+                                   const char *detail, const char *header_name,
+                                   const char *header_value);
+
 /* A problem that is a denial, and so is not counted among the errors. */
 void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail);
 
 /* A number that nobody need guess: for spreading. */
 uint64_t ration_http_desk_random(struct ration_http_desk *desk);
+
+/* What a path is for. */
+struct ration_http_route {
+    const char *path;
+    void (*get)(struct ration_http_desk *desk);
+    void (*post)(struct ration_http_desk *desk);
+    enum ration_access access; /* that a client needs */
+    bool is_costly; /* looks at every limit or key: thousands of requests fit into one read */
+};
+
+extern const struct ration_http_route ration_http_routes[];
+extern const size_t ration_http_route_count;
+
+/*
+ * Who sends the request, and whether it may (http_access.c). Each answers the request if it returns
+ * false.
+ *
+ * accept_origin: not a page of another site in somebody's browser. Also reads the secret that the
+ * request presents. permit: the access suffices. permit_inline: a GET may bring a limit or a cost above 1.
+ */
+bool ration_http_accept_origin(struct ration_http_desk *desk);
+bool ration_http_permit(struct ration_http_desk *desk, enum ration_access needed);
+bool ration_http_permit_inline(struct ration_http_desk *desk);
 
 /*
  * Checks (http_check.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.

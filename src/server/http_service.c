@@ -109,8 +109,9 @@ void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail)
     write_problem(desk, 403, detail, NULL, NULL, NULL);
 }
 
-static void refuse_with(struct ration_http_desk *desk, unsigned status, const char *detail,
-                        const char *header_name, const char *header_value)
+void ration_http_desk_problem_with(struct ration_http_desk *desk, unsigned status,
+                                   const char *detail, const char *header_name,
+                                   const char *header_value)
 {
     ration_service_add(desk->part, RATION_SERVICE_HTTP_ERRORS, 1);
     write_problem(desk, status, detail, NULL, header_name, header_value);
@@ -143,31 +144,15 @@ static void get_ready(struct ration_http_desk *desk)
     bool is_degraded = desk->part->link != NULL && !ration_gate_link_is_up(desk->part->link);
     char text[256] = "ready\n";
 
-    if (is_degraded) /* decisions still come, as the policy says */
-        snprintf(text, sizeof(text), "ready, but without Redis: %s\n",
-                 ration_gate_link_trouble(desk->part->link));
+    if (is_degraded) /* decisions still come, as the policy says. The error may name hosts. */
+        snprintf(text, sizeof(text), "ready, but without Redis%s%s\n",
+                 desk->access >= RATION_ACCESS_CHECK ? ": " : "",
+                 desk->access >= RATION_ACCESS_CHECK ? ration_gate_link_trouble(desk->part->link)
+                                                     : "");
     if (is_ready)
         ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", text, strlen(text));
     else
         ration_http_desk_problem(desk, 503, "The server starts or stops.", NULL);
-}
-
-/* Whether the request has the token: "Authorization: Bearer ...". */
-static bool is_authorized(const struct ration_http_desk *desk)
-{
-    static const char scheme[] = "bearer ";
-    const char *token = desk->service->settings->token;
-    const struct ration_key *header = ration_http_header(&desk->request, "authorization");
-    struct ration_key start;
-
-    if (token[0] == '\0')
-        return true;
-    if (header == NULL || header->size < sizeof(scheme) - 1)
-        return false;
-    start = (struct ration_key){header->bytes, sizeof(scheme) - 1};
-    return ration_http_is_any_case(&start, scheme) &&
-           ration_secret_is(token, (const char *)header->bytes + start.size,
-                            header->size - start.size);
 }
 
 /* Keys are shown to whom /v1/top would show them. */
@@ -177,8 +162,8 @@ static void get_metrics(struct ration_http_desk *desk)
 
     ration_http_desk_begin(desk, &answer, 200);
     ration_http_answer_body(&answer, "text/plain; version=0.0.4; charset=utf-8");
-    ration_metrics_write(desk->service, ration_http_desk_now(desk), is_authorized(desk),
-                         desk->output);
+    ration_metrics_write(desk->service, ration_http_desk_now(desk),
+                         desk->access == RATION_ACCESS_ADMIN, desk->output);
     ration_http_answer_end(&answer);
 }
 
@@ -188,36 +173,28 @@ static void get_openapi(struct ration_http_desk *desk)
                           (size_t)(ration_openapi_end - ration_openapi));
 }
 
-/* What a path is for. */
-struct route {
-    const char *path;
-    void (*get)(struct ration_http_desk *desk);
-    void (*post)(struct ration_http_desk *desk);
-    bool is_admin;  /* needs the token, if there is one */
-    bool is_costly; /* looks at every limit or key: thousands of requests fit into one read */
+const struct ration_http_route ration_http_routes[] = {
+    {"/v1/check", ration_http_get_check, ration_http_post_check, RATION_ACCESS_CHECK, false},
+    {"/v1/peek", NULL, ration_http_post_peek, RATION_ACCESS_CHECK, false},
+    {"/metrics", get_metrics, NULL, RATION_ACCESS_CHECK, true},
+    {"/healthz", get_health, NULL, RATION_ACCESS_OPEN, false},
+    {"/readyz", get_ready, NULL, RATION_ACCESS_OPEN, false},
+    {"/v1/limits", ration_http_get_limits, NULL, RATION_ACCESS_CHECK, true},
+    {"/v1/top", ration_http_get_top, NULL, RATION_ACCESS_ADMIN, true},
+    {"/v1/refund", NULL, ration_http_post_refund, RATION_ACCESS_ADMIN, false},
+    {"/v1/reset", NULL, ration_http_post_reset, RATION_ACCESS_ADMIN, false},
+    {"/v1/block", NULL, ration_http_post_block, RATION_ACCESS_ADMIN, false},
+    {"/v1/reload", NULL, ration_http_post_reload, RATION_ACCESS_ADMIN, false},
+    {"/openapi.yaml", get_openapi, NULL, RATION_ACCESS_OPEN, false},
+    {"/", get_index, NULL, RATION_ACCESS_OPEN, false},
 };
+const size_t ration_http_route_count = sizeof(ration_http_routes) / sizeof(ration_http_routes[0]);
 
-static const struct route routes[] = {
-    {"/v1/check", ration_http_get_check, ration_http_post_check, false, false},
-    {"/v1/peek", NULL, ration_http_post_peek, false, false},
-    {"/metrics", get_metrics, NULL, false, true},
-    {"/healthz", get_health, NULL, false, false},
-    {"/readyz", get_ready, NULL, false, false},
-    {"/v1/limits", ration_http_get_limits, NULL, false, true},
-    {"/v1/top", ration_http_get_top, NULL, true, true},
-    {"/v1/refund", NULL, ration_http_post_refund, true, false},
-    {"/v1/reset", NULL, ration_http_post_reset, true, false},
-    {"/v1/block", NULL, ration_http_post_block, true, false},
-    {"/v1/reload", NULL, ration_http_post_reload, true, false},
-    {"/openapi.yaml", get_openapi, NULL, false, false},
-    {"/", get_index, NULL, false, false},
-};
-
-static const struct route *find_route(const struct ration_key *path)
+static const struct ration_http_route *find_route(const struct ration_key *path)
 {
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-        if (ration_http_is(path, routes[i].path))
-            return &routes[i];
+    for (size_t i = 0; i < ration_http_route_count; i++)
+        if (ration_http_is(path, ration_http_routes[i].path))
+            return &ration_http_routes[i];
     return NULL;
 }
 
@@ -239,79 +216,33 @@ static bool is_json(const struct ration_http_desk *desk)
             ((const char *)header->bytes)[start.size] == ' ');
 }
 
-/*
- * A browser says which page has it POST. Only one from here may: a POST without a body has no content
- * type that the browser would first have to ask about.
- */
-static bool is_from_other_page(const struct ration_http_desk *desk)
-{
-    static const char *const schemes[] = {"http://", "https://"}; /* TLS may end at a proxy */
-    const struct ration_key *origin = ration_http_header(&desk->request, "origin");
-    const struct ration_key *host = &desk->request.host;
-
-    if (origin == NULL)
-        return false;
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-        size_t size = strlen(schemes[i]);
-
-        if (host->size > 0 && origin->size == size + host->size &&
-            memcmp(origin->bytes, schemes[i], size) == 0 &&
-            memcmp((const char *)origin->bytes + size, host->bytes, host->size) == 0)
-            return false;
-    }
-    return true;
-}
-
-/*
- * A name in Host may be a stranger's that was made to lead here, and then a page of theirs is of the
- * same origin. Whoever has the token is no such page.
- */
-static bool is_host_known(const struct ration_http_desk *desk)
-{
-    const struct ration_key *host = &desk->request.host;
-    const char *colon = host->size > 0 ? memrchr(host->bytes, ':', host->size) : NULL;
-    struct ration_key name = {
-        host->bytes, colon != NULL ? (size_t)(colon - (const char *)host->bytes) : host->size};
-    struct ration_address address;
-
-    return desk->service->settings->token[0] != '\0' || host->size == 0 ||
-           ration_connection_peer(desk->connection)->family == 0 ||
-           ration_http_is_any_case(&name, "localhost") ||
-           ration_address_parse_node(host->bytes, host->size, &address);
-}
-
 static void route_request(struct ration_http_desk *desk)
 {
     const struct ration_key *method = &desk->request.method;
-    const struct route *route = find_route(&desk->request.path);
+    const struct ration_http_route *route = find_route(&desk->request.path);
     bool is_get = ration_http_is(method, "GET") || ration_http_is(method, "HEAD");
     bool is_post = ration_http_is(method, "POST");
 
     desk->is_head = ration_http_is(method, "HEAD");
-    if (route != NULL && route->is_costly)
-        ration_connection_yield(desk->connection);
+    if (!ration_http_accept_origin(desk))
+        return;
     if (route == NULL) {
         ration_http_desk_problem(desk, 404, "There is no such path; GET / lists what there is.",
                                  NULL);
-    } else if (route->is_admin && !is_authorized(desk)) {
-        ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
-        refuse_with(desk, 401, "This needs the server's token, as Authorization: Bearer TOKEN.",
-                    "WWW-Authenticate", "Bearer realm=\"ration\"");
-    } else if (route->is_admin && !is_host_known(desk)) {
-        ration_http_desk_problem(
-            desk, 403,
-            "Without a token this is served to an address or localhost as Host "
-            "only: another name may be somebody else's.",
-            NULL);
-    } else if (is_get && route->get != NULL) {
+        return;
+    }
+    if (!ration_http_permit(desk, route->access))
+        return;
+    if (route->is_costly)
+        ration_connection_yield(desk->connection);
+    if (is_get && route->get != NULL) {
         route->get(desk);
     } else if (!is_post || route->post == NULL) {
-        refuse_with(desk, 405, "The path is served by the methods in Allow.", "Allow",
-                    route->get == NULL    ? "POST"
-                    : route->post == NULL ? "GET, HEAD"
-                                          : "GET, HEAD, POST");
-    } else if (is_from_other_page(desk)) {
-        ration_http_desk_problem(desk, 403, "A page of another origin may not POST here.", NULL);
+        ration_http_desk_problem_with(desk, 405, "The path is served by the methods in Allow.",
+                                      "Allow",
+                                      route->get == NULL    ? "POST"
+                                      : route->post == NULL ? "GET, HEAD"
+                                                            : "GET, HEAD, POST");
     } else if (desk->request.body.size > 0 && !is_json(desk)) {
         ration_http_desk_problem(desk, 415,
                                  "The body must be JSON, and Content-Type say so: "

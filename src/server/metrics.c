@@ -350,7 +350,8 @@ static void write_connections(struct ration_service *service, struct ration_outp
                    sum_of(service, RATION_SERVICE_RESP_ERRORS));
     write_labelled(output, "ration_request_errors_total", "protocol", "http",
                    sum_of(service, RATION_SERVICE_HTTP_ERRORS));
-    write_one(output, "ration_auth_failures_total", "counter", "Wrong passwords and tokens.",
+    write_one(output, "ration_auth_failures_total", "counter",
+              "Requests and AUTH commands without the secret that they need.",
               sum_of(service, RATION_SERVICE_AUTH_FAILURES));
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/credentials.h"
 #include "server/resp_session.h"
 
 /* The version of Redis whose commands and errors these are. */
@@ -30,28 +31,47 @@ static void keep(char *text, size_t text_size, const struct ration_key *word)
     snprintf(text, text_size, "%.*s", (int)word->size, (const char *)word->bytes);
 }
 
-/* RESP's user is "default", if one is named at all. */
-static bool is_password(const struct ration_resp_desk *desk, const struct ration_key *user,
-                        const struct ration_key *password)
+static bool is_user(const struct ration_key *user, const char *name)
 {
-    return (user == NULL || (user->size == 7 && memcmp(user->bytes, "default", 7) == 0)) &&
-           ration_secret_is(desk->service->settings->password, password->bytes, password->size);
+    return user->size == strlen(name) && memcmp(user->bytes, name, user->size) == 0;
 }
 
-/* Authenticates, or says why not. */
+/*
+ * What a user and a password grant; RATION_ACCESS_UNSET: nothing. The users are check, admin, and
+ * default, which is also the one that is not named: it takes either secret.
+ */
+static enum ration_access access_of(const struct ration_resp_desk *desk,
+                                    const struct ration_key *user,
+                                    const struct ration_key *password)
+{
+    enum ration_access access =
+        ration_credentials_of_secret(desk->service->settings, password->bytes, password->size);
+
+    if (user == NULL || is_user(user, "default"))
+        return access;
+    return access != RATION_ACCESS_UNSET && is_user(user, ration_access_text(access))
+               ? access
+               : RATION_ACCESS_UNSET;
+}
+
+/* Authenticates, or writes why not; then the access stays as it was. */
 static bool authenticate(struct ration_resp_desk *desk, const struct ration_key *user,
                          const struct ration_key *password)
 {
-    if (desk->service->settings->password[0] == '\0') {
+    const struct ration_settings *settings = desk->service->settings;
+    enum ration_access access = access_of(desk, user, password);
+
+    if (access != RATION_ACCESS_UNSET) {
+        ration_session_set_access(desk->session, access);
+        return true;
+    }
+    if (settings->check_secret[0] == '\0' && settings->admin_secret[0] == '\0') {
         if (user == NULL) {
             ration_desk_error(desk, RATION_ERROR_NO_PASSWORD);
             return false;
         }
-        if (user->size == 7 && memcmp(user->bytes, "default", 7) == 0)
+        if (is_user(user, "default"))
             return true; /* as Redis: the default user without a password takes any */
-    } else if (is_password(desk, user, password)) {
-        desk->session->is_known = true;
-        return true;
     }
     ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
     ration_desk_error(desk, RATION_ERROR_WRONG_PASS);
@@ -161,10 +181,10 @@ static void write_client(struct ration_resp_desk *desk)
     if (peer->family != 0)
         address[ration_address_print(peer, address)] = '\0';
     snprintf(line, sizeof(line),
-             "id=%u addr=%s name=%s db=0 sub=0 psub=0 multi=-1 cmd=client user=default resp=%u "
+             "id=%u addr=%s name=%s db=0 sub=0 psub=0 multi=-1 cmd=client user=%s resp=%u "
              "lib-name=%s lib-ver=%s\n",
-             session->id, address, session->name, session->version, session->library_name,
-             session->library_version);
+             session->id, address, session->name, ration_desk_user(desk), session->version,
+             session->library_name, session->library_version);
     ration_resp_write_verbatim(desk->output, ration_desk_version(desk), line, strlen(line));
 }
 
@@ -349,7 +369,7 @@ void ration_desk_reset(struct ration_resp_desk *desk)
     struct ration_session *session = desk->session;
 
     session->version = RATION_RESP2;
-    session->is_known = desk->service->settings->password[0] == '\0';
+    ration_session_reset_access(desk->connection);
     session->reply_mode = RATION_REPLY_ON;
     session->name[0] = '\0';
     ration_session_leave_multi(session);

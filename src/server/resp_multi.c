@@ -58,6 +58,8 @@ void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_comman
         return;
     if (command != NULL && command->id == RATION_COMMAND_RELOAD) {
         ration_desk_error(desk, "ERR RATION.RELOAD cannot be kept back by MULTI");
+    } else if (command != NULL && !ration_desk_permits(desk, command)) {
+        /* it is answered, and EXEC will be refused */
     } else if (command != NULL && ration_commands_fits(command, words.count)) {
         keep(session, words);
         if (!session->queue.is_failed) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/credentials.h"
 #include "server/reload.h"
 #include "server/resp_session.h"
 
@@ -95,6 +96,31 @@ static void serve_other(struct ration_resp_desk *desk, enum ration_command_id id
         ration_connection_yield(desk->connection);
 }
 
+const char *ration_desk_user(const struct ration_resp_desk *desk)
+{
+    enum ration_access access = (enum ration_access)desk->session->access;
+
+    return access == ration_credentials_without_secret(desk->service->settings,
+                                                       ration_connection_peer(desk->connection))
+               ? "default"
+               : ration_access_text(access);
+}
+
+bool ration_desk_permits(struct ration_resp_desk *desk, const struct ration_command *command)
+{
+    enum ration_access access = (enum ration_access)desk->session->access;
+
+    if (ration_access_permits(access, command->access))
+        return true;
+    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+    if (access == RATION_ACCESS_OPEN)
+        ration_resp_write_error(desk->output, RATION_ERROR_NO_AUTH);
+    else
+        ration_commands_write_no_permission(desk->output, command, ration_desk_user(desk),
+                                            desk->service->settings->admin_secret[0] != '\0');
+    return false;
+}
+
 /* A request that is not decided: what waits comes first. */
 static void serve_request(struct ration_resp_desk *desk, const struct ration_command *command)
 {
@@ -111,9 +137,7 @@ static void serve_request(struct ration_resp_desk *desk, const struct ration_com
     } else if (!ration_commands_fits(command, words.count)) {
         ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
         ration_commands_write_arity(desk->output, command->name);
-    } else if (!desk->session->is_known && (command->flags & RATION_COMMAND_NO_AUTH) == 0) {
-        ration_desk_error(desk, RATION_ERROR_NO_AUTH);
-    } else {
+    } else if (ration_desk_permits(desk, command)) {
         serve_other(desk, command->id);
     }
 }
@@ -176,6 +200,15 @@ static const struct ration_resp_limits *limits_of(const struct ration_resp_desk 
                                    : &ration_resp_limits_stranger;
 }
 
+void ration_session_reset_access(struct ration_connection *connection)
+{
+    const struct ration_service *service = ration_connection_context(connection);
+
+    ration_session_set_access(
+        ration_connection_state(connection),
+        ration_credentials_without_secret(service->settings, ration_connection_peer(connection)));
+}
+
 static void open_session(struct ration_connection *connection)
 {
     struct ration_service *service = ration_connection_context(connection);
@@ -183,7 +216,7 @@ static void open_session(struct ration_connection *connection)
 
     session->id = __atomic_add_fetch(&service->next_id, 1, __ATOMIC_RELAXED);
     session->version = RATION_RESP2;
-    session->is_known = service->settings->password[0] == '\0';
+    ration_session_reset_access(connection);
 }
 
 struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connection)

@@ -31,7 +31,8 @@ enum ration_reply_mode {
 struct ration_session {
     uint32_t id;
     uint8_t version; /* enum ration_resp_version; 0: not opened yet */
-    bool is_known;   /* has authenticated, or need not */
+    uint8_t access;  /* enum ration_access */
+    bool is_known;   /* may check: access is not open */
     uint8_t reply_mode;
     char name[RATION_SESSION_NAME_MAX + 1];
     char library_name[32];
@@ -113,6 +114,22 @@ static inline struct ration_words ration_desk_words(const struct ration_resp_des
 {
     return (struct ration_words){desk->request.arguments, desk->request.argument_count};
 }
+
+static inline void ration_session_set_access(struct ration_session *session,
+                                             enum ration_access access)
+{
+    session->access = (uint8_t)access;
+    session->is_known = access >= RATION_ACCESS_CHECK;
+}
+
+/* check or admin, as the session authenticated; else default. */
+const char *ration_desk_user(const struct ration_resp_desk *desk);
+
+/* Gives a connection the access that it has before it authenticates. */
+void ration_session_reset_access(struct ration_connection *connection);
+
+/* Whether the session may use a command. False: that is answered, as an error (resp_service.c). */
+bool ration_desk_permits(struct ration_resp_desk *desk, const struct ration_command *command);
 
 /* The desk of the connection's loop, to serve this connection. */
 struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connection);

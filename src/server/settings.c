@@ -55,9 +55,9 @@ void ration_settings_done(struct ration_settings *settings)
 {
     for (size_t i = 0; i < ration_settings_table_count; i++)
         ration_setting_clear(&ration_settings_table[i], settings);
-    explicit_bzero(settings->password, sizeof(settings->password));
+    explicit_bzero(settings->check_secret, sizeof(settings->check_secret));
     explicit_bzero(settings->redis_key_secret, sizeof(settings->redis_key_secret));
-    explicit_bzero(settings->token, sizeof(settings->token));
+    explicit_bzero(settings->admin_secret, sizeof(settings->admin_secret));
 }
 
 static bool copy_texts(char **texts, size_t count)
@@ -78,6 +78,7 @@ ration_status ration_settings_copy(const struct ration_settings *settings,
     bool is_whole = copy_texts(copy.http, copy.http_count);
 
     is_whole &= copy_texts(copy.resp, copy.resp_count);
+    is_whole &= copy_texts(copy.allowed_hosts, copy.allowed_host_count);
     is_whole &= copy_texts(&copy.policy_path, 1) || settings->policy_path == NULL;
     is_whole &= copy_texts(&copy.state_path, 1) || settings->state_path == NULL;
     is_whole &= copy_texts(&copy.redis_url, 1) || settings->redis_url == NULL;
@@ -158,7 +159,7 @@ static size_t find(struct reader *reader, const char *name, size_t size)
     return ration_settings_table_count;
 }
 
-/* The first setting with the same place: password and password-file are one. */
+/* The first setting with the same place: check-secret and check-secret-file are one. */
 static size_t first_of_place(size_t index)
 {
     size_t first = 0;

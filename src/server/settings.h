@@ -20,6 +20,7 @@
 
 #define RATION_SETTINGS_ADDRESSES_MAX 8
 #define RATION_SETTINGS_PROXIES_MAX   256
+#define RATION_SETTINGS_HOSTS_MAX     64
 #define RATION_SETTINGS_SECRET_MAX    512
 #define RATION_SETTINGS_PIPELINE_MAX  1024 /* what a loop has room for */
 #define RATION_SETTINGS_COUNT_MAX     64   /* settings that there are */
@@ -66,9 +67,11 @@ struct ration_settings {
     bool has_manual_clock;
 
     /* Who may do what. */
-    char password[RATION_SETTINGS_SECRET_MAX + 1]; /* RESP's AUTH; "": none */
-    char token[RATION_SETTINGS_SECRET_MAX + 1]; /* HTTP's bearer token for admin calls; "": none */
-    bool is_open_to_strangers;                  /* may listen beyond loopback without them */
+    char check_secret[RATION_SETTINGS_SECRET_MAX + 1]; /* "": none; as the next */
+    char admin_secret[RATION_SETTINGS_SECRET_MAX + 1];
+    bool is_open_to_strangers; /* may listen beyond loopback without a check secret */
+    char *allowed_hosts[RATION_SETTINGS_HOSTS_MAX]; /* names in Host besides localhost; owned */
+    size_t allowed_host_count;
 
     /* Behind proxies. */
     struct ration_network proxies[RATION_SETTINGS_PROXIES_MAX];

@@ -120,17 +120,22 @@ static bool is_of_this_host(const char *address)
     return true;
 }
 
+/* Beyond this host checks need a secret: one caller could use up the tokens of all others. */
 static void guard(struct completion *completion, char *const *addresses, size_t count,
-                  const char *protocol, const char *secret, const char *secret_name)
+                  const char *protocol)
 {
-    if (completion->settings->is_open_to_strangers || secret[0] != '\0')
+    const struct ration_settings *settings = completion->settings;
+
+    if (settings->is_open_to_strangers || settings->check_secret[0] != '\0')
         return;
     for (size_t i = 0; i < count; i++) {
         if (!is_of_this_host(addresses[i]))
-            tell(completion,
-                 "%s %.200s can be reached from other hosts, and there is no %s; give one with "
-                 "--%s-file, or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers",
-                 protocol, addresses[i], secret_name, secret_name);
+            tell(
+                completion,
+                "%s %.200s can be reached from other hosts, and there is no check secret; give one "
+                "with --check-secret-file, or listen on 127.0.0.1 or a Unix socket, or say "
+                "--open-to-strangers",
+                protocol, addresses[i]);
     }
 }
 
@@ -144,8 +149,11 @@ ration_status ration_settings_complete(struct ration_settings *settings,
         tell(&completion, "http and resp are both none; listen on one of them");
     fit_input(&completion);
     fit_protocols(settings);
-    guard(&completion, settings->resp, settings->resp_count, "resp", settings->password,
-          "password");
-    guard(&completion, settings->http, settings->http_count, "http", settings->token, "token");
+    guard(&completion, settings->resp, settings->resp_count, "resp");
+    guard(&completion, settings->http, settings->http_count, "http");
+    if (settings->check_secret[0] != '\0' &&
+        strcmp(settings->check_secret, settings->admin_secret) == 0)
+        tell(&completion, "check-secret and admin-secret are the same, so every client that checks "
+                          "would be an admin; use two secrets");
     return completion.status;
 }

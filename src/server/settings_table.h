@@ -22,8 +22,9 @@ enum ration_setting_kind {
     RATION_SETTING_PATH,         /* char *, owned */
     RATION_SETTING_ADDRESSES,    /* char *[RATION_SETTINGS_ADDRESSES_MAX], and a size_t */
     RATION_SETTING_NETWORKS,     /* struct ration_settings' proxies */
-    RATION_SETTING_SECRET,       /* char[RATION_SETTINGS_SECRET_MAX + 1] */
-    RATION_SETTING_SECRET_FILE   /* the same, from a file */
+    RATION_SETTING_HOSTS,      /* char *[RATION_SETTINGS_HOSTS_MAX], and a size_t: names of hosts */
+    RATION_SETTING_SECRET,     /* char[RATION_SETTINGS_SECRET_MAX + 1] */
+    RATION_SETTING_SECRET_FILE /* the same, from a file */
 };
 
 enum ration_setting_group {

@@ -17,6 +17,8 @@
 #define NS_PER_S  UINT64_C(1000000000)
 #define WORDS_MAX 8
 
+#define HOST_NAME_BYTES_MAX 253 /* RFC 1035 */
+
 /* What every reader is given. */
 struct value {
     const struct ration_setting *setting;
@@ -275,6 +277,33 @@ static ration_status read_network(const struct value *value)
     return RATION_OK;
 }
 
+/* A name, as it may stand in Host: without a scheme, a port or a path. */
+static ration_status read_host(const struct value *value)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+    char **place = place_of(value->setting, value->settings);
+    size_t *count = count_of(value->setting, value->settings);
+    char quote[RATION_WORDS_QUOTE_SIZE];
+
+    if (*count == RATION_SETTINGS_HOSTS_MAX)
+        return ration_refuse(value->error, RATION_EINVAL, "%s has more than %d names; keep %d",
+                             value->setting->name, RATION_SETTINGS_HOSTS_MAX,
+                             RATION_SETTINGS_HOSTS_MAX);
+    if (value->size == 0 || value->size > HOST_NAME_BYTES_MAX ||
+        strspn(value->text, allowed) != value->size)
+        return ration_refuse(value->error, RATION_EINVAL,
+                             "%s cannot be '%s'; write the name of a host without a port, such as "
+                             "ration.example.com",
+                             value->setting->name,
+                             ration_words_quote(value->text, value->size, quote));
+    place[*count] = strdup(value->text);
+    if (place[*count] == NULL)
+        return ration_refuse(value->error, RATION_ENOMEM, "no memory for the settings");
+    (*count)++;
+    return RATION_OK;
+}
+
 /* Secrets ------------------------------------------------------------------------------------- */
 
 static ration_status keep_secret(const struct value *value, const char *secret, size_t size)
@@ -381,7 +410,7 @@ ration_status ration_setting_suppose(const struct ration_setting *setting, const
         return ration_setting_read(setting, text, size, settings, error);
     if (check_bytes(&value) != RATION_OK || check_path(&value) != RATION_OK)
         return RATION_EINVAL;
-    return keep_secret(&value, "?", 1);
+    return keep_secret(&value, setting->name, strlen(setting->name)); /* no two are the same */
 }
 
 ration_status ration_setting_read(const struct ration_setting *setting, const char *text,
@@ -403,6 +432,8 @@ ration_status ration_setting_read(const struct ration_setting *setting, const ch
         return read_address(&value);
     case RATION_SETTING_NETWORKS:
         return read_network(&value);
+    case RATION_SETTING_HOSTS:
+        return read_host(&value);
     case RATION_SETTING_SECRET:
         return keep_secret(&value, text, size);
     case RATION_SETTING_SECRET_FILE:
@@ -412,13 +443,18 @@ ration_status ration_setting_read(const struct ration_setting *setting, const ch
     }
 }
 
+static bool is_text_list(const struct ration_setting *setting)
+{
+    return setting->kind == RATION_SETTING_ADDRESSES || setting->kind == RATION_SETTING_HOSTS;
+}
+
 void ration_setting_clear(const struct ration_setting *setting, struct ration_settings *settings)
 {
     char **texts = place_of(setting, settings);
 
     if (setting->kind == RATION_SETTING_PATH)
         free(texts[0]);
-    if (setting->kind == RATION_SETTING_ADDRESSES) {
+    if (is_text_list(setting)) {
         for (size_t i = 0; i < *count_of(setting, settings); i++)
             free(texts[i]);
     }
@@ -449,7 +485,7 @@ bool ration_setting_is_same(const struct ration_setting *setting,
     if (setting->kind == RATION_SETTING_NETWORKS &&
         settings->trust.trusts_unix != other->trust.trusts_unix)
         return false;
-    if (setting->kind != RATION_SETTING_PATH && setting->kind != RATION_SETTING_ADDRESSES)
+    if (setting->kind != RATION_SETTING_PATH && !is_text_list(setting))
         return memcmp(texts, other_texts, setting->size) == 0;
     for (size_t i = 0; i < count; i++) {
         if (!is_same_text(texts[i], other_texts[i]))

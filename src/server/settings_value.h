@@ -34,7 +34,8 @@ bool ration_setting_is_same(const struct ration_setting *setting,
 
 static inline bool ration_setting_is_list(const struct ration_setting *setting)
 {
-    return setting->kind == RATION_SETTING_ADDRESSES || setting->kind == RATION_SETTING_NETWORKS;
+    return setting->kind == RATION_SETTING_ADDRESSES || setting->kind == RATION_SETTING_NETWORKS ||
+           setting->kind == RATION_SETTING_HOSTS;
 }
 
 /* Reads 1500, 1500ms or 1.5s as milliseconds; digits alone are unit_ns each. Same returns. */

@@ -33,6 +33,7 @@ import traceback
 START_SECONDS = 30  # sanitizers on a busy machine are slow; nothing waits that long otherwise
 STOP_SECONDS = 30
 ANSWER_SECONDS = 30
+HOSTS = ("a", "h", "x")  # what requests that tests write by hand have as Host
 
 # What a sanitizer writes, whatever it found.
 SANITIZER = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w*Sanitizer")
@@ -71,6 +72,8 @@ class Server:
         self.folder = tempfile.mkdtemp(prefix="ration-e2e-")
         self.policy_path = os.path.join(self.folder, "policy.yaml")
         self.command = [binary, "serve", "--http", http, "--resp", resp, *options]
+        for name in HOSTS:
+            self.command += ["--allowed-hosts", name]
         if policy is not None:
             self.write_policy(policy)
             self.command += ["--policy", self.policy_path]
@@ -141,8 +144,8 @@ class Server:
         self.clients.append(client)
         return client
 
-    def http_connection(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=ANSWER_SECONDS)
+    def http_connection(self, host="127.0.0.1"):
+        connection = http.client.HTTPConnection(host, self.http_port, timeout=ANSWER_SECONDS)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.clients.append(connection)
@@ -251,8 +254,8 @@ class Resp:
     """A connection that speaks RESP2 or RESP3. ask() waits for an answer; send() and read() do not
     belong together one by one."""
 
-    def __init__(self, port, version=2, password=None):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
+    def __init__(self, port, version=2, password=None, host="127.0.0.1"):
+        self.socket = socket.create_connection((host, port), timeout=ANSWER_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         if password is not None:

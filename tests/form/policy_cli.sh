@@ -64,21 +64,21 @@ limits: [{name: all, rate: 1000/s}]
 server:
   threads: 1k
   trhottle-keys: 5
-  password-file: ""
+  check-secret-file: ""
 YAML
 expect 2 check settings.yaml <<'TEXT'
 settings.yaml:3:12: threads cannot be '1k'; write a number from 1 to 64
 settings.yaml:4:3: there is no setting trhottle-keys; did you mean throttle-keys
-settings.yaml:5:18: password-file is empty; write the path of a file
+settings.yaml:5:22: check-secret-file is empty; write the path of a file
 TEXT
 cat >settings.yaml <<'YAML'
 limits: [{name: all, rate: 1000/s}]
-server: {http: '*:8429', resp: '*:6429', password-file: /nowhere/at/all}
+server: {http: '*:8429', resp: '127.0.0.1:6429', admin-secret-file: /nowhere/at/all}
 YAML
 expect 0 check settings.yaml <<'TEXT'
 NAME  KEY  LIMIT   MATCH
 all   -    1000/s  every request
-settings.yaml: ration serve needs more options: http *:8429 can be reached from other hosts, and there is no token; give one with --token-file, or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers
+settings.yaml: ration serve needs more options: http *:8429 can be reached from other hosts, and there is no check secret; give one with --check-secret-file, or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers
 TEXT
 
 expect 2 explain wrong.yaml path=/ <<'TEXT'

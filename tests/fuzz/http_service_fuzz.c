@@ -1,7 +1,7 @@
 /*
  * Any bytes as a stream to the server's HTTP port: nothing crashes, every answer is whole and as long as
  * it says, and the answers are the same however the bytes are cut. The first bytes say where, and
- * whether there is a token.
+ * whether there are secrets.
  */
 #include "service_fake.h"
 

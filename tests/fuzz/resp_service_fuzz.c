@@ -1,7 +1,7 @@
 /*
  * Any bytes as a stream to the server's RESP port: nothing crashes, every answer is a well-formed value,
- * and the answers are the same however the bytes are cut. The first bytes say where, and whether there is
- * a password.
+ * and the answers are the same however the bytes are cut. The first bytes say where, and whether there are
+ * secrets.
  */
 #include "service_fake.h"
 

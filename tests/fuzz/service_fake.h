@@ -247,6 +247,9 @@ static void fake_open_gate(struct fake *fake)
     CHECK(ration_gate_create(&options, policy, &fake->service.gate, NULL) == RATION_OK);
 }
 
+static char fake_host[] = "h"; /* in the corpus */
+
+/* secret: the admin secret; then there is a check secret, too. "": none, and all may be done. */
 static void fake_open(struct fake *fake, const struct ration_protocol *protocol, const char *secret)
 {
     memset(fake, 0, sizeof(*fake));
@@ -258,8 +261,11 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     fake->settings.throttle_keys = 16;
     fake->settings.resp_limits = ration_resp_limits_default;
     fake->settings.http_limits = RATION_HTTP_LIMITS_DEFAULT;
-    memcpy(fake->settings.password, secret, strlen(secret) + 1);
-    memcpy(fake->settings.token, secret, strlen(secret) + 1);
+    memcpy(fake->settings.admin_secret, secret, strlen(secret) + 1);
+    if (secret[0] != '\0')
+        memcpy(fake->settings.check_secret, "check", sizeof("check"));
+    fake->settings.allowed_hosts[0] = fake_host;
+    fake->settings.allowed_host_count = 1;
     fake_open_gate(fake);
     fake->loops.loop = &fake->loop;
     fake->service.loops = &fake->loops;
@@ -271,7 +277,7 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     CHECK(protocol->state_size <= FAKE_STATE_SIZE);
     fake->connection.loop = &fake->loop;
     fake->connection.service = &fake->service;
-    fake->connection.peer = (struct ration_address){.bytes = {192, 0, 2, 1}, .family = 4};
+    fake->connection.peer = (struct ration_address){.bytes = {127, 0, 0, 1}, .family = 4};
     ration_output_init(&fake->connection.output, FAKE_OUTPUT_MAX);
     if (protocol->open != NULL)
         protocol->open(&fake->connection);

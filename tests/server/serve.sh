@@ -55,7 +55,7 @@ finish 0 INT
 # The first signal waits for requests under way, the second does not; the state is kept either way.
 begin_request() { # a request whose head was read, and whose body is to come, on $busy
     exec {busy}<>"/dev/tcp/127.0.0.1/${http##*:}"
-    printf 'POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s\r\n\r\n' \
+    printf 'POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n\r\n' \
         $'Content-Length: 32\r\nExpect: 100-continue' >&"$busy"
     read -r -t 60 line <&"$busy"
     same "the server's leave" 'HTTP/1.1 100 Continue' "${line%$'\r'}"
@@ -109,7 +109,7 @@ refuses 'the state could not be kept: cannot create /nowhere/at/all.tmp: No such
     --state /nowhere/at/all
 
 # Other reasons not to start.
-refuses 'http 0.0.0.0:0 can be reached from other hosts, and there is no token' --http 0.0.0.0:0
+refuses 'http 0.0.0.0:0 can be reached from other hosts, and there is no check secret' --http 0.0.0.0:0
 refuses "$scratch/none.yaml: " --policy "$scratch/none.yaml"
 policy 1/h 'threads: 1k'
 refuses "$scratch/policy.yaml:3:12: threads cannot be '1k'" --policy "$scratch/policy.yaml"
@@ -153,15 +153,15 @@ finish 0 TERM
 # A secret from a file; others' hosts may come then.
 printf 's3cret\n' >"$scratch/secret"
 chmod 600 "$scratch/secret"
-start --resp '*:0' --password-file "$scratch/secret"
+start --resp '*:0' --check-secret-file "$scratch/secret"
 await 'listening on resp' && resp=127.0.0.1:${line##*:}
 check 2 'ration check: the server cannot decide: NOAUTH Authentication required.' user=u
-check 0 'allowed: client has 199 left' --password-file "$scratch/secret" user=u
+check 0 'allowed: client has 199 left' --check-secret-file "$scratch/secret" user=u
 chmod 604 "$scratch/secret"
-check 2 "ration check: --password-file: others may use $scratch/secret (mode 0604); say chmod o= to it" \
-    --password-file "$scratch/secret" user=u
+check 2 "ration check: --check-secret-file: others may use $scratch/secret (mode 0604); say chmod o= to it" \
+    --check-secret-file "$scratch/secret" user=u
 finish 0 TERM
-refuses 'others may use ' --password-file "$scratch/secret"
+refuses 'others may use ' --check-secret-file "$scratch/secret"
 
 # A leaky queue tells when to go; check --wait goes then, and gives up in time.
 printf 'limits:\n  - {name: q, rate: 50/s burst 1}\n  - {name: h, match: {path: /h}, rate: 1/h}\n' \

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/credentials.h"
 #include "server/settings.h"
 #include "server/settings_table.h"
 #include "server/settings_value.h"
@@ -197,7 +198,7 @@ static void nothing_given_is_the_defaults(void **state)
     assert_true(settings.limits.input_bytes_max >= ration_http_bytes_max(&settings.http_limits));
     assert_false(settings.logs_json || settings.is_prefaulted || settings.is_open_to_strangers);
     assert_null(settings.state_path);
-    assert_string_equal(settings.password, "");
+    assert_string_equal(settings.check_secret, "");
     ration_settings_done(&settings);
 }
 
@@ -238,17 +239,17 @@ static void values_that_are_wrong_say_what_is_right(void **state)
         {"--x-ratelimit yes", "--x-ratelimit cannot be 'yes'; write none, delta or epoch\n"},
         {"--log xml", "--log cannot be 'xml'; write text or json\n"},
         {"--state=", "--state is empty; write the path of a file\n"},
-        {"--password=", "--password is empty; leave the setting out to have none\n"},
-        {"--password-file /nowhere/at/all",
-         "--password-file: cannot open /nowhere/at/all: No such file or directory\n"},
+        {"--check-secret=", "--check-secret is empty; leave the setting out to have none\n"},
+        {"--check-secret-file /nowhere/at/all",
+         "--check-secret-file: cannot open /nowhere/at/all: No such file or directory\n"},
         {"--trusted-proxies 10.0.0.1/8",
          "--trusted-proxies: the address has bits beyond the first 8: write 10.0.0.0/8\n"},
         {"--http none --http 127.0.0.1:0", "http is none and more; none stands alone\n"},
         {"--http 127.0.0.1:0 --http none", "http is none and more; none stands alone\n"},
         {"--http none --resp none", "http and resp are both none; listen on one of them\n"},
         {"--threads 1 --threads 1", "--threads is given twice; keep one\n"},
-        {"--password a --password-file b",
-         "--password is given twice, or from a file too; keep one\n"},
+        {"--check-secret a --check-secret-file b",
+         "--check-secret is given twice, or from a file too; keep one\n"},
         {"--threds 2", "there is no setting --threds; did you mean --threads\n"},
         {"--conections-per-peer-max=2", "there is no setting --conections-per-peer-max; "
                                         "did you mean --connections-per-peer-max\n"},
@@ -381,11 +382,11 @@ static void what_differs_is_named(void **state)
     struct told told = {0};
 
     (void)state;
-    accepted("--threads 2 --password x", "  {}\n", &before);
-    accepted("--threads 2 --password y",
+    accepted("--threads 2 --check-secret x", "  {}\n", &before);
+    accepted("--threads 2 --check-secret y",
              "  threads: 9\n  http: 127.0.0.1:0\n  state: s\n  trusted-proxies: unix\n", &after);
     ration_settings_compare(&before, &after, note_name, &told);
-    assert_string_equal(told.text, "http state password trusted-proxies ");
+    assert_string_equal(told.text, "http state check-secret trusted-proxies ");
     ration_settings_done(&after);
     assert_int_equal(ration_settings_copy(&before, &after), RATION_OK);
     memset(&told, 0, sizeof(told));
@@ -398,21 +399,18 @@ static void what_differs_is_named(void **state)
 
 /* Who may do what ----------------------------------------------------------------------------- */
 
-#define NO_PASSWORD                                                                               \
-    " can be reached from other hosts, and there is no password; give one with --password-file, " \
-    "or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers\n"
-#define NO_TOKEN                                                                            \
-    " can be reached from other hosts, and there is no token; give one with --token-file, " \
-    "or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers\n"
+#define NO_SECRET                                                                    \
+    " can be reached from other hosts, and there is no check secret; give one with " \
+    "--check-secret-file, or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers\n"
 
 static void strangers_need_a_secret(void **state)
 {
     static const char *const fine[] = {
         "--http 127.0.0.1:0 --resp 127.9.9.9:0",
         "--http [::1]:0 --resp unix:/run/x --http @abstract",
-        "--http 0.0.0.0:0 --token t --resp *:0 --password p",
+        "--http 0.0.0.0:0 --resp *:0 --check-secret c",
         "--http 0.0.0.0:0 --resp :1 --open-to-strangers",
-        "--http none --resp 192.0.2.1:1 --password p",
+        "--http none --resp 192.0.2.1:1 --check-secret c --admin-secret a",
     };
     struct ration_settings settings;
 
@@ -421,12 +419,79 @@ static void strangers_need_a_secret(void **state)
         accepted(fine[i], "  {}\n", &settings);
         ration_settings_done(&settings);
     }
-    refused("--http 0.0.0.0:1", "  {}\n", "http 0.0.0.0:1" NO_TOKEN);
-    refused("--http [::]:1", "  {}\n", "http [::]:1" NO_TOKEN);
-    refused("--http *:1 --password p", "  {}\n", "http *:1" NO_TOKEN);
-    refused("--resp 128.0.0.1:1 --token t", "  {}\n", "resp 128.0.0.1:1" NO_PASSWORD);
-    refused("--resp 127.0.0.1:1 --resp [fe80::1]:1", "  {}\n", "resp [fe80::1]:1" NO_PASSWORD);
-    refused("", "  resp: ':1'\n  http: ':1'\n", "resp :1" NO_PASSWORD "http :1" NO_TOKEN);
+    refused("--http 0.0.0.0:1", "  {}\n", "http 0.0.0.0:1" NO_SECRET);
+    refused("--http [::]:1", "  {}\n", "http [::]:1" NO_SECRET);
+    refused("--http *:1 --admin-secret a", "  {}\n", "http *:1" NO_SECRET);
+    refused("--resp 128.0.0.1:1 --admin-secret a", "  {}\n", "resp 128.0.0.1:1" NO_SECRET);
+    refused("--resp 127.0.0.1:1 --resp [fe80::1]:1", "  {}\n", "resp [fe80::1]:1" NO_SECRET);
+    refused("", "  resp: ':1'\n  http: ':1'\n", "resp :1" NO_SECRET "http :1" NO_SECRET);
+}
+
+static void secrets_differ(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    refused("--check-secret same --admin-secret same", "  {}\n",
+            "check-secret and admin-secret are the same, so every client that checks would be an "
+            "admin; use two secrets\n");
+    accepted("--check-secret c --admin-secret a", "  {}\n", &settings);
+    ration_settings_done(&settings);
+}
+
+static void hosts_are_names(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    accepted("--allowed-hosts Ration.example --allowed-hosts ration", "  {}\n", &settings);
+    assert_int_equal(settings.allowed_host_count, 2);
+    assert_string_equal(settings.allowed_hosts[0], "Ration.example");
+    ration_settings_done(&settings);
+    accepted("", "  allowed_hosts: [a, b.example, c]\n", &settings);
+    assert_int_equal(settings.allowed_host_count, 3);
+    ration_settings_done(&settings);
+    refused(
+        "--allowed-hosts ration:8429", "  {}\n",
+        "--allowed-hosts cannot be 'ration:8429'; write the name of a host without a port, such "
+        "as ration.example.com\n");
+    refused("--allowed-hosts=", "  {}\n",
+            "--allowed-hosts cannot be ''; write the name of a host without a port, such as "
+            "ration.example.com\n");
+}
+
+/* The level of a client without a secret, by what is set and where the client is. */
+static void access_without_a_secret(void **state)
+{
+    static const struct {
+        const char *options;
+        enum ration_access here, elsewhere;
+    } rows[] = {
+        {"", RATION_ACCESS_ADMIN, RATION_ACCESS_CHECK},
+        {"--open-to-strangers", RATION_ACCESS_ADMIN, RATION_ACCESS_CHECK},
+        {"--admin-secret a", RATION_ACCESS_CHECK, RATION_ACCESS_CHECK},
+        {"--check-secret c", RATION_ACCESS_OPEN, RATION_ACCESS_OPEN},
+        {"--check-secret c --admin-secret a", RATION_ACCESS_OPEN, RATION_ACCESS_OPEN},
+    };
+    static const struct ration_address here[] = {
+        {.family = 0}, {.bytes = {127, 9, 9, 9}, .family = 4}, {.bytes = {[15] = 1}, .family = 6}};
+    static const struct ration_address elsewhere[] = {
+        {.bytes = {126, 0, 0, 1}, .family = 4},
+        {.bytes = {192, 0, 2, 1}, .family = 4},
+        {.bytes = {[15] = 2}, .family = 6},
+        {.bytes = {0xfe, 0x80, [15] = 1}, .family = 6}};
+    struct ration_settings settings;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        accepted(rows[i].options, "  {}\n", &settings);
+        for (size_t k = 0; k < sizeof(here) / sizeof(here[0]); k++)
+            assert_int_equal(ration_credentials_without_secret(&settings, &here[k]), rows[i].here);
+        for (size_t k = 0; k < sizeof(elsewhere) / sizeof(elsewhere[0]); k++)
+            assert_int_equal(ration_credentials_without_secret(&settings, &elsewhere[k]),
+                             rows[i].elsewhere);
+        ration_settings_done(&settings);
+    }
 }
 
 static void write_secret(const char *path, const char *text, mode_t mode)
@@ -454,32 +519,33 @@ static void secrets_come_from_files_that_others_cannot_read(void **state)
 
     (void)state;
     close(mkstemp(path));
-    snprintf(line, sizeof(line), "--password-file %s", path);
+    snprintf(line, sizeof(line), "--check-secret-file %s", path);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         write_secret(path, rows[i].text, 0640);
         accepted(line, "  {}\n", &settings);
-        assert_string_equal(settings.password, rows[i].secret);
+        assert_string_equal(settings.check_secret, rows[i].secret);
         ration_settings_done(&settings);
-        assert_string_equal(settings.password, "");
+        assert_string_equal(settings.check_secret, "");
     }
     for (mode_t other = 1; other <= 4; other *= 2) {
         write_secret(path, "s3cret", 0600 | other);
         snprintf(wanted, sizeof(wanted),
-                 "--password-file: others may use %s (mode 060%o); say chmod o= to it\n", path,
+                 "--check-secret-file: others may use %s (mode 060%o); say chmod o= to it\n", path,
                  (unsigned)other);
         refused(line, "  {}\n", wanted);
     }
     write_secret(path, "two\nlines\n", 0600);
-    refused(line, "  {}\n", "--password-file has a control byte; a secret is one line of text\n");
+    refused(line, "  {}\n",
+            "--check-secret-file has a control byte; a secret is one line of text\n");
     write_secret(path, "\n", 0600);
-    refused(line, "  {}\n", "--password-file is empty; leave the setting out to have none\n");
+    refused(line, "  {}\n", "--check-secret-file is empty; leave the setting out to have none\n");
     memset(large, 'x', sizeof(large) - 1);
     large[sizeof(large) - 1] = '\0';
     write_secret(path, large, 0600);
-    refused(line, "  {}\n", "--password-file has more than 512 bytes; use a shorter secret\n");
+    refused(line, "  {}\n", "--check-secret-file has more than 512 bytes; use a shorter secret\n");
     write_secret(path, large + 1, 0600);
     accepted(line, "  {}\n", &settings);
-    assert_int_equal(strlen(settings.password), RATION_SETTINGS_SECRET_MAX);
+    assert_int_equal(strlen(settings.check_secret), RATION_SETTINGS_SECRET_MAX);
     ration_settings_done(&settings);
     unlink(path);
 }
@@ -501,6 +567,9 @@ int main(void)
         cmocka_unit_test(lists_repeat_on_the_command_line),
         cmocka_unit_test(what_differs_is_named),
         cmocka_unit_test(strangers_need_a_secret),
+        cmocka_unit_test(secrets_differ),
+        cmocka_unit_test(hosts_are_names),
+        cmocka_unit_test(access_without_a_secret),
         cmocka_unit_test(secrets_come_from_files_that_others_cannot_read),
     };
 

@@ -18,6 +18,9 @@
 -- request, and tries for three seconds.
 local SECTION = "abns@ration-check"
 
+-- ration's --check-secret-file. Only HAProxy's user should be able to read this file.
+local SECRET = "CHECK-SECRET"
+
 local TIMEOUT_MS = 500 -- the section's are shorter
 
 -- Headers of the client that ration is given, and no others: a client must not be able to choose which
@@ -63,6 +66,7 @@ end
 
 local function question(txn, headers)
     local asked = {
+        ["authorization"] = {"Bearer " .. SECRET},
         ["x-forwarded-method"] = {txn.f:method()},
         ["x-forwarded-uri"] = {txn.f:pathq()},
         ["x-forwarded-for"] = {forwarded_for(txn, headers)},
@@ -108,7 +112,7 @@ local function ask(txn, when_unreachable)
         return
     end
     local answer = core.httpclient():get({
-        url = "http://ration/v1/check",
+        url = "http://localhost/v1/check", -- a Host that ration knows; dst is where it goes
         dst = SECTION,
         headers = question(txn, headers),
         timeout = TIMEOUT_MS,

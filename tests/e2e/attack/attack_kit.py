@@ -62,11 +62,11 @@ def file_count(of):
     return len(os.listdir(f"/proc/{of.process.pid}/fd"))
 
 
-def metrics(of):
+def metrics(of, headers=None):
     """All samples of /metrics, by name and labels as they are written."""
     for turn in range(5):
         try:
-            status, _, body = of.http("GET", "/metrics")
+            status, _, body = of.http("GET", "/metrics", headers=headers)
             break
         except (ConnectionError, http.client.HTTPException):
             if turn == 4:

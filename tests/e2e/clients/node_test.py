@@ -32,7 +32,7 @@ def test_without_a_password():
 
 def test_with_a_password():
     with serve.Server(BINARY, http="none", policy=POLICY,
-                      options=["--manual-clock", "--password", "correct horse"]) as server:
+                      options=["--manual-clock", "--check-secret", "another", "--admin-secret", "correct horse"]) as server:
         use(server, "correct horse", RUNS + 2)
 
 

@@ -137,7 +137,7 @@ def test_databases_and_names():
 
 
 def test_a_password():
-    with serve.Server(BINARY, http="none", options=["--password", PASSWORD]) as server:
+    with serve.Server(BINARY, http="none", options=["--check-secret", PASSWORD]) as server:
         serve.expect(cli(server, "--no-auth-warning", "-a", PASSWORD, "PING"), "PONG\n")
         serve.expect(cli(server, "--no-auth-warning", "-3", "-a", PASSWORD, "PING"), "PONG\n")
         serve.expect(cli(server, "--no-auth-warning", "--user", "default", "--pass", PASSWORD, "PING"), "PONG\n")
@@ -227,7 +227,7 @@ def test_a_terminal():
 
 
 def test_a_terminal_that_authenticates():
-    with serve.Server(BINARY, http="none", options=["--password", PASSWORD]) as server:
+    with serve.Server(BINARY, http="none", options=["--check-secret", PASSWORD]) as server:
         terminal = Terminal("redis-cli", "-p", str(server.resp_port))
         terminal.wait("> ")
         terminal.command("ping", "NOAUTH Authentication required")
@@ -241,7 +241,7 @@ def test_a_terminal_that_authenticates():
 
 def test_hiredis():
     """In ration check, which is made with it."""
-    with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock", "--password", PASSWORD]) as server:
+    with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock", "--check-secret", PASSWORD]) as server:
         path = os.path.join(server.folder, "password")
         with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
             file.write(PASSWORD + "\n")
@@ -250,10 +250,10 @@ def test_hiredis():
             return subprocess.run([BINARY, "check", "--connect", f"127.0.0.1:{server.resp_port}", "--quiet", *words],
                                   capture_output=True, timeout=REPLY_SECONDS, check=False).returncode
 
-        known = ["--password-file", path]
+        known = ["--check-secret-file", path]
         serve.expect([check(*known, "path=/login", "ip=192.0.2.1") for _ in range(4)], [0, 0, 0, 1], "three pass")
         serve.expect(check(*known, "--cost", "4", "path=/login", "ip=192.0.2.2"), 1)
-        serve.expect(check("path=/login", "ip=192.0.2.2"), 2, "without the password")
+        serve.expect(check("path=/login", "ip=192.0.2.2"), 2, "without the secret")
 
 
 def benchmark(server, *words):
@@ -280,7 +280,7 @@ def test_redis_benchmark():
 
 
 def test_redis_benchmark_with_a_password():
-    with serve.Server(BINARY, http="none", options=["--password", PASSWORD]) as server:
+    with serve.Server(BINARY, http="none", options=["--check-secret", PASSWORD]) as server:
         assert "PING_MBULK" in benchmark(server, "-a", PASSWORD, "-t", "ping", "-n", 1000, "-q")
         assert "PING_MBULK" in benchmark(server, "--user", "default", "-a", PASSWORD, "-3", "-t", "ping", "-n", 1000, "-q",
                                          "--dbnum", 3)

@@ -68,7 +68,7 @@ def test_each_way_to_connect():
         use(server)
         use(server, decode_responses=True)
         use(server, client_name="a-name", db=3, decode_responses=True)
-    with serve.Server(BINARY, http="none", policy=POLICY, options=["--password", PASSWORD, "--manual-clock"]) as server:
+    with serve.Server(BINARY, http="none", policy=POLICY, options=["--check-secret", "another", "--admin-secret", PASSWORD, "--manual-clock"]) as server:
         use(server, password=PASSWORD)
         use(server, username="default", password=PASSWORD, client_name="b", decode_responses=True)
         raised(connect(server, password="wrong").ping, redis.ResponseError,
@@ -144,7 +144,7 @@ def with_password(command):
 
 def test_handshakes():
     with serve.Server(BINARY, http="none") as server, \
-            serve.Server(BINARY, http="none", options=["--password", PASSWORD]) as guarded:
+            serve.Server(BINARY, http="none", options=["--check-secret", PASSWORD]) as guarded:
         for name, writes in HANDSHAKES.items():
             client = server.resp()
             for commands in writes:

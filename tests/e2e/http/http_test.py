@@ -123,7 +123,7 @@ def test_an_empty_line_before_a_request_is_ignored():
 
 
 def test_check_for_proxies():
-    with start() as server:
+    with start("--admin-secret", TOKEN) as server:
         api = Api(server)
         one = "/v1/check?path=/login&ip=192.0.2.1"
         for left in 2, 1, 0:
@@ -134,7 +134,7 @@ def test_check_for_proxies():
         answer = api.ask(429, "GET", one)
         expect((api.headers["Retry-After"], api.headers["Cache-Control"]), ("60", "no-store"))
         expect(answer["violated-policies"], ["login"])
-        api.ask(429, "GET", one + "&cost=4")
+        api.ask(429, "GET", one + "&cost=4", None, ADMIN)
         expect(api.headers["Retry-After"], None, "no wait helps")
         api.ask(403, "GET", "/v1/check?user=mallory&path=/login")
         expect(api.headers["Cache-Control"], "no-store", "a ban may end, too")
@@ -145,13 +145,13 @@ def test_check_for_proxies():
                       "&".join(f"a{number}=x" for number in range(65))):
             answer = api.ask(400, "GET", "/v1/check?" + query)
             assert answer["detail"], query
-        expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=7")["remaining"], 13)
-        expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=9&peek=true")["remaining"], 13)
+        expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=7", None, ADMIN)["remaining"], 13)
+        expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=9&peek=true", None, ADMIN)["remaining"], 13)
         # A limit that comes with a request has one name, in the fields and in the body.
         for text, name in ("1/h", "default"), ("1/h+name+mine", "mine"):
-            answer = api.ask(200, "GET", f"/v1/check?key={name}&limit={text}")
+            answer = api.ask(200, "GET", f"/v1/check?key={name}&limit={text}", None, ADMIN)
             expect((answer["limit"], api.headers["RateLimit-Policy"]), (name, f'"{name}";q=1;w=3600'))
-            expect(api.ask(429, "GET", f"/v1/check?key={name}&limit={text}")["violated-policies"], [name])
+            expect(api.ask(429, "GET", f"/v1/check?key={name}&limit={text}", None, ADMIN)["violated-policies"], [name])
             answer = api.ask(200, "POST", "/v1/peek", {"key": name, "limit": text.replace("+", " ")})
             expect((answer["limit"], answer["limits"][0]["limit"]), (name, name))
         # HEAD decides as GET does, and says so in its fields.
@@ -242,7 +242,7 @@ def test_batches():
 
 
 def test_what_operators_do():
-    with start("--token", TOKEN) as server:
+    with start("--admin-secret", TOKEN) as server:
         api = Api(server)
         edits = {"/v1/refund": who(tokens=1), "/v1/reset": who(), "/v1/block": who(seconds=5), "/v1/reload": None}
         for path, body in edits.items():
@@ -299,14 +299,25 @@ def test_what_operators_do():
             api.ask(415, "POST", path, b"{}", {**ADMIN, "Content-Type": "text/plain"})
 
 
+def test_secrets_and_pages():
+    """Every documented 401 and 403: without the secret, and as a page of another site."""
+    with start("--check-secret", "check", "--admin-secret", TOKEN) as server:
+        api = Api(server)
+        for path, methods in api.document["paths"].items():
+            for method, described in methods.items():
+                api.ask(403, method.upper(), path, None, {**ADMIN, "Sec-Fetch-Site": "cross-site"})
+                if "401" in described["responses"]:
+                    api.ask(401, method.upper(), path)
+
+
 def test_a_shadow_is_not_blocked():
-    with start("--token", TOKEN, policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed-window, shadow: true}]\n") as server:
+    with start("--admin-secret", TOKEN, policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed-window, shadow: true}]\n") as server:
         expect(Api(server).ask(400, "POST", "/v1/block", who(seconds=1), ADMIN)["detail"],
                "None of the limits that apply can do this: shadow limits deny nobody.")
 
 
 def test_who_is_limited_most():
-    with start("--token", TOKEN) as server:
+    with start("--admin-secret", TOKEN) as server:
         api = Api(server)
         for number in range(1, 6):
             api.ask(200, "POST", "/v1/check", {"checks": [who(ip=f"192.0.2.{number}")] * (3 + 2 * number)})
@@ -327,7 +338,7 @@ def test_who_is_limited_most():
 
 
 def test_reload():
-    with start("--token", TOKEN) as server:
+    with start("--admin-secret", TOKEN) as server:
         api = Api(server)
         api.ask(200, "POST", "/v1/check", who(cost=2))
         expect(api.ask(200, "POST", "/v1/reload", None, ADMIN)["changes"], ["nothing has changed"])
@@ -379,7 +390,7 @@ def test_paths_and_methods_that_there_are_not():
 
 
 def test_bodies_that_are_too_large():
-    with start("--token", TOKEN) as server:
+    with start("--admin-secret", TOKEN) as server:
         for path, headers in ("/v1/check", {}), ("/v1/peek", {}), ("/v1/refund", ADMIN), ("/v1/reset", ADMIN), ("/v1/block", ADMIN):
             api = Api(server)
             body = b'{"attributes": {"a": "' + b"x" * (1 << 20) + b'"}}'

@@ -197,7 +197,7 @@ def test_denials_are_no_errors():
 
 
 def test_reloads_and_secrets_are_counted():
-    with serve.Server(BINARY, POLICY, options=["--token", "secret"]) as server:
+    with serve.Server(BINARY, POLICY, options=["--admin-secret", "secret"]) as server:
         token = {"Authorization": "Bearer secret"}
         serve.expect(server.http("POST", "/v1/reload", headers=token)[0], 200)
         server.write_policy("limits: [")
@@ -247,7 +247,7 @@ def test_keys_are_few():
 
 
 def test_keys_are_told_to_those_with_the_token():
-    with serve.Server(BINARY, POLICY, options=["--manual-clock", "--token", "secret"]) as server:
+    with serve.Server(BINARY, POLICY, options=["--manual-clock", "--admin-secret", "secret"]) as server:
         deny(server.resp(), ["alice"])
         serve.expect("alice" in scrape(server), False, "told to a stranger")
         serve.expect("alice" in scrape(server, {"Authorization": "Bearer wrong"}), False)

@@ -21,6 +21,8 @@ STOP_SECONDS = 30
 STARTS_MAX = 3  # another program may take a port that was free
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 EXAMPLES = os.path.join(ROOT, "examples")
+CHECK_SECRET = "CHECK-SECRET"  # as the files have it
+ADMIN_SECRET = "ADMIN-SECRET"
 
 
 def example(path):

@@ -55,7 +55,8 @@ class Setting:
         self.ration = self.proxy = None
         try:
             self.ration = serve.Server(BINARY, self.policy, options=[
-                "--manual-clock", "--threads", "2", "--trusted-proxies", "127.0.0.1", *KIND.options,
+                "--manual-clock", "--threads", "2", "--trusted-proxies", "127.0.0.1",
+                "--check-secret", kit.CHECK_SECRET, "--admin-secret", kit.ADMIN_SECRET, *KIND.options,
                 *self.options])
             self.proxy = KIND(self.ration.http_port, self.service.port)
         except BaseException:
@@ -82,7 +83,7 @@ class Setting:
         return [self.ask(*arguments, **named)[0] for _ in range(count)]
 
     def advance(self, ns):
-        serve.expect(self.ration.resp().ask("RATION.CLOCK", "ADVANCE", ns) is not None, True)
+        serve.expect(self.ration.resp(password=kit.ADMIN_SECRET).ask("RATION.CLOCK", "ADVANCE", ns) is not None, True)
 
 
 def limits_of(headers):
@@ -114,6 +115,15 @@ def test_admits_denies_and_tells():
         setting.advance(1)
         serve.expect(setting.ask(path="/api/late")[0], 200)
         serve.expect(setting.service.take_seen(), [("GET", "/api/late", b"")], "the service saw")
+
+
+def test_pages_of_other_sites_are_served():
+    """ration refuses what a page of another site sends to ration. What it sends to the service is not that."""
+    with Setting() as setting:
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Origin": "https://elsewhere.example",
+                   "Host": "shop.example", "Authorization": "Bearer of-the-client"}
+        serve.expect(setting.statuses(2, path="/free", headers=headers), [200, 200])
+        serve.expect(setting.statuses(2, method="POST", path="/login", headers=headers, body=b"x"), [200, 429])
 
 
 def test_clients_have_their_own_limits():

@@ -426,14 +426,14 @@ def test_requests_as_redis_reads_them():
 
 
 def test_strangers_as_redis_has_them():
-    with serve.Server(BINARY, http="none", options=["--password", PASSWORD]) as server, \
+    with serve.Server(BINARY, http="none", options=["--check-secret", PASSWORD]) as server, \
             Judge("--requirepass", PASSWORD) as judge:
         compare(server, judge, STRANGERS, 2)
 
 
 def test_strangers_can_ask_nothing():
     """Every command but those that let one in."""
-    with serve.Server(BINARY, http="none", policy=POLICY, options=["--password", PASSWORD]) as server:
+    with serve.Server(BINARY, http="none", policy=POLICY, options=["--check-secret", PASSWORD]) as server:
         client = server.resp(password=PASSWORD)
         commands = client.ask("COMMAND")
         expect(len(commands), 28)
