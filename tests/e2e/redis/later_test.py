@@ -22,6 +22,7 @@ import serve
 BINARY = sys.argv[1]
 SEED = int(os.environ.get("RATION_TEST_SEED", "1"))
 CLOCK = ["--manual-clock"]
+SECRET = "secret"  # a GET with a cost needs one
 POLICY = """
 limits:
   - {name: user, key: user, rate: 5/s, burst: 7}
@@ -164,15 +165,16 @@ def http_request(chance):
 def http_bytes(method, path, body):
     text = b"" if body is None else serve.json.dumps(body).encode()
     return (f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(text)}\r\n\r\n").encode() + text
+            f"Authorization: Bearer {SECRET}\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text
 
 
 def test_R9_http_as_in_memory():
     """Pipelines of HTTP too, with requests that end the connection."""
     chance = random.Random(SEED)
+    options = CLOCK + ["--threads", "2", "--admin-secret", SECRET]
     with redis_kit.Redis() as redis, \
-            redis_kit.serve_with(BINARY, redis.url, POLICY, CLOCK + ["--threads", "2"], LONG_MS) as remote, \
-            serve.Server(BINARY, policy=POLICY, options=CLOCK + ["--threads", "2"]) as memory:
+            redis_kit.serve_with(BINARY, redis.url, POLICY, options, LONG_MS) as remote, \
+            serve.Server(BINARY, policy=POLICY, options=options) as memory:
         redis_kit.wait_well(remote, connections=4)
         for _ in range(120):
             requests = [http_request(chance) for _ in range(chance.choice((1, 4, 12)))]
@@ -184,7 +186,7 @@ def test_R9_http_as_in_memory():
                 raise differ(requests, *answers)
             advance = chance.choice((0, 0, 10 ** 8, 10 ** 9))
             for server in remote, memory:
-                serve.expect(server.resp().ask("RATION.CLOCK", "ADVANCE", advance), "OK")
+                serve.expect(server.resp(password=SECRET).ask("RATION.CLOCK", "ADVANCE", advance), "OK")
         print(redis.calls("evalsha", "eval"), "calls of the script")
 
 
