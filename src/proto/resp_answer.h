@@ -92,17 +92,6 @@ void ration_resp_write_null_array(struct ration_output *output, enum ration_resp
 void ration_resp_write_boolean(struct ration_output *output, enum ration_resp_version version,
                                bool is_true);
 
-/* A double from its text: digits, perhaps with a sign and a point. */
-void ration_resp_write_double(struct ration_output *output, enum ration_resp_version version,
-                              const char *text, size_t size);
-
-/*
- * The double number / 10^decimals, without trailing zeros: (1500, 3) is 1.5. Exact; decimals is at
- * most 18.
- */
-void ration_resp_write_decimal(struct ration_output *output, enum ration_resp_version version,
-                               int64_t number, unsigned decimals);
-
 /* Text for people, which clients show as it is; a bulk string in RESP2. */
 void ration_resp_write_verbatim(struct ration_output *output, enum ration_resp_version version,
                                 const char *text, size_t size);

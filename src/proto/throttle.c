@@ -19,7 +19,16 @@
 #define SAFE_DIGITS 19
 
 #define FRACTION_DIGITS 9
-#define VALUES_COUNT    5
+#define TEN_TO_18       UINT64_C(1000000000000000000)
+
+/* Of a number of seconds: its bytes, and what it may have behind e. */
+#define DECIMAL_BYTES_MAX 64
+#define EXPONENT_MAX      99
+
+/* A number may be rounded by one part in so many. */
+#define ROUNDING_PARTS UINT64_C(1000000000)
+
+#define VALUES_COUNT 5
 
 /* Arguments by their place. */
 enum { KEY = 1, MAX_BURST, COUNT, PERIOD, QUANTITY, TOKENS_WORD = QUANTITY, TOKENS_VALUE };
@@ -114,26 +123,80 @@ bool ration_throttle_parse(const struct ration_key *arguments, size_t argument_c
     return true;
 }
 
-/* Seconds with at most nine decimals (more if they are zeros), to nanoseconds. */
+/* A decimal number as digits * 10^exponent; digits that do not fit, behind the 19th, are dropped. */
+struct decimal {
+    uint64_t digits;
+    int exponent;
+};
+
+/* Digits with or without a point; *used is how many bytes they are. */
+static bool read_mantissa(const char *text, size_t size, struct decimal *out, size_t *used)
+{
+    bool has_point = false, has_digit = false;
+    size_t i = 0;
+    for (; i < size && (text[i] == '.' ? !has_point : text[i] >= '0' && text[i] <= '9'); i++) {
+        if (text[i] == '.') {
+            has_point = true;
+            continue;
+        }
+        has_digit = true;
+        if (out->digits <= (UINT64_MAX - 9) / 10)
+            out->digits = 10 * out->digits + (uint64_t)(text[i] - '0');
+        else
+            out->exponent++;
+        out->exponent -= has_point;
+    }
+    *used = i;
+    return has_digit;
+}
+
+/* All of text: 60, 0.5, .5, 1.5e-3. */
+static bool read_decimal(const char *text, size_t size, struct decimal *out)
+{
+    size_t used;
+    uint64_t exponent;
+    *out = (struct decimal){0};
+    if (size > DECIMAL_BYTES_MAX || !read_mantissa(text, size, out, &used))
+        return false;
+    if (used == size)
+        return true;
+    if (text[used] != 'e' && text[used] != 'E')
+        return false;
+    used++;
+    bool is_signed = used < size && (text[used] == '-' || text[used] == '+');
+    bool is_negative = is_signed && text[used] == '-';
+    used += is_signed;
+    if (!read_digits(text + used, size - used, EXPONENT_MAX, &exponent))
+        return false;
+    out->exponent += is_negative ? -(int)exponent : (int)exponent;
+    return true;
+}
+
+/*
+ * Seconds to nanoseconds, rounded to the nearest; a client that writes 0.1 + 0.2 sends
+ * 0.30000000000000004. Where that would change the number by more than 1 in 1e9, it is refused.
+ */
 static bool read_seconds(const struct ration_key *argument, uint64_t *out_ns)
 {
-    const char *text = argument->bytes;
-    const char *point = argument->size ? memchr(text, '.', argument->size) : NULL;
-    size_t whole_size = point ? (size_t)(point - text) : argument->size;
-    uint64_t seconds, fraction = 0;
-    if (!read_digits(text, whole_size, PERIOD_MAX - 1, &seconds))
+    struct decimal seconds;
+    if (!read_decimal(argument->bytes, argument->size, &seconds))
         return false;
-    if (point) {
-        size_t digits = argument->size - whole_size - 1;
-        while (digits > FRACTION_DIGITS && point[digits] == '0')
-            digits--;
-        if (digits > FRACTION_DIGITS || !read_digits(point + 1, digits, UINT64_MAX, &fraction))
+    uint64_t ns = seconds.digits;
+    int exponent = seconds.exponent + FRACTION_DIGITS;
+    for (; exponent > 0 && ns > 0; exponent--) {
+        if (__builtin_mul_overflow(ns, 10, &ns))
             return false;
-        for (; digits < FRACTION_DIGITS; digits++)
-            fraction *= 10;
     }
-    *out_ns = seconds * RATION_NS_PER_SECOND + fraction;
-    return true;
+    uint64_t divisor = 1;
+    for (; exponent < 0 && divisor <= TEN_TO_18; exponent++)
+        divisor *= 10;
+    if (exponent < 0 && ns > 0)
+        return false; /* far below one nanosecond */
+    uint64_t above = ns % divisor, below = divisor - above;
+    if ((above < below ? above : below) > ns / ROUNDING_PARTS)
+        return false;
+    *out_ns = ns / divisor + (below <= above);
+    return *out_ns <= PERIOD_MAX * RATION_NS_PER_SECOND;
 }
 
 static bool is_word(const struct ration_key *argument, const char *word)
@@ -158,17 +221,17 @@ bool ration_throttle_parse_gcra(const struct ration_key *arguments, size_t argum
         return refuse(out_error, ERROR, "value is not an integer or out of range");
     if (!read_seconds(&arguments[PERIOD], &period_ns))
         return refuse(out_error, ERROR,
-                      "period is not a number of seconds with at most 9 decimals or out of range");
+                      "period is not a number of seconds in whole nanoseconds, or out of range");
     if (arguments[KEY].size > RATION_KEY_SIZE_MAX)
         return refuse(out_error, ERROR, "the key is longer than 65535 bytes");
     if (max_burst < 0)
         return refuse(out_error, ERROR, "max_burst must not be negative");
     if (tokens < 1)
         return refuse(out_error, ERROR, "tokens_per_period must be at least 1");
-    if (period_ns < RATION_NS_PER_SECOND)
-        return refuse(out_error, ERROR, "period must be at least 1.0 seconds");
-    if (quantity < 0)
-        return refuse(out_error, ERROR, "TOKENS must not be negative");
+    if (period_ns == 0)
+        return refuse(out_error, ERROR, "period must be above 0");
+    if (quantity < 1)
+        return refuse(out_error, ERROR, "TOKENS must be at least 1");
     if (period_ns < (uint64_t)tokens)
         return refuse(out_error, ERROR, "tokens_per_period exceeds one per nanosecond");
     *out_throttle = (struct ration_throttle){
@@ -216,18 +279,4 @@ void ration_throttle_write(struct ration_output *output, const struct ration_dec
     out = ration_resp_put_number(':', (int64_t)ration_throttle_seconds(decision->reset_after_ns),
                                  out);
     output->size = (size_t)(out - output->bytes);
-}
-
-void ration_throttle_write_gcra(struct ration_output *output, enum ration_resp_version version,
-                                const struct ration_decision *decision)
-{
-    ration_resp_write_array(output, VALUES_COUNT);
-    ration_resp_write_integer(output, decision->verdict != RATION_ALLOW);
-    ration_resp_write_count(output, decision->limit);
-    ration_resp_write_count(output, decision->remaining);
-    if (decision->verdict == RATION_DENY)
-        ration_resp_write_decimal(output, version, clip(decision->retry_after_ns), FRACTION_DIGITS);
-    else
-        ration_resp_write_decimal(output, version, -1, 0);
-    ration_resp_write_decimal(output, version, clip(decision->reset_after_ns), FRACTION_DIGITS);
 }

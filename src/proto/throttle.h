@@ -5,10 +5,11 @@
  *     GCRA key max_burst tokens_per_period period [TOKENS quantity]         as Redis 8.8 had it
  *
  * Both hold max_burst + 1 tokens and restore so many per period, which is in seconds. Both answer
- * with five values: limited (0 or 1), the capacity, what remains, seconds until it would pass (-1
- * if it did, and if it never will), seconds until the bucket is full. CL.THROTTLE has whole
- * seconds, rounded up, so that a client that waits as told is not too early and a denial never
- * says 0; GCRA has fractions, exact to the nanosecond.
+ * with five integers: limited (0 or 1), the capacity, what remains, seconds until it would pass (-1
+ * if it did, and if it never will), seconds until the bucket is full. Seconds are rounded up, so that
+ * a client that waits as long as the reply says is not too early, and a denial never says 0.
+ *
+ * The period of GCRA may have a fraction, and its quantity is at least 1.
  *
  * Not copied from redis-cell: negative quantities that mint tokens, negative bursts, arithmetic
  * that wraps, keys that must be UTF-8.
@@ -63,11 +64,7 @@ static inline uint64_t ration_throttle_seconds(uint64_t ns)
     return ns / RATION_NS_PER_SECOND + (ns % RATION_NS_PER_SECOND != 0);
 }
 
-/* The answer to CL.THROTTLE, the same in both versions of the protocol. */
+/* The reply to both, the same in both versions of the protocol. */
 void ration_throttle_write(struct ration_output *output, const struct ration_decision *decision);
-
-/* The answer to GCRA: its two times are doubles. */
-void ration_throttle_write_gcra(struct ration_output *output, enum ration_resp_version version,
-                                const struct ration_decision *decision);
 
 #endif

@@ -22,13 +22,11 @@ bool ration_word_number(const struct ration_key *word, uint64_t *out_number)
     return true;
 }
 
-void ration_desk_write_throttle(struct ration_resp_desk *desk, ration_status status, bool is_gcra,
+void ration_desk_write_throttle(struct ration_resp_desk *desk, ration_status status,
                                 const struct ration_decision *decision)
 {
     if (status != RATION_OK)
         ration_desk_error(desk, "ERR the key is too long: at most 65535 bytes");
-    else if (is_gcra)
-        ration_throttle_write_gcra(desk->output, ration_desk_version(desk), decision);
     else
         ration_throttle_write(desk->output, decision);
 }
@@ -42,8 +40,7 @@ static void decide_throttles(struct ration_resp_desk *desk)
                               ration_desk_now(desk));
     ration_durations_end(&desk->part->durations, began_ns, count);
     for (size_t i = 0; i < count; i++)
-        ration_desk_write_throttle(desk, desk->items[i].status, desk->is_gcra[i],
-                                   &desk->decisions[i]);
+        ration_desk_write_throttle(desk, desk->items[i].status, &desk->decisions[i]);
     desk->throttle_count = 0;
     desk->batch_number++;
 }
@@ -159,7 +156,6 @@ void ration_desk_throttle(struct ration_resp_desk *desk, bool is_gcra)
         return;
     index = desk->throttle_count++;
     desk->keys[index] = throttle.key;
-    desk->is_gcra[index] = is_gcra;
     desk->items[index] = (struct ration_batch_item){
         .request = &desk->keys[index],
         .cost_tokens = throttle.quantity,

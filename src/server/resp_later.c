@@ -8,7 +8,7 @@
 
 #include "server/resp_session.h"
 
-enum kind { KIND_CHECK, KIND_THROTTLE, KIND_GCRA };
+enum kind { KIND_CHECK, KIND_THROTTLE };
 
 struct ration_resp_later {
     ration_gate_batch *batch;
@@ -41,8 +41,7 @@ static void write_answers(struct ration_resp_desk *desk, const struct ration_res
         if (later->kinds[i] == KIND_CHECK)
             ration_desk_write_check(desk, check);
         else
-            ration_desk_write_throttle(desk, check->status, later->kinds[i] == KIND_GCRA,
-                                       &check->decision);
+            ration_desk_write_throttle(desk, check->status, &check->decision);
     }
     ration_durations_end(&desk->part->durations, later->began_ns, later->count);
     if (later->is_silent)
@@ -71,7 +70,7 @@ static bool add_all(struct ration_resp_desk *desk, struct ration_resp_later *lat
         if (ration_gate_batch_add_throttle(later->batch, item->request, item->limit,
                                            item->cost_tokens, item->is_peek) != RATION_OK)
             return false;
-        later->kinds[later->count++] = desk->is_gcra[i] ? KIND_GCRA : KIND_THROTTLE;
+        later->kinds[later->count++] = KIND_THROTTLE;
     }
     for (size_t i = 0; i < desk->check_count; i++) {
         if (ration_gate_batch_add(later->batch, &desk->checks[i]) != RATION_OK)

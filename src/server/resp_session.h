@@ -82,7 +82,6 @@ struct ration_resp_desk {
     struct ration_batch_item items[RATION_RESP_BATCH_MAX];
     struct ration_key keys[RATION_RESP_BATCH_MAX];
     struct ration_decision decisions[RATION_RESP_BATCH_MAX];
-    bool is_gcra[RATION_RESP_BATCH_MAX];
 
     /* Checks by policy, waiting to be decided. */
     size_t check_count;
@@ -152,7 +151,7 @@ void ration_session_forget_later(struct ration_session *session);
 
 /* The answer to one check, and to one throttle; for resp_later.c (resp_batch.c). */
 void ration_desk_write_check(struct ration_resp_desk *desk, const struct ration_check *check);
-void ration_desk_write_throttle(struct ration_resp_desk *desk, ration_status status, bool is_gcra,
+void ration_desk_write_throttle(struct ration_resp_desk *desk, ration_status status,
                                 const struct ration_decision *decision);
 
 /* What clients say about themselves and ask about the server (resp_connect.c). */

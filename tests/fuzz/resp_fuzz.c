@@ -121,10 +121,7 @@ static void answer_throttle(struct ration_output *output, enum ration_resp_versi
         } else {
             struct ration_decision decision =
                 ration_bucket_take(&bucket, &limit, throttle.quantity, RATION_NS_PER_SECOND);
-            if (is_gcra)
-                ration_throttle_write_gcra(output, version, &decision);
-            else
-                ration_throttle_write(output, &decision);
+            ration_throttle_write(output, &decision);
         }
         check_answer(output, (int)version);
     }

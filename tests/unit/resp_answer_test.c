@@ -97,46 +97,11 @@ static void where_the_versions_differ(void **state)
     check("$3\r\na\r\n\r\n", 2);
     ration_resp_write_verbatim(&output, RATION_RESP3, "a\r\n", 3);
     check("=7\r\ntxt:a\r\n\r\n", 3);
-    ration_resp_write_double(&output, RATION_RESP2, "0.25", 4);
-    check("$4\r\n0.25\r\n", 2);
-    ration_resp_write_double(&output, RATION_RESP3, "0.25", 4);
-    check(",0.25\r\n", 3);
     for (int version = 2; version <= 3; version++) {
         ration_resp_write_map(&output, (enum ration_resp_version)version, 1);
         ration_resp_write_bulk_text(&output, "a");
         ration_resp_write_integer(&output, 1);
         check(version == 2 ? "*2\r\n$1\r\na\r\n:1\r\n" : "%1\r\n$1\r\na\r\n:1\r\n", version);
-    }
-}
-
-static void decimals_are_exact(void **state)
-{
-    (void)state;
-    static const struct {
-        int64_t number;
-        unsigned decimals;
-        const char *text;
-    } rows[] = {
-        {0, 0, ",0\r\n"},
-        {0, 9, ",0\r\n"},
-        {-1, 0, ",-1\r\n"},
-        {1500, 3, ",1.5\r\n"},
-        {-1500, 3, ",-1.5\r\n"},
-        {-1, 3, ",-0.001\r\n"},
-        {1, 9, ",0.000000001\r\n"},
-        {1000000000, 9, ",1\r\n"},
-        {1000000001, 9, ",1.000000001\r\n"},
-        {1010000000, 9, ",1.01\r\n"},
-        {100, 0, ",100\r\n"},
-        {INT64_MAX, 9, ",9223372036.854775807\r\n"},
-        {INT64_MIN, 9, ",-9223372036.854775808\r\n"},
-        {INT64_MIN, 18, ",-9.223372036854775808\r\n"},
-        {1, 18, ",0.000000000000000001\r\n"},
-        {-1, 18, ",-0.000000000000000001\r\n"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ration_resp_write_decimal(&output, RATION_RESP3, rows[i].number, rows[i].decimals);
-        check(rows[i].text, 3);
     }
 }
 
@@ -179,7 +144,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_versions_alike, make_output, free_output),
         cmocka_unit_test_setup_teardown(where_the_versions_differ, make_output, free_output),
-        cmocka_unit_test_setup_teardown(decimals_are_exact, make_output, free_output),
         cmocka_unit_test_setup_teardown(errors_stay_one_line, make_output, free_output),
         cmocka_unit_test(the_checker_sees_what_is_wrong),
     };

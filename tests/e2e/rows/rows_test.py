@@ -10,7 +10,7 @@ Each way of asking has a key of its own, so that each sees the whole sequence:
     resp      RATION.CHECK, RATION.PEEK      resp3     the same in RESP3
     http      POST /v1/check, /v1/peek       get       GET /v1/check, which has a query for a body
     key       POST /v1/check with key and limit, for limits that may come with a request
-    throttle  CL.THROTTLE, for those whose period is whole seconds; gcra: GCRA, for the same
+    throttle  CL.THROTTLE, for those whose period is whole seconds; gcra: GCRA, for any period
 
 --lie adds a token to one answer, which must be noticed.
 
@@ -30,6 +30,8 @@ import serve
 INT64_MAX = (1 << 63) - 1
 FOREVER = (1 << 64) - 1
 NS_PER_S = 10 ** 9
+SECRET = "secret"  # a GET with a cost or a limit needs one
+AUTHORIZATION = {"Authorization": f"Bearer {SECRET}"}
 
 FIELDS = ("verdict", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns")
 
@@ -43,8 +45,8 @@ class Rows:
     def __init__(self, server, is_lying):
         self.server = server
         self.is_lying = is_lying
-        self.resp2 = server.resp()
-        self.resp3 = server.resp(version=3)
+        self.resp2 = server.resp(password=SECRET)
+        self.resp3 = server.resp(version=3, password=SECRET)
         self.web = server.http_connection()
         self.limit_number = 0
         self.counts = {}
@@ -71,8 +73,9 @@ class Rows:
         self.ways = {"resp", "resp3", "http", "get"}
         if is_plain:
             self.ways.add("key")
-        if is_plain and rest == 0 and self.tokens <= INT64_MAX and self.burst <= INT64_MAX:
-            self.ways |= {"throttle", "gcra"}
+        self.period_text = in_seconds(period_ns)
+        if is_plain and self.tokens <= INT64_MAX and self.burst <= INT64_MAX:
+            self.ways |= {"gcra"} if rest else {"throttle", "gcra"}
         self.write_policy(text)
         return "same"
 
@@ -119,7 +122,8 @@ class Rows:
         """A denial is a 429 with fields that are rounded: what it told is looked up by a peek, which
         itself must be right, since the other ways are."""
         query = urllib.parse.urlencode({"user": "get", "cost": cost, "peek": "true" if is_peek else "false"})
-        status, headers, answer = self.server.http("GET", "/v1/check?" + query, connection=self.web)
+        status, headers, answer = self.server.http("GET", "/v1/check?" + query, headers=AUTHORIZATION,
+                                                   connection=self.web)
         if status == 200:
             return self.of_json(answer)
         serve.expect(status, 429, f"GET: {answer}")
@@ -138,26 +142,22 @@ class Rows:
         return [FOREVER if answer[field] is None else answer[field] for field in FIELDS]
 
     def ask_throttle(self, way, is_peek, cost):
-        """Only whole seconds come back from CL.THROTTLE, and a peek at more than 0 does not exist."""
-        if (is_peek and cost > 0) or cost > INT64_MAX:
+        """Only whole seconds come back, a peek at more than 0 does not exist, and GCRA takes at least 1."""
+        if (is_peek and cost > 0) or cost > INT64_MAX or (way == "gcra" and cost == 0):
             return None
         name = self.key + way
         if way == "throttle":
             return self.resp2.ask("CL.THROTTLE", name, self.burst - 1, self.tokens, self.period_s, cost)
-        return self.resp2.ask("GCRA", name, self.burst - 1, self.tokens, self.period_s, "TOKENS", cost)
+        return self.resp2.ask("GCRA", name, self.burst - 1, self.tokens, self.period_text, "TOKENS", cost)
 
     def wanted(self, way, decision):
         verdict, remaining, retry, reset, delay = decision
         if way in ("resp", "resp3"):
             return [verdict, *(number if number == FOREVER else bounded(number)
                                for number in (remaining, retry, reset, delay))]
-        if way == "throttle":
+        if way in ("throttle", "gcra"):
             wait = -1 if verdict != "deny" else -(-retry // NS_PER_S)
             return [int(verdict != "allow"), bounded(self.burst), bounded(remaining), wait, -(-reset // NS_PER_S)]
-        if way == "gcra":
-            wait = "-1" if verdict != "deny" else in_seconds(retry)
-            return [int(verdict != "allow"), bounded(self.burst), bounded(remaining), wait.encode(),
-                    in_seconds(reset).encode()]
         return list(decision)
 
     def decide(self, is_peek, now, cost, decision):
@@ -206,7 +206,7 @@ class Rows:
         more = {"refund": {"tokens": number}, "set": {}, "block": {"ns": number - now}}[call]
         path = {"refund": "/v1/refund", "set": "/v1/reset", "block": "/v1/block"}[call]
         status, _, answer = self.server.http("POST", path, {"attributes": {"user": way}, **more},
-                                             connection=self.web)
+                                             AUTHORIZATION, connection=self.web)
         serve.expect((status, answer), (200, {"changed": 1}), call)
 
     def answer(self, line):
@@ -222,7 +222,7 @@ class Rows:
 
 
 def in_seconds(ns):
-    """As GCRA writes them: without zeros at the end."""
+    """Exactly, and without zeros at the end."""
     text = f"{decimal.Decimal(ns).scaleb(-9):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -248,7 +248,7 @@ def main():
     arguments = [argument for argument in sys.argv[1:] if argument not in ("--lie", "--redis")]
     is_lying = "--lie" in sys.argv
     policy = "limits: [{name: row0, key: user, rate: 1/s}]\n"
-    options = ["--manual-clock", "--threads", "1"]
+    options = ["--manual-clock", "--threads", "1", "--admin-secret", SECRET]
     if "--redis" in sys.argv:
         with redis_kit.Redis() as redis, \
                 redis_kit.serve_with(arguments[0], redis.url, policy, options, deadline_ms=10000) as server:
