@@ -2,7 +2,7 @@
  * resp_connect: what clients say about themselves when they connect, and ask about the server.
  *
  * Most of it is there so that clients of Redis work unmodified. What has no meaning here is accepted
- * if nothing depends on it (SELECT 0 to 15, CLIENT NO-EVICT), and refused otherwise.
+ * if nothing depends on it (SELECT 0, CLIENT NO-EVICT), and refused otherwise.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* The version of Redis whose commands and errors these are. */
 #define REDIS_VERSION "7.2.0"
-#define DATABASES     16
+#define DATABASES     1
 #define HELLO_FIELDS  7
 
 static bool is_printable(const struct ration_key *word)
@@ -428,7 +428,7 @@ static void get_config(struct ration_resp_desk *desk)
     static const struct {
         const char *name, *value;
     } settings[] = {
-        {"save", ""},       {"appendonly", "no"}, {"databases", "16"},
+        {"save", ""},       {"appendonly", "no"}, {"databases", "1"},
         {"maxmemory", "0"}, {"timeout", "0"},     {"maxmemory-policy", "noeviction"},
     };
     struct ration_words words = ration_desk_words(desk);

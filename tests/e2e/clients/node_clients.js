@@ -51,7 +51,7 @@ async function useIoredis (name, Redis, options) {
     port: Number(port),
     host: '127.0.0.1',
     connectionName: 'of-node',
-    db: 2,
+    db: 0,
     lazyConnect: true,
     maxRetriesPerRequest: 0,
     retryStrategy: null,
@@ -77,7 +77,7 @@ async function useNodeRedis (name, redis, options) {
   const client = redis.createClient({
     socket: { host: '127.0.0.1', port: Number(port), reconnectStrategy: false },
     name: 'of-node',
-    database: 2,
+    database: 0,
     ...(password ? { password } : {}),
     ...options
   })

@@ -67,7 +67,7 @@ def test_each_way_to_connect():
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock"]) as server:
         use(server)
         use(server, decode_responses=True)
-        use(server, client_name="a-name", db=3, decode_responses=True)
+        use(server, client_name="a-name", db=0, decode_responses=True)
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--check-secret", "another", "--admin-secret", PASSWORD, "--manual-clock"]) as server:
         use(server, password=PASSWORD)
         use(server, username="default", password=PASSWORD, client_name="b", decode_responses=True)
@@ -97,16 +97,16 @@ HANDSHAKES = {
     "redis-py 5 to 7": [[("CLIENT", "SETINFO", "LIB-NAME", "redis-py")], [("CLIENT", "SETINFO", "LIB-VER", "7.0.1")]],
     "redis-py 5 to 7 in RESP3": [[("HELLO", 3)], [("CLIENT", "SETINFO", "LIB-NAME", "redis-py")]],
     "redis-py 8": [[("HELLO", 3)], [("CLIENT", "MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "none")],
-                   [("CLIENT", "SETNAME", "n")], [("CLIENT", "SETINFO", "LIB-NAME", "redis-py")], [("SELECT", 1)]],
-    "go-redis 9": [[("hello", 3)], [("select", 1), ("client", "setname", "n")],
+                   [("CLIENT", "SETNAME", "n")], [("CLIENT", "SETINFO", "LIB-NAME", "redis-py")], [("SELECT", 0)]],
+    "go-redis 9": [[("hello", 3)], [("select", 0), ("client", "setname", "n")],
                    [("client", "maint_notifications", "on", "moving-endpoint-type", "none")],
                    [("client", "setinfo", "LIB-NAME", "go-redis(,go1.22)"), ("client", "setinfo", "LIB-VER", "9.16.0")]],
-    "node-redis 4 and 5": [[("CLIENT", "SETNAME", "n"), ("SELECT", 1), ("CLIENT", "SETINFO", "LIB-VER", "5.0.0"),
+    "node-redis 4 and 5": [[("CLIENT", "SETNAME", "n"), ("SELECT", 0), ("CLIENT", "SETINFO", "LIB-VER", "5.0.0"),
                             ("CLIENT", "SETINFO", "LIB-NAME", "node-redis")]],
-    "node-redis 6": [[("HELLO", 3, "SETNAME", "n"), ("SELECT", 1), ("CLIENT", "SETINFO", "LIB-VER", "6.3.1"),
+    "node-redis 6": [[("HELLO", 3, "SETNAME", "n"), ("SELECT", 0), ("CLIENT", "SETINFO", "LIB-VER", "6.3.1"),
                       ("CLIENT", "SETINFO", "LIB-NAME", "node-redis"), ("CLIENT", "MAINT_NOTIFICATIONS", "ON")]],
-    "ioredis 5": [[("SELECT", 1)], [("CLIENT", "SETNAME", "n")], [("CLIENT", "SETINFO", "LIB-NAME", "ioredis")], [("INFO",)]],
-    "ioredis 6": [[("HELLO", 3), ("SELECT", 1), ("CLIENT", "SETNAME", "n")], [("INFO",)]],
+    "ioredis 5": [[("SELECT", 0)], [("CLIENT", "SETNAME", "n")], [("CLIENT", "SETINFO", "LIB-NAME", "ioredis")], [("INFO",)]],
+    "ioredis 6": [[("HELLO", 3), ("SELECT", 0), ("CLIENT", "SETNAME", "n")], [("INFO",)]],
     "Lettuce 6": [[("HELLO", 3, "SETNAME", "n")], [("CLIENT", "SETINFO", "lib-name", "Lettuce"),
                                                   ("CLIENT", "SETINFO", "lib-ver", "6.4.0.RELEASE/9414229")]],
     "redis-rs": [[("CLIENT", "SETINFO", "LIB-NAME", "redis-rs"), ("CLIENT", "SETINFO", "LIB-VER", "0.25.0")]],

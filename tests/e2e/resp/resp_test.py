@@ -309,7 +309,7 @@ def test_what_tells_about_the_server():
 # Words, or raw bytes. None of them shows a version, a number of a connection or the time.
 SHARED = [
     ("PING",), ("ping", "x"), ("PING", "x", "y"), ("ECHO", "x"), ("ECHO",), ("echo", b"\x00\r\n"),
-    ("SELECT", 0), ("SELECT", 15), ("SELECT", 16), ("SELECT", -1), ("SELECT", "x"), ("SELECT",),
+    ("SELECT", 0), ("SELECT", 1), ("SELECT", 15), ("SELECT", 16), ("SELECT", -1), ("SELECT", "x"), ("SELECT",),
     ("AUTH", "x"), ("AUTH", "default", "x"), ("AUTH", "other", "x"), ("AUTH", "a", "b", "c"), ("AUTH",),
     ("CLIENT",), ("CLIENT", "GETNAME"), ("CLIENT", "SETNAME", "a b"), ("CLIENT", "SETNAME", "a"), ("CLIENT", "GETNAME"),
     ("CLIENT", "SETNAME", ""), ("CLIENT", "GETNAME"), ("CLIENT", "GETNAME", "x"), ("CLIENT", "nonsense"),
@@ -365,7 +365,7 @@ class Judge:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder, *options],
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--databases", "1", "--save", "", "--dir", self.folder, *options],
             stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if "Ready to accept connections" in line:
