@@ -307,19 +307,6 @@ static void write_durations(struct ration_service *service, struct ration_output
     write_sample(output, "_count", so_far);
 }
 
-static uint64_t sum_of(struct ration_service *service, enum ration_service_count which)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < ration_loops_count(service->loops); i++) {
-        const struct ration_loop_part *part = ration_loop_user(ration_loops_at(service->loops, i));
-
-        if (part != NULL)
-            sum += __atomic_load_n(&part->counts[which], __ATOMIC_RELAXED);
-    }
-    return sum;
-}
-
 static void write_connections(struct ration_service *service, struct ration_output *output)
 {
     struct ration_loop_counters counters;
@@ -341,18 +328,18 @@ static void write_connections(struct ration_service *service, struct ration_outp
               counters.accept_pauses);
     write_head(output, "ration_requests_total", "counter", "Requests, by protocol.");
     write_labelled(output, "ration_requests_total", "protocol", "resp",
-                   sum_of(service, RATION_SERVICE_RESP_COMMANDS));
+                   ration_service_total(service, RATION_SERVICE_RESP_COMMANDS));
     write_labelled(output, "ration_requests_total", "protocol", "http",
-                   sum_of(service, RATION_SERVICE_HTTP_REQUESTS));
+                   ration_service_total(service, RATION_SERVICE_HTTP_REQUESTS));
     write_head(output, "ration_request_errors_total", "counter",
                "Requests answered with an error, by protocol; denials are none.");
     write_labelled(output, "ration_request_errors_total", "protocol", "resp",
-                   sum_of(service, RATION_SERVICE_RESP_ERRORS));
+                   ration_service_total(service, RATION_SERVICE_RESP_ERRORS));
     write_labelled(output, "ration_request_errors_total", "protocol", "http",
-                   sum_of(service, RATION_SERVICE_HTTP_ERRORS));
+                   ration_service_total(service, RATION_SERVICE_HTTP_ERRORS));
     write_one(output, "ration_auth_failures_total", "counter",
               "Requests and AUTH commands without the secret that they need.",
-              sum_of(service, RATION_SERVICE_AUTH_FAILURES));
+              ration_service_total(service, RATION_SERVICE_AUTH_FAILURES));
 }
 
 static void write_gate(struct ration_service *service, struct ration_output *output)
@@ -422,7 +409,7 @@ static void write_redis(struct ration_service *service, struct ration_output *ou
               "Checks decided by a lease or a local bucket, without asking Redis.", stats.near);
 }
 
-static uint64_t resident_bytes(void)
+uint64_t ration_metrics_resident_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
     unsigned long long pages = 0;
@@ -447,7 +434,8 @@ static void write_process(struct ration_service *service, struct ration_output *
                           RATION_NS_PER_SECOND +
                       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) *
                           RATION_NS_PER_US);
-    write_one(output, "process_resident_memory_bytes", "gauge", "Memory in use.", resident_bytes());
+    write_one(output, "process_resident_memory_bytes", "gauge", "Memory in use.",
+              ration_metrics_resident_bytes());
     write_one(output, "process_start_time_seconds", "gauge", "When the server started, Unix time.",
               service->started_wall_s);
     write_head(output, "ration_build_info", "gauge", "What is running.");

@@ -16,4 +16,7 @@
 void ration_metrics_write(struct ration_service *service, uint64_t now_ns, bool shows_keys,
                           struct ration_output *output);
 
+/* Memory that the process has, as far as it is in RAM. 0: not known. */
+uint64_t ration_metrics_resident_bytes(void);
+
 #endif

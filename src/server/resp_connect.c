@@ -7,14 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "server/credentials.h"
+#include "server/metrics.h"
 #include "server/resp_session.h"
 
 /* The version of Redis whose commands and errors these are. */
 #define REDIS_VERSION "7.2.0"
 #define DATABASES     1
 #define HELLO_FIELDS  7
+
+#define INFO_BYTES_MAX 2048 /* its words are 700, and its 17 numbers 20 each at most */
 
 static bool is_printable(const struct ration_key *word)
 {
@@ -477,29 +481,39 @@ static uint64_t count_keys(struct ration_service *service)
     return count;
 }
 
+/* What redis-cli --stat and exporters read. No command blocks, and a key is forgotten once it is full. */
 void ration_desk_info(struct ration_resp_desk *desk)
 {
     struct ration_service *service = desk->service;
+    unsigned long long keys = count_keys(service), memory = ration_metrics_resident_bytes();
     struct ration_loop_counters counters;
     struct timespec wall;
-    char text[1024];
+    char text[INFO_BYTES_MAX];
 
     clock_gettime(CLOCK_REALTIME, &wall);
     ration_loops_counters(service->loops, &counters);
-    snprintf(text, sizeof(text),
-             "# Server\r\nredis_version:" REDIS_VERSION "\r\nration_version:%s\r\n"
-             "redis_mode:standalone\r\nuptime_in_seconds:%llu\r\n\r\n"
-             "# Clients\r\nconnected_clients:%llu\r\n\r\n"
-             "# Memory\r\ntables_bytes:%zu\r\n\r\n"
-             "# Persistence\r\nloading:0\r\n\r\n"
-             "# Stats\r\ntotal_connections_received:%llu\r\ntotal_net_input_bytes:%llu\r\n"
-             "total_net_output_bytes:%llu\r\n\r\n"
-             "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n"
-             "# Keyspace\r\ndb0:keys=%llu,expires=0,avg_ttl=0\r\n",
-             ration_version(), (unsigned long long)wall.tv_sec - service->started_wall_s,
-             (unsigned long long)counters.open, ration_gate_bytes(service->gate),
-             (unsigned long long)counters.accepted, (unsigned long long)counters.received_bytes,
-             (unsigned long long)counters.sent_bytes, (unsigned long long)count_keys(service));
+    snprintf(
+        text, sizeof(text),
+        "# Server\r\nredis_version:" REDIS_VERSION "\r\nration_version:%s\r\n"
+        "redis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%llu\r\n\r\n"
+        "# Clients\r\nconnected_clients:%llu\r\nmaxclients:%u\r\nblocked_clients:0\r\n\r\n"
+        "# Memory\r\nused_memory:%llu\r\nused_memory_rss:%llu\r\nmaxmemory:0\r\n"
+        "tables_bytes:%zu\r\n\r\n"
+        "# Persistence\r\nloading:0\r\n\r\n"
+        "# Stats\r\ntotal_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n"
+        "total_net_input_bytes:%llu\r\ntotal_net_output_bytes:%llu\r\n"
+        "rejected_connections:%llu\r\ntotal_error_replies:%llu\r\n\r\n"
+        "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n"
+        "# Keyspace\r\ndb0:keys=%llu,expires=%llu,avg_ttl=0\r\n",
+        ration_version(), (int)getpid(), (unsigned long long)wall.tv_sec - service->started_wall_s,
+        (unsigned long long)counters.open, service->settings->limits.connections_max, memory,
+        memory, ration_gate_bytes(service->gate), (unsigned long long)counters.accepted,
+        (unsigned long long)ration_service_total(service, RATION_SERVICE_RESP_COMMANDS) +
+            desk->command_count,
+        (unsigned long long)counters.received_bytes, (unsigned long long)counters.sent_bytes,
+        (unsigned long long)(counters.ended[RATION_ENDING_CONNECTIONS_MAX] +
+                             counters.ended[RATION_ENDING_PEER_MAX]),
+        (unsigned long long)ration_service_total(service, RATION_SERVICE_RESP_ERRORS), keys, keys);
     ration_resp_write_verbatim(desk->output, ration_desk_version(desk), text, strlen(text));
 }
 

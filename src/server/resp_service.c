@@ -235,22 +235,23 @@ struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connect
 static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
 {
     struct ration_resp_desk *desk = ration_resp_desk_take(connection);
-    uint64_t command_count = 0;
     size_t consumed = 0;
     size_t used;
     bool goes_on = true;
 
+    desk->command_count = 0;
     while (goes_on && consumed < size) {
         enum ration_resp_result result =
             ration_resp_read(limits_of(desk), bytes + consumed, size - consumed, &desk->request);
 
         switch (result) {
         case RATION_RESP_REQUEST:
-            command_count++;
+            desk->command_count++;
             used = desk->request.consumed_bytes; /* EXEC reads others meanwhile */
             ration_desk_serve(desk);
             if (desk->is_waiting) {
-                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, command_count - 1);
+                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS,
+                                   desk->command_count - 1);
                 return consumed;
             }
             consumed += used;
@@ -265,7 +266,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             break;
         default:
             if (!ration_desk_flush(desk)) {
-                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, command_count);
+                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, desk->command_count);
                 return consumed;
             }
             ration_desk_error(desk, desk->request.error);
@@ -275,7 +276,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
         }
     }
     (void)ration_desk_flush(desk);
-    ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, command_count);
+    ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, desk->command_count);
     return desk->is_over ? size : consumed;
 }
 

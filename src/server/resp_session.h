@@ -72,9 +72,10 @@ struct ration_resp_desk {
     struct ration_connection *connection;
     struct ration_session *session;
     struct ration_output *output;
-    bool is_over;    /* nothing more of it is served */
-    bool is_waiting; /* for answers: a request that is not answered yet is not consumed */
-    bool is_hushed;  /* what was served last is an EXEC: each of its requests kept its silence */
+    uint64_t command_count; /* of this read, not yet added to the loop's */
+    bool is_over;           /* nothing more of it is served */
+    bool is_waiting;        /* for answers: a request that is not answered yet is not consumed */
+    bool is_hushed; /* what was served last is an EXEC: each of its requests kept its silence */
 
     /* Limits that came with requests, waiting to be decided. */
     uint64_t batch_number;

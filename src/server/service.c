@@ -40,6 +40,19 @@ void ration_durations_end(struct ration_durations *durations, uint64_t began_ns,
     add(&durations->sum_ns, each_ns * decision_count);
 }
 
+uint64_t ration_service_total(const struct ration_service *service, enum ration_service_count which)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < ration_loops_count(service->loops); i++) {
+        const struct ration_loop_part *part = ration_loop_user(ration_loops_at(service->loops, i));
+
+        if (part != NULL)
+            sum += __atomic_load_n(&part->counts[which], __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
 void ration_service_publish_link(struct ration_loop_part *part)
 {
     struct ration_redis_stats stats;

@@ -84,6 +84,10 @@ static inline void ration_service_add(struct ration_loop_part *part,
                      __ATOMIC_RELAXED);
 }
 
+/* The sum of a number over all loops. */
+uint64_t ration_service_total(const struct ration_service *service,
+                              enum ration_service_count which);
+
 /* Lets others see what the loop's link to Redis has done; on the loop's thread. */
 void ration_service_publish_link(struct ration_loop_part *part);
 

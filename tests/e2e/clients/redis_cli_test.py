@@ -132,6 +132,24 @@ def test_databases_and_names():
         serve.expect(cli(server, "CONFIG", "GET", "databases"), "databases\n1\n")
 
 
+def test_stat():
+    """redis-cli --stat reads its numbers from INFO, and prints rubbish where one is missing."""
+    with serve.Server(BINARY, http="none") as server:
+        client = server.resp()
+        client.pipeline([("CL.THROTTLE", f"k{number}", 4, 1, 3600) for number in range(30)])
+        with subprocess.Popen(["redis-cli", "-p", str(server.resp_port), "--stat", "-i", "0.01"],
+                              stdout=subprocess.PIPE, text=True) as stat:
+            try:
+                rows = [stat.stdout.readline().split() for _ in range(5)]
+            finally:
+                stat.kill()
+        serve.expect(rows[1], ["keys", "mem", "clients", "blocked", "requests", "connections"])
+        for row in rows[2:]:
+            keys, memory, clients, blocked, requests, _, connections = row
+            serve.expect((keys, memory[-1:], clients, blocked, connections), ("30", "M", "2", "0", "2"), row)
+            assert float(memory[:-1]) > 1 and int(requests) >= 30, row
+
+
 def test_a_password():
     with serve.Server(BINARY, http="none", options=["--check-secret", PASSWORD]) as server:
         serve.expect(cli(server, "--no-auth-warning", "-a", PASSWORD, "PING"), "PONG\n")

@@ -298,7 +298,12 @@ def test_what_tells_about_the_server():
         expect(client.ask("DBSIZE"), 30)
         info = dict(line.split(":", 1) for line in client.ask("INFO").decode().split("\r\n") if ":" in line)
         expect((info["redis_mode"], info["role"], info["loading"], info["connected_clients"]), ("standalone", "master", "0", "1"))
-        expect(info["db0"], "keys=30,expires=0,avg_ttl=0")
+        expect(info["db0"], "keys=30,expires=30,avg_ttl=0")
+        expect([info[name] for name in ("blocked_clients", "maxmemory", "total_connections_received", "process_id")],
+               ["0", "0", "1", str(server.process.pid)])
+        assert int(info["total_commands_processed"]) == 34, info
+        assert int(info["used_memory"]) > 1 << 20 and info["used_memory"] == info["used_memory_rss"], info
+        assert int(info["maxclients"]) > 100, info
         expect([client.ask("RATION.CLOCK", *words) for words in (("SET", 1), ("ADVANCE", 1))],
                [RespError("ERR the clock is the real one: start with --manual-clock to set it")] * 2)
         assert client.ask("RATION.CLOCK", "GET") > 0
