@@ -54,6 +54,9 @@ typedef struct ration_stack ration_stack;
 #define RATION_CALL_KEYS_MAX    16    /* different keys that one call decides, ... */
 #define RATION_CALL_RULES_MAX   16    /* ... with so many rules together */
 
+/* How long after a limiter was made its time stands still: 17 years. */
+#define RATION_LIMITER_TIME_MAX_NS UINT64_C(544924752303423487)
+
 /* Any bytes. */
 struct ration_key {
     const void *bytes;

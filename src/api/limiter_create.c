@@ -80,6 +80,8 @@ static uint32_t seats_for(const struct ration_section_shape *shapes, size_t shap
     return 0;
 }
 
+_Static_assert(RATION_LIMITER_TIME_MAX_NS == RATION_TABLE_NOW_NS_MAX, "as the slots have it");
+
 /*
  * Windows are aligned to the clock's zero; a table that starts then can count any now. Not so one
  * that is to count the years since 1970, which are more than its slots can hold.

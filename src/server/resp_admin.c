@@ -1,6 +1,7 @@
 /*
  * resp_admin: what operators ask and do.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -382,6 +383,28 @@ void ration_desk_reload(struct ration_resp_desk *desk)
         ration_desk_error(desk, "ERR the server is short of memory");
 }
 
+/* Limiters are made when the manual clock is near 0, and know no time beyond their range. */
+static void set_clock(struct ration_resp_desk *desk, uint64_t ns, bool is_advance)
+{
+    struct ration_manual_clock *manual = desk->service->manual;
+    uint64_t from_ns = is_advance ? ration_desk_now(desk) : 0;
+    char error[128];
+
+    if (from_ns > RATION_LIMITER_TIME_MAX_NS || ns > RATION_LIMITER_TIME_MAX_NS - from_ns) {
+        snprintf(error, sizeof(error),
+                 "ERR the clock goes from 0 to %" PRIu64 " ns (17 years), where the tables' time "
+                 "ends",
+                 RATION_LIMITER_TIME_MAX_NS);
+        ration_desk_error(desk, error);
+        return;
+    }
+    if (is_advance)
+        ration_manual_clock_advance(manual, ns);
+    else
+        ration_manual_clock_set(manual, ns);
+    ration_resp_write_simple(desk->output, "OK");
+}
+
 void ration_desk_clock(struct ration_resp_desk *desk)
 {
     struct ration_words words = ration_desk_words(desk);
@@ -401,11 +424,7 @@ void ration_desk_clock(struct ration_resp_desk *desk)
     } else if (!ration_word_number(&words.items[2], &number)) {
         ration_desk_error(desk, RATION_ERROR_INTEGER);
     } else {
-        if (ration_commands_is_word(&words.items[1], "set"))
-            ration_manual_clock_set(manual, number);
-        else
-            ration_manual_clock_advance(manual, number);
-        ration_resp_write_simple(desk->output, "OK");
+        set_clock(desk, number, ration_commands_is_word(&words.items[1], "advance"));
     }
 }
 

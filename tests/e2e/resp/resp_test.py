@@ -79,6 +79,8 @@ def limit_line(name, text, match, key, rate, keys_max, keys, allowed, denied, ne
 NOT_A_NUMBER = RespError("ERR value is not an integer or out of range")
 PAIRS = RespError("ERR attributes come in pairs: name value [name value ...]")
 TOP_SYNTAX = RespError("ERR syntax error: RATION.TOP [BY DENIED|COST] [COUNT 1 to 100] [LIMIT name]")
+CLOCK_MAX_NS = 544924752303423487
+CLOCK_RANGE = RespError(f"ERR the clock goes from 0 to {CLOCK_MAX_NS} ns (17 years), where the tables' time ends")
 CLOCK_SYNTAX = RespError("ERR syntax error: RATION.CLOCK GET | SET ns | ADVANCE ns")
 TOO_LONG = RespError("ERR a block lasts at most 730 days; ban a caller for longer in the policy")
 HOW_LONG = RespError("ERR for how long? RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
@@ -190,6 +192,10 @@ TABLE = [
     (("RATION.CLOCK", "NOW"), CLOCK_SYNTAX),
     (("RATION.CLOCK", "SET"), CLOCK_SYNTAX),
     (("RATION.CLOCK", "SET", "x"), NOT_A_NUMBER),
+    (("RATION.CLOCK", "SET", CLOCK_MAX_NS + 1), CLOCK_RANGE),
+    (("RATION.CLOCK", "SET", 2 ** 64 - 1), CLOCK_RANGE),
+    (("RATION.CLOCK", "ADVANCE", CLOCK_MAX_NS + 1), CLOCK_RANGE),
+    (("RATION.CLOCK", "ADVANCE", 2 ** 64 - 1), CLOCK_RANGE),
     (("RATION.CLOCK", "GET"), 0),
     (("RATION.CLOCK", "ADVANCE", 7), "OK"),
     (("RATION.CLOCK", "SET", 5), "OK"),
@@ -307,6 +313,22 @@ def test_what_tells_about_the_server():
         expect([client.ask("RATION.CLOCK", *words) for words in (("SET", 1), ("ADVANCE", 1))],
                [RespError("ERR the clock is the real one: start with --manual-clock to set it")] * 2)
         assert client.ask("RATION.CLOCK", "GET") > 0
+
+
+def test_time_passes_up_to_the_end_of_the_clock():
+    """Beyond it a table's time would stand still, and no token would come back: that is refused."""
+    with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
+        client = server.resp()
+        take = ("CL.THROTTLE", "k", 0, 1, 60)
+        expect(client.ask("RATION.CLOCK", "SET", CLOCK_MAX_NS - MINUTE_NS), "OK")
+        expect(client.ask(*take), [0, 1, 0, -1, 60])
+        expect(client.ask("RATION.CLOCK", "ADVANCE", MINUTE_NS - 1), "OK")
+        expect(client.ask(*take), [1, 1, 0, 1, 1])
+        expect(client.ask("RATION.CLOCK", "ADVANCE", 2), CLOCK_RANGE)
+        expect(client.ask("RATION.CLOCK", "ADVANCE", 1), "OK")
+        expect(client.ask("RATION.CLOCK", "SET", CLOCK_MAX_NS + 1), CLOCK_RANGE)
+        expect(client.ask("RATION.CLOCK", "GET"), CLOCK_MAX_NS)
+        expect(client.ask(*take), [0, 1, 0, -1, 60])
 
 
 # Redis as the judge ------------------------------------------------------------------------------
