@@ -8,6 +8,7 @@
 
 #include "bench_options.h"
 #include "command.h"
+#include "load/escape.h"
 #include "load/load.h"
 #include "load/report.h"
 
@@ -25,7 +26,10 @@ static void print_progress(void *context, uint64_t answered_count, uint64_t elap
 
 static int fail(const struct load_error *error)
 {
-    fprintf(stderr, "ration bench: %s\n", error->message);
+    char shown[2 * sizeof(error->message)];
+
+    fprintf(stderr, "ration bench: %s\n",
+            load_escape(error->message, strlen(error->message), shown, sizeof(shown)));
     return EXIT_USAGE;
 }
 

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "command.h"
+#include "load/escape.h"
 #include "ration/ration.h"
 #include "server/settings.h"
 #include "server/settings_value.h"
@@ -28,6 +29,8 @@
 #define WORDS_MAX         (2 * RATION_ATTRIBUTES_MAX + 3)
 #define NUMBER_SIZE       32
 #define NEVER_NS          INT64_MAX
+#define SHOWN_SIZE        2048                             /* text in an error */
+#define LIMIT_SIZE        (4 * RATION_LIMIT_NAME_MAX + 16) /* a name with every byte escaped */
 
 static const char help[] =
     "usage: ration check [options] NAME=VALUE...\n"
@@ -67,16 +70,22 @@ struct plan {
 /* What the server said. */
 struct answer {
     char verdict[16];
-    char limit[RATION_LIMIT_NAME_MAX + 1]; /* "": none */
-    int64_t retry_after_ns;                /* below 0: never */
-    int64_t remaining;                     /* below 0: not told */
+    char limit[LIMIT_SIZE]; /* escaped; "": none */
+    int64_t retry_after_ns; /* below 0: never */
+    int64_t remaining;      /* below 0: not told */
     int64_t delay_ns;
     bool is_banned;
 };
 
+/* Both may hold text of a server or a file. */
 static int fail(const char *what, const char *why)
 {
-    fprintf(stderr, "ration check: %s%s%s\n", what, why[0] != '\0' ? ": " : "", why);
+    char shown_what[SHOWN_SIZE], shown_why[SHOWN_SIZE];
+
+    fprintf(stderr, "ration check: %s%s%s\n",
+            load_escape(what, strlen(what), shown_what, sizeof(shown_what)),
+            why[0] != '\0' ? ": " : "",
+            load_escape(why, strlen(why), shown_why, sizeof(shown_why)));
     return EXIT_USAGE;
 }
 
@@ -287,7 +296,9 @@ static bool is_name(const redisReply *name, const char *wanted)
 
 static void copy_text(const redisReply *value, char *buffer, size_t buffer_size)
 {
-    snprintf(buffer, buffer_size, "%s", value->type == REDIS_REPLY_STRING ? value->str : "");
+    bool is_text = value->type == REDIS_REPLY_STRING;
+
+    load_escape(is_text ? value->str : "", is_text ? value->len : 0, buffer, buffer_size);
 }
 
 /* RESP2's map: names and values, one after the other. Names that are not known are passed over. */
@@ -403,7 +414,7 @@ static bool wait_for(int64_t wait_ns, int64_t end_ns)
 /* A server closes connections at rest: one that has waited connects anew. */
 static int ask_once(const struct plan *plan, struct answer *out_answer)
 {
-    redisContext *context;
+    redisContext *context = NULL;
     int result = connect_to(plan, &context);
 
     if (result != EXIT_DONE)

@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "command.h"
+#include "load/escape.h"
 #include "ration/ration.h"
 #include "server/settings.h"
 
-#define SHOWN_BYTES_MAX  80
-#define SHOWN_SIZE       (4 * SHOWN_BYTES_MAX + sizeof("..."))
+#define SHOWN_SIZE       2560
+#define SHOWN_KEY_SIZE   320
 #define DESCRIPTION_SIZE 512
 #define KEY_NAMES_SIZE   1200
 #define COST_TEXT        "cost"
@@ -28,42 +29,34 @@ static int usage(void)
     return EXIT_USAGE;
 }
 
+/* Text of a file or of the command line, as a terminal may show it. Returns buffer. */
+static const char *show(const char *text, char buffer[SHOWN_SIZE])
+{
+    return load_escape(text, strlen(text), buffer, SHOWN_SIZE);
+}
+
 static void print_fault(void *context, const struct ration_policy_fault *fault)
 {
-    const char *path = context;
+    char path[SHOWN_SIZE], message[SHOWN_SIZE];
 
+    show(context, path);
+    show(fault->message, message);
     if (fault->line == 0)
-        fprintf(stderr, "%s: %s\n", path, fault->message);
+        fprintf(stderr, "%s: %s\n", path, message);
     else
         fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", path, fault->line, fault->column,
-                fault->message);
+                message);
 }
 
 static ration_policy *load(char *path)
 {
     ration_policy *policy = NULL;
+    char shown[SHOWN_SIZE];
     ration_status status = ration_policy_load(path, print_fault, path, &policy);
 
     if (status != RATION_OK && status != RATION_EINVAL) /* else the faults have said it */
-        fprintf(stderr, "%s: %s\n", path, ration_status_text(status));
+        fprintf(stderr, "%s: %s\n", show(path, shown), ration_status_text(status));
     return policy;
-}
-
-/* Bytes of strangers as a terminal may show them. Returns buffer. */
-static const char *show(const struct ration_key *key, char buffer[SHOWN_SIZE])
-{
-    const unsigned char *bytes = key->bytes;
-    size_t shown = key->size < SHOWN_BYTES_MAX ? key->size : SHOWN_BYTES_MAX;
-    size_t used = 0;
-
-    for (size_t i = 0; i < shown; i++) {
-        if (bytes[i] >= 0x20 && bytes[i] < 0x7f)
-            buffer[used++] = (char)bytes[i];
-        else
-            used += (size_t)sprintf(buffer + used, "\\x%02X", (unsigned)bytes[i]);
-    }
-    strcpy(buffer + used, shown < key->size ? "..." : "");
-    return buffer;
 }
 
 /* "user, ip", or "-" for one bucket for all. */
@@ -123,17 +116,20 @@ static void print_row(const struct widths *widths, const char *name, const char 
 
 static void print_note(void *context, const struct ration_policy_fault *fault)
 {
-    fprintf(stderr, "%s: ration serve needs more options: %s\n", (const char *)context,
-            fault->message);
+    char path[SHOWN_SIZE], message[SHOWN_SIZE];
+
+    fprintf(stderr, "%s: ration serve needs more options: %s\n", show(context, path),
+            show(fault->message, message));
 }
 
 /*
  * Whether ration serve could take the section server:. A value that is wrong is wrong whatever else the
- * server is told. What only its command line can mend (a password, say) is told, and no fault.
+ * server is told. What only its command line can mend (a secret, say) is told, and no fault.
  */
 static bool check_settings(const ration_policy *policy, char *path)
 {
     struct ration_settings settings;
+    char shown[SHOWN_SIZE];
     ration_status status;
 
     ration_settings_init(&settings);
@@ -141,7 +137,7 @@ static bool check_settings(const ration_policy *policy, char *path)
     if (status == RATION_OK)
         (void)ration_settings_complete(&settings, print_note, path);
     else if (status != RATION_EINVAL)
-        fprintf(stderr, "%s: %s\n", path, ration_status_text(status));
+        fprintf(stderr, "%s: %s\n", show(path, shown), ration_status_text(status));
     ration_settings_done(&settings);
     return status == RATION_OK;
 }
@@ -160,8 +156,9 @@ static int check(char *path)
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
         const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
         char key[KEY_NAMES_SIZE], text[RATION_LIMIT_TEXT_SIZE], match[DESCRIPTION_SIZE];
+        char shown[SHOWN_SIZE];
         print_row(&widths, limit->limit.name, key_names(limit, key), limit_text(limit, text),
-                  ration_policy_describe(policy, i, match, sizeof(match)),
+                  show(ration_policy_describe(policy, i, match, sizeof(match)), shown),
                   limit->is_shadow ? " (shadow)" : "");
     }
     ration_policy_free(policy);
@@ -192,18 +189,22 @@ static int read_cost(const char *text, uint64_t *out_cost_tokens)
 
 static int read_request(int word_count, char **words, struct request *request)
 {
+    char shown[SHOWN_SIZE];
+
     request->count = 0;
     request->cost_tokens = 1;
     for (int i = 0; i < word_count; i++) {
         char *equals = strchr(words[i], '=');
 
         if (equals == NULL || equals == words[i]) {
-            fprintf(stderr, "ration policy: '%s' is no attribute: write NAME=VALUE\n", words[i]);
+            fprintf(stderr, "ration policy: '%s' is no attribute: write NAME=VALUE\n",
+                    show(words[i], shown));
             return -1;
         }
         if (strncmp(words[i], COST_TEXT "=", strlen(COST_TEXT "=")) == 0) {
             if (read_cost(equals + 1, &request->cost_tokens) != 0) {
-                fprintf(stderr, "ration policy: a cost is decimal digits (got '%s')\n", equals + 1);
+                fprintf(stderr, "ration policy: a cost is decimal digits (got '%s')\n",
+                        show(equals + 1, shown));
                 return -1;
             }
             continue;
@@ -223,7 +224,7 @@ static void print_applied(const ration_policy *policy, size_t index, const struc
 {
     static char room[RATION_KEY_SIZE_MAX];
     const struct ration_policy_limit *limit = ration_policy_limit(policy, index);
-    char text[RATION_LIMIT_TEXT_SIZE], shown[SHOWN_SIZE];
+    char text[RATION_LIMIT_TEXT_SIZE], shown[SHOWN_KEY_SIZE];
     struct ration_key key;
     uint64_t cost;
 
@@ -236,7 +237,7 @@ static void print_applied(const ration_policy *policy, size_t index, const struc
     else if (limit->key_count == 0)
         printf("    key   none: one bucket for all\n");
     else
-        printf("    key   '%s'\n", show(&key, shown));
+        printf("    key   '%s'\n", load_escape(key.bytes, key.size, shown, sizeof(shown)));
     if (ration_policy_cost(policy, index, request->attributes, request->count, request->cost_tokens,
                            &cost) != RATION_OK)
         printf("    cost  none: %s is not decimal digits\n", limit->cost_name);
@@ -250,7 +251,7 @@ static void print_limits(const ration_policy *policy, const struct ration_policy
     size_t next = 0;
 
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        char why[DESCRIPTION_SIZE];
+        char why[DESCRIPTION_SIZE], shown[SHOWN_SIZE];
 
         if (next < match->limit_count && match->limits[next] == i) {
             print_applied(policy, i, request);
@@ -258,7 +259,8 @@ static void print_limits(const ration_policy *policy, const struct ration_policy
             continue;
         }
         ration_policy_explain(policy, i, request->attributes, request->count, why, sizeof(why));
-        printf("%s: does not apply: %s\n", ration_policy_limit(policy, i)->limit.name, why);
+        printf("%s: does not apply: %s\n", ration_policy_limit(policy, i)->limit.name,
+               show(why, shown));
     }
 }
 

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "load/escape.h"
+
 #define NS_PER_SECOND 1e9
 #define BAR_WIDTH     40
 #define BAR_EIGHTHS   (BAR_WIDTH * 8)
@@ -86,6 +88,7 @@ static void print_counts(FILE *stream, const struct load_plan *plan,
                          const struct load_result *result)
 {
     const struct load_tally *tally = &result->tally;
+    char shown[4 * LOAD_FIRST_ERROR_SIZE];
 
     fprintf(stream, "throughput %.0f requests/s: %" PRIu64 " in %.2f s",
             load_report_per_second(result), result->latency.count,
@@ -98,7 +101,8 @@ static void print_counts(FILE *stream, const struct load_plan *plan,
             tally->allowed_count, tally->denied_count, tally->other_count, tally->error_count,
             load_tally_total(tally));
     if (tally->error_count > 0)
-        fprintf(stream, "first error: %s\n", tally->first_error);
+        fprintf(stream, "first error: %s\n",
+                load_escape(tally->first_error, strlen(tally->first_error), shown, sizeof(shown)));
     if (result->never_sent_count > 0)
         fprintf(stream, "too slow: %" PRIu64 " requests were due and never sent\n",
                 result->never_sent_count);

@@ -4,6 +4,7 @@ find_program(REDIS_CLI redis-cli REQUIRED)
 ration_e2e_test(e2e_redis_cli clients/redis_cli_test.py ARGUMENTS
     ${PROJECT_SOURCE_DIR}/tests/rows/throttle.rows)
 ration_e2e_test(e2e_redis_py clients/redis_py_test.py)
+ration_e2e_test(e2e_hostile_text clients/hostile_text_test.py)
 
 # Those for Node come from npm, in the versions of package-lock.json, into the build folder.
 set(node_packages ${CMAKE_CURRENT_BINARY_DIR}/node_packages)
