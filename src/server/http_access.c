@@ -162,6 +162,44 @@ bool ration_http_permit(struct ration_http_desk *desk, enum ration_access needed
     return false;
 }
 
+/* Whether the policy has limits whose cost is an attribute; remembered for as long as the policy stays. */
+static bool has_cost_attributes(struct ration_http_desk *desk, const struct ration_visit *visit)
+{
+    const ration_policy *policy = ration_gate_policy(visit);
+    uint64_t generation = ration_gate_generation(visit);
+
+    if (desk->costs_generation != generation) {
+        desk->costs_generation = generation;
+        desk->has_cost_attributes = false;
+        for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
+            desk->has_cost_attributes |=
+                ration_policy_limit(policy, i)->cost_kind == RATION_POLICY_COST_ATTRIBUTE;
+    }
+    return desk->has_cost_attributes;
+}
+
+bool ration_http_brings_cost(struct ration_http_desk *desk, const struct ration_visit *visit,
+                             const struct ration_asked *asked)
+{
+    const ration_policy *policy = ration_gate_policy(visit);
+
+    if (!has_cost_attributes(desk, visit))
+        return false;
+    for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+
+        for (size_t k = 0; k < asked->attribute_count; k++) {
+            const struct ration_attribute *attribute = &asked->attributes[k];
+
+            if (limit->cost_kind == RATION_POLICY_COST_ATTRIBUTE &&
+                ration_http_is(&attribute->name, limit->cost_name) &&
+                !ration_http_is(&attribute->value, "0") && !ration_http_is(&attribute->value, "1"))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* An image on any page can be such a GET, and browsers do not always reveal the page. */
 bool ration_http_permit_inline(struct ration_http_desk *desk)
 {

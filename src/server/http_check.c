@@ -290,6 +290,7 @@ void ration_http_get_check(struct ration_http_desk *desk)
     struct ration_visit visit;
     unsigned deny_status;
     const char *reason;
+    bool brings_cost;
 
     if (!ration_check_read_query(query, desk->request.query.size, &item->room, &item->asked,
                                  &error)) {
@@ -306,10 +307,14 @@ void ration_http_get_check(struct ration_http_desk *desk)
     if ((item->asked.has_key || item->asked.tokens > 1) && !ration_http_permit_inline(desk))
         return;
     ration_gate_enter(desk->service->gate, &visit);
-    reason = item->asked.has_key ? NULL
-                                 : ration_http_add_attributes(desk, ration_gate_policy(&visit),
-                                                              &item->asked, &item->room);
-    if (reason != NULL)
+    brings_cost = !desk->has_secret && ration_http_brings_cost(desk, &visit, &item->asked);
+    reason = item->asked.has_key || brings_cost
+                 ? NULL
+                 : ration_http_add_attributes(desk, ration_gate_policy(&visit), &item->asked,
+                                              &item->room);
+    if (brings_cost)
+        (void)ration_http_permit_inline(desk);
+    else if (reason != NULL)
         ration_http_desk_problem(desk, 400, reason, NULL);
     else if (desk->part->link != NULL)
         ration_http_get_later(desk, item, deny_status);

@@ -58,6 +58,10 @@ struct ration_http_desk {
     uint64_t fields_generation;
     struct ration_fields_limit *fields;
 
+    /* Whether the policy of this generation takes costs from attributes. */
+    uint64_t costs_generation;
+    bool has_cost_attributes;
+
     uint64_t date_second;
     char date[RATION_HTTP_DATE_SIZE];
 
@@ -125,6 +129,10 @@ extern const size_t ration_http_route_count;
 bool ration_http_accept_origin(struct ration_http_desk *desk);
 bool ration_http_permit(struct ration_http_desk *desk, enum ration_access needed);
 bool ration_http_permit_inline(struct ration_http_desk *desk);
+
+/* Whether an attribute of the query is the cost of a limit of the policy, and not 0 or 1. */
+bool ration_http_brings_cost(struct ration_http_desk *desk, const struct ration_visit *visit,
+                             const struct ration_asked *asked);
 
 /*
  * Checks (http_check.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.

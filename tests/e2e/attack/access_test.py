@@ -261,6 +261,26 @@ def test_a_get_with_a_limit_or_a_cost_needs_a_secret():
             serve.expect(one.http("POST", "/v1/check", cost, known)[0], 200, "POST brings limits and costs")
 
 
+def test_a_get_with_the_attribute_of_a_cost_needs_a_secret():
+    """A policy may take the cost from an attribute: in the query it is a cost that the GET brings."""
+    policy = """limits:
+  - {name: plain, key: user, rate: 1000/s}
+  - {name: tokens, match: {path: /llm}, key: user, rate: 1000/h, cost: tokens}
+  - {name: weight, match: {path: /w}, key: user, rate: 1000/h, cost: header.x-weight}
+"""
+    for options, refused in ((), 403), (("--admin-secret", ADMIN), 401):
+        with serve.Server(BINARY, policy, options=options) as one:
+            for query, headers, status in (
+                    ("path=/llm&user=u&tokens=999", {}, refused), ("path=/llm&user=u&tokens=2", {}, refused),
+                    ("path=/llm&user=u&tokens=1", {}, 200), ("path=/llm&user=u&tokens=0", {}, 200),
+                    ("path=/llm&user=u", {}, 200), ("path=/w&user=u&header.x-weight=7", {}, refused),
+                    ("path=/w&user=u", {"X-Weight": "7"}, 200), ("path=/llm&user=u&tokens=000000002", {}, refused)):
+                serve.expect(one.http("GET", "/v1/check?" + query, None, headers)[0], status, query)
+            if options:
+                known = {"Authorization": f"Bearer {ADMIN}"}
+                serve.expect(one.http("GET", "/v1/check?path=/llm&user=u&tokens=500", None, known)[0], 200)
+
+
 def test_the_proxys_secret_is_no_attribute():
     """Behind a proxy Authorization holds the check secret: it is neither a key nor in the list of keys."""
     policy = "limits: [{name: user, key: header.authorization, rate: 1/h}]\n"
