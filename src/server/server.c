@@ -252,6 +252,7 @@ static bool is_tcp(const char *address)
 static void log_what_to_try(const struct server *server)
 {
     const struct ration_loops *loops = server->service.loops;
+    bool has_secret = server->settings.check_secret[0] != '\0';
 
     ration_log(RATION_LOG_INFO, "there is no --policy: the built-in one is in force");
     if (server->settings.http_count > 0) {
@@ -259,7 +260,8 @@ static void log_what_to_try(const struct server *server)
 
         if (is_tcp(address))
             ration_log(RATION_LOG_INFO,
-                       "try: curl -i 'http://%s/v1/check?path=/login&ip=192.0.2.7'", address);
+                       "try: curl -i %s'http://%s/v1/check?path=/login&ip=192.0.2.7'",
+                       has_secret ? "-H 'Authorization: Bearer SECRET' " : "", address);
     }
     if (server->settings.resp_count > 0) {
         const char *address = ration_loops_address(loops, server->resp_index);
@@ -267,9 +269,10 @@ static void log_what_to_try(const struct server *server)
 
         if (is_tcp(address) && port != NULL)
             ration_log(RATION_LOG_INFO,
-                       "try: redis-cli -p %s RATION.CHECK path /login ip 192.0.2.7", port + 1);
+                       "try: redis-cli -p %s %sRATION.CHECK path /login ip 192.0.2.7", port + 1,
+                       has_secret ? "-a SECRET " : "");
     }
-    if (server->settings.http_count > 0) {
+    if (server->settings.http_count > 0 && !has_secret) {
         const char *address = ration_loops_address(loops, server->http_index);
 
         if (is_tcp(address))

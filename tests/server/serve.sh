@@ -155,6 +155,7 @@ printf 's3cret\n' >"$scratch/secret"
 chmod 600 "$scratch/secret"
 start --resp '*:0' --check-secret-file "$scratch/secret"
 await 'listening on resp' && resp=127.0.0.1:${line##*:}
+await "try: redis-cli -p * -a SECRET RATION.CHECK path /login ip 192.0.2.7"
 check 2 'ration check: the server cannot decide: NOAUTH Authentication required.' user=u
 check 0 'allowed: client has 199 left' --check-secret-file "$scratch/secret" user=u
 chmod 604 "$scratch/secret"

@@ -319,6 +319,16 @@ def test_host_is_not_needed_without_a_browser():
         serve.expect(answer.split()[1], b"200")
 
 
+def test_who_sees_why_redis_is_unavailable():
+    """The reason names hosts of the network behind."""
+    options = ["--check-secret", CHECK, "--redis", "redis://127.0.0.1:1", "--threads", "1"]
+    with serve.Server(BINARY, POLICY, options=options) as one:
+        for headers, is_shown in ({}, False), ({"Authorization": f"Bearer {CHECK}"}, True):
+            status, _, text = one.http("GET", "/readyz", None, headers)
+            serve.expect((status, text.startswith(b"ready, but without Redis"), b"refused" in text),
+                         (200, True, is_shown), text)
+
+
 def test_other_hosts_are_no_admins():
     """Without any secret only this host is trusted: other hosts may check, and no more."""
     address = own_address()
