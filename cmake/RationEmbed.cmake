@@ -13,6 +13,9 @@ function(ration_embed target name file)
     get_filename_component(file ${file} ABSOLUTE)
     set(source ${CMAKE_CURRENT_BINARY_DIR}/embed/${name}.S)
     file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[
+#ifdef __CET__
+#include <cet.h> /* an object without its note would take CET from the whole library */
+#endif
     .section .rodata
     .global @name@, @name@_end
     .hidden @name@, @name@_end

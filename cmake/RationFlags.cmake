@@ -25,6 +25,8 @@ if(RATION_COVERAGE)
     target_link_options(ration_flags INTERFACE --coverage)
 endif()
 
+include(RationHarden)
+
 # Random tests run in full where they are fast, and for a hundredth of that elsewhere.
 if(RATION_SANITIZE OR RATION_COVERAGE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_definitions(ration_flags INTERFACE RATION_TESTS_SHORT)

@@ -5,6 +5,7 @@
 #     install.sh BUILD_FOLDER
 set -euo pipefail
 
+harden=$(dirname "$(realpath "$0")")/harden.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake --install "$1" --prefix "$scratch/first" >/dev/null
@@ -69,3 +70,4 @@ for page in man1/ration.1 man1/ration-serve.1 man1/ration-check.1 man1/ration-be
     [ -s "root/share/man/$page" ]
 done
 [ -s root/share/bash-completion/completions/ration ]
+"$harden" readelf root/bin/ration "$(realpath "$libdir/libration.so")" "$libdir/libration.a"

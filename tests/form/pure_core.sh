@@ -25,7 +25,7 @@ fi
 nm=$1
 objdump=$2
 shift 2
-allowed='^(ration_[a-z0-9_]+|memcpy|memset|memcmp|strlen|strchr|snprintf|vsnprintf|__(s|vs)nprintf_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$'
+allowed='^(ration_[a-z0-9_]+|memcpy|memset|memcmp|strlen|strchr|snprintf|vsnprintf|__(s|vs)nprintf_chk|__memcpy_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$'
 
 outside=$("$nm" -u "$@" | awk '$1 == "U" { print $2 }' | sort -u | grep -vE "$allowed" || true)
 if [ -n "$outside" ]; then
