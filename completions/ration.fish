@@ -10,6 +10,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l threads -x -d 'even
 complete -c ration -n '__fish_seen_subcommand_from serve' -l policy -r -F -d 'limits, and whom they are for; see ration-policy(5)'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l state -r -F -d 'keep debts here while the server is not running'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis -x -d 'limits live there: redis://host, unix:/path, redis+sentinel://host/master, redis+cluster://host'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-file -r -F -d 'read the URL, with its password, from a file that others cannot read'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-prefix -x -d 'of the names of all keys in Redis'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-key-secret -x -d 'keys the hash that stands for keys of more than 128 bytes in Redis; the same on all nodes'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-key-secret-file -r -F -d 'the same from a file that others cannot read'
@@ -53,6 +54,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l argument-bytes-max 
 complete -c ration -n '__fish_seen_subcommand_from serve' -l attribute-bytes-max -x -d 'of the value of each attribute of a request'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l head-bytes-max -x -d 'of the head of an HTTP request'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l body-bytes-max -x -d 'of the body of an HTTP request'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l core-dumps -d 'allow core dumps although there are secrets; they hold clients'\'' keys'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l log -x -a 'text json' -d 'lines on the standard error'
 # settings end
 complete -c ration -n '__fish_seen_subcommand_from serve' -l settings -d 'print all settings'

@@ -248,6 +248,12 @@ RATION_API const struct ration_policy_setting *ration_policy_setting(const ratio
                                                                      size_t setting_index);
 
 /*
+ * Wipes the values of the section server:, which may be passwords, and leaves a policy without settings. For a program
+ * that has read them, before it hands the policy to an engine that keeps it.
+ */
+RATION_API void ration_policy_forget_settings(ration_policy *policy);
+
+/*
  * Writes what a limit matches as one line for a person ("method is POST, path starts with /api/").
  * What does not fit into buffer, of at least 1 byte, is cut with "...". Returns buffer.
  */

@@ -1,6 +1,7 @@
 #include "base/mapping.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
@@ -28,7 +29,9 @@ ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishe
         return RATION_ENOMEM;
     if (is_huge)
         (void)madvise(memory, size_bytes, MADV_HUGEPAGE); /* a wish: small pages do as well */
-    *out_mapping = (struct ration_mapping){memory, size_bytes};
+    if (wishes.is_secret)
+        (void)madvise(memory, size_bytes, MADV_DONTDUMP);
+    *out_mapping = (struct ration_mapping){memory, size_bytes, wishes.is_secret};
     return RATION_OK;
 }
 
@@ -50,9 +53,11 @@ ration_status ration_mapping_touch(const struct ration_mapping *mapping, size_t 
 
 void ration_mapping_done(struct ration_mapping *mapping)
 {
+    if (mapping->is_secret)
+        explicit_bzero(mapping->memory, mapping->size_bytes);
     if (mapping->memory != NULL)
         (void)munmap(mapping->memory, mapping->size_bytes);
-    *mapping = (struct ration_mapping){NULL, 0};
+    *mapping = (struct ration_mapping){NULL, 0, false};
 }
 
 bool ration_random_secret(void *bytes, size_t size)

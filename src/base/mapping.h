@@ -14,11 +14,13 @@
 struct ration_mapping_wishes {
     bool is_shared; /* with children of fork(); else they get a copy */
     bool is_huge;   /* large pages where the system has them */
+    bool is_secret; /* left out of core dumps, and wiped at the end */
 };
 
 struct ration_mapping {
     void *memory;
     size_t size_bytes;
+    bool is_secret;
 };
 
 /* The most that may be asked for if what is then taken is to fit a budget. */

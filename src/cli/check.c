@@ -18,7 +18,7 @@
 #include "command.h"
 #include "load/escape.h"
 #include "ration/ration.h"
-#include "server/settings.h"
+#include "server/secret.h"
 #include "server/settings_value.h"
 
 #define NS_PER_MS         INT64_C(1000000)
@@ -60,7 +60,7 @@ struct plan {
     int64_t total_ns; /* NEVER_NS: however long it takes */
     bool waits;
     bool is_quiet;
-    struct ration_settings settings; /* of these, the check secret */
+    char secret[RATION_SECRET_BYTES_MAX + 1]; /* "": none */
 
     const char *words[WORDS_MAX]; /* of the command */
     size_t sizes[WORDS_MAX];
@@ -117,20 +117,15 @@ static bool is_number(const char *text)
     return size > 0 && size < NUMBER_SIZE && strspn(text, "0123456789") == size;
 }
 
-static void print_fault(void *unused, const struct ration_policy_fault *fault)
+static int read_secret(struct plan *plan, const char *path)
 {
-    (void)unused;
-    fail(fault->message, "");
-}
+    struct ration_error error;
+    size_t size;
 
-static int read_secret(struct plan *plan, char *path)
-{
-    char name[] = "--check-secret-file";
-    char *words[] = {name, path};
-
-    return ration_settings_read_arguments(&plan->settings, 2, words, print_fault, NULL) == RATION_OK
-               ? EXIT_DONE
-               : EXIT_USAGE;
+    if (ration_secret_read_file("--check-secret-file", path, plan->secret, sizeof(plan->secret),
+                                &size, &error) == RATION_OK)
+        return EXIT_DONE;
+    return fail(error.message, "");
 }
 
 /* Options that have a value. EXIT_NO: there is no such option. */
@@ -278,8 +273,7 @@ static int connect_to(const struct plan *plan, redisContext **out_context)
         return fail("cannot connect", why);
     }
     redisSetTimeout(context, timeval_of(plan->timeout_ns));
-    if (plan->settings.check_secret[0] != '\0' &&
-        log_in(context, plan->settings.check_secret) != EXIT_DONE) {
+    if (plan->secret[0] != '\0' && log_in(context, plan->secret) != EXIT_DONE) {
         redisFree(context);
         return EXIT_USAGE;
     }
@@ -463,10 +457,9 @@ int command_check(int argument_count, char **arguments)
             return EXIT_DONE;
         }
     }
-    ration_settings_init(&plan.settings);
     result = read_plan(&plan, argument_count, arguments);
     if (result == EXIT_DONE)
         result = ask_until_allowed(&plan);
-    ration_settings_done(&plan.settings);
+    explicit_bzero(plan.secret, sizeof(plan.secret));
     return result;
 }

@@ -53,6 +53,7 @@ int command_serve(int argument_count, char **arguments)
     ration_settings_init(&settings);
     status =
         ration_settings_read_arguments(&settings, argument_count, arguments, print_fault, NULL);
+    ration_settings_hide_arguments(argument_count, arguments);
     if (status != RATION_OK) {
         if (status == RATION_ENOMEM)
             fprintf(stderr, "ration serve: no memory\n");

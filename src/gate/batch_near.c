@@ -42,7 +42,7 @@ static void on_drawn(void *context, const struct ration_redis_told *told,
         .secret = &draw->secret,
         .key = &draw->key,
         .cost_tokens = 1,
-        .node_count = gate->remote->options.node_count,
+        .node_count = gate->remote->options->node_count,
     };
 
     if (told != NULL)
@@ -132,8 +132,8 @@ void ration_gate_entry_draw_parts(struct ration_gate_entry *entry)
         return;
     for (uint32_t i = 0; i < entry->prepared.match.limit_count; i++) {
         struct ration_near_ask ask = ration_gate_case_ask(&c, i);
-        uint64_t tokens =
-            ration_near_want_apart(remote->near, &ask, remote->options.times.deadline_ns, c.now_ns);
+        uint64_t tokens = ration_near_want_apart(remote->near, &ask,
+                                                 remote->options->times.deadline_ns, c.now_ns);
 
         if (tokens > 0) {
             draws.parts[draws.count] = i;

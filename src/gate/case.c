@@ -49,7 +49,7 @@ struct ration_near_ask ration_gate_case_ask(const struct ration_gate_case *c, ui
         .secret = &c->plan->hold_secrets[limit_index],
         .key = &c->prepared->keys[part],
         .cost_tokens = c->prepared->asks[part].cost_tokens,
-        .node_count = c->gate->remote->options.node_count,
+        .node_count = c->gate->remote->options->node_count,
     };
 }
 

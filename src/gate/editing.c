@@ -95,7 +95,7 @@ static void tell_near(const struct ration_gate_editing *editing)
         .secret = target->secret,
         .key = &target->key,
         .cost_tokens = 1,
-        .node_count = remote->options.node_count,
+        .node_count = remote->options->node_count,
     };
 
     if (target->rule != NULL)

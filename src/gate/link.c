@@ -11,7 +11,7 @@ static ration_status open_link(ration_gate *gate, const struct ration_redis_loop
         return RATION_ENOMEM;
     link->gate = gate;
     link->poll_loop = poll_loop;
-    if (ration_redis_client_create(&gate->remote->options, loop, &link->client) != RATION_OK) {
+    if (ration_redis_client_create(gate->remote->options, loop, &link->client) != RATION_OK) {
         free(link);
         return RATION_ENOMEM;
     }

@@ -18,10 +18,18 @@ ration_status ration_gate_remote_create(const struct ration_gate_options *option
 
     if (remote == NULL)
         return ration_refuse(error, RATION_ENOMEM, "no memory for the gate");
-    status = ration_redis_options_read(options->redis, &remote->options, error);
+    status =
+        ration_mapping_init(sizeof(*remote->options),
+                            (struct ration_mapping_wishes){.is_secret = true}, &remote->secret);
+    remote->options = remote->secret.memory;
+    if (status == RATION_OK)
+        status = ration_redis_options_read(options->redis, remote->options, error);
+    else
+        (void)ration_refuse(error, status, "no memory for the gate");
     if (status == RATION_OK)
         status = ration_near_create(clock, options->threads_max, &remote->near, error);
     if (status != RATION_OK) {
+        ration_mapping_done(&remote->secret);
         free(remote);
         return status;
     }
@@ -37,6 +45,7 @@ void ration_gate_remote_free(struct ration_gate_remote *remote)
         return;
     ration_gate_pool_done(&remote->pool);
     ration_near_free(remote->near);
+    ration_mapping_done(&remote->secret);
     free(remote);
 }
 
@@ -44,7 +53,7 @@ void ration_gate_remote_free(struct ration_gate_remote *remote)
 static ration_status fit_cluster(const ration_gate *gate, const ration_policy *policy,
                                  struct ration_error *error)
 {
-    struct ration_redis_options *options = &gate->remote->options;
+    struct ration_redis_options *options = gate->remote->options;
     bool is_one_slot = ration_policy_is_one_slot(policy);
     size_t limit_index, other_index;
 
@@ -80,15 +89,15 @@ ration_status ration_gate_remote_fits(const ration_gate *gate, const ration_poli
                                  (unsigned)limit->line, reason.message);
         if (limit->mode == RATION_POLICY_LOCAL_FIRST &&
             limit->limit.rate.capacity.ns >
-                RATION_NEAR_FILL_NS_MAX / gate->remote->options.node_count)
+                RATION_NEAR_FILL_NS_MAX / gate->remote->options->node_count)
             return ration_refuse(error, RATION_EUNFIT,
                                  "limit %s, line %u: local-first keeps a bucket of this burst with "
                                  "one part of %u of the rate, which takes more than 16 years to "
                                  "fill: write mode: strict or lease",
                                  limit->limit.name, (unsigned)limit->line,
-                                 (unsigned)gate->remote->options.node_count);
+                                 (unsigned)gate->remote->options->node_count);
     }
-    if (gate->remote->options.url.kind == RATION_REDIS_CLUSTER)
+    if (gate->remote->options->url.kind == RATION_REDIS_CLUSTER)
         return fit_cluster(gate, policy, error);
     return RATION_OK;
 }
@@ -97,7 +106,7 @@ ration_status ration_gate_remote_fits(const ration_gate *gate, const ration_poli
 struct ration_limit ration_gate_share(const struct ration_gate_remote *remote,
                                       const struct ration_limit *limit)
 {
-    uint64_t nodes = remote->options.node_count;
+    uint64_t nodes = remote->options->node_count;
     struct ration_limit_spec spec = {
         .tokens = limit->tokens,
         .period_ns = limit->period_ns,

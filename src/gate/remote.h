@@ -11,13 +11,15 @@
 #ifndef RATION_GATE_REMOTE_H
 #define RATION_GATE_REMOTE_H
 
+#include "base/mapping.h"
 #include "gate/near.h"
 #include "gate/pool.h"
 #include "redis/client.h"
 
 /* What a gate keeps for it. */
 struct ration_gate_remote {
-    struct ration_redis_options options;
+    struct ration_redis_options *options; /* in secret: they hold the password */
+    struct ration_mapping secret;
     bool has_manual_clock; /* Redis is told the gate's time */
 
     struct ration_gate_pool pool;

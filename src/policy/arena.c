@@ -64,6 +64,9 @@ void ration_arena_done(struct ration_arena *arena)
 {
     while (arena->last) {
         struct ration_arena_chunk *before = arena->last->before;
+
+        explicit_bzero(arena->last->bytes,
+                       arena->last->size_bytes); /* a policy may hold passwords */
         free(arena->last);
         arena->last = before;
     }

@@ -1,5 +1,7 @@
 #include "policy/document.h"
 
+#include <stdalign.h>
+#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -214,6 +216,71 @@ static ration_status take_event(struct builder *builder, const yaml_event_t *eve
     }
 }
 
+/*
+ * Wiping ----------------------------------------------------------------------------------------
+ *
+ * A policy may hold passwords. What libyaml has copied of it is wiped before libyaml releases it: its buffers, and the
+ * text of each value. While it reads a value, that is in a block which it doubles, and realloc() may leave the smaller ones
+ * behind. Right after a value of the section server: they are found again as the blocks that malloc() hands out next.
+ */
+
+#define VALUE_BYTES_MIN 16 /* of libyaml's first block for a value */
+#define BLOCKS_MAX      16 /* of one size: glibc hands those out first that were released last */
+
+/* Whether the innermost list or mapping is the section server:, or in it. */
+static bool is_setting(const struct builder *builder)
+{
+    const struct ration_node *name = builder->depth > 1 ? builder->levels[1].node->name : NULL;
+
+    return name && ration_node_is(name, "server");
+}
+
+static void wipe_event(const yaml_event_t *event)
+{
+    if (event->type == YAML_SCALAR_EVENT)
+        explicit_bzero(event->data.scalar.value, event->data.scalar.length);
+}
+
+static void wipe_parser(yaml_parser_t *parser)
+{
+    explicit_bzero(parser->raw_buffer.start,
+                   (size_t)(parser->raw_buffer.end - parser->raw_buffer.start));
+    explicit_bzero(parser->buffer.start, (size_t)(parser->buffer.end - parser->buffer.start));
+    for (yaml_token_t *token = parser->tokens.head; token != parser->tokens.tail; token++) {
+        if (token->type == YAML_SCALAR_TOKEN)
+            explicit_bzero(token->data.scalar.value, token->data.scalar.length);
+    }
+}
+
+static bool wipe_blocks(size_t size)
+{
+    char *blocks[BLOCKS_MAX];
+    bool is_done = true;
+
+    for (size_t i = 0; i < BLOCKS_MAX; i++) {
+        blocks[i] = malloc(size);
+        is_done &= blocks[i] != NULL;
+        if (blocks[i])
+            explicit_bzero(blocks[i], size);
+    }
+    for (size_t i = 0; i < BLOCKS_MAX; i++)
+        free(blocks[i]);
+    return is_done;
+}
+
+/*
+ * Wipes what a value of so many bytes has outgrown. False: there was no memory to find it. A block may be one step of the
+ * allocator larger than was asked for, and is then kept among those of that size.
+ */
+static bool wipe_released(size_t value_bytes)
+{
+    bool is_done = true;
+
+    for (size_t size = VALUE_BYTES_MIN; size <= value_bytes; size *= 2)
+        is_done = wipe_blocks(size) && wipe_blocks(size + alignof(max_align_t)) && is_done;
+    return is_done;
+}
+
 static ration_status take_events(struct builder *builder)
 {
     for (size_t count = 0; count < EVENTS_MAX; count++) {
@@ -222,6 +289,10 @@ static ration_status take_events(struct builder *builder)
             return refuse_syntax(builder);
         ration_status status = take_event(builder, &event);
         bool is_end = event.type == YAML_STREAM_END_EVENT;
+        wipe_event(&event);
+        if (is_setting(builder) && event.type == YAML_SCALAR_EVENT &&
+            !wipe_released(event.data.scalar.length))
+            status = RATION_ENOMEM;
         yaml_event_delete(&event);
         if (status != RATION_OK || is_end)
             return status;
@@ -244,6 +315,7 @@ ration_status ration_document_read(const char *text, size_t text_size, struct ra
     yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&builder.parser, (const unsigned char *)text, text_size);
     status = take_events(&builder);
+    wipe_parser(&builder.parser);
     yaml_parser_delete(&builder.parser);
     if (status != RATION_OK)
         return status;

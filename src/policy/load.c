@@ -32,8 +32,10 @@ static bool read_all(int file, char *text, size_t room, size_t *out_size)
         ssize_t got = read(file, text + size, room - size);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0)
+        if (got < 0) {
+            *out_size = size;
             return false;
+        }
         if (got == 0)
             break;
         size += (size_t)got;
@@ -47,7 +49,7 @@ ration_status ration_policy_load(const char *path, ration_policy_fault_fn *fault
 {
     size_t room = RATION_POLICY_BYTES_MAX + 1; /* one more: ration_policy_parse() refuses it */
     ration_status status;
-    size_t size;
+    size_t size = 0;
     int file = open(path, O_RDONLY | O_CLOEXEC);
 
     if (file < 0)
@@ -59,6 +61,8 @@ ration_status ration_policy_load(const char *path, ration_policy_fault_fn *fault
         status = refuse(fault, context, errno);
     else
         status = ration_policy_parse(text, size, fault, context, out_policy);
+    if (text)
+        explicit_bzero(text, size); /* a policy may hold passwords */
     free(text);
     (void)close(file);
     return status;

@@ -265,6 +265,18 @@ size_t ration_policy_setting_count(const ration_policy *policy)
     return policy->setting_count;
 }
 
+void ration_policy_forget_settings(ration_policy *policy)
+{
+    for (size_t i = 0; i < policy->setting_count; i++) {
+        for (size_t j = 0; j < policy->settings[i].value_count; j++) {
+            const struct ration_policy_value *value = &policy->settings[i].values[j];
+
+            explicit_bzero((char *)(uintptr_t)value->text, value->size);
+        }
+    }
+    policy->setting_count = 0;
+}
+
 const struct ration_policy_setting *ration_policy_setting(const ration_policy *policy,
                                                           size_t setting_index)
 {

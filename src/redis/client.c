@@ -25,7 +25,7 @@ struct take {
 };
 
 struct ration_redis_client {
-    struct ration_redis_options options;
+    const struct ration_redis_options *options;
     struct ration_redis_loop loop;
     struct ration_redis_names names;
     struct ration_redis_route *route;
@@ -193,7 +193,7 @@ void ration_redis_client_take(struct ration_redis_client *client,
 
 uint64_t ration_redis_client_deadline(const struct ration_redis_client *client)
 {
-    return ration_redis_route_now(client->route) + client->options.times.deadline_ns;
+    return ration_redis_route_now(client->route) + client->options->times.deadline_ns;
 }
 
 static void on_parcel_done(void *context, enum ration_redis_outcome outcome,
@@ -306,6 +306,7 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
     if (ration_redis_url_parse(redis->url, &options.url, error) != RATION_OK)
         return RATION_EINVAL;
     *out_options = options;
+    explicit_bzero(&options.url, sizeof(options.url)); /* passwords */
     return RATION_OK;
 }
 
@@ -318,16 +319,16 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
 
     if (client == NULL)
         return RATION_ENOMEM;
-    client->options = *options;
+    client->options = options;
     client->loop = *loop;
-    client->names.prefix = client->options.prefix;
-    if (client->options.has_key_secret)
-        client->names.secret = client->options.key_secret;
+    client->names.prefix = options->prefix;
+    if (options->has_key_secret)
+        client->names.secret = options->key_secret;
     if (options->is_one_slot)
-        client->names.tag = client->options.prefix[0] != '\0' ? client->options.prefix : "ration";
+        client->names.tag = options->prefix[0] != '\0' ? options->prefix : "ration";
     route = (struct ration_redis_route_options){
-        .url = &client->options.url,
-        .times = &client->options.times,
+        .url = &options->url,
+        .times = &options->times,
         .loop = &client->loop,
     };
     if (ration_redis_route_create(&route, &client->route) != RATION_OK) {

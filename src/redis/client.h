@@ -49,7 +49,7 @@ enum ration_redis_undecided {
 typedef void ration_redis_decided(void *context, const struct ration_redis_told *told,
                                   enum ration_redis_undecided why);
 
-/* options are copied. Release: ration_redis_client_free(). Returns RATION_ENOMEM. */
+/* options are borrowed for as long as the client lives: of a password there is one copy. Release: ration_redis_client_free(). Returns RATION_ENOMEM. */
 ration_status ration_redis_client_create(const struct ration_redis_options *options,
                                          const struct ration_redis_loop *loop,
                                          struct ration_redis_client **out_client);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "redis/auth.h"
 #include "redis/guard.h"
 #include "redis/lookup.h"
 #include "redis/pace.h"
@@ -295,13 +296,7 @@ static void greet(struct ration_redis_link *link)
     struct redisAsyncContext *redis = link->redis;
 
     link->state = STATE_GREETING;
-    link->greetings = 0;
-    if (place->password != NULL && place->user != NULL)
-        link->greetings += redisAsyncCommand(redis, on_greeting, NULL, "AUTH %s %s", place->user,
-                                             place->password) == REDIS_OK;
-    else if (place->password != NULL)
-        link->greetings +=
-            redisAsyncCommand(redis, on_greeting, NULL, "AUTH %s", place->password) == REDIS_OK;
+    link->greetings = ration_redis_auth_send(redis, place, on_greeting);
     if (place->database != 0)
         link->greetings +=
             redisAsyncCommand(redis, on_greeting, NULL, "SELECT %u", place->database) == REDIS_OK;

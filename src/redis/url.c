@@ -243,6 +243,7 @@ ration_status ration_redis_url_parse(const char *text, struct ration_redis_url *
     }
     if (status == RATION_OK)
         *out_url = url;
+    explicit_bzero(&url, sizeof(url)); /* passwords */
     return status;
 }
 

@@ -71,6 +71,11 @@ void ration_connection_need(struct ration_connection *connection, size_t size)
     connection->need_bytes = (uint32_t)(size < most ? size : most);
 }
 
+void ration_connection_hide_input(struct ration_connection *connection, bool is_secret)
+{
+    connection->input_is_secret = is_secret;
+}
+
 void ration_connection_phase(struct ration_connection *connection, enum ration_phase phase)
 {
     if (phase == RATION_PHASE_IDLE || phase != connection->phase)

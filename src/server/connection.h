@@ -64,6 +64,12 @@ void ration_connection_close(struct ration_connection *connection);
 void ration_connection_abort(struct ration_connection *connection);
 
 /*
+ * Whether what is received may hold a secret: then it is wiped from all buffers once it is served. From the next
+ * receive() on; what was received before is treated as it was announced.
+ */
+void ration_connection_hide_input(struct ration_connection *connection, bool is_secret);
+
+/*
  * receive() has no use for less than size bytes: it is not called before they are there. Holds
  * once, and for no more than input_bytes_max.
  */

@@ -23,9 +23,9 @@ static bool is_on_this_host(const struct ration_address *peer)
 enum ration_access ration_credentials_without_secret(const struct ration_settings *settings,
                                                      const struct ration_address *peer)
 {
-    if (settings->check_secret[0] != '\0')
+    if (settings->check_secret.is_set)
         return RATION_ACCESS_OPEN;
-    if (settings->admin_secret[0] != '\0' || !is_on_this_host(peer))
+    if (settings->admin_secret.is_set || !is_on_this_host(peer))
         return RATION_ACCESS_CHECK;
     return RATION_ACCESS_ADMIN;
 }
@@ -34,8 +34,8 @@ enum ration_access ration_credentials_of_secret(const struct ration_settings *se
                                                 const void *secret, size_t secret_size)
 {
     /* both are compared, so that the time does not reveal which one matched */
-    bool is_check = ration_secret_is(settings->check_secret, secret, secret_size);
-    bool is_admin = ration_secret_is(settings->admin_secret, secret, secret_size);
+    bool is_check = ration_secret_is(&settings->check_secret, secret, secret_size);
+    bool is_admin = ration_secret_is(&settings->admin_secret, secret, secret_size);
 
     return is_admin ? RATION_ACCESS_ADMIN : is_check ? RATION_ACCESS_CHECK : RATION_ACCESS_UNSET;
 }

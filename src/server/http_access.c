@@ -148,7 +148,7 @@ bool ration_http_permit(struct ration_http_desk *desk, enum ration_access needed
     if (needed == RATION_ACCESS_CHECK)
         return refuse_unauthenticated(
             desk, "This needs the server's check secret, as Authorization: Bearer SECRET.");
-    if (desk->service->settings->admin_secret[0] == '\0')
+    if (!desk->service->settings->admin_secret.is_set)
         ration_http_desk_problem(desk, 403,
                                  "This needs an admin secret, and the server has none: set "
                                  "admin-secret-file.",
@@ -207,7 +207,7 @@ bool ration_http_permit_inline(struct ration_http_desk *desk)
 
     if (desk->has_secret)
         return true;
-    if (settings->check_secret[0] != '\0' || settings->admin_secret[0] != '\0')
+    if (settings->check_secret.is_set || settings->admin_secret.is_set)
         return refuse_unauthenticated(desk,
                                       "A GET with a limit or with a cost above 1 needs a "
                                       "secret, as Authorization: Bearer SECRET. Or use POST.");

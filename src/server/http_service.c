@@ -313,6 +313,15 @@ void ration_http_desk_end_later(struct ration_http_desk *desk)
         ration_connection_close(desk->connection);
 }
 
+/* Each request may have the token in its headers. */
+static void open_session(struct ration_connection *connection)
+{
+    const struct ration_service *service = ration_connection_context(connection);
+
+    ration_connection_hide_input(connection, service->settings->check_secret.is_set ||
+                                                 service->settings->admin_secret.is_set);
+}
+
 static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
 {
     struct ration_http_session *session = ration_connection_state(connection);
@@ -393,6 +402,7 @@ const struct ration_protocol ration_http_protocol = {
     .name = "http",
     .state_size = sizeof(struct ration_http_session),
     .tells_phases = true,
+    .open = open_session,
     .receive = receive,
     .refuse = refuse,
     .close = close_session,

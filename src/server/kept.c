@@ -11,6 +11,8 @@
 
 void ration_kept_done(struct ration_kept *kept)
 {
+    if (kept->is_secret && kept->bytes != NULL)
+        explicit_bzero(kept->bytes, kept->capacity);
     free(kept->bytes);
     *kept = (struct ration_kept){0};
 }
@@ -24,9 +26,14 @@ static bool make_room(struct ration_kept *kept, size_t wanted)
         return false;
     while (capacity < wanted)
         capacity *= 2;
-    bytes = realloc(kept->bytes, capacity);
+    bytes = kept->is_secret ? malloc(capacity) : realloc(kept->bytes, capacity);
     if (bytes == NULL)
         return false;
+    if (kept->is_secret && kept->bytes != NULL) { /* realloc() would leave a copy behind */
+        memcpy(bytes, kept->bytes, kept->end);
+        explicit_bzero(kept->bytes, kept->capacity);
+        free(kept->bytes);
+    }
     kept->bytes = bytes;
     kept->capacity = (uint32_t)capacity;
     return true;

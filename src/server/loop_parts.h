@@ -51,6 +51,7 @@ struct ration_kept {
     uint32_t begin;
     uint32_t end;
     uint32_t capacity;
+    bool is_secret; /* wiped before it is released */
 };
 
 struct ration_connection {
@@ -72,12 +73,13 @@ struct ration_connection {
     uint8_t ending_after; /* the same, once it only waits for the last answer to be sent */
     bool phase_begins : 1;
     bool held : 1;
-    bool stopped_early : 1; /* receive() may have requests left: no room, hold() or yield() */
-    bool yields : 1;        /* what is left waits for the next turn */
-    bool client_ended : 1;  /* nothing more will come */
-    bool lingers : 1;       /* our side is shut down */
-    bool is_counted : 1;    /* among the peers */
-    bool inside : 1;        /* a callback of the protocol runs */
+    bool stopped_early : 1;   /* receive() may have requests left: no room, hold() or yield() */
+    bool yields : 1;          /* what is left waits for the next turn */
+    bool client_ended : 1;    /* nothing more will come */
+    bool lingers : 1;         /* our side is shut down */
+    bool is_counted : 1;      /* among the peers */
+    bool inside : 1;          /* a callback of the protocol runs */
+    bool input_is_secret : 1; /* it is wiped when it has been served */
     alignas(max_align_t) char state[];
 };
 

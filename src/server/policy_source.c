@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* builtin.yaml, as ration_embed() puts it here. */
 extern const unsigned char ration_builtin_policy[], ration_builtin_policy_end[];
@@ -40,6 +41,27 @@ static ration_status read_policy(const struct ration_settings *given, struct tel
         tell_fault, telling, out_policy);
 }
 
+/* A secret in the policy itself is for those only who may read secrets: as with check-secret-file. */
+static ration_status check_mode(struct telling *telling, const struct ration_settings *settings)
+{
+    char message[RATION_ERROR_MESSAGE_MAX];
+    struct ration_policy_fault fault = {settings->policy_secret_line,
+                                        settings->policy_secret_column, message};
+    const char *path = settings->policy_path;
+    struct stat status;
+
+    if (path == NULL || settings->policy_secret == NULL || stat(path, &status) != 0 ||
+        (status.st_mode & S_IRWXO) == 0)
+        return RATION_OK;
+    snprintf(
+        message, sizeof(message),
+        "%s is a secret, and others may use this file (mode %04o); run chmod o= %.300s, or put "
+        "the secret into a file of its own with %s-file",
+        settings->policy_secret, (unsigned)(status.st_mode & 07777), path, settings->policy_secret);
+    tell_fault(telling, &fault);
+    return RATION_EINVAL;
+}
+
 static ration_status read_settings(struct telling *telling, const ration_policy *policy,
                                    struct ration_settings *settings)
 {
@@ -47,6 +69,8 @@ static ration_status read_settings(struct telling *telling, const ration_policy 
     ration_status status = ration_settings_read_policy(settings, policy, tell_fault, telling);
 
     bare.path = NULL;
+    if (status == RATION_OK)
+        status = check_mode(telling, settings);
     if (status == RATION_OK)
         status = ration_settings_complete(settings, tell_fault, &bare);
     return status;
@@ -67,6 +91,8 @@ ration_status ration_policy_source_read(const struct ration_settings *given,
         status = ration_settings_copy(given, &settings);
     if (status == RATION_OK) {
         status = read_settings(&telling, policy, &settings);
+        ration_policy_forget_settings(
+            policy); /* what is read is not needed twice, and may be secret */
         if (status != RATION_OK)
             ration_settings_done(&settings);
     }

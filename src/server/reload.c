@@ -25,8 +25,7 @@ struct ration_reload {
 struct ration_reloader {
     struct ration_service *service;
     const struct ration_settings *given;
-    char *text; /* of the policy in force, as its file had it; NULL: not known */
-    size_t text_size;
+    struct ration_secret text; /* of the policy in force, as its file had it; it may hold secrets */
 
     pthread_mutex_t lock;        /* of what follows */
     struct ration_reload *first; /* who waits */
@@ -92,38 +91,31 @@ static void report_setting(void *context, const char *name)
     report_line(context, line);
 }
 
-/* The policy's file as it is now; NULL if there is none. Release: free(). */
-static char *read_text(const struct ration_settings *given, size_t *out_size)
-{
-    FILE *file = given->policy_path != NULL ? fopen(given->policy_path, "re") : NULL;
-    char *text = file != NULL ? malloc(RATION_POLICY_BYTES_MAX) : NULL;
-
-    if (text != NULL)
-        *out_size = fread(text, 1, RATION_POLICY_BYTES_MAX, file);
-    if (file != NULL)
-        fclose(file);
-    return text;
-}
-
-/* Remembers the text. Whether it is another than before. */
+/* Remembers the hash of the policy's file as it is now. True: it differs from the one before, or none was known. */
 static bool is_other_text(struct ration_reloader *reloader)
 {
-    size_t size = 0;
-    char *text = read_text(reloader->given, &size);
-    bool is_other = text != NULL && (reloader->text == NULL || size != reloader->text_size ||
-                                     memcmp(text, reloader->text, size) != 0);
+    const char *path = reloader->given->policy_path;
+    FILE *file = path != NULL ? fopen(path, "re") : NULL;
+    char *text = file != NULL ? malloc(RATION_POLICY_BYTES_MAX) : NULL;
+    bool is_other = false;
 
     if (text != NULL) {
-        free(reloader->text);
-        reloader->text = text;
-        reloader->text_size = size;
+        setvbuf(file, NULL, _IONBF, 0); /* a buffer of its own would keep what it read */
+        size_t size = fread(text, 1, RATION_POLICY_BYTES_MAX, file);
+
+        is_other = !ration_secret_is(&reloader->text, text, size);
+        (void)ration_secret_set(&reloader->text, text, size);
+        explicit_bzero(text, size);
     }
+    free(text);
+    if (file != NULL)
+        fclose(file);
     return is_other;
 }
 
 /* Puts a policy in place that was read and is valid. Takes the policy over. */
 static bool put_in_place(struct ration_reloader *reloader, ration_policy *policy,
-                         const struct ration_settings *settings, struct report *report)
+                         struct ration_settings *settings, struct report *report)
 {
     struct ration_service *service = reloader->service;
     struct ration_error error = {.message = ""};
@@ -137,6 +129,7 @@ static bool put_in_place(struct ration_reloader *reloader, ration_policy *policy
         return false;
     }
     report->level = RATION_LOG_WARNING;
+    (void)ration_settings_hide_secrets(settings); /* those in force are hidden too */
     ration_settings_compare(service->settings, settings, report_setting, report);
     report->level = RATION_LOG_INFO;
     is_other = is_other_text(reloader);
@@ -317,7 +310,7 @@ ration_status ration_reloader_create(struct ration_service *service,
     reloader->service = service;
     reloader->given = given;
     reloader->last = &reloader->first;
-    reloader->text = read_text(given, &reloader->text_size);
+    (void)is_other_text(reloader);
     pthread_mutex_init(&reloader->lock, NULL);
     service->reloader = reloader;
     *out_reloader = reloader;
@@ -345,6 +338,5 @@ void ration_reloader_free(struct ration_reloader *reloader)
     for (struct ration_reload *wait; (wait = take_first(reloader)) != NULL;)
         free_reload(wait);
     pthread_mutex_destroy(&reloader->lock);
-    free(reloader->text);
     free(reloader);
 }

@@ -40,6 +40,12 @@ static bool is_user(const struct ration_key *user, const char *name)
     return user->size == strlen(name) && memcmp(user->bytes, name, user->size) == 0;
 }
 
+/* It lies in the connection's input, and nobody reads it again. */
+static void wipe(const struct ration_key *password)
+{
+    explicit_bzero((void *)(uintptr_t)password->bytes, password->size);
+}
+
 /*
  * What a user and a password grant; RATION_ACCESS_UNSET: nothing. The users are check, admin, and
  * default, which is also the one that is not named: it takes either secret.
@@ -67,9 +73,10 @@ static bool authenticate(struct ration_resp_desk *desk, const struct ration_key 
 
     if (access != RATION_ACCESS_UNSET) {
         ration_session_set_access(desk->session, access);
+        ration_connection_hide_input(desk->connection, false);
         return true;
     }
-    if (settings->check_secret[0] == '\0' && settings->admin_secret[0] == '\0') {
+    if (!settings->check_secret.is_set && !settings->admin_secret.is_set) {
         if (user == NULL) {
             ration_desk_error(desk, RATION_ERROR_NO_PASSWORD);
             return false;
@@ -93,6 +100,7 @@ void ration_desk_auth(struct ration_resp_desk *desk)
     if (authenticate(desk, words.count == 3 ? &words.items[1] : NULL,
                      &words.items[words.count - 1]))
         ration_resp_write_simple(desk->output, "OK");
+    wipe(&words.items[words.count - 1]);
 }
 
 struct hello {
@@ -154,8 +162,13 @@ void ration_desk_hello(struct ration_resp_desk *desk)
 
     if (!read_hello(desk, &hello))
         return;
-    if (hello.password != NULL && !authenticate(desk, hello.user, hello.password))
-        return;
+    if (hello.password != NULL) {
+        bool is_authentic = authenticate(desk, hello.user, hello.password);
+
+        wipe(hello.password);
+        if (!is_authentic)
+            return;
+    }
     if (!session->is_known) {
         ration_desk_error(desk, RATION_ERROR_HELLO_AUTH);
         return;

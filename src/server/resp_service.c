@@ -117,7 +117,7 @@ bool ration_desk_permits(struct ration_resp_desk *desk, const struct ration_comm
         ration_resp_write_error(desk->output, RATION_ERROR_NO_AUTH);
     else
         ration_commands_write_no_permission(desk->output, command, ration_desk_user(desk),
-                                            desk->service->settings->admin_secret[0] != '\0');
+                                            desk->service->settings->admin_secret.is_set);
     return false;
 }
 
@@ -207,6 +207,8 @@ void ration_session_reset_access(struct ration_connection *connection)
     ration_session_set_access(
         ration_connection_state(connection),
         ration_credentials_without_secret(service->settings, ration_connection_peer(connection)));
+    ration_connection_hide_input(connection, service->settings->check_secret.is_set ||
+                                                 service->settings->admin_secret.is_set);
 }
 
 static void open_session(struct ration_connection *connection)

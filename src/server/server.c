@@ -21,7 +21,7 @@
 
 /* All of a server, in the order in which it is made; it is taken down the other way round. */
 struct server {
-    const struct ration_settings *given;
+    struct ration_settings *given;
     struct ration_settings settings;
     struct ration_manual_clock manual;
     struct ration_clock clock;
@@ -29,6 +29,7 @@ struct server {
     struct ration_reloader *reloader;
     bool has_settings;
     bool is_draining;
+    bool is_protected;   /* by ration_secret_protect_process() */
     unsigned http_index; /* of the first listener of its kind */
     unsigned resp_index;
 };
@@ -127,11 +128,20 @@ static bool make_gate(struct server *server)
 
     if (!read_policy(server, &policy))
         return false;
+    server->is_protected =
+        ration_settings_have_secrets(&server->settings) && !server->settings.allows_core_dumps;
+    if (server->is_protected)
+        ration_secret_protect_process(true);
     server->clock = ration_clock_manual(&server->manual);
     server->service.manual = server->settings.has_manual_clock ? &server->manual : NULL;
-    if (open_gate(server, policy))
+    if (!open_gate(server, policy)) {
+        ration_policy_free(policy);
+        return false;
+    }
+    if (ration_settings_hide_secrets(server->given) &&
+        ration_settings_hide_secrets(&server->settings))
         return true;
-    ration_policy_free(policy);
+    ration_log(RATION_LOG_ERROR, "no memory to start");
     return false;
 }
 
@@ -252,7 +262,7 @@ static bool is_tcp(const char *address)
 static void log_what_to_try(const struct server *server)
 {
     const struct ration_loops *loops = server->service.loops;
-    bool has_secret = server->settings.check_secret[0] != '\0';
+    bool has_secret = server->settings.check_secret.is_set;
 
     ration_log(RATION_LOG_INFO, "there is no --policy: the built-in one is in force");
     if (server->settings.http_count > 0) {
@@ -382,9 +392,11 @@ static void take_down(struct server *server)
     ration_gate_free(server->service.gate);
     if (server->has_settings)
         ration_settings_done(&server->settings);
+    if (server->is_protected)
+        ration_secret_protect_process(false); /* the secrets are gone */
 }
 
-bool ration_server_run(const struct ration_settings *given)
+bool ration_server_run(struct ration_settings *given)
 {
     struct server server = {.given = given};
     bool is_well;

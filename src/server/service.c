@@ -65,18 +65,6 @@ void ration_service_publish_link(struct ration_loop_part *part)
     __atomic_store_n(&part->is_redis_up, ration_gate_link_is_up(part->link), __ATOMIC_RELAXED);
 }
 
-bool ration_secret_is(const char *secret, const void *given, size_t given_size)
-{
-    const volatile unsigned char *bytes = given;
-    size_t size = strlen(secret);
-    unsigned char differs = (unsigned char)(size != given_size);
-
-    /* as long as what was given, whatever the secret is */
-    for (size_t i = 0; i < given_size; i++)
-        differs |= (unsigned char)(bytes[i] ^ (unsigned char)secret[size > 0 ? i % size : 0]);
-    return differs == 0 && size > 0;
-}
-
 ration_status ration_service_open_loop(struct ration_service *service, struct ration_loop *loop)
 {
     struct ration_loop_part *part = calloc(1, sizeof(*part));

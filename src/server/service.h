@@ -97,9 +97,6 @@ uint64_t ration_durations_begin(struct ration_durations *durations);
 void ration_durations_end(struct ration_durations *durations, uint64_t began_ns,
                           size_t decision_count);
 
-/* Whether two secrets are the same, in a time that does not tell how much of them is. */
-bool ration_secret_is(const char *secret, const void *given, size_t given_size);
-
 /* Puts a loop's part in place; on its thread or before it runs. Returns RATION_ENOMEM. */
 ration_status ration_service_open_loop(struct ration_service *service, struct ration_loop *loop);
 void ration_service_close_loop(struct ration_loop *loop);

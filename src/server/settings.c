@@ -44,8 +44,8 @@ void ration_settings_init(struct ration_settings *settings)
     for (size_t i = 0; i < ration_settings_table_count; i++) {
         const struct ration_setting *setting = &ration_settings_table[i];
 
-        /* Paths have none, and lists get theirs when all is read. */
-        if (setting->kind != RATION_SETTING_PATH && !ration_setting_is_list(setting))
+        /* Texts and secrets have none, and lists get theirs when all is read. */
+        if (!ration_setting_is_text(setting) && !ration_setting_is_list(setting))
             put_preset(setting, settings);
     }
     settings->threads = usable_cpu_count();
@@ -55,9 +55,6 @@ void ration_settings_done(struct ration_settings *settings)
 {
     for (size_t i = 0; i < ration_settings_table_count; i++)
         ration_setting_clear(&ration_settings_table[i], settings);
-    explicit_bzero(settings->check_secret, sizeof(settings->check_secret));
-    explicit_bzero(settings->redis_key_secret, sizeof(settings->redis_key_secret));
-    explicit_bzero(settings->admin_secret, sizeof(settings->admin_secret));
 }
 
 static bool copy_texts(char **texts, size_t count)
@@ -83,6 +80,7 @@ ration_status ration_settings_copy(const struct ration_settings *settings,
     is_whole &= copy_texts(&copy.state_path, 1) || settings->state_path == NULL;
     is_whole &= copy_texts(&copy.redis_url, 1) || settings->redis_url == NULL;
     is_whole &= copy_texts(&copy.redis_prefix, 1) || settings->redis_prefix == NULL;
+    is_whole &= copy_texts(&copy.redis_key_secret, 1) || settings->redis_key_secret == NULL;
     if (!is_whole) {
         ration_settings_done(&copy);
         return RATION_ENOMEM;
@@ -183,7 +181,7 @@ static bool may_be_given(struct reader *reader, size_t index)
     }
     if (repeats &&
         !(ration_setting_is_list(setting) && reader->source == RATION_SETTINGS_ARGUMENTS)) {
-        if (ration_settings_table[first].kind == RATION_SETTING_SECRET)
+        if (ration_setting_may_be_file(&ration_settings_table[first]))
             tell(reader, "%s%s is given twice, or from a file too; keep one", reader->dashes,
                  ration_settings_table[first].name);
         else
@@ -235,6 +233,12 @@ static void read_value(struct reader *reader, size_t index, struct ration_settin
 
     if (read_none(reader, index, text, count))
         return;
+    if (reader->source == RATION_SETTINGS_POLICY && ration_setting_is_secret(setting, text) &&
+        reader->settings->policy_secret == NULL) {
+        reader->settings->policy_secret = setting->name;
+        reader->settings->policy_secret_line = reader->line;
+        reader->settings->policy_secret_column = reader->column;
+    }
     status = reader->read(setting, text, size, settings, &error);
     if (status == RATION_ENOMEM)
         reader->is_short_of_memory = true;
@@ -316,6 +320,25 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
     return end(&reader);
 }
 
+void ration_settings_hide_arguments(int argument_count, char **arguments)
+{
+    for (int i = 0; i < argument_count; i++) {
+        char *name = arguments[i] + 2;
+        size_t name_size = strncmp(arguments[i], "--", 2) == 0 ? strcspn(name, "=") : 0;
+        char *value = name_size > 0 && name[name_size] == '=' ? name + name_size + 1
+                      : i + 1 < argument_count                ? arguments[i + 1]
+                                                              : NULL;
+
+        for (size_t j = 0; j < ration_settings_table_count && name_size > 0 && value != NULL; j++) {
+            const char *known = ration_settings_table[j].name;
+
+            if (strlen(known) == name_size && strncmp(known, name, name_size) == 0 &&
+                ration_setting_is_secret(&ration_settings_table[j], value))
+                memset(value, '*', strlen(value));
+        }
+    }
+}
+
 /* The policy ---------------------------------------------------------------------------------- */
 
 static void read_setting(struct reader *reader, const struct ration_policy_setting *given)
@@ -370,6 +393,37 @@ ration_status ration_settings_suppose_policy(struct ration_settings *settings,
         .settings = settings, .fault = fault, .context = context, .read = ration_setting_suppose};
 
     return read_policy(&reader, policy);
+}
+
+/* Secrets ------------------------------------------------------------------------------------- */
+
+bool ration_settings_have_secrets(const struct ration_settings *settings)
+{
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+        const char *place = (const char *)settings + setting->offset;
+
+        if (setting->kind == RATION_SETTING_SECRET && ((const struct ration_secret *)place)->is_set)
+            return true;
+        if (setting->kind == RATION_SETTING_URL &&
+            ration_setting_is_secret(setting, *(char *const *)place))
+            return true;
+    }
+    return false;
+}
+
+bool ration_settings_hide_secrets(struct ration_settings *settings)
+{
+    bool is_done = true;
+
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+        char **place = (char **)((char *)settings + setting->offset);
+
+        if (setting->kind == RATION_SETTING_URL && ration_setting_is_secret(setting, *place))
+            is_done &= ration_secret_replace_text(place);
+    }
+    return is_done;
 }
 
 /* Comparing ----------------------------------------------------------------------------------- */

@@ -17,11 +17,12 @@
 #include "proto/resp_request.h"
 #include "ration/policy.h"
 #include "server/limits.h"
+#include "server/secret.h"
 
 #define RATION_SETTINGS_ADDRESSES_MAX 8
 #define RATION_SETTINGS_PROXIES_MAX   256
 #define RATION_SETTINGS_HOSTS_MAX     64
-#define RATION_SETTINGS_SECRET_MAX    512
+#define RATION_SETTINGS_URL_MAX       4096 /* of a URL that is read from a file */
 #define RATION_SETTINGS_PIPELINE_MAX  1024 /* what a loop has room for */
 #define RATION_SETTINGS_COUNT_MAX     64   /* settings that there are */
 
@@ -58,7 +59,7 @@ struct ration_settings {
     enum ration_huge_pages huge_pages;
     char *redis_url; /* NULL: limits live in memory */
     char *redis_prefix;
-    char redis_key_secret[RATION_SETTINGS_SECRET_MAX + 1]; /* "": the hash has no key */
+    char *redis_key_secret; /* owned; NULL: the hash has no key */
     uint32_t redis_deadline_ms;
     uint32_t redis_connect_ms;
     uint32_t redis_rest_ms;
@@ -67,8 +68,9 @@ struct ration_settings {
     bool has_manual_clock;
 
     /* Who may do what. */
-    char check_secret[RATION_SETTINGS_SECRET_MAX + 1]; /* "": none; as the next */
-    char admin_secret[RATION_SETTINGS_SECRET_MAX + 1];
+    struct ration_secret check_secret;
+    struct ration_secret admin_secret;
+    bool allows_core_dumps;    /* although there are secrets */
     bool is_open_to_strangers; /* may listen beyond loopback without a check secret */
     char *allowed_hosts[RATION_SETTINGS_HOSTS_MAX]; /* names in Host besides localhost; owned */
     size_t allowed_host_count;
@@ -92,6 +94,11 @@ struct ration_settings {
     uint32_t drain_deadline_ms;
 
     bool logs_json;
+
+    /* The first secret that is written in the policy itself: its name, NULL if there is none, and its line. */
+    const char *policy_secret;
+    uint32_t policy_secret_line;
+    uint32_t policy_secret_column;
 
     uint8_t sources[RATION_SETTINGS_COUNT_MAX]; /* enum ration_settings_source, as in the table */
 };
@@ -131,6 +138,18 @@ ration_status ration_settings_suppose_policy(struct ration_settings *settings,
  */
 ration_status ration_settings_complete(struct ration_settings *settings,
                                        ration_policy_fault_fn *fault, void *context);
+
+/* Whether a client's secret or a password of Redis is set. */
+bool ration_settings_have_secrets(const struct ration_settings *settings);
+
+/*
+ * Replaces the URL of Redis, if it holds a password, by a text that can only be compared with others: once the server has
+ * read it. False: no memory.
+ */
+bool ration_settings_hide_secrets(struct ration_settings *settings);
+
+/* Overwrites the secrets among the words of a command line, where other processes could read them. */
+void ration_settings_hide_arguments(int argument_count, char **arguments);
 
 /* Calls tell with the name of each setting whose value differs. Both are complete. */
 typedef void ration_settings_tell_fn(void *context, const char *name);

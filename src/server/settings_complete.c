@@ -126,7 +126,7 @@ static void guard(struct completion *completion, char *const *addresses, size_t 
 {
     const struct ration_settings *settings = completion->settings;
 
-    if (settings->is_open_to_strangers || settings->check_secret[0] != '\0')
+    if (settings->is_open_to_strangers || settings->check_secret.is_set)
         return;
     for (size_t i = 0; i < count; i++) {
         if (!is_of_this_host(addresses[i]))
@@ -151,8 +151,8 @@ ration_status ration_settings_complete(struct ration_settings *settings,
     fit_protocols(settings);
     guard(&completion, settings->resp, settings->resp_count, "resp");
     guard(&completion, settings->http, settings->http_count, "http");
-    if (settings->check_secret[0] != '\0' &&
-        strcmp(settings->check_secret, settings->admin_secret) == 0)
+    if (settings->check_secret.is_set && memcmp(&settings->check_secret, &settings->admin_secret,
+                                                sizeof(settings->check_secret)) == 0)
         tell(&completion, "check-secret and admin-secret are the same, so every client that checks "
                           "would be an admin; use two secrets");
     return completion.status;

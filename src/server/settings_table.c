@@ -61,14 +61,16 @@ const struct ration_setting ration_settings_table[] = {
     {"redis", "URL",
      "limits live there: redis://host, unix:/path, redis+sentinel://host/master, "
      "redis+cluster://host",
-     RATION_SETTING_PATH, RATION_SETTINGS_LIMITING, AT(redis_url), .preset_text = "in memory"},
+     RATION_SETTING_URL, RATION_SETTINGS_LIMITING, AT(redis_url), .preset_text = "in memory"},
+    {"redis-file", "FILE", "read the URL, with its password, from a file that others cannot read",
+     RATION_SETTING_URL_FILE, RATION_SETTINGS_LIMITING, AT(redis_url)},
     {"redis-prefix", "TEXT", "of the names of all keys in Redis", RATION_SETTING_PATH,
      RATION_SETTINGS_LIMITING, AT(redis_prefix), .preset_text = "ration"},
     {"redis-key-secret", "TEXT",
      "keys the hash that stands for keys of more than 128 bytes in Redis; the same on all nodes",
-     RATION_SETTING_SECRET, RATION_SETTINGS_LIMITING, AT(redis_key_secret)},
+     RATION_SETTING_URL, RATION_SETTINGS_LIMITING, AT(redis_key_secret), .is_always_secret = true},
     {"redis-key-secret-file", "FILE", "the same from a file that others cannot read",
-     RATION_SETTING_SECRET_FILE, RATION_SETTINGS_LIMITING, AT(redis_key_secret)},
+     RATION_SETTING_URL_FILE, RATION_SETTINGS_LIMITING, AT(redis_key_secret)},
     {"redis-deadline-ms", "TIME", "for an answer of Redis; then on_backend_error decides",
      RATION_SETTING_MILLISECONDS, RATION_SETTINGS_LIMITING, AT(redis_deadline_ms), .least = 1,
      .most = 60000, .preset = 20},
@@ -178,6 +180,8 @@ const struct ration_setting ration_settings_table[] = {
      RATION_SETTINGS_BOUNDS, AT(http_limits.body_bytes_max), .least = 0, .most = BYTES_MOST / 2,
      .preset = BODY_PRESET},
 
+    {"core-dumps", NULL, "allow core dumps although there are secrets; they hold clients' keys",
+     RATION_SETTING_FLAG, RATION_SETTINGS_OTHER, AT(allows_core_dumps)},
     {"log", "FORMAT", "lines on the standard error", RATION_SETTING_CHOICE, RATION_SETTINGS_OTHER,
      AT(logs_json), .words = "text json"},
 };

@@ -22,9 +22,11 @@ enum ration_setting_kind {
     RATION_SETTING_PATH,         /* char *, owned */
     RATION_SETTING_ADDRESSES,    /* char *[RATION_SETTINGS_ADDRESSES_MAX], and a size_t */
     RATION_SETTING_NETWORKS,     /* struct ration_settings' proxies */
-    RATION_SETTING_HOSTS,      /* char *[RATION_SETTINGS_HOSTS_MAX], and a size_t: names of hosts */
-    RATION_SETTING_SECRET,     /* char[RATION_SETTINGS_SECRET_MAX + 1] */
-    RATION_SETTING_SECRET_FILE /* the same, from a file */
+    RATION_SETTING_HOSTS,  /* char *[RATION_SETTINGS_HOSTS_MAX], and a size_t: names of hosts */
+    RATION_SETTING_SECRET, /* struct ration_secret */
+    RATION_SETTING_SECRET_FILE, /* the same, from a file */
+    RATION_SETTING_URL,         /* char *, owned; may hold a password, or is one */
+    RATION_SETTING_URL_FILE     /* the same, from a file */
 };
 
 enum ration_setting_group {
@@ -53,6 +55,7 @@ struct ration_setting {
     const char *words;       /* of a choice, apart by blanks */
     bool may_be_none;        /* the word none is RATION_LIMIT_NONE */
     bool is_argument_only;   /* not for the policy */
+    bool is_always_secret;   /* a text that is kept until the server has read it */
 };
 
 extern const struct ration_setting ration_settings_table[];

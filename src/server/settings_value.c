@@ -1,12 +1,8 @@
 #include "server/settings_value.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/refuse.h"
 #include "base/units.h"
@@ -220,19 +216,21 @@ static ration_status check_path(const struct value *value)
                          is_file ? "the path of a file" : value->setting->metavariable);
 }
 
-static ration_status read_path(const struct value *value)
+static ration_status keep_text(const struct value *value, const char *text)
 {
     char **place = place_of(value->setting, value->settings);
-    char *copy;
+    char *copy = strdup(text);
 
-    if (check_path(value) != RATION_OK)
-        return RATION_EINVAL;
-    copy = strdup(value->text);
     if (copy == NULL)
         return ration_refuse(value->error, RATION_ENOMEM, "no memory for the settings");
-    free(*place);
+    ration_secret_free_text(*place);
     *place = copy;
     return RATION_OK;
+}
+
+static ration_status read_path(const struct value *value)
+{
+    return check_path(value) == RATION_OK ? keep_text(value, value->text) : RATION_EINVAL;
 }
 
 /* Lists --------------------------------------------------------------------------------------- */
@@ -306,87 +304,34 @@ static ration_status read_host(const struct value *value)
 
 /* Secrets ------------------------------------------------------------------------------------- */
 
+/* The text is size bytes and a terminator. */
 static ration_status keep_secret(const struct value *value, const char *secret, size_t size)
 {
-    const char *name = value->setting->name;
+    ration_status status = ration_secret_check(value->setting->name, secret, size,
+                                               RATION_SECRET_BYTES_MAX, value->error);
 
-    if (size == 0)
-        return ration_refuse(value->error, RATION_EINVAL,
-                             "%s is empty; leave the setting out to have none", name);
-    if (size > RATION_SETTINGS_SECRET_MAX)
-        return ration_refuse(value->error, RATION_EINVAL,
-                             "%s has more than %d bytes; use a shorter secret", name,
-                             RATION_SETTINGS_SECRET_MAX);
-    for (size_t i = 0; i < size; i++) {
-        if ((unsigned char)secret[i] < 0x20 || secret[i] == 0x7f)
-            return ration_refuse(value->error, RATION_EINVAL,
-                                 "%s has a control byte; a secret is one line of text", name);
-    }
-    memset(place_of(value->setting, value->settings), 0, value->setting->size);
-    memcpy(place_of(value->setting, value->settings), secret, size);
+    if (status != RATION_OK)
+        return status;
+    if (!ration_secret_set(place_of(value->setting, value->settings), secret, size))
+        return ration_refuse(value->error, RATION_EINVAL, "%s: the system has no random bytes",
+                             value->setting->name);
     return RATION_OK;
-}
-
-static ration_status check_mode(const struct value *value, int file)
-{
-    struct stat status;
-
-    if (fstat(file, &status) != 0)
-        return ration_refuse(value->error, RATION_EINVAL, "%s: %s: %s", value->setting->name,
-                             value->text, strerror(errno));
-    if ((status.st_mode & S_IRWXO) != 0)
-        return ration_refuse(value->error, RATION_EINVAL,
-                             "%s: others may use %.300s (mode %04o); say chmod o= to it",
-                             value->setting->name, value->text, (unsigned)(status.st_mode & 07777));
-    return RATION_OK;
-}
-
-/* One byte more than a secret and its line end may have, so that too long is seen. */
-static ssize_t read_all(int file, char *buffer, size_t buffer_size)
-{
-    size_t used = 0;
-
-    while (used < buffer_size) {
-        ssize_t got = read(file, buffer + used, buffer_size - used);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        used += (size_t)got;
-    }
-    return (ssize_t)used;
 }
 
 static ration_status read_secret_file(const struct value *value)
 {
-    char secret[RATION_SETTINGS_SECRET_MAX + 3];
+    bool is_url = value->setting->kind == RATION_SETTING_URL_FILE;
+    char text[RATION_SETTINGS_URL_MAX + 1];
     ration_status status = check_path(value);
-    ssize_t size;
-    int file;
+    size_t size;
 
-    if (status != RATION_OK)
-        return status;
-    file = open(value->text, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (file < 0)
-        return ration_refuse(value->error, RATION_EINVAL, "%s: cannot open %.300s: %s",
-                             value->setting->name, value->text, strerror(errno));
-    status = check_mode(value, file);
-    size = status == RATION_OK ? read_all(file, secret, sizeof(secret)) : 0;
-    if (size < 0)
-        status = ration_refuse(value->error, RATION_EINVAL, "%s: cannot read %.300s: %s",
-                               value->setting->name, value->text, strerror(errno));
-    close(file);
-    if (status != RATION_OK)
-        return status;
-    if (size > 0 && secret[size - 1] == '\n')
-        size--;
-    if (size > 0 && secret[size - 1] == '\r')
-        size--;
-    status = keep_secret(value, secret, (size_t)size);
-    explicit_bzero(secret, sizeof(secret));
+    if (status == RATION_OK)
+        status = ration_secret_read_file(value->setting->name, value->text, text,
+                                         is_url ? sizeof(text) : RATION_SECRET_BYTES_MAX + 1, &size,
+                                         value->error);
+    if (status == RATION_OK)
+        status = is_url ? keep_text(value, text) : keep_secret(value, text, size);
+    explicit_bzero(text, sizeof(text));
     return status;
 }
 
@@ -406,11 +351,14 @@ ration_status ration_setting_suppose(const struct ration_setting *setting, const
 {
     struct value value = {setting, text, size, settings, error};
 
-    if (setting->kind != RATION_SETTING_SECRET_FILE)
+    if (setting->kind != RATION_SETTING_SECRET_FILE && setting->kind != RATION_SETTING_URL_FILE)
         return ration_setting_read(setting, text, size, settings, error);
     if (check_bytes(&value) != RATION_OK || check_path(&value) != RATION_OK)
         return RATION_EINVAL;
-    return keep_secret(&value, setting->name, strlen(setting->name)); /* no two are the same */
+    return setting->kind == RATION_SETTING_URL_FILE
+               ? keep_text(&value, "?")
+               : keep_secret(&value, setting->name,
+                             strlen(setting->name)); /* no two are the same */
 }
 
 ration_status ration_setting_read(const struct ration_setting *setting, const char *text,
@@ -427,6 +375,7 @@ ration_status ration_setting_read(const struct ration_setting *setting, const ch
     case RATION_SETTING_CHOICE:
         return read_choice(&value);
     case RATION_SETTING_PATH:
+    case RATION_SETTING_URL:
         return read_path(&value);
     case RATION_SETTING_ADDRESSES:
         return read_address(&value);
@@ -437,10 +386,31 @@ ration_status ration_setting_read(const struct ration_setting *setting, const ch
     case RATION_SETTING_SECRET:
         return keep_secret(&value, text, size);
     case RATION_SETTING_SECRET_FILE:
+    case RATION_SETTING_URL_FILE:
         return read_secret_file(&value);
     default:
         return read_number(&value);
     }
+}
+
+bool ration_setting_is_text(const struct ration_setting *setting)
+{
+    return setting->kind == RATION_SETTING_PATH || setting->kind == RATION_SETTING_URL ||
+           setting->kind == RATION_SETTING_URL_FILE;
+}
+
+bool ration_setting_may_be_file(const struct ration_setting *setting)
+{
+    return setting->kind == RATION_SETTING_SECRET || setting->kind == RATION_SETTING_URL;
+}
+
+/* Whether a URL has credentials is for its reader to tell in full; one that may have is taken for one that has. */
+bool ration_setting_is_secret(const struct ration_setting *setting, const char *text)
+{
+    if (setting->kind == RATION_SETTING_URL)
+        return text != NULL && (setting->is_always_secret || strchr(text, '@') != NULL ||
+                                strstr(text, "?sentinel=") != NULL);
+    return setting->kind == RATION_SETTING_SECRET;
 }
 
 static bool is_text_list(const struct ration_setting *setting)
@@ -452,8 +422,8 @@ void ration_setting_clear(const struct ration_setting *setting, struct ration_se
 {
     char **texts = place_of(setting, settings);
 
-    if (setting->kind == RATION_SETTING_PATH)
-        free(texts[0]);
+    if (ration_setting_is_text(setting))
+        ration_secret_free_text(texts[0]);
     if (is_text_list(setting)) {
         for (size_t i = 0; i < *count_of(setting, settings); i++)
             free(texts[i]);
@@ -485,7 +455,7 @@ bool ration_setting_is_same(const struct ration_setting *setting,
     if (setting->kind == RATION_SETTING_NETWORKS &&
         settings->trust.trusts_unix != other->trust.trusts_unix)
         return false;
-    if (setting->kind != RATION_SETTING_PATH && !is_text_list(setting))
+    if (!ration_setting_is_text(setting) && !is_text_list(setting))
         return memcmp(texts, other_texts, setting->size) == 0;
     for (size_t i = 0; i < count; i++) {
         if (!is_same_text(texts[i], other_texts[i]))

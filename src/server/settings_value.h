@@ -24,6 +24,15 @@ ration_status ration_setting_suppose(const struct ration_setting *setting, const
                                      size_t size, struct ration_settings *settings,
                                      struct ration_error *error);
 
+/* Whether its place holds a text that it owns. */
+bool ration_setting_is_text(const struct ration_setting *setting);
+
+/* Whether another setting reads the same value from a file: NAME-file. */
+bool ration_setting_may_be_file(const struct ration_setting *setting);
+
+/* Whether text, as its value, is a secret or holds one. text may be NULL for none. */
+bool ration_setting_is_secret(const struct ration_setting *setting, const char *text);
+
 /* Releases what a setting's place holds, and makes it 0: a list empty, a path NULL. */
 void ration_setting_clear(const struct ration_setting *setting, struct ration_settings *settings);
 

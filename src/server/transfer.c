@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -169,7 +170,9 @@ static void serve_new(struct ration_connection *connection, char *bytes, size_t 
 static void take_received(struct ration_connection *connection, char *bytes, size_t size)
 {
     struct ration_loop *loop = connection->loop;
+    bool is_secret = connection->input_is_secret;
 
+    connection->input.is_secret |= is_secret;
     ration_count(&loop->counters.reads, 1);
     ration_count(&loop->counters.received_bytes, size);
     if (++loop->reads_since_now >= RATION_LOOP_READS_PER_NOW)
@@ -183,6 +186,8 @@ static void take_received(struct ration_connection *connection, char *bytes, siz
     } else {
         connection->ending = RATION_ENDING_MEMORY;
     }
+    if (is_secret)
+        explicit_bzero(bytes, size);
 }
 
 void ration_connection_read(struct ration_connection *connection)

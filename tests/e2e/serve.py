@@ -93,6 +93,7 @@ class Server:
         """Replaces the policy as an editor would: a reader sees the old one or the new one."""
         with open(self.policy_path + ".new", "w", encoding="utf-8") as file:
             file.write(text)
+        os.chmod(self.policy_path + ".new", 0o600)  # it may hold secrets
         os.rename(self.policy_path + ".new", self.policy_path)
 
     def start(self):

@@ -73,7 +73,7 @@ settings.yaml:5:22: check-secret-file is empty; write the path of a file
 TEXT
 cat >settings.yaml <<'YAML'
 limits: [{name: all, rate: 1000/s}]
-server: {http: '*:8429', resp: '127.0.0.1:6429', admin-secret-file: /nowhere/at/all}
+server: {http: '*:8429', resp: '127.0.0.1:6429', admin-secret-file: /nowhere/at/all, redis-file: /nor/there}
 YAML
 expect 0 check settings.yaml <<'TEXT'
 NAME  KEY  LIMIT   MATCH

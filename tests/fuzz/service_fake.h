@@ -155,6 +155,11 @@ void ration_connection_need(struct ration_connection *connection, size_t size)
     connection->need_bytes = size;
 }
 
+void ration_connection_hide_input(struct ration_connection *connection, bool is_secret)
+{
+    (void)connection, (void)is_secret;
+}
+
 void ration_connection_phase(struct ration_connection *connection, enum ration_phase phase)
 {
     (void)connection;
@@ -268,9 +273,10 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     fake->settings.throttle_keys = 16;
     fake->settings.resp_limits = ration_resp_limits_default;
     fake->settings.http_limits = RATION_HTTP_LIMITS_DEFAULT;
-    memcpy(fake->settings.admin_secret, secret, strlen(secret) + 1);
-    if (secret[0] != '\0')
-        memcpy(fake->settings.check_secret, "check", sizeof("check"));
+    if (secret[0] != '\0') {
+        CHECK(ration_secret_set(&fake->settings.admin_secret, secret, strlen(secret)));
+        CHECK(ration_secret_set(&fake->settings.check_secret, "check", strlen("check")));
+    }
     fake->settings.allowed_hosts[0] = fake_host;
     fake->settings.allowed_host_count = 1;
     fake_open_gate(fake);

@@ -159,7 +159,7 @@ await "try: redis-cli -p * -a SECRET RATION.CHECK path /login ip 192.0.2.7"
 check 2 'ration check: the server cannot decide: NOAUTH Authentication required.' user=u
 check 0 'allowed: client has 199 left' --check-secret-file "$scratch/secret" user=u
 chmod 604 "$scratch/secret"
-check 2 "ration check: --check-secret-file: others may use $scratch/secret (mode 0604); say chmod o= to it" \
+check 2 "ration check: --check-secret-file: others may use $scratch/secret (mode 0604); run chmod o= $scratch/secret" \
     --check-secret-file "$scratch/secret" user=u
 finish 0 TERM
 refuses 'others may use ' --check-secret-file "$scratch/secret"

@@ -198,7 +198,7 @@ static void nothing_given_is_the_defaults(void **state)
     assert_true(settings.limits.input_bytes_max >= ration_http_bytes_max(&settings.http_limits));
     assert_false(settings.logs_json || settings.is_prefaulted || settings.is_open_to_strangers);
     assert_null(settings.state_path);
-    assert_string_equal(settings.check_secret, "");
+    assert_false(settings.check_secret.is_set);
     ration_settings_done(&settings);
 }
 
@@ -507,7 +507,7 @@ static void write_secret(const char *path, const char *text, mode_t mode)
 static void secrets_come_from_files_that_others_cannot_read(void **state)
 {
     char path[] = "/tmp/ration-secret-XXXXXX", line[128], wanted[256];
-    char large[RATION_SETTINGS_SECRET_MAX + 2];
+    char large[RATION_SECRET_BYTES_MAX + 2];
     static const struct {
         const char *text;
         const char *secret;
@@ -523,15 +523,18 @@ static void secrets_come_from_files_that_others_cannot_read(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         write_secret(path, rows[i].text, 0640);
         accepted(line, "  {}\n", &settings);
-        assert_string_equal(settings.check_secret, rows[i].secret);
+        assert_true(
+            ration_secret_is(&settings.check_secret, rows[i].secret, strlen(rows[i].secret)));
+        assert_false(
+            ration_secret_is(&settings.check_secret, rows[i].secret, strlen(rows[i].secret) - 1));
         ration_settings_done(&settings);
-        assert_string_equal(settings.check_secret, "");
+        assert_false(settings.check_secret.is_set);
     }
     for (mode_t other = 1; other <= 4; other *= 2) {
         write_secret(path, "s3cret", 0600 | other);
         snprintf(wanted, sizeof(wanted),
-                 "--check-secret-file: others may use %s (mode 060%o); say chmod o= to it\n", path,
-                 (unsigned)other);
+                 "--check-secret-file: others may use %s (mode 060%o); run chmod o= %s\n", path,
+                 (unsigned)other, path);
         refused(line, "  {}\n", wanted);
     }
     write_secret(path, "two\nlines\n", 0600);
@@ -542,11 +545,79 @@ static void secrets_come_from_files_that_others_cannot_read(void **state)
     memset(large, 'x', sizeof(large) - 1);
     large[sizeof(large) - 1] = '\0';
     write_secret(path, large, 0600);
-    refused(line, "  {}\n", "--check-secret-file has more than 512 bytes; use a shorter secret\n");
+    refused(line, "  {}\n", "--check-secret-file has more than 512 bytes; use a shorter one\n");
     write_secret(path, large + 1, 0600);
     accepted(line, "  {}\n", &settings);
-    assert_int_equal(strlen(settings.check_secret), RATION_SETTINGS_SECRET_MAX);
+    assert_true(ration_secret_is(&settings.check_secret, large + 1, RATION_SECRET_BYTES_MAX));
     ration_settings_done(&settings);
+    unlink(path);
+}
+
+static void secrets_on_a_command_line_are_overwritten(void **state)
+{
+    char words[][64] = {"--check-secret",   "abc",     "--admin-secret=defg", "--redis",
+                        "redis://:pw@host", "--redis", "redis://host",        "--check-secret"};
+    static const char *const after[] = {
+        "--check-secret",   "***",     "--admin-secret=****", "--redis",
+        "****************", "--redis", "redis://host",        "--check-secret"};
+    char *arguments[sizeof(words) / sizeof(words[0])];
+    int count = (int)(sizeof(words) / sizeof(words[0]));
+
+    (void)state;
+    for (int i = 0; i < count; i++)
+        arguments[i] = words[i];
+    ration_settings_hide_arguments(count, arguments);
+    for (int i = 0; i < count; i++)
+        assert_string_equal(words[i], after[i]);
+}
+
+static void hidden_urls_are_compared(void **state)
+{
+    struct ration_settings one, same, other, plain;
+    struct told names = {0};
+
+    (void)state;
+    accepted("--redis redis://:pw@host", "  {}\n", &one);
+    accepted("--redis redis://:pw@host", "  {}\n", &same);
+    accepted("--redis redis://:pv@host", "  {}\n", &other);
+    accepted("--redis redis://host", "  {}\n", &plain);
+    assert_true(ration_settings_have_secrets(&one));
+    assert_false(ration_settings_have_secrets(&plain));
+    for (int i = 0; i < 2; i++) { /* what is hidden stays as it is */
+        assert_true(ration_settings_hide_secrets(&one) && ration_settings_hide_secrets(&same));
+        assert_true(ration_settings_hide_secrets(&other) && ration_settings_hide_secrets(&plain));
+    }
+    assert_null(strstr(one.redis_url, "pw"));
+    assert_string_equal(plain.redis_url, "redis://host");
+    ration_settings_compare(&one, &same, note_name, &names);
+    assert_string_equal(names.text, "");
+    ration_settings_compare(&one, &other, note_name, &names);
+    ration_settings_compare(&one, &plain, note_name, &names);
+    assert_string_equal(names.text, "redis redis ");
+    ration_settings_done(&one);
+    ration_settings_done(&same);
+    ration_settings_done(&other);
+    ration_settings_done(&plain);
+}
+
+static void a_url_comes_from_a_file(void **state)
+{
+    char path[] = "/tmp/ration-url-XXXXXX", line[128], wanted[256];
+    struct ration_settings settings;
+
+    (void)state;
+    close(mkstemp(path));
+    snprintf(line, sizeof(line), "--redis-file %s", path);
+    write_secret(path, "redis://:pw@host\n", 0640);
+    accepted(line, "  {}\n", &settings);
+    assert_string_equal(settings.redis_url, "redis://:pw@host");
+    ration_settings_done(&settings);
+    write_secret(path, "redis://:pw@host\n", 0644);
+    snprintf(wanted, sizeof(wanted),
+             "--redis-file: others may use %s (mode 0644); run chmod o= %s\n", path, path);
+    refused(line, "  {}\n", wanted);
+    snprintf(line, sizeof(line), "--redis redis://host --redis-file %s", path);
+    refused(line, "  {}\n", "--redis is given twice, or from a file too; keep one\n");
     unlink(path);
 }
 
@@ -571,6 +642,9 @@ int main(void)
         cmocka_unit_test(hosts_are_names),
         cmocka_unit_test(access_without_a_secret),
         cmocka_unit_test(secrets_come_from_files_that_others_cannot_read),
+        cmocka_unit_test(secrets_on_a_command_line_are_overwritten),
+        cmocka_unit_test(hidden_urls_are_compared),
+        cmocka_unit_test(a_url_comes_from_a_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
