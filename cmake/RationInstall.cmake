@@ -1,5 +1,5 @@
-# `make install`: the libraries, the public headers, the command with its manual and completions,
-# pkg-config and CMake packages.
+# `make install`: the libraries, the public headers, the command with its manual and completions, a unit for
+# systemd, pkg-config and CMake packages.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -16,6 +16,12 @@ install(FILES completions/ration.bash RENAME ration
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES completions/_ration DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES completions/ration.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# The unit names the program by its path, which is known when it is installed.
+install(CODE "
+    set(RATION_PROGRAM \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/ration\")
+    configure_file(${PROJECT_SOURCE_DIR}/dist/systemd/ration.service.in ${PROJECT_BINARY_DIR}/ration.service @ONLY)")
+install(FILES ${PROJECT_BINARY_DIR}/ration.service DESTINATION lib/systemd/system)
 
 install(EXPORT ration NAMESPACE ration:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ration)
 configure_package_config_file(cmake/rationConfig.cmake.in ${PROJECT_BINARY_DIR}/rationConfig.cmake

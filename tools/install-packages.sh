@@ -10,7 +10,7 @@ build="gcc libc6-dev make cmake ninja-build libxxhash-dev libyaml-dev libuv1-dev
       libjansson-dev libhiredis-dev"
 test="$build clang clang-format libclang-rt-14-dev libcmocka-dev gcovr binutils pkg-config g++
       frama-c-base why3 z3 cvc4 spin curl mandoc python3-yaml python3-jsonschema python3-redis redis-server redis-tools
-      nginx-light haproxy caddy prometheus iproute2"
+      nginx-light haproxy caddy prometheus iproute2 systemd util-linux"
 bench="wrk"
 # Of Node any will do, wherever it is from.
 command -v node >/dev/null || test="$test nodejs"

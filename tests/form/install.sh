@@ -70,4 +70,5 @@ for page in man1/ration.1 man1/ration-serve.1 man1/ration-check.1 man1/ration-be
     [ -s "root/share/man/$page" ]
 done
 [ -s root/share/bash-completion/completions/ration ]
+grep -q "^ExecStart=$scratch/first/bin/ration serve " root/lib/systemd/system/ration.service
 "$harden" readelf root/bin/ration "$(realpath "$libdir/libration.so")" "$libdir/libration.a"
