@@ -260,6 +260,7 @@ static bool read_option(struct reader *reader, int option)
         reader->is_quiet = true;
         return true;
     case OPTION_HELP:
+    case 'h':
         reader->wants_help = true;
         return true;
     default:
@@ -274,7 +275,7 @@ static bool read_options(struct reader *reader, int argument_count, char **argum
     /* getopt_long() skips the first word, which is the command's name here. */
     optind = 1;
     opterr = 0;
-    while ((option = getopt_long(argument_count + 1, arguments - 1, ":", options, NULL)) != -1) {
+    while ((option = getopt_long(argument_count + 1, arguments - 1, ":h", options, NULL)) != -1) {
         const char *word = arguments[optind - 2];
 
         if (option == ':')

@@ -34,10 +34,13 @@ int command_clock(int argument_count, char **arguments)
     struct ration_clock coarse = ration_clock_coarse();
     const char *fault = ration_clock_tsc_fault();
 
-    (void)arguments;
     if (argument_count > 0) {
-        fprintf(stderr, "usage: ration clock\n");
-        return EXIT_USAGE;
+        bool is_help = command_asks_help(argument_count, arguments);
+
+        fprintf(is_help ? stdout : stderr,
+                "usage: ration clock\n\n"
+                "Lists the clocks of this machine, and whether the CPU's counter can be used.\n");
+        return is_help ? EXIT_DONE : EXIT_USAGE;
     }
     if (fault == NULL)
         print_clock(&tsc, "the default");

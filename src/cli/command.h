@@ -2,8 +2,18 @@
 #ifndef RATION_CLI_COMMAND_H
 #define RATION_CLI_COMMAND_H
 
+#include <stdbool.h>
+#include <string.h>
+
 /* Exit statuses: done, the answer is no, the command could not be carried out. */
 enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
+
+/* Whether the only argument asks for help, which goes to the standard output and is no mistake. */
+static inline bool command_asks_help(int argument_count, char **arguments)
+{
+    return argument_count == 1 &&
+           (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0);
+}
 
 /* ration limit TEXT...: what a limit means, or what is wrong with it. */
 int command_limit(int argument_count, char **arguments);

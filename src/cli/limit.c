@@ -86,10 +86,12 @@ int command_limit(int argument_count, char **arguments)
     struct ration_limit limit;
     struct ration_error error;
 
-    if (argument_count == 0) {
-        fprintf(stderr, "usage: ration limit TEXT...\n"
-                        "e.g.   ration limit 20 per 100ms burst 100\n");
-        return EXIT_USAGE;
+    if (argument_count == 0 || command_asks_help(argument_count, arguments)) {
+        fprintf(argument_count == 0 ? stderr : stdout,
+                "usage: ration limit TEXT...\n"
+                "e.g.   ration limit 20 per 100ms burst 100\n\n"
+                "Prints what a limit means, or what is wrong with it and exits with 1.\n");
+        return argument_count == 0 ? EXIT_USAGE : EXIT_DONE;
     }
     if (join_words(argument_count, arguments, text) != 0) {
         fprintf(stderr, "ration limit: the text is longer than %d bytes\n", TEXT_MAX);

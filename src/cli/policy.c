@@ -17,16 +17,15 @@
 #define KEY_NAMES_SIZE   1200
 #define COST_TEXT        "cost"
 
-static int usage(void)
+static void print_usage(FILE *stream)
 {
-    fprintf(stderr,
+    fprintf(stream,
             "usage: ration policy check FILE\n"
             "       ration policy explain FILE NAME=VALUE... [cost=N]\n"
             "e.g.   ration policy explain policy.yaml method=GET path=/x ip=192.0.2.7\n\n"
             "check tells every fault of a policy as FILE:LINE:COLUMN: or lists its limits.\n"
             "explain tells which limits apply to a request, by which key and for which cost, and\n"
             "why the others do not. It exits with 1 for a request that is banned.\n");
-    return EXIT_USAGE;
 }
 
 /* Text of a file or of the command line, as a terminal may show it. Returns buffer. */
@@ -306,5 +305,10 @@ int command_policy(int argument_count, char **arguments)
         return check(arguments[1]);
     if (argument_count >= 2 && strcmp(arguments[0], "explain") == 0)
         return explain(arguments[1], argument_count - 2, arguments + 2);
-    return usage();
+    if (command_asks_help(argument_count, arguments)) {
+        print_usage(stdout);
+        return EXIT_DONE;
+    }
+    print_usage(stderr);
+    return EXIT_USAGE;
 }

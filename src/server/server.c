@@ -46,6 +46,12 @@ static void log_fault(void *unused, const char *line)
     ration_log(RATION_LOG_ERROR, "%s", line);
 }
 
+/* "s" behind a count that needs it. */
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Starting ------------------------------------------------------------------------------------ */
 
 static bool read_policy(struct server *server, ration_policy **out_policy)
@@ -56,6 +62,10 @@ static bool read_policy(struct server *server, ration_policy **out_policy)
     server->has_settings = true;
     server->settings.trust.proxies = server->settings.proxies;
     ration_log_open(2, server->settings.logs_json);
+    if (server->settings.policy_path != NULL)
+        ration_log(RATION_LOG_INFO, "policy %.300s: %zu limit%s", server->settings.policy_path,
+                   ration_policy_limit_count(*out_policy),
+                   plural(ration_policy_limit_count(*out_policy)));
     return true;
 }
 
@@ -228,11 +238,12 @@ static void on_end(struct ration_loop *loop, void *argument)
     __atomic_store_n(&server->service.is_ready, false, __ATOMIC_RELEASE);
     ration_loops_counters(server->service.loops, &counters);
     if (server->is_draining)
-        ration_log(RATION_LOG_WARNING, "told twice: ending %" PRIu64 " connections at once",
-                   counters.open);
+        ration_log(RATION_LOG_WARNING, "told twice: ending %" PRIu64 " connection%s at once",
+                   counters.open, plural(counters.open));
     else
-        ration_log(RATION_LOG_INFO, "ending: %" PRIu64 " connections have %" PRIu32 " ms to finish",
-                   counters.open, deadline_ms);
+        ration_log(RATION_LOG_INFO, "ending: %" PRIu64 " connection%s %s %" PRIu32 " ms to finish",
+                   counters.open, plural(counters.open), counters.open == 1 ? "has" : "have",
+                   deadline_ms);
     server->is_draining = true;
     ration_notify("STOPPING=1");
     ration_loops_drain(server->service.loops, deadline_ms, NULL, NULL);
@@ -371,14 +382,16 @@ static bool save(struct server *server)
 
 static void log_what_was_served(const struct server *server)
 {
+    uint64_t requests = count_all(server, RATION_SERVICE_HTTP_REQUESTS);
+    uint64_t commands = count_all(server, RATION_SERVICE_RESP_COMMANDS);
     struct ration_loop_counters counters;
 
     ration_loops_counters(server->service.loops, &counters);
     ration_log(RATION_LOG_INFO,
-               "ended: served %" PRIu64 " HTTP requests and %" PRIu64 " RESP commands over %" PRIu64
-               " connections",
-               count_all(server, RATION_SERVICE_HTTP_REQUESTS),
-               count_all(server, RATION_SERVICE_RESP_COMMANDS), counters.accepted);
+               "ended: served %" PRIu64 " HTTP request%s and %" PRIu64
+               " RESP command%s over %" PRIu64 " connection%s",
+               requests, plural(requests), commands, plural(commands), counters.accepted,
+               plural(counters.accepted));
 }
 
 static void take_down(struct server *server)

@@ -21,6 +21,15 @@ expect 0 'limit TEXT' --help
 expect 0 '^ration [0-9]+\.[0-9]+\.[0-9]+$' --version
 expect 2 "unknown command 'limt'" limt
 expect 2 'usage: ration limit' limit
+for command in limit clock policy serve check bench; do
+    for help in --help -h; do
+        expect 0 "^usage: ration $command" $command $help
+        [ -z "$("$ration" $command $help 2>&1 >/dev/null)" ] || {
+            echo "ration $command $help writes to the standard error"
+            failed=1
+        }
+    done
+done
 expect 0 '^limit +20/100ms burst 100$' limit 20 per 100ms burst 100
 expect 0 '^one token +333333333\.333333 ns$' limit 3/s
 expect 0 '^full in +18000000000000 ns when empty \(reserve\)$' limit 10/s reserve 100/h burst 500

@@ -22,12 +22,14 @@ check 1 'denied by login: no wait helps' --cost 6 path=/login ip=192.0.2.7
 check 2 "ration check: this is no attribute: write NAME=VALUE: path" path
 tail_lines=()
 finish 0 TERM
-same "the last line" 'ended: served 1 HTTP requests and 3 RESP commands over 4 connections' \
+same "the last line" 'ended: served 1 HTTP request and 3 RESP commands over 4 connections' \
     "${tail_lines[-1]#*info }"
 
 # SIGHUP: a policy takes effect as a whole, or not at all.
 policy 1/h
-start --policy "$scratch/policy.yaml" --manual-clock
+launch --http none --resp 127.0.0.1:0 --policy "$scratch/policy.yaml" --manual-clock
+await "info policy $scratch/policy.yaml: 1 limit" && same "the end of the line" "1 limit" "${line#*: }"
+await 'listening on resp' && resp=${line##* }
 check 0 'allowed: a has 0 left' --cost 2 user=u
 policy 10/h 'top-keys: 7'
 kill -HUP "$server"
@@ -64,7 +66,7 @@ begin_request() { # a request whose head was read, and whose body is to come, on
 start --state "$scratch/state" --drain-deadline-ms 1h
 begin_request
 kill -TERM "$server"
-await 'ending: 1 connections have 3600000 ms to finish'
+await 'ending: 1 connection has 3600000 ms to finish'
 printf '{"attributes":{"user":"nobody"}}' >&"$busy"
 read -r -t 60 line <&"$busy" || fail "a request under way was dropped"
 same "a request under way" 'HTTP/1.1 200 OK' "${line%$'\r'}"
@@ -76,7 +78,7 @@ begin_request
 kill -TERM "$server"
 await 'ending: '
 kill -TERM "$server"
-await 'told twice: ending 1 connections at once'
+await 'told twice: ending 1 connection at once'
 await "kept the state in $scratch/state"
 finish 0
 exec {busy}>&-
