@@ -1,9 +1,9 @@
 # Completion of ration for bash; installed as share/bash-completion/completions/ration.
 
 # settings begin (written by tools/settings-lists.py)
-_ration_serve_options='--http --resp --unix-mode --threads --policy --state --redis --redis-prefix --redis-key-secret --redis-key-secret-file --redis-deadline-ms --redis-connect-ms --redis-rest-ms --redis-rest-max-ms --nodes --throttle-keys --top-keys --prefault --huge-pages --manual-clock --password --password-file --token --token-file --open-to-strangers --trusted-proxies --client-header --deny-status --retry-after-max --retry-after-spread --x-ratelimit --connections-max --connections-per-peer-max --input-bytes-max --output-bytes-max --head-deadline-ms --body-deadline-ms --idle-deadline-ms --idle-deadline-http-ms --write-deadline-ms --linger-deadline-ms --drain-deadline-ms --accept-backlog --pipeline-max --arguments-max --argument-bytes-max --head-bytes-max --body-bytes-max --log'
-_ration_serve_flags='--prefault --manual-clock --open-to-strangers'
-_ration_serve_files='--policy --state --redis-key-secret-file --password-file --token-file'
+_ration_serve_options='--http --resp --unix-mode --threads --policy --state --redis --redis-file --redis-prefix --redis-key-secret --redis-key-secret-file --redis-deadline-ms --redis-connect-ms --redis-rest-ms --redis-rest-max-ms --nodes --throttle-keys --top-keys --prefault --huge-pages --manual-clock --check-secret --check-secret-file --admin-secret --admin-secret-file --open-to-strangers --allowed-hosts --trusted-proxies --client-header --deny-status --retry-after-max --retry-after-spread --x-ratelimit --connections-max --connections-per-peer-max --input-bytes-max --output-bytes-max --head-deadline-ms --body-deadline-ms --idle-deadline-ms --idle-deadline-http-ms --write-deadline-ms --linger-deadline-ms --drain-deadline-ms --accept-backlog --pipeline-max --arguments-max --argument-bytes-max --attribute-bytes-max --head-bytes-max --body-bytes-max --core-dumps --log'
+_ration_serve_flags='--prefault --manual-clock --open-to-strangers --core-dumps'
+_ration_serve_files='--policy --state --redis-file --redis-key-secret-file --check-secret-file --admin-secret-file'
 _ration_serve_words() {
     case "$1" in
     --huge-pages) echo 'auto always never' ;;
@@ -15,7 +15,7 @@ _ration_serve_words() {
 # settings end
 
 _ration_commands='serve check limit clock policy bench --help --version'
-_ration_check_options='--connect --password-file --cost --wait --timeout --timeout-total --quiet --help'
+_ration_check_options='--connect --check-secret-file --cost --wait --timeout --timeout-total --quiet --help'
 _ration_bench_options='--connect --i-own-this-host --command --ping --incr --script --evalsha --path --body --header
     --keys --seed --connections --pipeline --threads --seconds --requests --warmup --rate --idle --server-pid --json
     --quiet --help'
@@ -44,7 +44,7 @@ _ration_serve() {
     elif _ration_is_in "$before" "$_ration_serve_options" && ! _ration_is_in "$before" "$_ration_serve_flags"; then
         COMPREPLY=()
     else
-        _ration_complete "$_ration_serve_options --settings --help"
+        _ration_complete "$_ration_serve_options --settings --access --help"
     fi
 }
 
@@ -65,7 +65,7 @@ _ration() {
     serve) _ration_serve ;;
     check)
         case ${COMP_WORDS[COMP_CWORD - 1]} in
-        --password-file) _ration_files ;;
+        --check-secret-file) _ration_files ;;
         --connect | --cost | --timeout | --timeout-total) ;;
         *) _ration_complete "$_ration_check_options" ;;
         esac

@@ -53,7 +53,8 @@ static ration_gate *make_gate(const char *secret)
                                          .deadline_ns = 30 * RATION_NS_PER_SECOND,
                                          .connect_deadline_ns = 30 * RATION_NS_PER_SECOND,
                                          .key_secret = secret};
-    struct ration_gate_options options = {.struct_size = sizeof(options), .redis = &options_redis};
+    struct ration_gate_options options = {
+        .struct_size = sizeof(options), .redis = &options_redis, .attribute_bytes_max = KEY_SIZE};
     struct ration_error error;
     ration_policy *policy;
     ration_gate *gate;

@@ -234,7 +234,8 @@ def test_connections_to_ration_are_used_again():
     """With bodies, too: nginx passes neither a body nor its length on."""
     with Setting() as setting:
         def count_accepted():
-            metrics = kit.ask(setting.ration.http_port, path="/metrics")[2].decode()
+            metrics = kit.ask(setting.ration.http_port, path="/metrics",
+                              headers={"Authorization": f"Bearer {kit.CHECK_SECRET}"})[2].decode()
             return int(metrics.partition("\nration_connections_accepted_total ")[2].split()[0])
 
         before = count_accepted()
