@@ -50,8 +50,8 @@ bool ration_connection_is_full(const struct ration_connection *connection)
     const struct ration_loop *loop = connection->loop;
     size_t lent = loop->output_borrower == connection ? loop->output.size : 0;
 
-    return connection->yields || connection->held ||
-           lent + ration_kept_size(&connection->output) >= RATION_OUTPUT_FULL_SIZE;
+    return connection->yields || connection->held || lent >= RATION_OUTPUT_FULL_SIZE ||
+           ration_connection_is_output_full(connection);
 }
 
 void ration_connection_yield(struct ration_connection *connection)
@@ -102,6 +102,16 @@ static void serve_more(struct ration_connection *connection)
     connection->yields = false;
     if (connection->stopped_early && connection->ending == RATION_ENDING_NONE)
         ration_connection_serve_kept(connection);
+}
+
+unsigned ration_connection_continue(struct ration_job *job)
+{
+    struct ration_connection *connection =
+        (struct ration_connection *)((char *)job - offsetof(struct ration_connection, job));
+
+    serve_more(connection);
+    ration_connection_settle(connection);
+    return RATION_TURN_UNITS_MAX; /* what is left may cost as much as what it yielded after */
 }
 
 void ration_connection_resume(struct ration_connection *connection)
@@ -223,10 +233,11 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
     if (events & UV_WRITABLE) {
         ration_connection_send_kept(connection);
-        serve_more(connection);
+        if (!connection->yields) /* its turn comes */
+            serve_more(connection);
     }
     if ((events & UV_READABLE) && connection->ending == RATION_ENDING_NONE &&
-        !connection->stopped_early)
+        (!connection->stopped_early || connection->ending_after != RATION_ENDING_NONE))
         ration_connection_read(connection);
     ration_connection_settle(connection);
 }
@@ -266,6 +277,7 @@ static void open_connection(struct ration_connection *connection)
     struct ration_loop *loop = connection->loop;
 
     connection->poll.data = connection;
+    connection->job.step = ration_connection_continue;
     join_list(loop, connection);
     ration_count(&loop->counters.accepted, 1);
     ration_count(&loop->counters.open, 1);
@@ -330,6 +342,8 @@ void ration_connection_end(struct ration_connection *connection, enum ration_end
         ration_output_reset(&loop->output);
     }
     ration_deadlines_stop(&connection->deadline);
+    ration_deadlines_stop(&connection->pause);
+    ration_job_cancel(&connection->job);
     leave_list(loop, connection);
     uv_close((uv_handle_t *)&connection->poll, on_closed);
     close(connection->fd);
@@ -341,9 +355,10 @@ void ration_connection_end(struct ration_connection *connection, enum ration_end
     ration_loop_end_if_empty(loop);
 }
 
-void ration_connection_deadline_passed(struct ration_connection *connection)
+void ration_connection_deadline_passed(struct ration_connection *connection,
+                                       unsigned deadline_class)
 {
-    switch (connection->deadline.class_index) {
+    switch (deadline_class) {
     case RATION_DEADLINE_HEAD:
         ration_connection_refuse(connection, RATION_ENDING_HEAD_DEADLINE);
         break;
@@ -355,6 +370,9 @@ void ration_connection_deadline_passed(struct ration_connection *connection)
         break;
     case RATION_DEADLINE_LINGER:
         connection->ending = connection->ending_after;
+        break;
+    case RATION_DEADLINE_STALL:
+        ration_connection_refuse(connection, RATION_ENDING_OUTPUT_MAX);
         break;
     default:
         connection->ending = RATION_ENDING_IDLE_DEADLINE;

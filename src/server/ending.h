@@ -14,7 +14,7 @@
     X(BODY_DEADLINE, "body_deadline", yes)       \
     X(WRITE_DEADLINE, "write_deadline", no)      \
     X(INPUT_MAX, "input_max", yes)               \
-    X(OUTPUT_MAX, "output_max", no)              \
+    X(OUTPUT_MAX, "output_max", yes)             \
     X(DRAIN, "drain", no)                        \
     X(DRAIN_DEADLINE, "drain_deadline", no)      \
     X(CONNECTIONS_MAX, "connections_max", yes)   \

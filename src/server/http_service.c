@@ -439,6 +439,9 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
     else if (ending == RATION_ENDING_INPUT_MAX)
         progress =
             (struct ration_http_progress){.status = 413, .reason = "The request is too large."};
+    else if (ending == RATION_ENDING_OUTPUT_MAX)
+        progress.reason = "The responses that wait for this client exceed output-bytes-max: read "
+                          "responses while sending requests.";
     refuse_request(desk, &progress);
 }
 

@@ -8,6 +8,7 @@
 #include "server/loop_parts.h"
 
 #define CAPACITY_LEAST 256u
+#define CAPACITY_LARGE ((size_t)1 << 20)
 
 void ration_kept_done(struct ration_kept *kept)
 {
@@ -15,6 +16,7 @@ void ration_kept_done(struct ration_kept *kept)
     *kept = (struct ration_kept){0};
 }
 
+/* Twice as much each time, a quarter more each time where that is much. */
 static bool make_room(struct ration_kept *kept, size_t wanted)
 {
     size_t capacity = kept->capacity > 0 ? kept->capacity : CAPACITY_LEAST;
@@ -23,7 +25,7 @@ static bool make_room(struct ration_kept *kept, size_t wanted)
     if (wanted > INT32_MAX)
         return false;
     while (capacity < wanted)
-        capacity *= 2;
+        capacity += capacity < CAPACITY_LARGE ? capacity : capacity / 4;
     bytes = realloc(kept->bytes, capacity);
     if (bytes == NULL)
         return false;
@@ -34,7 +36,8 @@ static bool make_room(struct ration_kept *kept, size_t wanted)
 
 bool ration_kept_append(struct ration_kept *kept, const char *bytes, size_t size)
 {
-    if (kept->begin > 0) {
+    /* Bytes are moved only if at least as many are done with: each one is moved about once. */
+    if (size > kept->capacity - kept->end && kept->begin >= ration_kept_size(kept)) {
         memmove(kept->bytes, kept->bytes + kept->begin, ration_kept_size(kept));
         kept->end -= kept->begin;
         kept->begin = 0;

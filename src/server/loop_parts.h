@@ -25,8 +25,14 @@
 #define RATION_LOOP_INPUT_SIZE  65536
 #define RATION_OUTPUT_FULL_SIZE 49152 /* with an answer more, what an output keeps at rest */
 
-/* While more than this waits to be sent nothing is received. */
+/* While more than this waits to be sent nothing is received from an unauthenticated client. */
 #define RATION_OUTPUT_LOW_SIZE 16384
+
+/*
+ * A client whose unsent replies have reached output_bytes_max and who takes none of them for so long
+ * does not read before it has written everything: waiting longer would not help it.
+ */
+#define RATION_STALL_MS 2000
 
 /* What a client may still send, to no use, after its connection's last answer; then it is not heard. */
 #define RATION_LINGER_BYTES_MAX (4 << 20)
@@ -40,6 +46,7 @@ enum ration_deadline_class {
     RATION_DEADLINE_BODY,
     RATION_DEADLINE_WRITE,
     RATION_DEADLINE_LINGER,
+    RATION_DEADLINE_STALL, /* of connection->pause, beside the one that runs */
     RATION_DEADLINE_IDLE,
     RATION_DEADLINE_NONE = RATION_DEADLINE_IDLE + RATION_LISTENERS_MAX
 };
@@ -60,10 +67,13 @@ struct ration_connection {
     struct ration_connection *before; /* in the list of the loop's connections */
     struct ration_connection *behind;
     struct ration_deadline deadline;
-    struct ration_kept input;  /* received, not consumed */
-    struct ration_kept output; /* answered, not sent */
+    struct ration_deadline pause; /* a second one: RATION_DEADLINE_STALL */
+    struct ration_job job;        /* serves what is left after a yield */
+    struct ration_kept input;     /* received, not consumed */
+    struct ration_kept output;    /* answered, not sent */
     uint32_t need_bytes;
     uint32_t lingered_bytes;
+    uint32_t untaken_bytes; /* of the unsent ones, those that the write deadline is for */
     int fd;
     struct ration_address peer;
     uint8_t phase;        /* enum ration_phase */
@@ -78,6 +88,8 @@ struct ration_connection {
     bool lingers : 1;       /* our side is shut down */
     bool is_counted : 1;    /* among the peers */
     bool inside : 1;        /* a callback of the protocol runs */
+    bool write_begins : 1;  /* all that the write deadline was for is taken, and more waits */
+    bool sent_some : 1;     /* since its deadlines were last looked at */
     alignas(max_align_t) char state[];
 };
 
@@ -115,6 +127,9 @@ struct ration_loop {
     bool now_known;
     uint32_t reads_since_now;
     uint64_t now_ns;
+
+    uv_idle_t jobs_turn;    /* runs while jobs wait */
+    struct ration_job jobs; /* a ring; this is no entry */
 
     uv_timer_t timer; /* for the deadline that ends next, at timer_ms */
     uint64_t timer_ms;
@@ -215,7 +230,10 @@ void ration_connection_accept(struct ration_loop *loop, const struct ration_list
                               int fd, const struct sockaddr_storage *peer);
 /* Ends it now; the memory goes when libuv is done with it. */
 void ration_connection_end(struct ration_connection *connection, enum ration_ending ending);
-void ration_connection_deadline_passed(struct ration_connection *connection);
+void ration_connection_deadline_passed(struct ration_connection *connection,
+                                       unsigned deadline_class);
+/* Serves what a yield or hold left over; in the loop's queue of jobs. */
+unsigned ration_connection_continue(struct ration_job *job);
 void ration_connection_watch(struct ration_connection *connection, int events);
 void ration_connection_refuse(struct ration_connection *connection, enum ration_ending ending);
 void ration_connection_drain(struct ration_connection *connection);
@@ -240,6 +258,15 @@ void ration_kept_done(struct ration_kept *kept);
 static inline uint32_t ration_kept_size(const struct ration_kept *kept)
 {
     return kept->end - kept->begin;
+}
+
+/* Whether so much waits to be sent that nothing more is answered before the client takes some. */
+static inline bool ration_connection_is_output_full(const struct ration_connection *connection)
+{
+    uint32_t max = connection->loop->loops->limits.output_bytes_max;
+    uint32_t room = RATION_OUTPUT_FULL_SIZE < max / 2 ? RATION_OUTPUT_FULL_SIZE : max / 2;
+
+    return ration_kept_size(&connection->output) > max - room;
 }
 
 #endif

@@ -254,6 +254,9 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
         ration_resp_write_error(output, RATION_ERROR_CLIENTS_MAX);
     else if (ending == RATION_ENDING_INPUT_MAX)
         ration_resp_write_error(output, "ERR Protocol error: too big request");
+    else if (ending == RATION_ENDING_OUTPUT_MAX)
+        ration_resp_write_error(output, "ERR the replies that wait for this client exceed "
+                                        "output-bytes-max: read replies while sending requests");
     else
         ration_resp_write_error(output, "ERR the request did not arrive in time");
 }

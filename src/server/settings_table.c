@@ -128,7 +128,7 @@ const struct ration_setting ration_settings_table[] = {
     {"input-bytes-max", "BYTES", "received and not yet handled, of one connection",
      RATION_SETTING_COUNT, LIMIT(input_bytes_max),
      .preset_text = "1048576, or what a request needs"},
-    {"output-bytes-max", "BYTES", "answered and not yet taken, of one connection",
+    {"output-bytes-max", "BYTES", "replies not yet taken, of one connection; and one reply",
      RATION_SETTING_COUNT, LIMIT(output_bytes_max)},
     {"head-deadline-ms", "TIME", "from a request's first byte to the end of its head",
      RATION_SETTING_MILLISECONDS, LIMIT(head_deadline_ms)},

@@ -54,9 +54,9 @@ static unsigned class_of(const struct ration_connection *connection)
 
     if (connection->lingers)
         return RATION_DEADLINE_LINGER;
-    if (ration_kept_size(&connection->output) > 0 || connection->yields)
+    if (ration_kept_size(&connection->output) > 0)
         return RATION_DEADLINE_WRITE;
-    if (connection->held)
+    if (connection->held || connection->yields)
         return RATION_DEADLINE_NONE;
     if (connection->phase == RATION_PHASE_IDLE)
         return RATION_DEADLINE_IDLE + connection->listener->index;
@@ -69,11 +69,11 @@ static void update_deadline(struct ration_connection *connection)
     struct ration_deadline *deadline = &connection->deadline;
     unsigned class_index = class_of(connection);
     bool runs = deadline->before != NULL && deadline->class_index == class_index;
-    bool begins = connection->phase_begins &&
-                  (class_index != RATION_DEADLINE_WRITE || connection->yields) &&
-                  class_index != RATION_DEADLINE_LINGER;
+    bool begins = class_index == RATION_DEADLINE_WRITE
+                      ? connection->write_begins
+                      : connection->phase_begins && class_index != RATION_DEADLINE_LINGER;
 
-    connection->phase_begins = false;
+    connection->phase_begins = connection->write_begins = false;
     if (class_index == RATION_DEADLINE_NONE) {
         ration_deadlines_stop(deadline);
     } else if (begins || !runs) {
@@ -84,15 +84,37 @@ static void update_deadline(struct ration_connection *connection)
     }
 }
 
+/* A client that does not read meets its end earlier where nothing more can be answered. */
+static void update_stall(struct ration_connection *connection)
+{
+    struct ration_loop *loop = connection->loop;
+    bool stalls = connection->ending_after == RATION_ENDING_NONE &&
+                  ration_connection_is_output_full(connection);
+
+    if (!stalls) {
+        ration_deadlines_stop(&connection->pause);
+    } else if (connection->sent_some || connection->pause.before == NULL) {
+        ration_deadlines_start(&loop->deadlines, &connection->pause, RATION_DEADLINE_STALL,
+                               ration_loop_coarse_ms(loop));
+        ration_loop_deadline_started(loop, connection->pause.end_ms);
+    }
+    connection->sent_some = false;
+}
+
 static void update_events(struct ration_connection *connection)
 {
     uint32_t unsent = ration_kept_size(&connection->output);
     bool answers = connection->ending_after == RATION_ENDING_NONE &&
-                   unsent <= RATION_OUTPUT_LOW_SIZE && !connection->held && !connection->yields;
-    bool hears = connection->lingers && connection->lingered_bytes <= RATION_LINGER_BYTES_MAX;
+                   !ration_connection_is_output_full(connection) && !connection->held &&
+                   !connection->yields;
+    /* before the last reply is taken for as long as the write deadline allows */
+    bool hears = connection->lingers ? connection->lingered_bytes <= RATION_LINGER_BYTES_MAX
+                                     : connection->ending_after != RATION_ENDING_NONE;
     bool reads = !connection->client_ended && (answers || hears);
-    bool writes = unsent > 0 || connection->yields; /* comes at once, if the client reads */
+    bool writes = unsent > 0;
 
+    if (connection->yields)
+        ration_loop_queue(connection->loop, &connection->job);
     ration_connection_watch(connection, (reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
 }
 
@@ -105,5 +127,6 @@ void ration_connection_settle(struct ration_connection *connection)
         return;
     }
     update_deadline(connection);
+    update_stall(connection);
     update_events(connection);
 }

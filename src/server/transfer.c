@@ -43,42 +43,65 @@ static size_t write_some(struct ration_connection *connection, const char *bytes
     return 0;
 }
 
-static void keep_output(struct ration_connection *connection, const char *bytes, size_t size)
+/*
+ * False: there is no room for what was answered, which is dropped. It comes in whole replies and none of
+ * it is sent, so another reply may take its place. The last reply of a connection always has room.
+ */
+static bool keep_output(struct ration_connection *connection, const char *bytes, size_t size)
 {
-    const struct ration_server_limits *limits = &connection->loop->loops->limits;
-
-    if (ration_kept_size(&connection->output) + size > limits->output_bytes_max)
-        connection->ending = RATION_ENDING_OUTPUT_MAX;
-    else if (!ration_kept_append(&connection->output, bytes, size))
+    if (ration_connection_is_output_full(connection) &&
+        connection->ending_after == RATION_ENDING_NONE)
+        return false;
+    if (ration_kept_size(&connection->output) == 0) {
+        connection->untaken_bytes = (uint32_t)size;
+        connection->write_begins = true;
+    }
+    if (!ration_kept_append(&connection->output, bytes, size))
         connection->ending = RATION_ENDING_MEMORY;
+    return true;
 }
 
 /* Writes what the protocol appended, and gives the output back to the loop. */
 void ration_connection_send(struct ration_connection *connection)
 {
     struct ration_output *output = &connection->loop->output;
+    bool has_room = !output->is_failed;
     size_t sent = 0;
 
     if (connection->loop->output_borrower != connection)
         return;
     connection->loop->output_borrower = NULL;
-    if (connection->ending == RATION_ENDING_NONE && output->is_failed)
-        connection->ending = RATION_ENDING_OUTPUT_MAX;
-    if (connection->ending == RATION_ENDING_NONE && output->size > 0 &&
+    if (has_room && connection->ending == RATION_ENDING_NONE && output->size > 0 &&
         ration_kept_size(&connection->output) == 0)
         sent = write_some(connection, output->bytes, output->size);
-    if (connection->ending == RATION_ENDING_NONE && sent < output->size)
-        keep_output(connection, output->bytes + sent, output->size - sent);
+    if (has_room && connection->ending == RATION_ENDING_NONE && sent < output->size)
+        has_room = keep_output(connection, output->bytes + sent, output->size - sent);
     ration_output_reset(output);
+    if (has_room || connection->ending != RATION_ENDING_NONE)
+        return;
+    if (connection->ending_after == RATION_ENDING_NONE)
+        ration_connection_refuse(connection, RATION_ENDING_OUTPUT_MAX);
+    else
+        connection->ending = connection->ending_after;
 }
 
 void ration_connection_send_kept(struct ration_connection *connection)
 {
     struct ration_kept *kept = &connection->output;
     size_t size = ration_kept_size(kept);
+    size_t sent;
 
-    if (size > 0)
-        ration_kept_drop(kept, write_some(connection, kept->bytes + kept->begin, size));
+    if (size == 0)
+        return;
+    sent = write_some(connection, kept->bytes + kept->begin, size);
+    ration_kept_drop(kept, sent);
+    connection->sent_some |= sent > 0;
+    if (sent >= connection->untaken_bytes) {
+        connection->untaken_bytes = ration_kept_size(kept);
+        connection->write_begins = true;
+    } else {
+        connection->untaken_bytes -= (uint32_t)sent;
+    }
 }
 
 /* In ----------------------------------------------------------------------------------------- */
@@ -88,7 +111,7 @@ static bool is_blocked(const struct ration_connection *connection)
 {
     return connection->held || connection->ending != RATION_ENDING_NONE ||
            connection->ending_after != RATION_ENDING_NONE ||
-           ration_kept_size(&connection->output) > RATION_OUTPUT_LOW_SIZE;
+           ration_connection_is_output_full(connection);
 }
 
 static size_t receive_once(struct ration_connection *connection, char *bytes, size_t size)
@@ -176,6 +199,8 @@ static void take_received(struct ration_connection *connection, char *bytes, siz
         loop->now_known = false;
     if (connection->lingers) {
         connection->lingered_bytes += (uint32_t)size;
+    } else if (connection->ending_after != RATION_ENDING_NONE) {
+        return; /* its last reply waits to be taken: what it still sends is dropped */
     } else if (connection->input.bytes == NULL) {
         serve_new(connection, bytes, size);
     } else if (ration_kept_append(&connection->input, bytes, size)) {
