@@ -88,6 +88,11 @@ void ration_connection_hold(struct ration_connection *connection)
     connection->held = true;
 }
 
+void ration_connection_set_partial(struct ration_connection *connection, bool is_partial)
+{
+    connection->is_partial = is_partial;
+}
+
 /* Inside a callback the one who called it will send and settle. */
 void ration_connection_flush(struct ration_connection *connection)
 {
@@ -121,6 +126,19 @@ void ration_connection_resume(struct ration_connection *connection)
         return;
     ration_connection_send(connection);
     serve_more(connection);
+    ration_connection_settle(connection);
+}
+
+void ration_connection_run(struct ration_connection *connection,
+                           void (*function)(struct ration_connection *connection))
+{
+    connection->held = false;
+    connection->inside = true;
+    function(connection);
+    connection->inside = false;
+    ration_connection_send(connection);
+    if (!connection->held)
+        serve_more(connection);
     ration_connection_settle(connection);
 }
 

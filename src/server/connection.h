@@ -45,6 +45,12 @@ const struct ration_address *ration_connection_peer(const struct ration_connecti
  */
 struct ration_output *ration_connection_output(struct ration_connection *connection);
 
+/*
+ * Whether what is appended is a part of a reply of which more will come. Such a reply has room however
+ * many others wait: it was asked for while there was some.
+ */
+void ration_connection_set_partial(struct ration_connection *connection, bool is_partial);
+
 /* Sends what was appended outside of the protocol's callbacks. The connection may be gone after. */
 void ration_connection_flush(struct ration_connection *connection);
 
@@ -84,6 +90,13 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
  */
 void ration_connection_hold(struct ration_connection *connection);
 void ration_connection_resume(struct ration_connection *connection);
+
+/*
+ * Ends a hold by a call: function may do what receive() may, hold() again included. Then what it answered
+ * is sent and requests that have arrived are received; the connection may be gone after.
+ */
+void ration_connection_run(struct ration_connection *connection,
+                           void (*function)(struct ration_connection *connection));
 
 /* Whether an answer is still to come. */
 bool ration_connection_is_held(const struct ration_connection *connection);

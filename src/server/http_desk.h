@@ -15,7 +15,7 @@
 #include "proto/http_request.h"
 #include "proto/json_write.h"
 #include "proto/problem.h"
-#include "server/service.h"
+#include "server/walk.h"
 
 #define RATION_HTTP_CHUNK_CHECKS 16 /* of a batch that are decided together */
 #define RATION_HTTP_DATE_SIZE    32
@@ -35,6 +35,8 @@ struct ration_http_session {
     struct ration_http_progress progress;
     struct ration_http_later *later; /* answers that are waited for, or NULL */
     ration_gate_editing *editing;    /* the same, of an edit */
+    struct ration_http_body *body;   /* that is being read, or NULL */
+    struct ration_walk *walk;        /* a response that is made in steps, or NULL */
     struct ration_reload *reload;    /* that is waited for, or NULL */
     bool is_head;
     bool keep_alive; /* of the request that waits */
@@ -90,8 +92,29 @@ void ration_http_desk_problem(struct ration_http_desk *desk, unsigned status, co
 /* A problem that is a denial, and so is not counted among the errors. */
 void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail);
 
+/*
+ * For responses that are made in steps: creates the walk, or NULL with a problem answered; writes the
+ * head of one, whose text is JSON, or what went wrong; ends one.
+ */
+struct ration_walk *ration_http_desk_walk(struct ration_http_desk *desk,
+                                          const struct ration_walk_kind *kind);
+void ration_http_walk_head_json(struct ration_walk *walk, struct ration_output *output);
+void ration_http_walk_end(struct ration_connection *connection);
+
 /* A number that nobody need guess: for spreading. */
 uint64_t ration_http_desk_random(struct ration_http_desk *desk);
+
+/*
+ * Reads the request's body, now or, if it is large, on another thread while the connection is held
+ * (http_body.c); then calls then(), as inside receive(), which takes the checks over. A body that is
+ * wrong is answered. release: frees checks without keeping the loop for long. forget: the connection
+ * closes.
+ */
+typedef void ration_http_then(struct ration_http_desk *desk, ration_checks *checks);
+void ration_http_read_body(struct ration_http_desk *desk, enum ration_check_kind kind,
+                           ration_http_then *then);
+void ration_http_release_checks(struct ration_loop *loop, ration_checks *checks);
+void ration_http_forget_body(struct ration_http_session *session);
 
 /*
  * Checks (http_check.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.

@@ -168,16 +168,72 @@ static bool is_authorized(const struct ration_http_desk *desk)
                             header->size - start.size);
 }
 
+struct ration_walk *ration_http_desk_walk(struct ration_http_desk *desk,
+                                          const struct ration_walk_kind *kind)
+{
+    struct ration_http_session *session = ration_connection_state(desk->connection);
+    struct ration_walk *walk =
+        ration_walk_create(desk->connection, desk->service, kind, &session->walk);
+
+    if (walk == NULL)
+        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
+    return walk;
+}
+
+static void write_walk_head(struct ration_walk *walk, const char *content_type)
+{
+    struct ration_http_desk *desk = ration_http_desk_resume(walk->connection);
+    struct ration_http_answer answer;
+
+    if (walk->text.is_failed) {
+        ration_http_desk_problem(desk, 500,
+                                 "The answer is larger than output-bytes-max, or there is no "
+                                 "memory for it.",
+                                 NULL);
+    } else if (walk->is_failed) {
+        ration_http_desk_problem(desk, 503,
+                                 "The policy is reloaded too often to list it; try again.", NULL);
+    } else {
+        ration_http_desk_begin(desk, &answer, 200);
+        ration_http_answer_sized(&answer, content_type, walk->text.size);
+        walk->is_silent = desk->is_head;
+    }
+}
+
+void ration_http_walk_head_json(struct ration_walk *walk, struct ration_output *output)
+{
+    (void)output; /* the desk's */
+    write_walk_head(walk, "application/json");
+}
+
+void ration_http_walk_end(struct ration_connection *connection)
+{
+    ration_http_desk_end_later(ration_http_desk_resume(connection));
+}
+
+static void write_metrics_head(struct ration_walk *walk, struct ration_output *output)
+{
+    (void)output;
+    write_walk_head(walk, "text/plain; version=0.0.4; charset=utf-8");
+}
+
 /* Keys are shown to whom /v1/top would show them. */
 static void get_metrics(struct ration_http_desk *desk)
 {
-    struct ration_http_answer answer;
+    static const struct ration_walk_kind kind = {.size = sizeof(struct ration_metrics_walk),
+                                                 .begin = ration_metrics_begin,
+                                                 .visit = ration_metrics_visit,
+                                                 .rest = ration_metrics_rest,
+                                                 .head = write_metrics_head,
+                                                 .end = ration_http_walk_end,
+                                                 .free = ration_metrics_free};
+    struct ration_walk *walk = ration_http_desk_walk(desk, &kind);
 
-    ration_http_desk_begin(desk, &answer, 200);
-    ration_http_answer_body(&answer, "text/plain; version=0.0.4; charset=utf-8");
-    ration_metrics_write(desk->service, ration_http_desk_now(desk), is_authorized(desk),
-                         desk->output);
-    ration_http_answer_end(&answer);
+    if (walk == NULL)
+        return;
+    ((struct ration_metrics_walk *)walk)->shows_keys = is_authorized(desk);
+    ((struct ration_metrics_walk *)walk)->top.now_ns = ration_http_desk_now(desk);
+    ration_walk_start(walk);
 }
 
 static void get_openapi(struct ration_http_desk *desk)
@@ -451,6 +507,8 @@ static void close_session(struct ration_connection *connection, enum ration_endi
 
     (void)ending;
     ration_reload_forget(session->reload);
+    ration_walk_free(session->walk);
+    ration_http_forget_body(session);
     ration_http_forget_later(session);
     ration_gate_editing_forget(session->editing);
 }

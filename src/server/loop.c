@@ -99,6 +99,47 @@ void ration_loop_queue(struct ration_loop *loop, struct ration_job *job)
     loop->jobs.before = job;
 }
 
+/* Beside a loop: threads that libuv starts when they are needed first. */
+struct beside {
+    uv_work_t uv;
+    void (*work)(void *argument);
+    void (*done)(void *argument);
+    void *argument;
+};
+
+static void work_beside(uv_work_t *uv)
+{
+    struct beside *beside = uv->data;
+
+    beside->work(beside->argument);
+}
+
+static void end_beside(uv_work_t *uv, int status)
+{
+    struct beside *beside = uv->data;
+
+    (void)status; /* it is never cancelled */
+    beside->done(beside->argument);
+    free(beside);
+}
+
+bool ration_loop_run_beside(struct ration_loop *loop, void (*work)(void *argument),
+                            void (*done)(void *argument), void *argument)
+{
+    struct beside *beside = malloc(sizeof(*beside));
+
+    if (beside == NULL)
+        return false;
+    beside->work = work;
+    beside->done = done;
+    beside->argument = argument;
+    beside->uv.data = beside;
+    if (uv_queue_work(&loop->uv, &beside->uv, work_beside, end_beside) == 0)
+        return true;
+    free(beside);
+    return false;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct ration_loop *loop = timer->data;

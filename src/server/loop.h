@@ -33,8 +33,8 @@ struct ration_loop_counters {
  * steps of them, first come first served, between two looks at its sockets. Each step is bounded, and
  * says what it cost in units of at most 50 microseconds: a limit looked at, or an item decided.
  */
-#define RATION_STEP_UNITS_MAX 32 /* of one step */
-#define RATION_TURN_UNITS_MAX 64 /* of all steps between two looks, give or take one step */
+#define RATION_STEP_UNITS_MAX 64 /* of one step */
+#define RATION_TURN_UNITS_MAX 64 /* of all steps between two looks; the last may exceed it */
 
 struct ration_job {
     struct ration_job *before; /* NULL while it does not wait in a queue */
@@ -47,6 +47,14 @@ void ration_loop_queue(struct ration_loop *loop, struct ration_job *job);
 
 /* Takes it out of the queue, if it waits. */
 void ration_job_cancel(struct ration_job *job);
+
+/*
+ * For work that has no steps: calls work(argument) on a thread beside the loops and then, on the loop's
+ * thread, done(argument). Both are called, whatever happens to the connections meanwhile. On the loop's
+ * thread. False: no memory, and nothing is called.
+ */
+bool ration_loop_run_beside(struct ration_loop *loop, void (*work)(void *argument),
+                            void (*done)(void *argument), void *argument);
 
 unsigned ration_loop_index(const struct ration_loop *loop);
 

@@ -89,6 +89,7 @@ struct ration_connection {
     bool is_counted : 1;    /* among the peers */
     bool inside : 1;        /* a callback of the protocol runs */
     bool write_begins : 1;  /* all that the write deadline was for is taken, and more waits */
+    bool is_partial : 1;    /* more of the last reply will come */
     bool sent_some : 1;     /* since its deadlines were last looked at */
     alignas(max_align_t) char state[];
 };

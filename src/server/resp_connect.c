@@ -437,29 +437,43 @@ void ration_desk_config(struct ration_resp_desk *desk)
     serve_subcommand(desk, RATION_COMMAND_CONFIG, list, LIST_SIZE(list));
 }
 
-/* Keys that have a place: those in debt, and those whose place nobody needed yet. */
-static uint64_t count_keys(struct ration_service *service)
+/* INFO and DBSIZE: keys that have a place, those in debt and those whose place nobody needed yet. */
+struct keys_walk {
+    struct ration_walk walk;
+    uint64_t key_count;
+};
+
+static uint64_t count_keys(ration_limiter *limiter)
 {
     struct ration_limiter_report report;
-    struct ration_visit visit;
-    uint64_t count;
-    size_t limit_count;
 
-    ration_limiter_report(ration_gate_throttle(service->gate), &report);
-    count = report.limiter.created - report.limiter.reclaimed;
-    ration_gate_enter(service->gate, &visit);
-    limit_count = ration_policy_limit_count(ration_gate_policy(&visit));
-    for (size_t i = 0; i < limit_count; i++) {
-        ration_limiter_report(ration_gate_limiter(&visit, i), &report);
-        count += report.limiter.created - report.limiter.reclaimed;
-    }
-    ration_gate_leave(&visit);
-    return count;
+    ration_limiter_report(limiter, &report);
+    return report.limiter.created - report.limiter.reclaimed;
 }
 
-void ration_desk_info(struct ration_resp_desk *desk)
+static void begin_keys(struct ration_walk *walk)
 {
-    struct ration_service *service = desk->service;
+    ((struct keys_walk *)walk)->key_count = count_keys(ration_gate_throttle(walk->service->gate));
+}
+
+static void visit_keys(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                       size_t count)
+{
+    for (size_t i = first; i < first + count; i++)
+        ((struct keys_walk *)walk)->key_count += count_keys(ration_gate_limiter(visit, i));
+}
+
+static void start_keys(struct ration_resp_desk *desk, const struct ration_walk_kind *kind)
+{
+    struct ration_walk *walk = ration_desk_walk(desk, kind);
+
+    if (walk != NULL)
+        ration_walk_start(walk);
+}
+
+static bool write_server(struct ration_walk *walk)
+{
+    struct ration_service *service = walk->service;
     struct ration_loop_counters counters;
     struct timespec wall;
     char text[1024];
@@ -479,8 +493,23 @@ void ration_desk_info(struct ration_resp_desk *desk)
              ration_version(), (unsigned long long)wall.tv_sec - service->started_wall_s,
              (unsigned long long)counters.open, ration_gate_bytes(service->gate),
              (unsigned long long)counters.accepted, (unsigned long long)counters.received_bytes,
-             (unsigned long long)counters.sent_bytes, (unsigned long long)count_keys(service));
-    ration_resp_write_verbatim(desk->output, ration_desk_version(desk), text, strlen(text));
+             (unsigned long long)counters.sent_bytes,
+             (unsigned long long)((struct keys_walk *)walk)->key_count);
+    ration_resp_write_verbatim(&walk->text, ration_session_version(walk->connection), text,
+                               strlen(text));
+    return true;
+}
+
+void ration_desk_info(struct ration_resp_desk *desk)
+{
+    static const struct ration_walk_kind kind = {.size = sizeof(struct keys_walk),
+                                                 .begin = begin_keys,
+                                                 .visit = visit_keys,
+                                                 .rest = write_server,
+                                                 .head = ration_resp_walk_head,
+                                                 .end = ration_resp_walk_end};
+
+    start_keys(desk, &kind);
 }
 
 void ration_desk_time(struct ration_resp_desk *desk)
@@ -496,7 +525,20 @@ void ration_desk_time(struct ration_resp_desk *desk)
     ration_resp_write_bulk_text(desk->output, text);
 }
 
+static bool write_size(struct ration_walk *walk)
+{
+    ration_resp_write_count(&walk->text, ((struct keys_walk *)walk)->key_count);
+    return true;
+}
+
 void ration_desk_size(struct ration_resp_desk *desk)
 {
-    ration_resp_write_count(desk->output, count_keys(desk->service));
+    static const struct ration_walk_kind kind = {.size = sizeof(struct keys_walk),
+                                                 .begin = begin_keys,
+                                                 .visit = visit_keys,
+                                                 .rest = write_size,
+                                                 .head = ration_resp_walk_head,
+                                                 .end = ration_resp_walk_end};
+
+    start_keys(desk, &kind);
 }

@@ -2,11 +2,16 @@
  * resp_multi: requests that are kept back by MULTI and served together by EXEC.
  *
  * Clients of Redis send pipelines so by default. Here requests of one pipeline are decided together
- * anyway, and others are never kept waiting by EXEC: what is decided is each request for itself.
+ * anyway, and each request is decided by itself: EXEC is served in steps, between which the loop serves
+ * other clients. Its replies come in order in one array; requests of others may come between its
+ * requests; nothing is undone if one of them fails.
  */
 #include "server/resp_session.h"
 
 #define QUEUE_BYTES_MAX ((size_t)1 << 20) /* of all requests of one MULTI */
+
+/* Served in one step of EXEC; as many as a read brings of them. */
+#define EXEC_STEP_REQUESTS 1024
 
 void ration_session_leave_multi(struct ration_session *session)
 {
@@ -75,11 +80,21 @@ void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_comman
     session->is_spoiled = true;
 }
 
-/* Serves what is queued; false: it goes on when answers have come that are waited for. */
+/* Lets others have the loop, and the desk: what was decided is written. */
+static void pause_execution(struct ration_resp_desk *desk)
+{
+    if (!ration_desk_flush(desk))
+        return; /* it waits for Redis, which is a pause as well */
+    ration_connection_yield(desk->connection);
+    desk->is_waiting = true;
+}
+
+/* Serves what is queued; false: it goes on in a later turn, or when answers have come from Redis. */
 static bool execute(struct ration_resp_desk *desk)
 {
     struct ration_session *session = desk->session;
     struct ration_output *queue = &session->exec;
+    unsigned served = 0;
 
     while (session->exec_done < queue->size && !desk->is_over &&
            ration_resp_read(&desk->service->settings->resp_limits,
@@ -93,6 +108,11 @@ static bool execute(struct ration_resp_desk *desk)
         session->exec_done += used;
         if (ration_connection_is_held(desk->connection)) { /* by an edit, or a silent check */
             desk->is_waiting = true;
+            return false;
+        }
+        if (session->exec_done < queue->size &&
+            (++served == EXEC_STEP_REQUESTS || ration_connection_is_full(desk->connection))) {
+            pause_execution(desk);
             return false;
         }
     }

@@ -27,6 +27,33 @@ void ration_desk_error(struct ration_resp_desk *desk, const char *text)
     ration_resp_write_error(desk->output, text);
 }
 
+struct ration_walk *ration_desk_walk(struct ration_resp_desk *desk,
+                                     const struct ration_walk_kind *kind)
+{
+    struct ration_walk *walk =
+        ration_walk_create(desk->connection, desk->service, kind, &desk->session->walk);
+
+    if (walk == NULL)
+        ration_desk_error(desk, "ERR the server is short of memory");
+    else
+        walk->is_silent = desk->session->reply_mode != RATION_REPLY_ON;
+    return walk;
+}
+
+void ration_resp_walk_head(struct ration_walk *walk, struct ration_output *output)
+{
+    (void)output;
+    if (walk->is_failed && !walk->is_silent)
+        ration_desk_error(ration_resp_desk_take(walk->connection),
+                          "ERR the policy is reloaded too often to list it, or the reply is larger "
+                          "than output-bytes-max; try again");
+}
+
+void ration_resp_walk_end(struct ration_connection *connection)
+{
+    ration_connection_resume(connection);
+}
+
 static void ping(struct ration_resp_desk *desk)
 {
     struct ration_words words = ration_desk_words(desk);
@@ -268,6 +295,7 @@ static void close_session(struct ration_connection *connection, enum ration_endi
     (void)ending;
     ration_session_leave_multi(session);
     ration_reload_forget(session->reload);
+    ration_walk_free(session->walk);
     ration_session_forget_later(session);
     ration_gate_editing_forget(session->editing);
     if (session->is_executing)

@@ -13,7 +13,7 @@
 #include "proto/resp_answer.h"
 #include "proto/resp_request.h"
 #include "proto/throttle.h"
-#include "server/service.h"
+#include "server/walk.h"
 
 #define RATION_SESSION_NAME_MAX    63
 #define RATION_LIMIT_CACHE_COUNT   256 /* a power of two */
@@ -50,6 +50,7 @@ struct ration_session {
     size_t exec_done;
     bool is_executing;
 
+    struct ration_walk *walk;     /* a reply that is made in steps, or NULL */
     struct ration_reload *reload; /* that is waited for, or NULL */
     bool is_reload_silent;        /* it was asked for while CLIENT REPLY was not ON */
 };
@@ -96,6 +97,14 @@ struct ration_resp_desk {
 static inline enum ration_resp_version ration_desk_version(const struct ration_resp_desk *desk)
 {
     return (enum ration_resp_version)desk->session->version;
+}
+
+/* The same of any connection that speaks this protocol. */
+static inline enum ration_resp_version ration_session_version(struct ration_connection *connection)
+{
+    const struct ration_session *session = ration_connection_state(connection);
+
+    return (enum ration_resp_version)session->version;
 }
 
 static inline uint64_t ration_desk_now(const struct ration_resp_desk *desk)
@@ -149,6 +158,15 @@ void ration_desk_config(struct ration_resp_desk *desk);
 void ration_desk_info(struct ration_resp_desk *desk);
 void ration_desk_time(struct ration_resp_desk *desk);
 void ration_desk_size(struct ration_resp_desk *desk);
+
+/*
+ * For replies that are made in steps: creates the walk, or NULL with an error answered; writes what
+ * went wrong with one, as its head(); ends one (resp_service.c).
+ */
+struct ration_walk *ration_desk_walk(struct ration_resp_desk *desk,
+                                     const struct ration_walk_kind *kind);
+void ration_resp_walk_head(struct ration_walk *walk, struct ration_output *output);
+void ration_resp_walk_end(struct ration_connection *connection);
 
 /* What operators do (resp_admin.c). */
 void ration_desk_refund(struct ration_resp_desk *desk);

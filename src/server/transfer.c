@@ -45,11 +45,11 @@ static size_t write_some(struct ration_connection *connection, const char *bytes
 
 /*
  * False: there is no room for what was answered, which is dropped. It comes in whole replies and none of
- * it is sent, so another reply may take its place. The last reply of a connection always has room.
+ * it is sent, so another reply may take its place. The rest of a reply and the last one always have room.
  */
 static bool keep_output(struct ration_connection *connection, const char *bytes, size_t size)
 {
-    if (ration_connection_is_output_full(connection) &&
+    if (ration_connection_is_output_full(connection) && !connection->is_partial &&
         connection->ending_after == RATION_ENDING_NONE)
         return false;
     if (ration_kept_size(&connection->output) == 0) {
