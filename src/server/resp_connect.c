@@ -246,11 +246,13 @@ struct subcommand {
     const char *help;
 };
 
-static void write_help_lines(struct ration_output *output, const char *usage, const char *help)
+static const struct subcommand help;
+
+static void write_help_lines(struct ration_output *output, const char *usage, const char *text)
 {
     char line[128];
 
-    snprintf(line, sizeof(line), "    %s", help);
+    snprintf(line, sizeof(line), "    %s", text);
     ration_resp_write_simple(output, usage);
     ration_resp_write_simple(output, line);
 }
@@ -269,7 +271,7 @@ static void write_help(struct ration_resp_desk *desk, const char *command_name,
     ration_resp_write_simple(desk->output, heading);
     for (size_t i = 0; i < list_size; i++)
         write_help_lines(desk->output, list[i].usage, list[i].help);
-    write_help_lines(desk->output, "HELP", "Print this help.");
+    write_help_lines(desk->output, help.usage, help.help);
 }
 
 static void write_arity(struct ration_resp_desk *desk, const char *command_name,
@@ -282,50 +284,69 @@ static void write_arity(struct ration_resp_desk *desk, const char *command_name,
     ration_commands_write_arity(desk->output, name);
 }
 
-static void serve_subcommand(struct ration_resp_desk *desk, enum ration_command_id id,
-                             const struct subcommand *list, size_t list_size)
-{
-    const struct ration_command *command = &ration_commands[id];
-    struct ration_words words = ration_desk_words(desk);
+/* A command with subcommands, and these. */
+struct container {
+    enum ration_command_id id;
+    const struct subcommand *list;
+    size_t size;
+};
 
-    if (ration_commands_is_word(&words.items[1], "help")) {
-        if (words.count == 2)
-            write_help(desk, command->name, list, list_size);
-        else
-            write_arity(desk, command->name, "help");
-        return;
+enum { CLIENT, COMMAND, CONFIG, CONTAINERS };
+static const struct container containers[CONTAINERS];
+
+static void serve_help(struct ration_resp_desk *desk);
+
+static const struct subcommand help = {"help", 2, 2, serve_help, "HELP", "Print this help."};
+
+/* The subcommand that was sent; NULL: there is none, or it has other words, and that is answered. */
+static const struct subcommand *find_subcommand(struct ration_resp_desk *desk,
+                                                const struct container *container)
+{
+    const struct ration_command *command = &ration_commands[container->id];
+    struct ration_words words = ration_desk_words(desk);
+    const struct subcommand *found =
+        ration_commands_is_word(&words.items[1], help.name) ? &help : NULL;
+
+    for (size_t i = 0; found == NULL && i < container->size; i++)
+        if (ration_commands_is_word(&words.items[1], container->list[i].name))
+            found = &container->list[i];
+    if (found != NULL && words.count >= found->words_min && words.count <= found->words_max)
+        return found;
+    if (found != NULL) {
+        write_arity(desk, command->name, found->name);
+    } else {
+        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+        ration_commands_write_unknown_subcommand(desk->output, command, &words.items[1]);
     }
-    for (size_t i = 0; i < list_size; i++) {
-        if (!ration_commands_is_word(&words.items[1], list[i].name))
-            continue;
-        if (words.count >= list[i].words_min && words.count <= list[i].words_max)
-            list[i].serve(desk);
-        else
-            write_arity(desk, command->name, list[i].name);
-        return;
-    }
-    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
-    ration_commands_write_unknown_subcommand(desk->output, command, &words.items[1]);
+    return NULL;
+}
+
+static void serve_subcommand(struct ration_resp_desk *desk, const struct container *container)
+{
+    const struct subcommand *found = find_subcommand(desk, container);
+
+    if (found != NULL)
+        found->serve(desk);
 }
 
 #define LIST_SIZE(list) (sizeof(list) / sizeof((list)[0]))
 
+static const struct subcommand client_list[] = {
+    {"getname", 2, 2, get_name, "GETNAME", "Return the name of this connection."},
+    {"id", 2, 2, write_id, "ID", "Return the number of this connection."},
+    {"info", 2, 2, write_client, "INFO", "Return what is known of this connection."},
+    {"list", 2, SIZE_MAX, write_client, "LIST", "The same: others are not listed."},
+    {"no-evict", 3, 3, write_ok, "NO-EVICT (ON|OFF)", "Accepted, and without effect."},
+    {"no-touch", 3, 3, write_ok, "NO-TOUCH (ON|OFF)", "Accepted, and without effect."},
+    {"reply", 3, 3, set_reply, "REPLY (ON|OFF|SKIP)", "Whether requests are answered."},
+    {"setinfo", 4, 4, set_info, "SETINFO (LIB-NAME|LIB-VER) <value>",
+     "Tell what the client is made with."},
+    {"setname", 3, 3, set_name, "SETNAME <name>", "Give this connection a name."},
+};
+
 void ration_desk_client(struct ration_resp_desk *desk)
 {
-    static const struct subcommand list[] = {
-        {"getname", 2, 2, get_name, "GETNAME", "Return the name of this connection."},
-        {"id", 2, 2, write_id, "ID", "Return the number of this connection."},
-        {"info", 2, 2, write_client, "INFO", "Return what is known of this connection."},
-        {"list", 2, SIZE_MAX, write_client, "LIST", "The same: others are not listed."},
-        {"no-evict", 3, 3, write_ok, "NO-EVICT (ON|OFF)", "Accepted, and without effect."},
-        {"no-touch", 3, 3, write_ok, "NO-TOUCH (ON|OFF)", "Accepted, and without effect."},
-        {"reply", 3, 3, set_reply, "REPLY (ON|OFF|SKIP)", "Whether requests are answered."},
-        {"setinfo", 4, 4, set_info, "SETINFO (LIB-NAME|LIB-VER) <value>",
-         "Tell what the client is made with."},
-        {"setname", 3, 3, set_name, "SETNAME <name>", "Give this connection a name."},
-    };
-
-    serve_subcommand(desk, RATION_COMMAND_CLIENT, list, LIST_SIZE(list));
+    serve_subcommand(desk, &containers[CLIENT]);
 }
 
 void ration_desk_select(struct ration_resp_desk *desk)
@@ -385,21 +406,21 @@ static void write_info(struct ration_resp_desk *desk)
                                    words.count - 2);
 }
 
+static const struct subcommand command_list[] = {
+    {"count", 2, 2, write_count, "COUNT", "Return the number of commands."},
+    {"docs", 2, SIZE_MAX, write_docs, "DOCS [<command-name> ...]",
+     "Return what commands do, and their arguments; of all unless some are named."},
+    {"info", 2, SIZE_MAX, write_info, "INFO [<command-name> ...]",
+     "Return arity, flags and places of keys; of all unless some are named."},
+    {"list", 2, 2, write_list, "LIST", "Return the names of all commands."},
+};
+
 void ration_desk_command(struct ration_resp_desk *desk)
 {
-    static const struct subcommand list[] = {
-        {"count", 2, 2, write_count, "COUNT", "Return the number of commands."},
-        {"docs", 2, SIZE_MAX, write_docs, "DOCS [<command-name> ...]",
-         "Return what commands do, and their arguments; of all unless some are named."},
-        {"info", 2, SIZE_MAX, write_info, "INFO [<command-name> ...]",
-         "Return arity, flags and places of keys; of all unless some are named."},
-        {"list", 2, 2, write_list, "LIST", "Return the names of all commands."},
-    };
-
     if (desk->request.argument_count == 1)
         ration_commands_write_all(desk->output);
     else
-        serve_subcommand(desk, RATION_COMMAND_COMMAND, list, LIST_SIZE(list));
+        serve_subcommand(desk, &containers[COMMAND]);
 }
 
 /* What clients ask for before they begin. Values as of a Redis that keeps nothing on disk. */
@@ -427,14 +448,45 @@ static void get_config(struct ration_resp_desk *desk)
             write_text_field(desk->output, settings[i].name, settings[i].value);
 }
 
+static const struct subcommand config_list[] = {
+    {"get", 3, SIZE_MAX, get_config, "GET <name> [<name> ...]",
+     "Return what a Redis that keeps nothing would say of these settings."},
+};
+
 void ration_desk_config(struct ration_resp_desk *desk)
 {
-    static const struct subcommand list[] = {
-        {"get", 3, SIZE_MAX, get_config, "GET <name> [<name> ...]",
-         "Return what a Redis that keeps nothing would say of these settings."},
-    };
+    serve_subcommand(desk, &containers[CONFIG]);
+}
 
-    serve_subcommand(desk, RATION_COMMAND_CONFIG, list, LIST_SIZE(list));
+static const struct container containers[CONTAINERS] = {
+    [CLIENT] = {RATION_COMMAND_CLIENT, client_list, LIST_SIZE(client_list)},
+    [COMMAND] = {RATION_COMMAND_COMMAND, command_list, LIST_SIZE(command_list)},
+    [CONFIG] = {RATION_COMMAND_CONFIG, config_list, LIST_SIZE(config_list)},
+};
+
+static const struct container *find_container(enum ration_command_id id)
+{
+    for (size_t i = 0; i < CONTAINERS; i++)
+        if (containers[i].id == id)
+            return &containers[i];
+    return NULL;
+}
+
+static void serve_help(struct ration_resp_desk *desk)
+{
+    const struct ration_key *name = &desk->request.arguments[0];
+    const struct ration_command *command = ration_commands_find(name->bytes, name->size);
+    const struct container *container = find_container(command->id);
+
+    write_help(desk, command->name, container->list, container->size);
+}
+
+bool ration_desk_subcommand_fits(struct ration_resp_desk *desk, enum ration_command_id id)
+{
+    const struct container *container = find_container(id);
+
+    return container == NULL || desk->request.argument_count == 1 ||
+           find_subcommand(desk, container) != NULL;
 }
 
 /* INFO and DBSIZE: keys that have a place, those in debt and those whose place nobody needed yet. */

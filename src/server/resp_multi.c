@@ -6,6 +6,8 @@
  * other clients. Its replies come in order in one array; requests of others may come between its
  * requests; nothing is undone if one of them fails.
  */
+#include <stdio.h>
+
 #include "server/resp_session.h"
 
 #define QUEUE_BYTES_MAX ((size_t)1 << 20) /* of all requests of one MULTI */
@@ -46,12 +48,22 @@ void ration_desk_discard(struct ration_resp_desk *desk)
     ration_resp_write_simple(desk->output, "OK");
 }
 
-static void keep(struct ration_session *session, struct ration_words words)
+/* False: there is no room for it, and that is answered. What will not be served is not kept. */
+static bool keep(struct ration_resp_desk *desk, struct ration_words words)
 {
+    struct ration_session *session = desk->session;
+
+    if (session->is_spoiled)
+        return true;
     ration_resp_write_array(&session->queue, words.count);
     for (size_t i = 0; i < words.count; i++)
         ration_resp_write_bulk(&session->queue, words.items[i].bytes, words.items[i].size);
     session->queued_count++;
+    if (!session->queue.is_failed)
+        return true;
+    ration_output_done(&session->queue);
+    ration_desk_error(desk, "ERR the requests of one MULTI are at most 1048576 bytes");
+    return false;
 }
 
 void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_command *command)
@@ -64,12 +76,10 @@ void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_comman
     if (command != NULL && command->id == RATION_COMMAND_RELOAD) {
         ration_desk_error(desk, "ERR RATION.RELOAD cannot be kept back by MULTI");
     } else if (command != NULL && ration_commands_fits(command, words.count)) {
-        keep(session, words);
-        if (!session->queue.is_failed) {
+        if (ration_desk_subcommand_fits(desk, command->id) && keep(desk, words)) {
             ration_resp_write_simple(desk->output, "QUEUED");
             return;
         }
-        ration_desk_error(desk, "ERR the requests of one MULTI are at most 1048576 bytes");
     } else if (command != NULL) {
         ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
         ration_commands_write_arity(desk->output, command->name);
@@ -117,6 +127,15 @@ static bool execute(struct ration_resp_desk *desk)
         }
     }
     return true;
+}
+
+void ration_desk_abort_exec(struct ration_resp_desk *desk, const char *reason)
+{
+    char error[RATION_RESP_ERROR_BYTES_MAX];
+
+    snprintf(error, sizeof(error), "EXECABORT Transaction discarded because of: %s", reason);
+    ration_session_leave_multi(desk->session);
+    ration_desk_error(desk, error);
 }
 
 /* The queue is taken out of the session first: what is served may be RESET. */

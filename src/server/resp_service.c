@@ -122,6 +122,18 @@ static void serve_other(struct ration_resp_desk *desk, enum ration_command_id id
         ration_connection_yield(desk->connection);
 }
 
+/* The wrong number of words. As in Redis that spoils a MULTI, whatever the command. */
+static void refuse_words(struct ration_resp_desk *desk, const struct ration_command *command)
+{
+    if (command->id == RATION_COMMAND_EXEC) {
+        ration_desk_abort_exec(desk, "wrong number of arguments for 'exec' command");
+        return;
+    }
+    desk->session->is_spoiled = desk->session->is_queuing;
+    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+    ration_commands_write_arity(desk->output, command->name);
+}
+
 /* A request that is not decided: what waits comes first. */
 static void serve_request(struct ration_resp_desk *desk, const struct ration_command *command)
 {
@@ -136,10 +148,12 @@ static void serve_request(struct ration_resp_desk *desk, const struct ration_com
         ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
         ration_commands_write_unknown(desk->output, words.items, words.count);
     } else if (!ration_commands_fits(command, words.count)) {
-        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
-        ration_commands_write_arity(desk->output, command->name);
+        refuse_words(desk, command);
     } else if (!desk->session->is_known && (command->flags & RATION_COMMAND_NO_AUTH) == 0) {
-        ration_desk_error(desk, RATION_ERROR_NO_AUTH);
+        if (command->id == RATION_COMMAND_EXEC)
+            ration_desk_abort_exec(desk, RATION_ERROR_NO_AUTH);
+        else
+            ration_desk_error(desk, RATION_ERROR_NO_AUTH);
     } else {
         serve_other(desk, command->id);
     }

@@ -156,6 +156,8 @@ void ration_desk_reset(struct ration_resp_desk *desk);
 void ration_desk_command(struct ration_resp_desk *desk);
 void ration_desk_config(struct ration_resp_desk *desk);
 void ration_desk_info(struct ration_resp_desk *desk);
+/* Whether a request's subcommand is one that there is, with its number of words; if not, that is answered. */
+bool ration_desk_subcommand_fits(struct ration_resp_desk *desk, enum ration_command_id id);
 void ration_desk_time(struct ration_resp_desk *desk);
 void ration_desk_size(struct ration_resp_desk *desk);
 
@@ -182,6 +184,9 @@ void ration_desk_delete(struct ration_resp_desk *desk);
 void ration_desk_multi(struct ration_resp_desk *desk);
 void ration_desk_exec(struct ration_resp_desk *desk);
 void ration_desk_discard(struct ration_resp_desk *desk);
+
+/* EXEC itself is refused, for a reason that Redis would name. Ends a MULTI, if there is one. */
+void ration_desk_abort_exec(struct ration_resp_desk *desk, const char *reason);
 
 /* Keeps a request back, or refuses it as it would be refused now. */
 void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_command *command);
