@@ -98,6 +98,25 @@ void ration_connection_resume(struct ration_connection *connection);
 void ration_connection_run(struct ration_connection *connection,
                            void (*function)(struct ration_connection *connection));
 
+/*
+ * Whether the client has shown the credential that its listener asks for. Connections count as
+ * authenticated unless the protocol says otherwise, in open() or later. Unauthenticated ones have
+ * auth_timeout_s, little memory, and make room for others when the server is full.
+ */
+void ration_connection_set_authenticated(struct ration_connection *connection,
+                                         bool is_authenticated);
+
+/* Whether the client is between MULTI and EXEC, for which it has multi_timeout_s. */
+void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction);
+
+/*
+ * Counts memory that the protocol holds for this connection: *accounted_bytes, 0 at first, becomes
+ * bytes. False: that is more than connection_memory_max leaves for this connection, nothing changed, and
+ * the caller releases the memory. What is accounted when the connection goes need not be taken back.
+ */
+bool ration_connection_account(struct ration_connection *connection, size_t *accounted_bytes,
+                               size_t bytes);
+
 /* Whether an answer is still to come. */
 bool ration_connection_is_held(const struct ration_connection *connection);
 

@@ -15,6 +15,10 @@
     X(WRITE_DEADLINE, "write_deadline", no)      \
     X(INPUT_MAX, "input_max", yes)               \
     X(OUTPUT_MAX, "output_max", yes)             \
+    X(AUTH_TIMEOUT, "auth_timeout", yes)         \
+    X(MULTI_TIMEOUT, "multi_timeout", yes)       \
+    X(MEMORY_MAX, "connection_memory_max", yes)  \
+    X(EVICTED, "evicted", no)                    \
     X(DRAIN, "drain", no)                        \
     X(DRAIN_DEADLINE, "drain_deadline", no)      \
     X(CONNECTIONS_MAX, "connections_max", yes)   \

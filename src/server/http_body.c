@@ -11,6 +11,7 @@
 
 #define BESIDE_BYTES  16384 /* a body that is larger is read beside the loop */
 #define BESIDE_CHECKS 64    /* checks that are more are released there */
+#define TREE_FACTOR   16    /* about what a tree takes, in bytes for each byte of the body */
 
 struct ration_http_body {
     struct ration_connection *connection; /* NULL: it is gone */
@@ -68,7 +69,10 @@ static void serve_body(struct ration_connection *connection)
         body->then(desk, body->checks);
     else
         ration_http_desk_problem(desk, 400, body->error.message, body->error.pointer);
-    if (is_last && !ration_connection_is_held(connection))
+    if (ration_connection_is_held(connection))
+        return;
+    (void)ration_connection_account(connection, &session->body_bytes, 0);
+    if (is_last)
         ration_connection_close(connection);
 }
 
@@ -83,16 +87,20 @@ static void end_beside(void *argument)
     free(body);
 }
 
-/* False: no memory, and nothing is held. */
+/* False: no memory, or no more for this connection; nothing is held. */
 static bool read_later(struct ration_http_desk *desk, enum ration_check_kind kind,
                        ration_http_then *then)
 {
     struct ration_http_session *session = ration_connection_state(desk->connection);
     const struct ration_key *from = &desk->request.body;
-    struct ration_http_body *body = malloc(sizeof(*body) + from->size);
+    struct ration_http_body *body;
 
-    if (body == NULL)
+    if (!ration_connection_account(desk->connection, &session->body_bytes,
+                                   from->size * TREE_FACTOR))
         return false;
+    body = malloc(sizeof(*body) + from->size);
+    if (body == NULL)
+        return false; /* what is accounted goes with the next request, or with the connection */
     *body = (struct ration_http_body){
         .connection = desk->connection, .then = then, .kind = kind, .size = from->size};
     memcpy(body->bytes, from->bytes, from->size);
@@ -115,7 +123,10 @@ void ration_http_read_body(struct ration_http_desk *desk, enum ration_check_kind
 
     if (body->size > BESIDE_BYTES) {
         if (!read_later(desk, kind, then))
-            ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
+            ration_http_desk_problem(desk, 503,
+                                     "The server is short of memory, or the buffers of all "
+                                     "connections exceed connection-memory-max; try again later.",
+                                     NULL);
     } else if (ration_checks_read(kind, body->bytes, body->size, &checks, &error)) {
         then(desk, checks);
     } else {

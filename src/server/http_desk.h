@@ -36,6 +36,7 @@ struct ration_http_session {
     struct ration_http_later *later; /* answers that are waited for, or NULL */
     ration_gate_editing *editing;    /* the same, of an edit */
     struct ration_http_body *body;   /* that is being read, or NULL */
+    size_t body_bytes;               /* accounted for it, and for the checks that are in it */
     struct ration_walk *walk;        /* a response that is made in steps, or NULL */
     struct ration_reload *reload;    /* that is waited for, or NULL */
     bool is_head;

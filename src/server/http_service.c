@@ -163,9 +163,12 @@ static bool is_authorized(const struct ration_http_desk *desk)
     if (header == NULL || header->size < sizeof(scheme) - 1)
         return false;
     start = (struct ration_key){header->bytes, sizeof(scheme) - 1};
-    return ration_http_is_any_case(&start, scheme) &&
-           ration_secret_is(token, (const char *)header->bytes + start.size,
-                            header->size - start.size);
+    if (!ration_http_is_any_case(&start, scheme) ||
+        !ration_secret_is(token, (const char *)header->bytes + start.size,
+                          header->size - start.size))
+        return false;
+    ration_connection_set_authenticated(desk->connection, true);
+    return true;
 }
 
 struct ration_walk *ration_http_desk_walk(struct ration_http_desk *desk,
@@ -430,6 +433,9 @@ struct ration_http_desk *ration_http_desk_resume(struct ration_connection *conne
 
 void ration_http_desk_end_later(struct ration_http_desk *desk)
 {
+    struct ration_http_session *session = ration_connection_state(desk->connection);
+
+    (void)ration_connection_account(desk->connection, &session->body_bytes, 0);
     if (desk->request.keep_alive)
         ration_connection_resume(desk->connection);
     else
@@ -495,10 +501,21 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
     else if (ending == RATION_ENDING_INPUT_MAX)
         progress =
             (struct ration_http_progress){.status = 413, .reason = "The request is too large."};
+    else if (ending == RATION_ENDING_MEMORY_MAX)
+        progress.reason = "The buffers of all connections exceed connection-memory-max; try again "
+                          "later.";
     else if (ending == RATION_ENDING_OUTPUT_MAX)
         progress.reason = "The responses that wait for this client exceed output-bytes-max: read "
                           "responses while sending requests.";
     refuse_request(desk, &progress);
+}
+
+/* Each request carries the token, if there is one: until then nothing is known of the client. */
+static void open_session(struct ration_connection *connection)
+{
+    const struct ration_service *service = ration_connection_context(connection);
+
+    ration_connection_set_authenticated(connection, service->settings->token[0] == '\0');
 }
 
 static void close_session(struct ration_connection *connection, enum ration_ending ending)
@@ -517,6 +534,7 @@ const struct ration_protocol ration_http_protocol = {
     .name = "http",
     .state_size = sizeof(struct ration_http_session),
     .tells_phases = true,
+    .open = open_session,
     .receive = receive,
     .refuse = refuse,
     .close = close_session,

@@ -22,6 +22,12 @@
     /* Bytes of one reply, and of replies that one client has not taken yet; that may be one */   \
     /* reply more. Metrics of the largest policy are 9 MiB. */                                    \
     X(output_bytes_max, 64 << 20, 4096, 1 << 30, never)                                           \
+    /* Buffers of all connections together: partial requests, MULTI queues, replies not taken. */ \
+    X(connection_memory_max, 256u << 20, 1u << 20, 3u << 30, never)                               \
+    /* From the start of a connection to its authentication, where a credential is needed. */     \
+    X(auth_timeout_s, 10, 1, 86400, never)                                                        \
+    /* From MULTI to EXEC or DISCARD. */                                                          \
+    X(multi_timeout_s, 60, 1, 86400, never)                                                       \
     /* A request's head must be there so long after its first byte. */                            \
     X(head_deadline_ms, 10000, 1, 1 << 30, none)                                                  \
     /* A request's body must be there so long after its head. */                                  \

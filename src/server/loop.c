@@ -259,6 +259,8 @@ static void init_deadlines(struct ration_loop *loop)
                    {RATION_DEADLINE_BODY, limits->body_deadline_ms},
                    {RATION_DEADLINE_WRITE, limits->write_deadline_ms},
                    {RATION_DEADLINE_LINGER, limits->linger_deadline_ms},
+                   {RATION_DEADLINE_AUTH, limits->auth_timeout_s * 1000},
+                   {RATION_DEADLINE_MULTI, limits->multi_timeout_s * 1000},
                    {RATION_DEADLINE_STALL, RATION_STALL_MS}};
 
     ration_deadlines_init(&loop->deadlines);

@@ -40,12 +40,24 @@
 #define RATION_ACCEPTS_PER_TURN 64
 #define RATION_ACCEPT_PAUSE_MS  100
 
+/* One connection in so many is kept free of unauthenticated clients. */
+#define RATION_RESERVED_ONE_IN 8
+
+/* Of the memory that another would have, a client that must authenticate has one part in so many. */
+#define RATION_UNAUTHENTICATED_ONE_IN 16
+
+/* So much memory a connection may have while there is any. */
+#define RATION_CONNECTION_MEMORY_LOW 16384
+
 /* Classes of deadlines; each listener has one for idle connections behind these. */
 enum ration_deadline_class {
     RATION_DEADLINE_HEAD,
     RATION_DEADLINE_BODY,
     RATION_DEADLINE_WRITE,
     RATION_DEADLINE_LINGER,
+    RATION_DEADLINE_AUTH, /* until a client authenticates that does so once */
+    RATION_DEADLINE_REST, /* between requests, of an unauthenticated client whose requests do */
+    RATION_DEADLINE_MULTI,
     RATION_DEADLINE_STALL, /* of connection->pause, beside the one that runs */
     RATION_DEADLINE_IDLE,
     RATION_DEADLINE_NONE = RATION_DEADLINE_IDLE + RATION_LISTENERS_MAX
@@ -71,6 +83,7 @@ struct ration_connection {
     struct ration_job job;        /* serves what is left after a yield */
     struct ration_kept input;     /* received, not consumed */
     struct ration_kept output;    /* answered, not sent */
+    size_t memory_bytes;          /* accounted: of these two, and what the protocol holds */
     uint32_t need_bytes;
     uint32_t lingered_bytes;
     uint32_t untaken_bytes; /* of the unsent ones, those that the write deadline is for */
@@ -89,8 +102,10 @@ struct ration_connection {
     bool is_counted : 1;    /* among the peers */
     bool inside : 1;        /* a callback of the protocol runs */
     bool write_begins : 1;  /* all that the write deadline was for is taken, and more waits */
-    bool is_partial : 1;    /* more of the last reply will come */
-    bool sent_some : 1;     /* since its deadlines were last looked at */
+    bool is_unauthenticated : 1;
+    bool is_transaction : 1; /* between MULTI and EXEC */
+    bool is_partial : 1;     /* more of the last reply will come */
+    bool sent_some : 1;      /* since its deadlines were last looked at */
     alignas(max_align_t) char state[];
 };
 
@@ -179,8 +194,10 @@ struct ration_loops {
     struct ration_signal signals[RATION_SIGNALS_MAX];
     unsigned signal_count;
 
-    uint32_t open_count;        /* atomic: connections on all loops */
-    struct ration_peers *peers; /* NULL if addresses have no bound */
+    uint32_t open_count;            /* atomic: connections on all loops */
+    uint32_t unauthenticated_count; /* atomic: of these, so many */
+    uint64_t memory_bytes;          /* atomic: accounted for all connections */
+    struct ration_peers *peers;     /* NULL if addresses have no bound */
 
     pthread_mutex_t accept_lock; /* files that one loop gives up are not for another */
     pthread_mutex_t drain_lock;
@@ -251,14 +268,21 @@ void ration_connection_send(struct ration_connection *connection);
 void ration_connection_send_kept(struct ration_connection *connection);
 void ration_connection_serve_kept(struct ration_connection *connection);
 
-/* kept.c */
-bool ration_kept_append(struct ration_kept *kept, const char *bytes, size_t size);
-void ration_kept_drop(struct ration_kept *kept, size_t size);
-void ration_kept_done(struct ration_kept *kept);
+/* kept.c; append: RATION_ENDING_NONE, or why it cannot be kept. */
+enum ration_ending ration_kept_append(struct ration_connection *connection,
+                                      struct ration_kept *kept, const char *bytes, size_t size);
+void ration_kept_drop(struct ration_connection *connection, struct ration_kept *kept, size_t size);
+void ration_kept_done(struct ration_connection *connection, struct ration_kept *kept);
 
 static inline uint32_t ration_kept_size(const struct ration_kept *kept)
 {
     return kept->end - kept->begin;
+}
+
+/* Whether the client can do nothing before it authenticates. */
+static inline bool ration_connection_must_authenticate(const struct ration_connection *connection)
+{
+    return connection->is_unauthenticated && connection->listener->protocol->authenticates_once;
 }
 
 /* Whether so much waits to be sent that nothing more is answered before the client takes some. */
@@ -267,6 +291,8 @@ static inline bool ration_connection_is_output_full(const struct ration_connecti
     uint32_t max = connection->loop->loops->limits.output_bytes_max;
     uint32_t room = RATION_OUTPUT_FULL_SIZE < max / 2 ? RATION_OUTPUT_FULL_SIZE : max / 2;
 
+    if (ration_connection_must_authenticate(connection))
+        return ration_kept_size(&connection->output) > RATION_OUTPUT_LOW_SIZE;
     return ration_kept_size(&connection->output) > max - room;
 }
 

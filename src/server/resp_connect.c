@@ -51,6 +51,7 @@ static bool authenticate(struct ration_resp_desk *desk, const struct ration_key 
             return true; /* as Redis: the default user without a password takes any */
     } else if (is_password(desk, user, password)) {
         desk->session->is_known = true;
+        ration_connection_set_authenticated(desk->connection, true);
         return true;
     }
     ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
@@ -371,9 +372,10 @@ void ration_desk_reset(struct ration_resp_desk *desk)
 
     session->version = RATION_RESP2;
     session->is_known = desk->service->settings->password[0] == '\0';
+    ration_connection_set_authenticated(desk->connection, session->is_known);
     session->reply_mode = RATION_REPLY_ON;
     session->name[0] = '\0';
-    ration_session_leave_multi(session);
+    ration_session_leave_multi(desk->connection);
     ration_resp_write_simple(desk->output, "RESET");
 }
 

@@ -15,14 +15,26 @@
 /* Served in one step of EXEC; as many as a read brings of them. */
 #define EXEC_STEP_REQUESTS 1024
 
-void ration_session_leave_multi(struct ration_session *session)
+/* Releases a queue, and what was accounted for it. */
+static void release_queue(struct ration_connection *connection, struct ration_output *queue)
 {
+    struct ration_session *session = ration_connection_state(connection);
+
+    ration_output_done(queue);
+    (void)ration_connection_account(connection, &session->queue_bytes, 0);
+}
+
+void ration_session_leave_multi(struct ration_connection *connection)
+{
+    struct ration_session *session = ration_connection_state(connection);
+
     if (!session->is_queuing)
         return;
+    ration_connection_set_transaction(connection, false);
     session->is_queuing = false;
     session->is_spoiled = false;
     session->queued_count = 0;
-    ration_output_done(&session->queue);
+    release_queue(connection, &session->queue);
 }
 
 void ration_desk_multi(struct ration_resp_desk *desk)
@@ -34,6 +46,7 @@ void ration_desk_multi(struct ration_resp_desk *desk)
         return;
     }
     session->is_queuing = true;
+    ration_connection_set_transaction(desk->connection, true);
     ration_output_init(&session->queue, QUEUE_BYTES_MAX);
     ration_resp_write_simple(desk->output, "OK");
 }
@@ -44,7 +57,7 @@ void ration_desk_discard(struct ration_resp_desk *desk)
         ration_desk_error(desk, "ERR DISCARD without MULTI");
         return;
     }
-    ration_session_leave_multi(desk->session);
+    ration_session_leave_multi(desk->connection);
     ration_resp_write_simple(desk->output, "OK");
 }
 
@@ -52,6 +65,7 @@ void ration_desk_discard(struct ration_resp_desk *desk)
 static bool keep(struct ration_resp_desk *desk, struct ration_words words)
 {
     struct ration_session *session = desk->session;
+    bool is_small;
 
     if (session->is_spoiled)
         return true;
@@ -59,10 +73,14 @@ static bool keep(struct ration_resp_desk *desk, struct ration_words words)
     for (size_t i = 0; i < words.count; i++)
         ration_resp_write_bulk(&session->queue, words.items[i].bytes, words.items[i].size);
     session->queued_count++;
-    if (!session->queue.is_failed)
+    is_small = !session->queue.is_failed;
+    if (is_small && ration_connection_account(desk->connection, &session->queue_bytes,
+                                              session->queue.allocated_bytes))
         return true;
-    ration_output_done(&session->queue);
-    ration_desk_error(desk, "ERR the requests of one MULTI are at most 1048576 bytes");
+    release_queue(desk->connection, &session->queue);
+    ration_desk_error(desk, is_small ? "ERR the buffers of all connections exceed "
+                                       "connection-memory-max; try again later"
+                                     : "ERR the requests of one MULTI are at most 1048576 bytes");
     return false;
 }
 
@@ -134,7 +152,7 @@ void ration_desk_abort_exec(struct ration_resp_desk *desk, const char *reason)
     char error[RATION_RESP_ERROR_BYTES_MAX];
 
     snprintf(error, sizeof(error), "EXECABORT Transaction discarded because of: %s", reason);
-    ration_session_leave_multi(desk->session);
+    ration_session_leave_multi(desk->connection);
     ration_desk_error(desk, error);
 }
 
@@ -148,7 +166,7 @@ void ration_desk_exec(struct ration_resp_desk *desk)
         return;
     }
     if (session->is_spoiled) {
-        ration_session_leave_multi(session);
+        ration_session_leave_multi(desk->connection);
         ration_desk_error(desk, "EXECABORT Transaction discarded because of previous errors.");
         return;
     }
@@ -160,6 +178,7 @@ void ration_desk_exec(struct ration_resp_desk *desk)
         session->is_executing = true;
         session->is_queuing = false;
         session->queued_count = 0;
+        ration_connection_set_transaction(desk->connection, false);
     }
     if (!execute(desk))
         return;
@@ -167,5 +186,5 @@ void ration_desk_exec(struct ration_resp_desk *desk)
     desk->is_waiting = false;      /* if it waits on, then for answers to the last of the queue */
     session->is_executing = false;
     desk->is_hushed = true;
-    ration_output_done(&session->exec);
+    release_queue(desk->connection, &session->exec);
 }

@@ -225,6 +225,7 @@ static void open_session(struct ration_connection *connection)
     session->id = __atomic_add_fetch(&service->next_id, 1, __ATOMIC_RELAXED);
     session->version = RATION_RESP2;
     session->is_known = service->settings->password[0] == '\0';
+    ration_connection_set_authenticated(connection, session->is_known);
 }
 
 struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connection)
@@ -298,6 +299,14 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
     else if (ending == RATION_ENDING_OUTPUT_MAX)
         ration_resp_write_error(output, "ERR the replies that wait for this client exceed "
                                         "output-bytes-max: read replies while sending requests");
+    else if (ending == RATION_ENDING_MEMORY_MAX)
+        ration_resp_write_error(output, "ERR the buffers of all connections exceed "
+                                        "connection-memory-max; try again later");
+    else if (ending == RATION_ENDING_AUTH_TIMEOUT)
+        ration_resp_write_error(output, "ERR the client did not authenticate within auth-timeout");
+    else if (ending == RATION_ENDING_MULTI_TIMEOUT)
+        ration_resp_write_error(output, "ERR the transaction was open for longer than "
+                                        "multi-timeout");
     else
         ration_resp_write_error(output, "ERR the request did not arrive in time");
 }
@@ -307,7 +316,7 @@ static void close_session(struct ration_connection *connection, enum ration_endi
     struct ration_session *session = ration_connection_state(connection);
 
     (void)ending;
-    ration_session_leave_multi(session);
+    ration_session_leave_multi(connection);
     ration_reload_forget(session->reload);
     ration_walk_free(session->walk);
     ration_session_forget_later(session);
@@ -319,6 +328,7 @@ static void close_session(struct ration_connection *connection, enum ration_endi
 const struct ration_protocol ration_resp_protocol = {
     .name = "resp",
     .state_size = sizeof(struct ration_session),
+    .authenticates_once = true,
     .open = open_session,
     .receive = receive,
     .refuse = refuse,

@@ -42,6 +42,7 @@ struct ration_session {
     bool is_spoiled; /* one of them was wrong */
     uint32_t queued_count;
     struct ration_output queue; /* made by MULTI */
+    size_t queue_bytes;         /* accounted for it, or for exec */
 
     struct ration_resp_later *later; /* answers that are waited for, or NULL (resp_later.c) */
     ration_gate_editing *editing;    /* the same, of an edit */
@@ -192,7 +193,7 @@ void ration_desk_abort_exec(struct ration_resp_desk *desk, const char *reason);
 void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_command *command);
 
 /* Ends a MULTI, if there is one. */
-void ration_session_leave_multi(struct ration_session *session);
+void ration_session_leave_multi(struct ration_connection *connection);
 
 /* Serves the request that was read (resp_service.c). */
 void ration_desk_serve(struct ration_resp_desk *desk);

@@ -27,7 +27,7 @@ static void linger(struct ration_connection *connection)
     }
     connection->lingers = true;
     connection->stopped_early = false;
-    ration_kept_done(&connection->input);
+    ration_kept_done(connection, &connection->input);
 }
 
 /* With nothing left to send: whether that was all. */
@@ -54,13 +54,28 @@ static unsigned class_of(const struct ration_connection *connection)
 
     if (connection->lingers)
         return RATION_DEADLINE_LINGER;
+    if (connection->ending_after != RATION_ENDING_NONE)
+        return RATION_DEADLINE_WRITE;
+    if (ration_connection_must_authenticate(connection))
+        return RATION_DEADLINE_AUTH;
+    if (connection->is_transaction)
+        return RATION_DEADLINE_MULTI;
     if (ration_kept_size(&connection->output) > 0)
         return RATION_DEADLINE_WRITE;
     if (connection->held || connection->yields)
         return RATION_DEADLINE_NONE;
+    if (connection->phase == RATION_PHASE_IDLE && connection->is_unauthenticated)
+        return RATION_DEADLINE_REST;
     if (connection->phase == RATION_PHASE_IDLE)
         return RATION_DEADLINE_IDLE + connection->listener->index;
     return by_phase[connection->phase];
+}
+
+/* Deadlines that no request starts again. */
+static bool is_once(unsigned class_index)
+{
+    return class_index == RATION_DEADLINE_LINGER || class_index == RATION_DEADLINE_MULTI ||
+           class_index == RATION_DEADLINE_AUTH;
 }
 
 static void update_deadline(struct ration_connection *connection)
@@ -71,7 +86,7 @@ static void update_deadline(struct ration_connection *connection)
     bool runs = deadline->before != NULL && deadline->class_index == class_index;
     bool begins = class_index == RATION_DEADLINE_WRITE
                       ? connection->write_begins
-                      : connection->phase_begins && class_index != RATION_DEADLINE_LINGER;
+                      : connection->phase_begins && !is_once(class_index);
 
     connection->phase_begins = connection->write_begins = false;
     if (class_index == RATION_DEADLINE_NONE) {

@@ -31,6 +31,7 @@ void ration_walk_free(struct ration_walk *walk)
     if (walk->kind->free != NULL)
         walk->kind->free(walk);
     ration_output_done(&walk->text);
+    (void)ration_connection_account(walk->connection, &walk->accounted_bytes, 0);
     *walk->place = NULL;
     free(walk);
 }
@@ -81,7 +82,9 @@ static unsigned collect(struct ration_walk *walk)
     } else {
         walk->is_collected = walk->kind->rest == NULL || walk->kind->rest(walk);
     }
-    walk->is_failed |= walk->text.is_failed;
+    walk->is_failed |=
+        walk->text.is_failed || !ration_connection_account(walk->connection, &walk->accounted_bytes,
+                                                           walk->text.allocated_bytes);
     walk->is_collected |= walk->is_failed;
     return units;
 }

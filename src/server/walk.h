@@ -59,6 +59,7 @@ struct ration_walk {
     bool is_silent; /* set before the start, or by head: no text is sent */
     bool has_head;
     size_t sent_bytes;
+    size_t accounted_bytes; /* of the connection's memory, for the text */
     struct ration_output text;
 };
 

@@ -190,6 +190,27 @@ void ration_connection_set_partial(struct ration_connection *connection, bool is
     (void)is_partial;
 }
 
+void ration_connection_set_authenticated(struct ration_connection *connection,
+                                         bool is_authenticated)
+{
+    (void)connection;
+    (void)is_authenticated;
+}
+
+void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction)
+{
+    (void)connection;
+    (void)is_transaction;
+}
+
+bool ration_connection_account(struct ration_connection *connection, size_t *accounted_bytes,
+                               size_t bytes)
+{
+    (void)connection;
+    *accounted_bytes = bytes;
+    return true;
+}
+
 void ration_loop_queue(struct ration_loop *loop, struct ration_job *job)
 {
     CHECK(loop->job == NULL);
