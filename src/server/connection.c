@@ -50,8 +50,8 @@ bool ration_connection_is_full(const struct ration_connection *connection)
     const struct ration_loop *loop = connection->loop;
     size_t lent = loop->output_borrower == connection ? loop->output.size : 0;
 
-    return connection->yields || connection->held || lent >= RATION_OUTPUT_FULL_SIZE ||
-           ration_connection_is_output_full(connection);
+    return connection->yields || connection->held || connection->is_delayed ||
+           lent >= RATION_OUTPUT_FULL_SIZE || ration_connection_is_output_full(connection);
 }
 
 void ration_connection_yield(struct ration_connection *connection)
@@ -100,6 +100,24 @@ void ration_connection_set_authenticated(struct ration_connection *connection,
         __atomic_sub_fetch(count, 1, __ATOMIC_RELAXED);
     else
         __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
+}
+
+void ration_connection_delay(struct ration_connection *connection)
+{
+    uint32_t *count = &connection->loop->loops->delayed_count;
+
+    if (connection->is_delayed)
+        return;
+    connection->is_delayed = true;
+    if (__atomic_add_fetch(count, 1, __ATOMIC_RELAXED) > RATION_DELAYED_MAX)
+        connection->ending = RATION_ENDING_AUTH_FAILURES;
+}
+
+static void end_delay(struct ration_connection *connection)
+{
+    if (connection->is_delayed)
+        __atomic_sub_fetch(&connection->loop->loops->delayed_count, 1, __ATOMIC_RELAXED);
+    connection->is_delayed = false;
 }
 
 void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction)
@@ -270,6 +288,7 @@ static void leave(struct ration_connection *connection)
     if (connection->is_counted)
         ration_peers_leave(loops->peers, &connection->peer);
     ration_connection_set_authenticated(connection, true);
+    end_delay(connection);
     __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
 }
 
@@ -284,6 +303,7 @@ void ration_connection_refuse(struct ration_connection *connection, enum ration_
     }
     connection->ending_after = (uint8_t)ending;
     connection->held = false;
+    end_delay(connection);
     connection->inside = true;
     protocol->refuse(connection, ending);
     connection->inside = false;
@@ -475,6 +495,11 @@ void ration_connection_deadline_passed(struct ration_connection *connection,
         break;
     case RATION_DEADLINE_MULTI:
         ration_connection_refuse(connection, RATION_ENDING_MULTI_TIMEOUT);
+        break;
+    case RATION_DEADLINE_DELAY:
+        end_delay(connection);
+        ration_connection_send_kept(connection);
+        serve_more(connection);
         break;
     case RATION_DEADLINE_STALL:
         ration_connection_refuse(connection, RATION_ENDING_OUTPUT_MAX);

@@ -106,6 +106,14 @@ void ration_connection_run(struct ration_connection *connection,
 void ration_connection_set_authenticated(struct ration_connection *connection,
                                          bool is_authenticated);
 
+/*
+ * Holds back what is answered from now on, and whatever the client sends, for RATION_DELAY_MS. Where
+ * RATION_DELAYED_MAX replies are delayed already, closes the connection without one.
+ */
+#define RATION_DELAY_MS    1000
+#define RATION_DELAYED_MAX 1024
+void ration_connection_delay(struct ration_connection *connection);
+
 /* Whether the client is between MULTI and EXEC, for which it has multi_timeout_s. */
 void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction);
 

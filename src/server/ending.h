@@ -19,6 +19,7 @@
     X(MULTI_TIMEOUT, "multi_timeout", yes)       \
     X(MEMORY_MAX, "connection_memory_max", yes)  \
     X(EVICTED, "evicted", no)                    \
+    X(AUTH_FAILURES, "auth_failures", no)        \
     X(DRAIN, "drain", no)                        \
     X(DRAIN_DEADLINE, "drain_deadline", no)      \
     X(CONNECTIONS_MAX, "connections_max", yes)   \

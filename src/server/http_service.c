@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/auth_failures.h"
 #include "server/http_desk.h"
 #include "server/metrics.h"
 #include "server/reload.h"
@@ -165,8 +166,10 @@ static bool is_authorized(const struct ration_http_desk *desk)
     start = (struct ration_key){header->bytes, sizeof(scheme) - 1};
     if (!ration_http_is_any_case(&start, scheme) ||
         !ration_secret_is(token, (const char *)header->bytes + start.size,
-                          header->size - start.size))
+                          header->size - start.size)) {
+        ration_auth_failures_add(desk->service, desk->connection, "token");
         return false;
+    }
     ration_connection_set_authenticated(desk->connection, true);
     return true;
 }

@@ -167,7 +167,8 @@ static void end_all(struct ration_loop *loop, enum ration_ending ending)
 /* Ends or continues the connection whose deadline this is. */
 static void pass_deadline(struct ration_deadline *deadline)
 {
-    bool is_pause = deadline->class_index == RATION_DEADLINE_STALL;
+    bool is_pause = deadline->class_index == RATION_DEADLINE_STALL ||
+                    deadline->class_index == RATION_DEADLINE_DELAY;
     size_t offset = is_pause ? offsetof(struct ration_connection, pause)
                              : offsetof(struct ration_connection, deadline);
     struct ration_connection *connection = (struct ration_connection *)((char *)deadline - offset);
@@ -261,7 +262,8 @@ static void init_deadlines(struct ration_loop *loop)
                    {RATION_DEADLINE_LINGER, limits->linger_deadline_ms},
                    {RATION_DEADLINE_AUTH, limits->auth_timeout_s * 1000},
                    {RATION_DEADLINE_MULTI, limits->multi_timeout_s * 1000},
-                   {RATION_DEADLINE_STALL, RATION_STALL_MS}};
+                   {RATION_DEADLINE_STALL, RATION_STALL_MS},
+                   {RATION_DEADLINE_DELAY, RATION_DELAY_MS}};
 
     ration_deadlines_init(&loop->deadlines);
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {

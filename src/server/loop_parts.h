@@ -59,6 +59,7 @@ enum ration_deadline_class {
     RATION_DEADLINE_REST, /* between requests, of an unauthenticated client whose requests do */
     RATION_DEADLINE_MULTI,
     RATION_DEADLINE_STALL, /* of connection->pause, beside the one that runs */
+    RATION_DEADLINE_DELAY, /* the same */
     RATION_DEADLINE_IDLE,
     RATION_DEADLINE_NONE = RATION_DEADLINE_IDLE + RATION_LISTENERS_MAX
 };
@@ -79,7 +80,7 @@ struct ration_connection {
     struct ration_connection *before; /* in the list of the loop's connections */
     struct ration_connection *behind;
     struct ration_deadline deadline;
-    struct ration_deadline pause; /* a second one: RATION_DEADLINE_STALL */
+    struct ration_deadline pause; /* a second one: RATION_DEADLINE_STALL, _DELAY */
     struct ration_job job;        /* serves what is left after a yield */
     struct ration_kept input;     /* received, not consumed */
     struct ration_kept output;    /* answered, not sent */
@@ -103,6 +104,7 @@ struct ration_connection {
     bool inside : 1;        /* a callback of the protocol runs */
     bool write_begins : 1;  /* all that the write deadline was for is taken, and more waits */
     bool is_unauthenticated : 1;
+    bool is_delayed : 1;     /* nothing is sent or received for a while */
     bool is_transaction : 1; /* between MULTI and EXEC */
     bool is_partial : 1;     /* more of the last reply will come */
     bool sent_some : 1;      /* since its deadlines were last looked at */
@@ -196,6 +198,7 @@ struct ration_loops {
 
     uint32_t open_count;            /* atomic: connections on all loops */
     uint32_t unauthenticated_count; /* atomic: of these, so many */
+    uint32_t delayed_count;         /* atomic: connections whose replies are delayed */
     uint64_t memory_bytes;          /* atomic: accounted for all connections */
     struct ration_peers *peers;     /* NULL if addresses have no bound */
 

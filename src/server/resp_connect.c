@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/auth_failures.h"
 #include "server/resp_session.h"
 
 /* The version of Redis whose commands and errors these are. */
@@ -55,6 +56,7 @@ static bool authenticate(struct ration_resp_desk *desk, const struct ration_key 
         return true;
     }
     ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
+    ration_auth_failures_add(desk->service, desk->connection, "password");
     ration_desk_error(desk, RATION_ERROR_WRONG_PASS);
     return false;
 }

@@ -99,17 +99,22 @@ static void update_deadline(struct ration_connection *connection)
     }
 }
 
-/* A client that does not read meets its end earlier where nothing more can be answered. */
-static void update_stall(struct ration_connection *connection)
+/*
+ * The second deadline: of a delay, or of a client that does not read where nothing more can be answered,
+ * and that meets its end earlier.
+ */
+static void update_pause(struct ration_connection *connection)
 {
     struct ration_loop *loop = connection->loop;
     bool stalls = connection->ending_after == RATION_ENDING_NONE &&
                   ration_connection_is_output_full(connection);
+    unsigned class_index = connection->is_delayed ? RATION_DEADLINE_DELAY : RATION_DEADLINE_STALL;
+    bool runs = connection->pause.before != NULL && connection->pause.class_index == class_index;
 
-    if (!stalls) {
+    if (!stalls && !connection->is_delayed) {
         ration_deadlines_stop(&connection->pause);
-    } else if (connection->sent_some || connection->pause.before == NULL) {
-        ration_deadlines_start(&loop->deadlines, &connection->pause, RATION_DEADLINE_STALL,
+    } else if (connection->sent_some || !runs) {
+        ration_deadlines_start(&loop->deadlines, &connection->pause, class_index,
                                ration_loop_coarse_ms(loop));
         ration_loop_deadline_started(loop, connection->pause.end_ms);
     }
@@ -121,12 +126,12 @@ static void update_events(struct ration_connection *connection)
     uint32_t unsent = ration_kept_size(&connection->output);
     bool answers = connection->ending_after == RATION_ENDING_NONE &&
                    !ration_connection_is_output_full(connection) && !connection->held &&
-                   !connection->yields;
+                   !connection->yields && !connection->is_delayed;
     /* before the last reply is taken for as long as the write deadline allows */
     bool hears = connection->lingers ? connection->lingered_bytes <= RATION_LINGER_BYTES_MAX
                                      : connection->ending_after != RATION_ENDING_NONE;
     bool reads = !connection->client_ended && (answers || hears);
-    bool writes = unsent > 0;
+    bool writes = unsent > 0 && !connection->is_delayed;
 
     if (connection->yields)
         ration_loop_queue(connection->loop, &connection->job);
@@ -142,6 +147,6 @@ void ration_connection_settle(struct ration_connection *connection)
         return;
     }
     update_deadline(connection);
-    update_stall(connection);
+    update_pause(connection);
     update_events(connection);
 }

@@ -88,7 +88,7 @@ void ration_connection_send(struct ration_connection *connection)
         ration_output_reset(output);
         return;
     }
-    if (ending == RATION_ENDING_NONE && output->size > 0 &&
+    if (ending == RATION_ENDING_NONE && output->size > 0 && !connection->is_delayed &&
         ration_kept_size(&connection->output) == 0)
         sent = write_some(connection, output->bytes, output->size);
     if (ending == RATION_ENDING_NONE && connection->ending == RATION_ENDING_NONE &&
@@ -123,7 +123,7 @@ void ration_connection_send_kept(struct ration_connection *connection)
 /* Whether receive() must not be called for now, whatever is there. */
 static bool is_blocked(const struct ration_connection *connection)
 {
-    return connection->held || connection->ending != RATION_ENDING_NONE ||
+    return connection->held || connection->is_delayed || connection->ending != RATION_ENDING_NONE ||
            connection->ending_after != RATION_ENDING_NONE ||
            ration_connection_is_output_full(connection);
 }

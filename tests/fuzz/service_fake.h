@@ -23,6 +23,7 @@
 
 #include "ration/ration.h"
 #include "server/connection.h"
+#include "server/log.h"
 #include "server/reload.h"
 #include "server/service.h"
 
@@ -195,6 +196,21 @@ void ration_connection_set_authenticated(struct ration_connection *connection,
 {
     (void)connection;
     (void)is_authenticated;
+}
+
+void ration_connection_delay(struct ration_connection *connection)
+{
+    (void)connection;
+    abort(); /* nothing counts failures */
+}
+
+void ration_log_fields(enum ration_log_level level, const struct ration_log_field *fields,
+                       size_t field_count, const char *format, ...)
+{
+    (void)level;
+    (void)fields;
+    (void)field_count;
+    (void)format;
 }
 
 void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction)

@@ -2,10 +2,13 @@
  * What clients may hold: time without a credential, time and memory inside MULTI, places, and memory of
  * all together.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "server/log.h"
 #include "server/loop_parts.h"
 #include "support/unit.h"
 #include "support/whole_server.h"
@@ -199,6 +202,117 @@ static void http_clients_without_the_token_make_room(void **unused)
     close_clients(clients, PLACES - 2);
 }
 
+/* Guesses ------------------------------------------------------------------------------------ */
+
+#define FREE_FAILURES 20
+
+static const char wrong_token[] =
+    "GET /v1/top HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\n\r\n";
+
+/* Sends a wrong credential, whose reply must come after a second and not before. */
+static void expect_delay(struct whole_client *client, const char *request, const char *expected)
+{
+    whole_client_forget(client);
+    whole_client_send(&server, client, request, strlen(request));
+    whole_server_settle(&server, client, 1);
+    assert_int_equal(client->answer_size, 0);
+    whole_server_pass(&server, RATION_DELAY_MS - 1);
+    whole_server_settle(&server, client, 1);
+    assert_int_equal(client->answer_size, 0);
+    whole_server_pass(&server, 1);
+    whole_server_settle(&server, client, 1);
+    assert_true(says(client, expected));
+}
+
+/* Those that guess wait; who knows the secret does not, from the same address. */
+static void wrong_credentials_are_delayed(void **unused)
+{
+    struct whole_client clients[3];
+
+    (void)unused;
+    start("secret", "token", (struct ration_server_limits){.auth_timeout_s = 60});
+    open_client(&clients[0], WHOLE_RESP);
+    open_client(&clients[1], WHOLE_HTTP);
+    open_client(&clients[2], WHOLE_RESP);
+    for (int i = 0; i < FREE_FAILURES / 2; i++) {
+        ask(&clients[0], "AUTH wrong\r\n", "-WRONGPASS");
+        ask(&clients[1], wrong_token, "401 Unauthorized");
+    }
+    expect_delay(&clients[0], "AUTH wrong\r\n", "-WRONGPASS");
+    expect_delay(&clients[0], "HELLO 3 AUTH default wrong\r\n", "-WRONGPASS");
+    expect_delay(&clients[1], wrong_token, "401 Unauthorized");
+    expect_delay(&clients[1], "GET /metrics HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\n\r\n",
+                 "200 OK"); /* which would tell a guess by what it shows */
+    whole_client_forget(&clients[0]);
+    whole_client_send(&server, &clients[0], "AUTH wrong\r\nAUTH wrong\r\nAUTH secret\r\n", 37);
+    whole_server_settle(&server, clients, 1);
+    for (int i = 0; i < 2; i++) { /* one by one, also where they came together */
+        assert_false(says(&clients[0], "+OK"));
+        whole_server_pass(&server, RATION_DELAY_MS);
+        whole_server_settle(&server, clients, 1);
+    }
+    assert_true(says(&clients[0], "+OK"));
+    ask(&clients[2], "AUTH secret\r\n", "+OK");
+    ask(&clients[1], "GET /v1/top HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer token\r\n\r\n",
+        "200 OK");
+    ask(&clients[1], "GET /v1/top HTTP/1.1\r\nHost: h\r\n\r\n", "401"); /* is no guess */
+    ration_manual_clock_advance(&server.manual, 6 * RATION_NS_PER_SECOND);
+    ask(&clients[1], wrong_token, "401 Unauthorized"); /* 10 a minute are answered at once */
+    expect_delay(&clients[1], wrong_token, "401 Unauthorized");
+    assert_int_equal(server.service.loops->delayed_count, 0);
+    close_clients(clients, 3);
+}
+
+/* What was logged since, in lines; then the log is the standard error again. */
+static unsigned count_lines(const int pipe_fds[2])
+{
+    char text[65536];
+    ssize_t size = read(pipe_fds[0], text, sizeof(text));
+    unsigned count = 0;
+
+    for (ssize_t i = 0; i < size; i++)
+        count += text[i] == '\n';
+    ration_log_open(2, false);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    return count;
+}
+
+/* Beyond it a client that guesses is closed, and nobody else. So many failures are few lines in the log. */
+static void delayed_replies_are_bounded(void **unused)
+{
+    enum { CLIENTS = RATION_DELAYED_MAX + 8 };
+    static struct whole_client clients[CLIENTS];
+    struct whole_client beside;
+    int pipe_fds[2];
+
+    (void)unused;
+    assert_int_equal(pipe2(pipe_fds, O_NONBLOCK | O_CLOEXEC), 0);
+    ration_log_open(pipe_fds[1], false);
+    start("secret", NULL, (struct ration_server_limits){0});
+    open_client(&beside, WHOLE_RESP);
+    for (int i = 0; i < FREE_FAILURES; i++)
+        ask(&beside, "AUTH wrong\r\n", "-WRONGPASS");
+    for (int i = 0; i < CLIENTS; i++) {
+        whole_client_open(&server, &clients[i], WHOLE_RESP);
+        whole_client_send(&server, &clients[i], "AUTH wrong\r\n", 12);
+        whole_server_turn(&server); /* accepts */
+        whole_server_turn(&server); /* and receives */
+        whole_client_take(&clients[i]);
+        assert_int_equal(clients[i].answer_size, 0);
+        assert_int_equal(clients[i].is_closed, i >= RATION_DELAYED_MAX);
+    }
+    assert_int_equal(ended(RATION_ENDING_AUTH_FAILURES), CLIENTS - RATION_DELAYED_MAX);
+    assert_in_range(count_lines(pipe_fds), 1, 5);
+    ask(&beside, "AUTH secret\r\n", "+OK");
+    whole_server_pass(&server, RATION_DELAY_MS);
+    whole_server_settle(&server, clients, CLIENTS);
+    for (int i = 0; i < RATION_DELAYED_MAX; i++)
+        assert_true(says(&clients[i], "-WRONGPASS"));
+    whole_client_close(&beside);
+    close_clients(clients, CLIENTS);
+}
+
 /* Memory ------------------------------------------------------------------------------------- */
 
 static void expect_budget(uint64_t max)
@@ -321,6 +435,8 @@ int main(void)
         cmocka_unit_test(a_transaction_ends_in_time_or_is_closed),
         cmocka_unit_test(unauthenticated_clients_make_room),
         cmocka_unit_test(http_clients_without_the_token_make_room),
+        cmocka_unit_test(wrong_credentials_are_delayed),
+        cmocka_unit_test(delayed_replies_are_bounded),
         cmocka_unit_test(queues_of_transactions_share_the_budget),
         cmocka_unit_test(partial_requests_share_the_budget),
         cmocka_unit_test(unsent_replies_share_the_budget),

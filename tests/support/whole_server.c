@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "server/auth_failures.h"
 #include "server/endpoint.h"
 #include "server/loop_parts.h"
 #include "server/reload.h"
@@ -105,6 +106,8 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
     server->service.settings = &server->settings;
     server->service.manual = &server->manual;
     server->service.is_ready = true;
+    server->service.auth_failures = ration_auth_failures_create(&server->clock);
+    CHECK(server->service.auth_failures != NULL);
     CHECK(ration_service_open_loop(&server->service, server->loop) == RATION_OK);
     listen_on(server, &ration_http_protocol);
     listen_on(server, &ration_resp_protocol);
@@ -120,6 +123,7 @@ void whole_server_close(struct whole_server *server)
     ration_reloader_free(server->reloader);
     ration_service_close_loop(server->loop);
     ration_loops_free(server->service.loops);
+    ration_auth_failures_free(server->service.auth_failures);
     ration_gate_free(server->service.gate);
     ration_settings_done(&server->settings);
 }
