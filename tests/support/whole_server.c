@@ -110,7 +110,8 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
     CHECK(server->service.auth_failures != NULL);
     CHECK(ration_service_open_loop(&server->service, server->loop) == RATION_OK);
     listen_on(server, &ration_http_protocol);
-    listen_on(server, &ration_resp_protocol);
+    listen_on(server,
+              options->resp_protocol != NULL ? options->resp_protocol : &ration_resp_protocol);
     CHECK(ration_reloader_create(&server->service, &server->settings, &server->reloader) ==
           RATION_OK);
     ration_acceptors_start(server->loop);

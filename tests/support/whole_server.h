@@ -25,9 +25,10 @@ enum whole_protocol { WHOLE_HTTP, WHOLE_RESP };
 
 struct whole_server_options {
     const char *policy;
-    const char *password; /* of RESP; NULL: none */
-    const char *token;    /* of HTTP; NULL: none */
-    struct ration_server_limits limits;
+    const char *password;                        /* of RESP; NULL: none */
+    const char *token;                           /* of HTTP; NULL: none */
+    struct ration_server_limits limits;          /* 0: the default */
+    const struct ration_protocol *resp_protocol; /* in place of the server's; NULL: that */
 };
 
 struct whole_server {
