@@ -291,12 +291,16 @@ static inline bool ration_connection_must_authenticate(const struct ration_conne
 /* Whether so much waits to be sent that nothing more is answered before the client takes some. */
 static inline bool ration_connection_is_output_full(const struct ration_connection *connection)
 {
-    uint32_t max = connection->loop->loops->limits.output_bytes_max;
-    uint32_t room = RATION_OUTPUT_FULL_SIZE < max / 2 ? RATION_OUTPUT_FULL_SIZE : max / 2;
+    uint32_t size = ration_kept_size(&connection->output);
+    uint32_t max, room;
 
+    if (__builtin_expect(size <= RATION_OUTPUT_FULL_SIZE / 32, 1)) /* and so under any maximum */
+        return false;
+    max = connection->loop->loops->limits.output_bytes_max;
+    room = RATION_OUTPUT_FULL_SIZE < max / 2 ? RATION_OUTPUT_FULL_SIZE : max / 2;
     if (ration_connection_must_authenticate(connection))
-        return ration_kept_size(&connection->output) > RATION_OUTPUT_LOW_SIZE;
-    return ration_kept_size(&connection->output) > max - room;
+        return size > RATION_OUTPUT_LOW_SIZE;
+    return size > max - room;
 }
 
 #endif

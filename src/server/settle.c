@@ -147,6 +147,9 @@ void ration_connection_settle(struct ration_connection *connection)
         return;
     }
     update_deadline(connection);
-    update_pause(connection);
+    if (__builtin_expect(connection->output.bytes != NULL || connection->is_delayed ||
+                             connection->pause.before != NULL,
+                         0))
+        update_pause(connection);
     update_events(connection);
 }
