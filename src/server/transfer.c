@@ -67,8 +67,9 @@ static enum ration_ending keep_output(struct ration_connection *connection, cons
 static void end_for_room(struct ration_connection *connection, enum ration_ending ending,
                          bool is_cut_off)
 {
-    if (is_cut_off || ending == RATION_ENDING_MEMORY ||
-        connection->ending_after != RATION_ENDING_NONE)
+    bool is_refused = connection->ending_after == ending; /* that is what found no room */
+
+    if (is_cut_off || is_refused || ending == RATION_ENDING_MEMORY)
         connection->ending = (uint8_t)ending;
     else
         ration_connection_refuse(connection, ending);

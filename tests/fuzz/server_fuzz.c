@@ -140,7 +140,8 @@ static void run(const uint8_t *data, const struct stream *streams, size_t count,
     for (size_t i = 0; i < count; i++)
         close(clients[i].fd);
     whole_server_settle(&server, NULL, 0);
-    for (int i = 0; i < 30 && server.loop->connections != NULL; i++) { /* those that are not heard */
+    for (int i = 0; i < 30 && server.loop->connections != NULL;
+         i++) { /* those that are not heard */
         whole_server_pass(&server, RATION_DELAY_MS);
         whole_server_settle(&server, NULL, 0);
     }
