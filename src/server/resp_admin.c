@@ -385,10 +385,8 @@ void ration_desk_limits(struct ration_resp_desk *desk)
                                                  .visit = visit_limits,
                                                  .head = ration_resp_walk_head,
                                                  .end = ration_resp_walk_end};
-    struct ration_walk *walk = ration_desk_walk(desk, &kind);
 
-    if (walk != NULL)
-        ration_walk_start(walk);
+    ration_desk_start_walk(desk, &kind);
 }
 
 /* An error is one line, and not long: what is cut off is in the log. */

@@ -519,14 +519,6 @@ static void visit_keys(struct ration_walk *walk, const struct ration_visit *visi
         ((struct keys_walk *)walk)->key_count += count_keys(ration_gate_limiter(visit, i));
 }
 
-static void start_keys(struct ration_resp_desk *desk, const struct ration_walk_kind *kind)
-{
-    struct ration_walk *walk = ration_desk_walk(desk, kind);
-
-    if (walk != NULL)
-        ration_walk_start(walk);
-}
-
 static bool write_server(struct ration_walk *walk)
 {
     struct ration_service *service = walk->service;
@@ -565,7 +557,7 @@ void ration_desk_info(struct ration_resp_desk *desk)
                                                  .head = ration_resp_walk_head,
                                                  .end = ration_resp_walk_end};
 
-    start_keys(desk, &kind);
+    ration_desk_start_walk(desk, &kind);
 }
 
 void ration_desk_time(struct ration_resp_desk *desk)
@@ -596,5 +588,5 @@ void ration_desk_size(struct ration_resp_desk *desk)
                                                  .head = ration_resp_walk_head,
                                                  .end = ration_resp_walk_end};
 
-    start_keys(desk, &kind);
+    ration_desk_start_walk(desk, &kind);
 }

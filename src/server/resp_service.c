@@ -40,6 +40,14 @@ struct ration_walk *ration_desk_walk(struct ration_resp_desk *desk,
     return walk;
 }
 
+void ration_desk_start_walk(struct ration_resp_desk *desk, const struct ration_walk_kind *kind)
+{
+    struct ration_walk *walk = ration_desk_walk(desk, kind);
+
+    if (walk != NULL)
+        ration_walk_start(walk);
+}
+
 void ration_resp_walk_head(struct ration_walk *walk, struct ration_output *output)
 {
     (void)output;

@@ -163,11 +163,13 @@ void ration_desk_time(struct ration_resp_desk *desk);
 void ration_desk_size(struct ration_resp_desk *desk);
 
 /*
- * For replies that are made in steps: creates the walk, or NULL with an error answered; writes what
+ * For replies that are made in steps: creates the walk, or NULL with an error answered; creates and
+ * starts one that needs nothing more; writes what
  * went wrong with one, as its head(); ends one (resp_service.c).
  */
 struct ration_walk *ration_desk_walk(struct ration_resp_desk *desk,
                                      const struct ration_walk_kind *kind);
+void ration_desk_start_walk(struct ration_resp_desk *desk, const struct ration_walk_kind *kind);
 void ration_resp_walk_head(struct ration_walk *walk, struct ration_output *output);
 void ration_resp_walk_end(struct ration_connection *connection);
 
