@@ -81,6 +81,17 @@ void ration_http_answer_body(struct ration_http_answer *answer, const char *cont
     ration_output_append(output, length_line, sizeof(length_line) - 1);
 }
 
+void ration_http_answer_sized(struct ration_http_answer *answer, const char *content_type,
+                              size_t body_size)
+{
+    struct ration_output *output = answer->output;
+    ration_output_append_text(output, "Content-Type: ");
+    ration_output_append_text(output, content_type);
+    ration_output_append_text(output, "\r\nContent-Length: ");
+    ration_output_append_u64(output, body_size);
+    ration_output_append_text(output, "\r\n\r\n");
+}
+
 /* Writes the length where it belongs, and moves what follows to its end. */
 static void set_length(struct ration_http_answer *answer)
 {

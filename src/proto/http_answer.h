@@ -77,6 +77,10 @@ void ration_http_answer_header(struct ration_http_answer *answer, const char *na
 /* Ends the head. What is appended to the output from now on is the body. */
 void ration_http_answer_body(struct ration_http_answer *answer, const char *content_type);
 
+/* The same for a body of a known size, which is appended by the caller; instead of body and end. */
+void ration_http_answer_sized(struct ration_http_answer *answer, const char *content_type,
+                              size_t body_size);
+
 /* Ends the answer; without a body (204, say) instead of ration_http_answer_body(). */
 void ration_http_answer_end(struct ration_http_answer *answer);
 

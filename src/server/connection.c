@@ -50,8 +50,8 @@ bool ration_connection_is_full(const struct ration_connection *connection)
     const struct ration_loop *loop = connection->loop;
     size_t lent = loop->output_borrower == connection ? loop->output.size : 0;
 
-    return connection->yields || connection->held ||
-           lent + ration_kept_size(&connection->output) >= RATION_OUTPUT_FULL_SIZE;
+    return connection->yields || connection->held || connection->is_delayed ||
+           lent >= RATION_OUTPUT_FULL_SIZE || ration_connection_is_output_full(connection);
 }
 
 void ration_connection_yield(struct ration_connection *connection)
@@ -93,6 +93,48 @@ void ration_connection_hold(struct ration_connection *connection)
     connection->held = true;
 }
 
+void ration_connection_set_authenticated(struct ration_connection *connection,
+                                         bool is_authenticated)
+{
+    uint32_t *count = &connection->loop->loops->unauthenticated_count;
+
+    if (connection->is_unauthenticated == !is_authenticated)
+        return;
+    connection->is_unauthenticated = !is_authenticated;
+    if (is_authenticated)
+        __atomic_sub_fetch(count, 1, __ATOMIC_RELAXED);
+    else
+        __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
+}
+
+void ration_connection_delay(struct ration_connection *connection)
+{
+    uint32_t *count = &connection->loop->loops->delayed_count;
+
+    if (connection->is_delayed)
+        return;
+    connection->is_delayed = true;
+    if (__atomic_add_fetch(count, 1, __ATOMIC_RELAXED) > RATION_DELAYED_MAX)
+        connection->ending = RATION_ENDING_AUTH_FAILURES;
+}
+
+static void end_delay(struct ration_connection *connection)
+{
+    if (connection->is_delayed)
+        __atomic_sub_fetch(&connection->loop->loops->delayed_count, 1, __ATOMIC_RELAXED);
+    connection->is_delayed = false;
+}
+
+void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction)
+{
+    connection->is_transaction = is_transaction;
+}
+
+void ration_connection_set_partial(struct ration_connection *connection, bool is_partial)
+{
+    connection->is_partial = is_partial;
+}
+
 /* Inside a callback the one who called it will send and settle. */
 void ration_connection_flush(struct ration_connection *connection)
 {
@@ -109,6 +151,16 @@ static void serve_more(struct ration_connection *connection)
         ration_connection_serve_kept(connection);
 }
 
+unsigned ration_connection_continue(struct ration_job *job)
+{
+    struct ration_connection *connection =
+        (struct ration_connection *)((char *)job - offsetof(struct ration_connection, job));
+
+    serve_more(connection);
+    ration_connection_settle(connection);
+    return RATION_TURN_UNITS_MAX; /* what is left may cost as much as what it yielded after */
+}
+
 void ration_connection_resume(struct ration_connection *connection)
 {
     connection->held = false;
@@ -116,6 +168,19 @@ void ration_connection_resume(struct ration_connection *connection)
         return;
     ration_connection_send(connection);
     serve_more(connection);
+    ration_connection_settle(connection);
+}
+
+void ration_connection_run(struct ration_connection *connection,
+                           void (*function)(struct ration_connection *connection))
+{
+    connection->held = false;
+    connection->inside = true;
+    function(connection);
+    connection->inside = false;
+    ration_connection_send(connection);
+    if (!connection->held)
+        serve_more(connection);
     ration_connection_settle(connection);
 }
 
@@ -155,6 +220,51 @@ static struct ration_address address_of(const struct sockaddr_storage *peer)
     return address;
 }
 
+/*
+ * Closes the unauthenticated connection of this loop that has waited longest, unless it is this one.
+ * False: there is no other.
+ */
+static bool evict(struct ration_loop *loop, const struct ration_connection *newcomer)
+{
+    static const unsigned classes[] = {RATION_DEADLINE_AUTH, RATION_DEADLINE_REST};
+
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        struct ration_deadline *first = ration_deadlines_first(&loop->deadlines, classes[i]);
+
+        if (first == NULL || (newcomer != NULL && first == &newcomer->deadline))
+            continue;
+        ration_connection_end(
+            (struct ration_connection *)((char *)first -
+                                         offsetof(struct ration_connection, deadline)),
+            RATION_ENDING_EVICTED);
+        return true;
+    }
+    return false;
+}
+
+static void evict_one(struct ration_loop *loop, void *unused)
+{
+    (void)unused;
+    (void)evict(loop, NULL);
+}
+
+/*
+ * Makes room in a full server: on the newcomer's loop now or, if that has none to close, on the others
+ * soon, so that a client which tries again is let in.
+ */
+static bool make_room(const struct ration_connection *newcomer)
+{
+    struct ration_loops *loops = newcomer->loop->loops;
+
+    if (evict(newcomer->loop, newcomer))
+        return true;
+    for (unsigned i = 0; i < loops->loop_count; i++)
+        if (loops->loops[i] != newcomer->loop &&
+            __atomic_load_n(&loops->unauthenticated_count, __ATOMIC_RELAXED) > 0)
+            (void)ration_loop_post(loops->loops[i], evict_one, NULL);
+    return false;
+}
+
 /* Checks the limits, then counts: RATION_ENDING_NONE if there is room for one more. */
 static enum ration_ending enter(struct ration_connection *connection)
 {
@@ -162,7 +272,7 @@ static enum ration_ending enter(struct ration_connection *connection)
     /* relaxed: nothing but the count itself depends on it */
     uint32_t open_count = __atomic_add_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
 
-    if (open_count > loops->limits.connections_max) {
+    if (open_count > loops->limits.connections_max && !make_room(connection)) {
         __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
         return RATION_ENDING_CONNECTIONS_MAX;
     }
@@ -182,6 +292,8 @@ static void leave(struct ration_connection *connection)
 
     if (connection->is_counted)
         ration_peers_leave(loops->peers, &connection->peer);
+    ration_connection_set_authenticated(connection, true);
+    end_delay(connection);
     __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
 }
 
@@ -196,6 +308,7 @@ void ration_connection_refuse(struct ration_connection *connection, enum ration_
     }
     connection->ending_after = (uint8_t)ending;
     connection->held = false;
+    end_delay(connection);
     connection->inside = true;
     protocol->refuse(connection, ending);
     connection->inside = false;
@@ -213,7 +326,7 @@ static void turn_away(struct ration_connection *connection, enum ration_ending e
     ration_connection_refuse(connection, ending);
     recv(connection->fd, loop->input, RATION_LOOP_INPUT_SIZE, MSG_DONTWAIT);
     close(connection->fd);
-    ration_kept_done(&connection->output);
+    ration_kept_done(connection, &connection->output);
     ration_count(&loop->counters.ended[ending], 1);
     free(connection);
 }
@@ -228,10 +341,11 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
     if (events & UV_WRITABLE) {
         ration_connection_send_kept(connection);
-        serve_more(connection);
+        if (!connection->yields) /* its turn comes */
+            serve_more(connection);
     }
     if ((events & UV_READABLE) && connection->ending == RATION_ENDING_NONE &&
-        !connection->stopped_early)
+        (!connection->stopped_early || connection->ending_after != RATION_ENDING_NONE))
         ration_connection_read(connection);
     ration_connection_settle(connection);
 }
@@ -271,6 +385,7 @@ static void open_connection(struct ration_connection *connection)
     struct ration_loop *loop = connection->loop;
 
     connection->poll.data = connection;
+    connection->job.step = ration_connection_continue;
     join_list(loop, connection);
     ration_count(&loop->counters.accepted, 1);
     ration_count(&loop->counters.open, 1);
@@ -282,6 +397,15 @@ static void open_connection(struct ration_connection *connection)
         ration_connection_send(connection);
     }
     ration_connection_settle(connection);
+}
+
+/* Whether unauthenticated connections are more than those that authenticated ones leave them. */
+static bool is_share_exceeded(const struct ration_loops *loops)
+{
+    uint32_t max = loops->limits.connections_max;
+
+    return __atomic_load_n(&loops->unauthenticated_count, __ATOMIC_RELAXED) >
+           max - max / RATION_RESERVED_ONE_IN;
 }
 
 void ration_connection_accept(struct ration_loop *loop, const struct ration_listener *listener,
@@ -311,6 +435,8 @@ void ration_connection_accept(struct ration_loop *loop, const struct ration_list
         return;
     }
     open_connection(connection);
+    if (is_share_exceeded(loop->loops))
+        (void)make_room(connection); /* if it has ended, its memory stays for this turn */
 }
 
 /* Going -------------------------------------------------------------------------------------- */
@@ -335,20 +461,24 @@ void ration_connection_end(struct ration_connection *connection, enum ration_end
         ration_output_reset(&loop->output);
     }
     ration_deadlines_stop(&connection->deadline);
+    ration_deadlines_stop(&connection->pause);
+    ration_job_cancel(&connection->job);
     leave_list(loop, connection);
     uv_close((uv_handle_t *)&connection->poll, on_closed);
     close(connection->fd);
-    ration_kept_done(&connection->input);
-    ration_kept_done(&connection->output);
+    ration_kept_done(connection, &connection->input);
+    ration_kept_done(connection, &connection->output);
+    (void)ration_connection_account(connection, &(size_t){connection->memory_bytes}, 0);
     leave(connection);
     ration_count(&loop->counters.ended[ending], 1);
     ration_count(&loop->counters.open, UINT64_MAX); /* one less */
     ration_loop_end_if_empty(loop);
 }
 
-void ration_connection_deadline_passed(struct ration_connection *connection)
+void ration_connection_deadline_passed(struct ration_connection *connection,
+                                       unsigned deadline_class)
 {
-    switch (connection->deadline.class_index) {
+    switch (deadline_class) {
     case RATION_DEADLINE_HEAD:
         ration_connection_refuse(connection, RATION_ENDING_HEAD_DEADLINE);
         break;
@@ -360,6 +490,24 @@ void ration_connection_deadline_passed(struct ration_connection *connection)
         break;
     case RATION_DEADLINE_LINGER:
         connection->ending = connection->ending_after;
+        break;
+    case RATION_DEADLINE_AUTH:
+        if (connection->listener->protocol->authenticates_once)
+            ration_connection_refuse(connection, RATION_ENDING_AUTH_TIMEOUT);
+        else
+            connection->ending =
+                RATION_ENDING_AUTH_TIMEOUT; /* between requests there is no reply */
+        break;
+    case RATION_DEADLINE_MULTI:
+        ration_connection_refuse(connection, RATION_ENDING_MULTI_TIMEOUT);
+        break;
+    case RATION_DEADLINE_DELAY:
+        end_delay(connection);
+        ration_connection_send_kept(connection);
+        serve_more(connection);
+        break;
+    case RATION_DEADLINE_STALL:
+        ration_connection_refuse(connection, RATION_ENDING_OUTPUT_MAX);
         break;
     default:
         connection->ending = RATION_ENDING_IDLE_DEADLINE;

@@ -45,6 +45,12 @@ const struct ration_address *ration_connection_peer(const struct ration_connecti
  */
 struct ration_output *ration_connection_output(struct ration_connection *connection);
 
+/*
+ * Whether what is appended is a part of a reply of which more will come. Such a reply has room however
+ * many others wait: it was asked for while there was some.
+ */
+void ration_connection_set_partial(struct ration_connection *connection, bool is_partial);
+
 /* Sends what was appended outside of the protocol's callbacks. The connection may be gone after. */
 void ration_connection_flush(struct ration_connection *connection);
 
@@ -90,6 +96,40 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
  */
 void ration_connection_hold(struct ration_connection *connection);
 void ration_connection_resume(struct ration_connection *connection);
+
+/*
+ * Ends a hold by a call: function may do what receive() may, hold() again included. Then what it answered
+ * is sent and requests that have arrived are received; the connection may be gone after.
+ */
+void ration_connection_run(struct ration_connection *connection,
+                           void (*function)(struct ration_connection *connection));
+
+/*
+ * Whether the client has shown the credential that its listener asks for. Connections count as
+ * authenticated unless the protocol says otherwise, in open() or later. Unauthenticated ones have
+ * auth_timeout_s, little memory, and make room for others when the server is full.
+ */
+void ration_connection_set_authenticated(struct ration_connection *connection,
+                                         bool is_authenticated);
+
+/*
+ * Holds back what is answered from now on, and whatever the client sends, for RATION_DELAY_MS. Where
+ * RATION_DELAYED_MAX replies are delayed already, closes the connection without one.
+ */
+#define RATION_DELAY_MS    1000
+#define RATION_DELAYED_MAX 1024
+void ration_connection_delay(struct ration_connection *connection);
+
+/* Whether the client is between MULTI and EXEC, for which it has multi_timeout_s. */
+void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction);
+
+/*
+ * Counts memory that the protocol holds for this connection: *accounted_bytes, 0 at first, becomes
+ * bytes. False: that is more than connection_memory_max leaves for this connection, nothing changed, and
+ * the caller releases the memory. What is accounted when the connection goes need not be taken back.
+ */
+bool ration_connection_account(struct ration_connection *connection, size_t *accounted_bytes,
+                               size_t bytes);
 
 /* Whether an answer is still to come. */
 bool ration_connection_is_held(const struct ration_connection *connection);

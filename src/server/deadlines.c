@@ -68,6 +68,14 @@ struct ration_deadline *ration_deadlines_passed(struct ration_deadlines *deadlin
     return NULL;
 }
 
+struct ration_deadline *ration_deadlines_first(struct ration_deadlines *deadlines,
+                                               unsigned class_index)
+{
+    struct ration_deadline *first = deadlines->queues[class_index].behind;
+
+    return first != &deadlines->queues[class_index] ? first : NULL;
+}
+
 uint64_t ration_deadlines_next_ms(const struct ration_deadlines *deadlines)
 {
     uint64_t next_ms = RATION_DEADLINE_NEVER_MS;

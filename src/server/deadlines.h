@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define RATION_DEADLINE_CLASSES_MAX 24
+#define RATION_DEADLINE_CLASSES_MAX 32
 #define RATION_DEADLINE_NEVER_MS    UINT64_MAX
 
 struct ration_deadline {
@@ -47,6 +47,10 @@ void ration_deadlines_stop(struct ration_deadline *deadline);
 /* One whose end is not after now, stopped; NULL if there is none. */
 struct ration_deadline *ration_deadlines_passed(struct ration_deadlines *deadlines,
                                                 uint64_t now_ms);
+
+/* The one of a class that ends first; NULL if none runs. */
+struct ration_deadline *ration_deadlines_first(struct ration_deadlines *deadlines,
+                                               unsigned class_index);
 
 /* When the next one ends; RATION_DEADLINE_NEVER_MS if none runs. */
 uint64_t ration_deadlines_next_ms(const struct ration_deadlines *deadlines);

@@ -14,7 +14,12 @@
     X(BODY_DEADLINE, "body_deadline", yes)       \
     X(WRITE_DEADLINE, "write_deadline", no)      \
     X(INPUT_MAX, "input_max", yes)               \
-    X(OUTPUT_MAX, "output_max", no)              \
+    X(OUTPUT_MAX, "output_max", yes)             \
+    X(AUTH_TIMEOUT, "auth_timeout", yes)         \
+    X(MULTI_TIMEOUT, "multi_timeout", yes)       \
+    X(MEMORY_MAX, "connection_memory_max", yes)  \
+    X(EVICTED, "evicted", no)                    \
+    X(AUTH_FAILURES, "auth_failures", no)        \
     X(DRAIN, "drain", no)                        \
     X(DRAIN_DEADLINE, "drain_deadline", no)      \
     X(CONNECTIONS_MAX, "connections_max", yes)   \

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/auth_failures.h"
 #include "server/credentials.h"
 #include "server/http_desk.h"
 
@@ -114,6 +115,9 @@ bool ration_http_accept_origin(struct ration_http_desk *desk)
         }
     }
     desk->has_secret = authorization_count == 1 && presented != RATION_ACCESS_UNSET;
+    desk->has_wrong_secret = authorization_count > 0 && !desk->has_secret;
+    if (desk->has_secret)
+        ration_connection_set_authenticated(desk->connection, true);
     desk->access = desk->has_secret
                        ? presented
                        : ration_credentials_without_secret(
@@ -134,8 +138,15 @@ bool ration_http_accept_origin(struct ration_http_desk *desk)
     return false;
 }
 
+void ration_http_note_wrong_secret(struct ration_http_desk *desk)
+{
+    if (desk->has_wrong_secret)
+        ration_auth_failures_add(desk->service, desk->connection, "secret");
+}
+
 static bool refuse_unauthenticated(struct ration_http_desk *desk, const char *detail)
 {
+    ration_http_note_wrong_secret(desk);
     ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
     ration_http_desk_problem_with(desk, 401, detail, "WWW-Authenticate", "Bearer realm=\"ration\"");
     return false;

@@ -1,6 +1,7 @@
 /*
  * http_admin: what operators ask and do, in JSON.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/check_json.h"
@@ -167,20 +168,13 @@ static void answer_edit(struct ration_http_desk *desk, const struct ration_asked
     write_edited(desk, status, count);
 }
 
-static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
+static void answer_admin(struct ration_http_desk *desk, ration_checks *checks)
 {
-    const struct ration_key *body = &desk->request.body;
     struct ration_http_check *item = &desk->checks[0];
     const struct ration_asked *asked = &item->asked;
-    struct ration_check_error error;
     struct ration_visit visit;
-    ration_checks *checks;
     const char *name = NULL;
 
-    if (!ration_checks_read(kind, body->bytes, body->size, &checks, &error)) {
-        ration_http_desk_problem(desk, 400, error.message, error.pointer);
-        return;
-    }
     ration_checks_get(checks, 0, &item->room, &item->asked);
     ration_gate_enter(desk->service->gate, &visit);
     if (asked->has_limit_name)
@@ -193,17 +187,17 @@ static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
 
 void ration_http_post_refund(struct ration_http_desk *desk)
 {
-    post(desk, RATION_CHECK_REFUND);
+    ration_http_read_body(desk, RATION_CHECK_REFUND, answer_admin);
 }
 
 void ration_http_post_reset(struct ration_http_desk *desk)
 {
-    post(desk, RATION_CHECK_RESET);
+    ration_http_read_body(desk, RATION_CHECK_RESET, answer_admin);
 }
 
 void ration_http_post_block(struct ration_http_desk *desk)
 {
-    post(desk, RATION_CHECK_BLOCK);
+    ration_http_read_body(desk, RATION_CHECK_BLOCK, answer_admin);
 }
 
 struct top_query {
@@ -281,26 +275,64 @@ static void write_top_item(struct ration_json *json, const struct ration_top_ite
     ration_json_end(json);
 }
 
-static void write_top(struct ration_http_desk *desk, const struct top_query *top,
-                      const char *limit_name)
-{
-    static _Thread_local struct ration_top_item items[RATION_TOP_MAX];
-    struct ration_http_answer answer;
-    struct ration_json json;
-    size_t count = ration_top_collect(desk->service->gate, top->by, limit_name,
-                                      ration_http_desk_now(desk), items, top->count);
+/* GET /v1/top, in steps. */
+struct top_walk {
+    struct ration_walk walk;
+    struct ration_top_list list;
+};
 
-    begin_json(desk, &answer, &json);
+static void begin_top(struct ration_walk *walk)
+{
+    ((struct top_walk *)walk)->list.count = 0;
+}
+
+static void visit_top(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                      size_t count)
+{
+    ration_top_add(&((struct top_walk *)walk)->list, visit, first, count);
+}
+
+static bool write_top(struct ration_walk *walk)
+{
+    struct ration_top_list *list = &((struct top_walk *)walk)->list;
+    struct ration_json json;
+
+    ration_top_add_throttle(list, walk->service->gate);
+    ration_json_init(&json, &walk->text);
     ration_json_begin_object(&json);
     ration_json_name(&json, "by");
-    ration_json_text(&json, top->by == RATION_TOP_COST ? "cost" : "denied");
+    ration_json_text(&json, list->by == RATION_TOP_COST ? "cost" : "denied");
     ration_json_name(&json, "keys");
     ration_json_begin_array(&json);
-    for (size_t i = 0; i < count; i++)
-        write_top_item(&json, &items[i]);
+    for (size_t i = 0; i < list->count; i++)
+        write_top_item(&json, &list->items[i]);
     ration_json_end(&json);
     ration_json_end(&json);
-    ration_http_answer_end(&answer);
+    return true;
+}
+
+static void start_top(struct ration_http_desk *desk, const struct top_query *top,
+                      const char *limit_name)
+{
+    static const struct ration_walk_kind kind = {.size = sizeof(struct top_walk),
+                                                 .begin = begin_top,
+                                                 .visit = visit_top,
+                                                 .rest = write_top,
+                                                 .head = ration_http_walk_head_json,
+                                                 .end = ration_http_walk_end};
+    struct ration_walk *walk = ration_http_desk_walk(desk, &kind);
+    struct ration_top_list *list;
+
+    if (walk == NULL)
+        return;
+    list = &((struct top_walk *)walk)->list;
+    list->by = top->by;
+    list->items_max = top->count;
+    list->now_ns = ration_http_desk_now(desk);
+    list->has_limit_name = limit_name != NULL;
+    if (limit_name != NULL)
+        snprintf(list->limit_name, sizeof(list->limit_name), "%s", limit_name);
+    ration_walk_start(walk);
 }
 
 void ration_http_get_top(struct ration_http_desk *desk)
@@ -318,30 +350,53 @@ void ration_http_get_top(struct ration_http_desk *desk)
     if (top.has_limit)
         name = find_limit(desk, &visit, RATION_LIMIT_NAMES_ALL, &top.limit_name, NULL);
     if (!top.has_limit || name != NULL)
-        write_top(desk, &top, name);
+        start_top(desk, &top, name);
     ration_gate_leave(&visit);
+}
+
+/* GET /v1/limits, in steps. */
+struct limits_walk {
+    struct ration_walk walk;
+    struct ration_json json;
+};
+
+static void begin_limits(struct ration_walk *walk)
+{
+    struct ration_json *json = &((struct limits_walk *)walk)->json;
+
+    ration_json_init(json, &walk->text);
+    ration_admin_begin_limits(json);
+}
+
+static void visit_limits(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                         size_t count)
+{
+    for (size_t i = first; i < first + count; i++) {
+        struct ration_admin_limit limit;
+
+        ration_limit_list_get(visit, i, &limit);
+        ration_admin_write_limit(&((struct limits_walk *)walk)->json, &limit);
+    }
+}
+
+static bool end_limits(struct ration_walk *walk)
+{
+    ration_admin_end_limits(&((struct limits_walk *)walk)->json);
+    return true;
 }
 
 void ration_http_get_limits(struct ration_http_desk *desk)
 {
-    struct ration_http_answer answer;
-    struct ration_json json;
-    struct ration_visit visit;
-    size_t count;
+    static const struct ration_walk_kind kind = {.size = sizeof(struct limits_walk),
+                                                 .begin = begin_limits,
+                                                 .visit = visit_limits,
+                                                 .rest = end_limits,
+                                                 .head = ration_http_walk_head_json,
+                                                 .end = ration_http_walk_end};
+    struct ration_walk *walk = ration_http_desk_walk(desk, &kind);
 
-    ration_gate_enter(desk->service->gate, &visit);
-    count = ration_policy_limit_count(ration_gate_policy(&visit));
-    begin_json(desk, &answer, &json);
-    ration_admin_begin_limits(&json);
-    for (size_t i = 0; i < count; i++) {
-        struct ration_admin_limit limit;
-
-        ration_limit_list_get(&visit, i, &limit);
-        ration_admin_write_limit(&json, &limit);
-    }
-    ration_admin_end_limits(&json);
-    ration_http_answer_end(&answer);
-    ration_gate_leave(&visit);
+    if (walk != NULL)
+        ration_walk_start(walk);
 }
 
 static void write_reloaded(struct ration_http_desk *desk, const char *text)

@@ -151,7 +151,8 @@ static void answer_get(struct ration_http_desk *desk, const struct ration_check 
 }
 
 /* By policy, or with the limit that the request brings. */
-static void decide(struct ration_http_desk *desk, struct ration_http_check *items, size_t count)
+void ration_http_decide(struct ration_http_desk *desk, struct ration_http_check *items,
+                        size_t count)
 {
     struct ration_check checks[RATION_HTTP_CHUNK_CHECKS];
     size_t check_indexes[RATION_HTTP_CHUNK_CHECKS];
@@ -319,7 +320,7 @@ void ration_http_get_check(struct ration_http_desk *desk)
     else if (desk->part->link != NULL)
         ration_http_get_later(desk, item, deny_status);
     else if (prepare_fields(desk, &visit)) {
-        decide(desk, item, 1);
+        ration_http_decide(desk, item, 1);
         ration_http_answer_get(desk, item, deny_status, true);
     } else
         ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
@@ -347,32 +348,6 @@ void ration_http_write_check(struct ration_json *json, struct ration_http_check 
     ration_check_answer_write(json, &answer);
 }
 
-static void answer_batch(struct ration_http_desk *desk, const ration_checks *checks)
-{
-    size_t count = ration_checks_count(checks);
-    struct ration_http_answer answer;
-    struct ration_json json;
-
-    ration_http_desk_begin(desk, &answer, 200);
-    ration_http_answer_body(&answer, "application/json");
-    ration_json_init(&json, desk->output);
-    ration_check_answer_begin_batch(&json);
-    for (size_t done = 0; done < count;) {
-        size_t some = count - done;
-
-        if (some > RATION_HTTP_CHUNK_CHECKS)
-            some = RATION_HTTP_CHUNK_CHECKS;
-        for (size_t i = 0; i < some; i++)
-            ration_checks_get(checks, done + i, &desk->checks[i].room, &desk->checks[i].asked);
-        decide(desk, desk->checks, some);
-        for (size_t i = 0; i < some; i++)
-            ration_http_write_check(&json, &desk->checks[i]);
-        done += some;
-    }
-    ration_check_answer_end_batch(&json);
-    ration_http_answer_end(&answer);
-}
-
 void ration_http_answer_one(struct ration_http_desk *desk, struct ration_http_check *item)
 {
     struct ration_http_answer answer;
@@ -387,44 +362,4 @@ void ration_http_answer_one(struct ration_http_desk *desk, struct ration_http_ch
     ration_json_init(&json, desk->output);
     ration_http_write_check(&json, item);
     ration_http_answer_end(&answer);
-}
-
-static void answer_one(struct ration_http_desk *desk, const ration_checks *checks)
-{
-    struct ration_http_check *item = &desk->checks[0];
-
-    ration_checks_get(checks, 0, &item->room, &item->asked);
-    decide(desk, item, 1);
-    ration_http_answer_one(desk, item);
-}
-
-static void post(struct ration_http_desk *desk, enum ration_check_kind kind)
-{
-    const struct ration_key *body = &desk->request.body;
-    struct ration_check_error error;
-    struct ration_visit visit;
-    ration_checks *checks;
-
-    if (!ration_checks_read(kind, body->bytes, body->size, &checks, &error)) {
-        ration_http_desk_problem(desk, 400, error.message, error.pointer);
-        return;
-    }
-    if (desk->part->link != NULL) {
-        ration_http_post_later(desk, checks);
-        return;
-    }
-    ration_gate_enter(desk->service->gate, &visit);
-    (ration_checks_is_batch(checks) ? answer_batch : answer_one)(desk, checks);
-    ration_gate_leave(&visit);
-    ration_checks_free(checks);
-}
-
-void ration_http_post_check(struct ration_http_desk *desk)
-{
-    post(desk, RATION_CHECK_TAKE);
-}
-
-void ration_http_post_peek(struct ration_http_desk *desk)
-{
-    post(desk, RATION_CHECK_PEEK);
 }

@@ -16,7 +16,7 @@
 #include "proto/http_request.h"
 #include "proto/json_write.h"
 #include "proto/problem.h"
-#include "server/service.h"
+#include "server/walk.h"
 
 #define RATION_HTTP_CHUNK_CHECKS 16 /* of a batch that are decided together */
 #define RATION_HTTP_DATE_SIZE    32
@@ -36,6 +36,9 @@ struct ration_http_session {
     struct ration_http_progress progress;
     struct ration_http_later *later; /* answers that are waited for, or NULL */
     ration_gate_editing *editing;    /* the same, of an edit */
+    struct ration_http_body *body;   /* that is being read, or NULL */
+    size_t body_bytes;               /* accounted for it, and for the checks that are in it */
+    struct ration_walk *walk;        /* a response that is made in steps, or NULL */
     struct ration_reload *reload;    /* that is waited for, or NULL */
     bool is_head;
     bool keep_alive; /* of the request that waits */
@@ -51,6 +54,7 @@ struct ration_http_desk {
     bool is_head;
     enum ration_access access; /* of the request */
     bool has_secret;           /* the request presents a secret of the server */
+    bool has_wrong_secret;     /* it presents one that is none of the server's */
     size_t own_host_size;      /* the last Host that was accepted, if it is short; 0: none */
     char own_host[64];
 
@@ -104,6 +108,15 @@ void ration_http_desk_problem_with(struct ration_http_desk *desk, unsigned statu
 /* A problem that is a denial, and so is not counted among the errors. */
 void ration_http_desk_ban(struct ration_http_desk *desk, const char *detail);
 
+/*
+ * For responses that are made in steps: creates the walk, or NULL with a problem answered; writes the
+ * head of one, whose text is JSON, or what went wrong; ends one.
+ */
+struct ration_walk *ration_http_desk_walk(struct ration_http_desk *desk,
+                                          const struct ration_walk_kind *kind);
+void ration_http_walk_head_json(struct ration_walk *walk, struct ration_output *output);
+void ration_http_walk_end(struct ration_connection *connection);
+
 /* A number that nobody need guess: for spreading. */
 uint64_t ration_http_desk_random(struct ration_http_desk *desk);
 
@@ -130,12 +143,31 @@ bool ration_http_accept_origin(struct ration_http_desk *desk);
 bool ration_http_permit(struct ration_http_desk *desk, enum ration_access needed);
 bool ration_http_permit_inline(struct ration_http_desk *desk);
 
+/* Counts a wrong secret of the request, if it has one, where the answer depends on the secret. */
+void ration_http_note_wrong_secret(struct ration_http_desk *desk);
+
 /* Whether an attribute of the query is the cost of a limit of the policy, and not 0 or 1. */
 bool ration_http_brings_cost(struct ration_http_desk *desk, const struct ration_visit *visit,
                              const struct ration_asked *asked);
 
 /*
- * Checks (http_check.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.
+ * Reads the request's body, now or, if it is large, on another thread while the connection is held
+ * (http_body.c); then calls then(), as inside receive(), which takes the checks over. A body that is
+ * wrong is answered. release: frees checks without keeping the loop for long. forget: the connection
+ * closes.
+ */
+typedef void ration_http_then(struct ration_http_desk *desk, ration_checks *checks);
+void ration_http_read_body(struct ration_http_desk *desk, enum ration_check_kind kind,
+                           ration_http_then *then);
+void ration_http_release_checks(struct ration_loop *loop, ration_checks *checks);
+void ration_http_forget_body(struct ration_http_session *session);
+
+/* Decides items of at most RATION_HTTP_CHUNK_CHECKS, by policy or with their own limits (http_check.c). */
+void ration_http_decide(struct ration_http_desk *desk, struct ration_http_check *items,
+                        size_t count);
+
+/*
+ * Checks (http_check.c, http_batch.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.
  */
 void ration_http_get_check(struct ration_http_desk *desk);
 void ration_http_post_check(struct ration_http_desk *desk);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/credentials.h"
 #include "server/http_desk.h"
 #include "server/metrics.h"
 #include "server/reload.h"
@@ -155,16 +156,74 @@ static void get_ready(struct ration_http_desk *desk)
         ration_http_desk_problem(desk, 503, "The server starts or stops.", NULL);
 }
 
+struct ration_walk *ration_http_desk_walk(struct ration_http_desk *desk,
+                                          const struct ration_walk_kind *kind)
+{
+    struct ration_http_session *session = ration_connection_state(desk->connection);
+    struct ration_walk *walk =
+        ration_walk_create(desk->connection, desk->service, kind, &session->walk);
+
+    if (walk == NULL)
+        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
+    return walk;
+}
+
+static void write_walk_head(struct ration_walk *walk, const char *content_type)
+{
+    struct ration_http_desk *desk = ration_http_desk_resume(walk->connection);
+    struct ration_http_answer answer;
+
+    if (walk->text.is_failed) {
+        ration_http_desk_problem(desk, 500,
+                                 "The answer is larger than output-bytes-max, or there is no "
+                                 "memory for it.",
+                                 NULL);
+    } else if (walk->is_failed) {
+        ration_http_desk_problem(desk, 503,
+                                 "The policy is reloaded too often to list it; try again.", NULL);
+    } else {
+        ration_http_desk_begin(desk, &answer, 200);
+        ration_http_answer_sized(&answer, content_type, walk->text.size);
+        walk->is_silent = desk->is_head;
+    }
+}
+
+void ration_http_walk_head_json(struct ration_walk *walk, struct ration_output *output)
+{
+    (void)output; /* the desk's */
+    write_walk_head(walk, "application/json");
+}
+
+void ration_http_walk_end(struct ration_connection *connection)
+{
+    ration_http_desk_end_later(ration_http_desk_resume(connection));
+}
+
+static void write_metrics_head(struct ration_walk *walk, struct ration_output *output)
+{
+    (void)output;
+    write_walk_head(walk, "text/plain; version=0.0.4; charset=utf-8");
+}
+
 /* Keys are shown to whom /v1/top would show them. */
 static void get_metrics(struct ration_http_desk *desk)
 {
-    struct ration_http_answer answer;
+    static const struct ration_walk_kind kind = {.size = sizeof(struct ration_metrics_walk),
+                                                 .begin = ration_metrics_begin,
+                                                 .visit = ration_metrics_visit,
+                                                 .rest = ration_metrics_rest,
+                                                 .head = write_metrics_head,
+                                                 .end = ration_http_walk_end,
+                                                 .free = ration_metrics_free};
+    struct ration_walk *walk = ration_http_desk_walk(desk, &kind);
 
-    ration_http_desk_begin(desk, &answer, 200);
-    ration_http_answer_body(&answer, "text/plain; version=0.0.4; charset=utf-8");
-    ration_metrics_write(desk->service, ration_http_desk_now(desk),
-                         desk->access == RATION_ACCESS_ADMIN, desk->output);
-    ration_http_answer_end(&answer);
+    if (walk == NULL)
+        return;
+    ration_http_note_wrong_secret(
+        desk); /* keys are hidden from it: else it could be guessed here */
+    ((struct ration_metrics_walk *)walk)->shows_keys = desk->access == RATION_ACCESS_ADMIN;
+    ((struct ration_metrics_walk *)walk)->top.now_ns = ration_http_desk_now(desk);
+    ration_walk_start(walk);
 }
 
 static void get_openapi(struct ration_http_desk *desk)
@@ -307,19 +366,13 @@ struct ration_http_desk *ration_http_desk_resume(struct ration_connection *conne
 
 void ration_http_desk_end_later(struct ration_http_desk *desk)
 {
+    struct ration_http_session *session = ration_connection_state(desk->connection);
+
+    (void)ration_connection_account(desk->connection, &session->body_bytes, 0);
     if (desk->request.keep_alive)
         ration_connection_resume(desk->connection);
     else
         ration_connection_close(desk->connection);
-}
-
-/* Each request may have the token in its headers. */
-static void open_session(struct ration_connection *connection)
-{
-    const struct ration_service *service = ration_connection_context(connection);
-
-    ration_connection_hide_input(connection, service->settings->check_secret.is_set ||
-                                                 service->settings->admin_secret.is_set);
 }
 
 static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
@@ -385,7 +438,26 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
     else if (ending == RATION_ENDING_INPUT_MAX)
         progress =
             (struct ration_http_progress){.status = 413, .reason = "The request is too large."};
+    else if (ending == RATION_ENDING_MEMORY_MAX)
+        progress.reason = "The buffers of all connections exceed connection-memory-max; try again "
+                          "later.";
+    else if (ending == RATION_ENDING_OUTPUT_MAX)
+        progress.reason = "The responses that wait for this client exceed output-bytes-max: read "
+                          "responses while sending requests.";
     refuse_request(desk, &progress);
+}
+
+/* Each request carries the secret, if one is needed: until then nothing is known of the client. */
+static void open_session(struct ration_connection *connection)
+{
+    const struct ration_service *service = ration_connection_context(connection);
+
+    ration_connection_set_authenticated(
+        connection,
+        ration_credentials_without_secret(service->settings, ration_connection_peer(connection)) !=
+            RATION_ACCESS_OPEN);
+    ration_connection_hide_input(connection, service->settings->check_secret.is_set ||
+                                                 service->settings->admin_secret.is_set);
 }
 
 static void close_session(struct ration_connection *connection, enum ration_ending ending)
@@ -394,6 +466,8 @@ static void close_session(struct ration_connection *connection, enum ration_endi
 
     (void)ending;
     ration_reload_forget(session->reload);
+    ration_walk_free(session->walk);
+    ration_http_forget_body(session);
     ration_http_forget_later(session);
     ration_gate_editing_forget(session->editing);
 }

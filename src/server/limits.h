@@ -19,9 +19,15 @@
     X(connections_per_peer_max, RATION_LIMIT_NONE, 1, 1 << 24, none)                              \
     /* Bytes received and not consumed, of one connection. */                                     \
     X(input_bytes_max, 1 << 20, 64, 1 << 30, never)                                               \
-    /* Bytes answered and not taken by the client's system, of one connection. Metrics of the */  \
-    /* largest policy are 9 MiB; other answers stop growing at RATION_OUTPUT_FULL_SIZE. */        \
-    X(output_bytes_max, 16 << 20, 4096, 1 << 30, never)                                           \
+    /* Bytes of one reply, and of replies that one client has not taken yet; that may be one */   \
+    /* reply more. Metrics of the largest policy are 9 MiB. */                                    \
+    X(output_bytes_max, 64 << 20, 4096, 1 << 30, never)                                           \
+    /* Buffers of all connections together: partial requests, MULTI queues, replies not taken. */ \
+    X(connection_memory_max, 256u << 20, 1u << 20, 3u << 30, never)                               \
+    /* From the start of a connection to its authentication, where a credential is needed. */     \
+    X(auth_timeout_s, 10, 1, 86400, never)                                                        \
+    /* From MULTI to EXEC or DISCARD. */                                                          \
+    X(multi_timeout_s, 60, 1, 86400, never)                                                       \
     /* A request's head must be there so long after its first byte. */                            \
     X(head_deadline_ms, 10000, 1, 1 << 30, none)                                                  \
     /* A request's body must be there so long after its head. */                                  \

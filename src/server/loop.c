@@ -58,6 +58,88 @@ static void on_turn(uv_prepare_t *turn)
     loop->now_known = false;
 }
 
+/* Jobs --------------------------------------------------------------------------------------- */
+
+void ration_job_cancel(struct ration_job *job)
+{
+    if (job->before == NULL)
+        return;
+    job->before->behind = job->behind;
+    job->behind->before = job->before;
+    job->before = NULL;
+}
+
+static void on_jobs_turn(uv_idle_t *idle)
+{
+    struct ration_loop *loop = idle->data;
+    uint64_t units = 0;
+
+    while (loop->jobs.behind != &loop->jobs && units < RATION_TURN_UNITS_MAX) {
+        struct ration_job *job = loop->jobs.behind;
+
+        ration_job_cancel(job);
+        ration_count(&loop->counters.steps, 1);
+        units += job->step(job);
+    }
+    if (units > loop->counters.units_max)
+        ration_count(&loop->counters.units_max, units - loop->counters.units_max);
+    if (loop->jobs.behind == &loop->jobs && !loop->ended)
+        uv_idle_stop(&loop->jobs_turn);
+}
+
+void ration_loop_queue(struct ration_loop *loop, struct ration_job *job)
+{
+    if (job->before != NULL)
+        return;
+    if (loop->jobs.behind == &loop->jobs)
+        uv_idle_start(&loop->jobs_turn, on_jobs_turn);
+    job->before = loop->jobs.before;
+    job->behind = &loop->jobs;
+    loop->jobs.before->behind = job;
+    loop->jobs.before = job;
+}
+
+/* Beside a loop: threads that libuv starts when they are needed first. */
+struct beside {
+    uv_work_t uv;
+    void (*work)(void *argument);
+    void (*done)(void *argument);
+    void *argument;
+};
+
+static void work_beside(uv_work_t *uv)
+{
+    struct beside *beside = uv->data;
+
+    beside->work(beside->argument);
+}
+
+static void end_beside(uv_work_t *uv, int status)
+{
+    struct beside *beside = uv->data;
+
+    (void)status; /* it is never cancelled */
+    beside->done(beside->argument);
+    free(beside);
+}
+
+bool ration_loop_run_beside(struct ration_loop *loop, void (*work)(void *argument),
+                            void (*done)(void *argument), void *argument)
+{
+    struct beside *beside = malloc(sizeof(*beside));
+
+    if (beside == NULL)
+        return false;
+    beside->work = work;
+    beside->done = done;
+    beside->argument = argument;
+    beside->uv.data = beside;
+    if (uv_queue_work(&loop->uv, &beside->uv, work_beside, end_beside) == 0)
+        return true;
+    free(beside);
+    return false;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct ration_loop *loop = timer->data;
@@ -82,10 +164,16 @@ static void end_all(struct ration_loop *loop, enum ration_ending ending)
         ration_connection_end(loop->connections, ending);
 }
 
-static struct ration_connection *connection_of(struct ration_deadline *deadline)
+/* Ends or continues the connection whose deadline this is. */
+static void pass_deadline(struct ration_deadline *deadline)
 {
-    return (struct ration_connection *)((char *)deadline -
-                                        offsetof(struct ration_connection, deadline));
+    bool is_pause = deadline->class_index == RATION_DEADLINE_STALL ||
+                    deadline->class_index == RATION_DEADLINE_DELAY;
+    size_t offset = is_pause ? offsetof(struct ration_connection, pause)
+                             : offsetof(struct ration_connection, deadline);
+    struct ration_connection *connection = (struct ration_connection *)((char *)deadline - offset);
+
+    ration_connection_deadline_passed(connection, deadline->class_index);
 }
 
 void ration_loop_tick(struct ration_loop *loop)
@@ -94,7 +182,7 @@ void ration_loop_tick(struct ration_loop *loop)
     struct ration_deadline *passed;
 
     while ((passed = ration_deadlines_passed(&loop->deadlines, now_ms)) != NULL)
-        ration_connection_deadline_passed(connection_of(passed));
+        pass_deadline(passed);
     if (loop->draining && now_ms >= loop->drain_end_ms)
         end_all(loop, RATION_ENDING_DRAIN_DEADLINE);
     if (loop->ended)
@@ -171,7 +259,11 @@ static void init_deadlines(struct ration_loop *loop)
     } classes[] = {{RATION_DEADLINE_HEAD, limits->head_deadline_ms},
                    {RATION_DEADLINE_BODY, limits->body_deadline_ms},
                    {RATION_DEADLINE_WRITE, limits->write_deadline_ms},
-                   {RATION_DEADLINE_LINGER, limits->linger_deadline_ms}};
+                   {RATION_DEADLINE_LINGER, limits->linger_deadline_ms},
+                   {RATION_DEADLINE_AUTH, limits->auth_timeout_s * 1000},
+                   {RATION_DEADLINE_MULTI, limits->multi_timeout_s * 1000},
+                   {RATION_DEADLINE_STALL, RATION_STALL_MS},
+                   {RATION_DEADLINE_DELAY, RATION_DELAY_MS}};
 
     ration_deadlines_init(&loop->deadlines);
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
@@ -196,6 +288,9 @@ static int init_handles(struct ration_loop *loop)
     uv_prepare_init(&loop->uv, &loop->turn);
     uv_timer_init(&loop->uv, &loop->timer);
     uv_timer_init(&loop->uv, &loop->accept_pause);
+    uv_idle_init(&loop->uv, &loop->jobs_turn);
+    loop->jobs.before = loop->jobs.behind = &loop->jobs;
+    loop->jobs_turn.data = loop;
     loop->wake.data = loop->turn.data = loop->timer.data = loop->accept_pause.data = loop;
     uv_prepare_start(&loop->turn, on_turn);
     return 0;
@@ -242,6 +337,7 @@ static void close_handles(struct ration_loop *loop)
     uv_close((uv_handle_t *)&loop->turn, on_handles_closed);
     uv_close((uv_handle_t *)&loop->timer, NULL);
     uv_close((uv_handle_t *)&loop->accept_pause, NULL);
+    uv_close((uv_handle_t *)&loop->jobs_turn, NULL);
 }
 
 /*

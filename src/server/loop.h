@@ -23,8 +23,38 @@ struct ration_loop_counters {
     uint64_t sent_bytes;
     uint64_t turns;         /* times that the loop went to wait */
     uint64_t reads;         /* system calls that received something */
+    uint64_t steps;         /* of jobs */
+    uint64_t units_max;     /* the most that jobs took between two looks at the sockets */
     uint64_t accept_pauses; /* times that accepting had to rest, for want of files or memory */
 };
+
+/*
+ * A job is work that is done in steps, so that nobody waits for all of it: a loop that has jobs takes
+ * steps of them, first come first served, between two looks at its sockets. Each step is bounded, and
+ * says what it cost in units of at most 50 microseconds: a limit looked at, or an item decided.
+ */
+#define RATION_STEP_UNITS_MAX 64 /* of one step */
+#define RATION_TURN_UNITS_MAX 64 /* of all steps between two looks; the last may exceed it */
+
+struct ration_job {
+    struct ration_job *before; /* NULL while it does not wait in a queue */
+    struct ration_job *behind;
+    unsigned (*step)(struct ration_job *job); /* returns its units */
+};
+
+/* Has the loop take one step of the job, behind those that wait already. On the loop's thread. */
+void ration_loop_queue(struct ration_loop *loop, struct ration_job *job);
+
+/* Takes it out of the queue, if it waits. */
+void ration_job_cancel(struct ration_job *job);
+
+/*
+ * For work that has no steps: calls work(argument) on a thread beside the loops and then, on the loop's
+ * thread, done(argument). Both are called, whatever happens to the connections meanwhile. On the loop's
+ * thread. False: no memory, and nothing is called.
+ */
+bool ration_loop_run_beside(struct ration_loop *loop, void (*work)(void *argument),
+                            void (*done)(void *argument), void *argument);
 
 unsigned ration_loop_index(const struct ration_loop *loop);
 

@@ -25,8 +25,14 @@
 #define RATION_LOOP_INPUT_SIZE  65536
 #define RATION_OUTPUT_FULL_SIZE 49152 /* with an answer more, what an output keeps at rest */
 
-/* While more than this waits to be sent nothing is received. */
+/* While more than this waits to be sent nothing is received from an unauthenticated client. */
 #define RATION_OUTPUT_LOW_SIZE 16384
+
+/*
+ * A client whose unsent replies have reached output_bytes_max and who takes none of them for so long
+ * does not read before it has written everything: waiting longer would not help it.
+ */
+#define RATION_STALL_MS 2000
 
 /* What a client may still send, to no use, after its connection's last answer; then it is not heard. */
 #define RATION_LINGER_BYTES_MAX (4 << 20)
@@ -34,12 +40,26 @@
 #define RATION_ACCEPTS_PER_TURN 64
 #define RATION_ACCEPT_PAUSE_MS  100
 
+/* One connection in so many is kept free of unauthenticated clients. */
+#define RATION_RESERVED_ONE_IN 8
+
+/* Of the memory that another would have, a client that must authenticate has one part in so many. */
+#define RATION_UNAUTHENTICATED_ONE_IN 16
+
+/* So much memory a connection may have while there is any. */
+#define RATION_CONNECTION_MEMORY_LOW 16384
+
 /* Classes of deadlines; each listener has one for idle connections behind these. */
 enum ration_deadline_class {
     RATION_DEADLINE_HEAD,
     RATION_DEADLINE_BODY,
     RATION_DEADLINE_WRITE,
     RATION_DEADLINE_LINGER,
+    RATION_DEADLINE_AUTH, /* until a client authenticates that does so once */
+    RATION_DEADLINE_REST, /* between requests, of an unauthenticated client whose requests do */
+    RATION_DEADLINE_MULTI,
+    RATION_DEADLINE_STALL, /* of connection->pause, beside the one that runs */
+    RATION_DEADLINE_DELAY, /* the same */
     RATION_DEADLINE_IDLE,
     RATION_DEADLINE_NONE = RATION_DEADLINE_IDLE + RATION_LISTENERS_MAX
 };
@@ -61,10 +81,14 @@ struct ration_connection {
     struct ration_connection *before; /* in the list of the loop's connections */
     struct ration_connection *behind;
     struct ration_deadline deadline;
-    struct ration_kept input;  /* received, not consumed */
-    struct ration_kept output; /* answered, not sent */
+    struct ration_deadline pause; /* a second one: RATION_DEADLINE_STALL, _DELAY */
+    struct ration_job job;        /* serves what is left after a yield */
+    struct ration_kept input;     /* received, not consumed */
+    struct ration_kept output;    /* answered, not sent */
+    size_t memory_bytes;          /* accounted: of these two, and what the protocol holds */
     uint32_t need_bytes;
     uint32_t lingered_bytes;
+    uint32_t untaken_bytes; /* of the unsent ones, those that the write deadline is for */
     int fd;
     struct ration_address peer;
     uint8_t phase;        /* enum ration_phase */
@@ -73,12 +97,18 @@ struct ration_connection {
     uint8_t ending_after; /* the same, once it only waits for the last answer to be sent */
     bool phase_begins : 1;
     bool held : 1;
-    bool stopped_early : 1;   /* receive() may have requests left: no room, hold() or yield() */
-    bool yields : 1;          /* what is left waits for the next turn */
-    bool client_ended : 1;    /* nothing more will come */
-    bool lingers : 1;         /* our side is shut down */
-    bool is_counted : 1;      /* among the peers */
-    bool inside : 1;          /* a callback of the protocol runs */
+    bool stopped_early : 1; /* receive() may have requests left: no room, hold() or yield() */
+    bool yields : 1;        /* what is left waits for the next turn */
+    bool client_ended : 1;  /* nothing more will come */
+    bool lingers : 1;       /* our side is shut down */
+    bool is_counted : 1;    /* among the peers */
+    bool inside : 1;        /* a callback of the protocol runs */
+    bool write_begins : 1;  /* all that the write deadline was for is taken, and more waits */
+    bool is_unauthenticated : 1;
+    bool is_delayed : 1;      /* nothing is sent or received for a while */
+    bool is_transaction : 1;  /* between MULTI and EXEC */
+    bool is_partial : 1;      /* more of the last reply will come */
+    bool sent_some : 1;       /* since its deadlines were last looked at */
     bool input_is_secret : 1; /* it is wiped when it has been served */
     alignas(max_align_t) char state[];
 };
@@ -117,6 +147,9 @@ struct ration_loop {
     bool now_known;
     uint32_t reads_since_now;
     uint64_t now_ns;
+
+    uv_idle_t jobs_turn;    /* runs while jobs wait */
+    struct ration_job jobs; /* a ring; this is no entry */
 
     uv_timer_t timer; /* for the deadline that ends next, at timer_ms */
     uint64_t timer_ms;
@@ -165,8 +198,11 @@ struct ration_loops {
     struct ration_signal signals[RATION_SIGNALS_MAX];
     unsigned signal_count;
 
-    uint32_t open_count;        /* atomic: connections on all loops */
-    struct ration_peers *peers; /* NULL if addresses have no bound */
+    uint32_t open_count;            /* atomic: connections on all loops */
+    uint32_t unauthenticated_count; /* atomic: of these, so many */
+    uint32_t delayed_count;         /* atomic: connections whose replies are delayed */
+    uint64_t memory_bytes;          /* atomic: accounted for all connections */
+    struct ration_peers *peers;     /* NULL if addresses have no bound */
 
     pthread_mutex_t accept_lock; /* files that one loop gives up are not for another */
     pthread_mutex_t drain_lock;
@@ -217,7 +253,10 @@ void ration_connection_accept(struct ration_loop *loop, const struct ration_list
                               int fd, const struct sockaddr_storage *peer);
 /* Ends it now; the memory goes when libuv is done with it. */
 void ration_connection_end(struct ration_connection *connection, enum ration_ending ending);
-void ration_connection_deadline_passed(struct ration_connection *connection);
+void ration_connection_deadline_passed(struct ration_connection *connection,
+                                       unsigned deadline_class);
+/* Serves what a yield or hold left over; in the loop's queue of jobs. */
+unsigned ration_connection_continue(struct ration_job *job);
 void ration_connection_watch(struct ration_connection *connection, int events);
 void ration_connection_refuse(struct ration_connection *connection, enum ration_ending ending);
 void ration_connection_drain(struct ration_connection *connection);
@@ -234,14 +273,36 @@ void ration_connection_send(struct ration_connection *connection);
 void ration_connection_send_kept(struct ration_connection *connection);
 void ration_connection_serve_kept(struct ration_connection *connection);
 
-/* kept.c */
-bool ration_kept_append(struct ration_kept *kept, const char *bytes, size_t size);
-void ration_kept_drop(struct ration_kept *kept, size_t size);
-void ration_kept_done(struct ration_kept *kept);
+/* kept.c; append: RATION_ENDING_NONE, or why it cannot be kept. */
+enum ration_ending ration_kept_append(struct ration_connection *connection,
+                                      struct ration_kept *kept, const char *bytes, size_t size);
+void ration_kept_drop(struct ration_connection *connection, struct ration_kept *kept, size_t size);
+void ration_kept_done(struct ration_connection *connection, struct ration_kept *kept);
 
 static inline uint32_t ration_kept_size(const struct ration_kept *kept)
 {
     return kept->end - kept->begin;
+}
+
+/* Whether the client can do nothing before it authenticates. */
+static inline bool ration_connection_must_authenticate(const struct ration_connection *connection)
+{
+    return connection->is_unauthenticated && connection->listener->protocol->authenticates_once;
+}
+
+/* Whether so much waits to be sent that nothing more is answered before the client takes some. */
+static inline bool ration_connection_is_output_full(const struct ration_connection *connection)
+{
+    uint32_t size = ration_kept_size(&connection->output);
+    uint32_t max, room;
+
+    if (__builtin_expect(size <= RATION_OUTPUT_FULL_SIZE / 32, 1)) /* and so under any maximum */
+        return false;
+    max = connection->loop->loops->limits.output_bytes_max;
+    room = RATION_OUTPUT_FULL_SIZE < max / 2 ? RATION_OUTPUT_FULL_SIZE : max / 2;
+    if (ration_connection_must_authenticate(connection))
+        return size > RATION_OUTPUT_LOW_SIZE;
+    return size > max - room;
 }
 
 #endif

@@ -8,8 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/top.h"
-
 #define NUMBER_SIZE 32
 
 static void write_head(struct ration_output *output, const char *name, const char *type,
@@ -96,99 +94,109 @@ static void write_seconds(struct ration_output *output, uint64_t ns)
     ration_output_append_text(output, text);
 }
 
-/* A limit's report, with its name. */
-struct named_report {
+/* What is read of each limit ----------------------------------------------------------------- */
+
+struct ration_metrics_report {
     char name[RATION_LIMIT_NAME_MAX + 1];
-    bool is_shadow;
     uint64_t keys_max;
     struct ration_limiter_report report;
 };
 
-struct reports {
-    struct named_report *items;
-    size_t count;
-};
-
-/* All limits of the policy, and the throttle behind them. items is NULL without memory. */
-static struct reports read_reports(struct ration_service *service)
+static void read_report(struct ration_metrics_report *item, const char *name, uint64_t keys_max,
+                        ration_limiter *limiter)
 {
-    struct reports reports = {0};
-    struct ration_visit visit;
-    const ration_policy *policy;
-    size_t limit_count;
-
-    ration_gate_enter(service->gate, &visit);
-    policy = ration_gate_policy(&visit);
-    limit_count = ration_policy_limit_count(policy);
-    reports.items = calloc(limit_count + 1, sizeof(*reports.items));
-    for (size_t i = 0; reports.items != NULL && i < limit_count; i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
-        struct named_report *item = &reports.items[reports.count++];
-
-        snprintf(item->name, sizeof(item->name), "%s", limit->limit.name);
-        item->is_shadow = limit->is_shadow != 0;
-        item->keys_max = limit->keys_max;
-        ration_limiter_report(ration_gate_limiter(&visit, i), &item->report);
-    }
-    if (reports.items != NULL) {
-        struct named_report *item = &reports.items[reports.count++];
-
-        snprintf(item->name, sizeof(item->name), RATION_POLICY_THROTTLE);
-        item->keys_max = service->settings->throttle_keys;
-        ration_limiter_report(ration_gate_throttle(service->gate), &item->report);
-    }
-    ration_gate_leave(&visit);
-    return reports;
+    snprintf(item->name, sizeof(item->name), "%s", name);
+    item->keys_max = keys_max;
+    ration_limiter_report(limiter, &item->report);
 }
 
-static void write_acquires(struct ration_output *output, const struct reports *reports)
+void ration_metrics_begin(struct ration_walk *walk)
+{
+    struct ration_metrics_walk *metrics = (struct ration_metrics_walk *)walk;
+
+    free(metrics->reports);
+    metrics->reports = calloc(walk->item_count + 1, sizeof(*metrics->reports));
+    metrics->report_count = 0;
+    metrics->family = metrics->next_report = 0;
+    metrics->top.by = RATION_TOP_DENIED;
+    metrics->top.items_max = RATION_METRICS_KEYS_MAX;
+    metrics->top.count = 0;
+    walk->is_failed |= metrics->reports == NULL;
+}
+
+void ration_metrics_visit(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                          size_t count)
+{
+    struct ration_metrics_walk *metrics = (struct ration_metrics_walk *)walk;
+    const ration_policy *policy = ration_gate_policy(visit);
+
+    for (size_t i = first; i < first + count && metrics->reports != NULL; i++) {
+        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+
+        read_report(&metrics->reports[metrics->report_count++], limit->limit.name, limit->keys_max,
+                    ration_gate_limiter(visit, i));
+    }
+    if (metrics->shows_keys)
+        ration_top_add(&metrics->top, visit, first, count);
+}
+
+void ration_metrics_free(struct ration_walk *walk)
+{
+    free(((struct ration_metrics_walk *)walk)->reports);
+}
+
+/* Families with samples for each limit ------------------------------------------------------- */
+
+/* A sample of a limit with a second label. */
+static void write_labelled_twice(struct ration_output *output, const char *name,
+                                 const struct ration_metrics_report *item, const char *label,
+                                 const char *label_value, uint64_t value)
+{
+    ration_output_append_text(output, name);
+    write_label(output, true, "limit", item->name, strlen(item->name));
+    write_label(output, false, label, label_value, strlen(label_value));
+    ration_output_append_byte(output, '}');
+    write_value(output, value);
+}
+
+static void write_acquires(struct ration_output *output, const char *name,
+                           const struct ration_metrics_report *item)
 {
     static const char *const results[] = {"allowed", "denied", "never", "error"};
+    const struct ration_limit_stats *stats = &item->report.rules[0];
+    const uint64_t counts[] = {stats->allowed, stats->denied, stats->never, stats->errors};
 
-    write_head(
-        output, "rate_limit_acquire_total", "counter",
-        "Decisions, by limit and result; a request counts for each limit that it is held to.");
-    for (size_t i = 0; i < reports->count; i++) {
-        const struct ration_limit_stats *stats = &reports->items[i].report.rules[0];
-        const uint64_t counts[] = {stats->allowed, stats->denied, stats->never, stats->errors};
-
-        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-            ration_output_append_text(output, "rate_limit_acquire_total");
-            write_label(output, true, "limit", reports->items[i].name,
-                        strlen(reports->items[i].name));
-            write_label(output, false, "result", results[k], strlen(results[k]));
-            ration_output_append_byte(output, '}');
-            write_value(output, counts[k]);
-        }
-    }
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+        write_labelled_twice(output, name, item, "result", results[k], counts[k]);
 }
 
-/* A family with a sample for each limit. */
-static void write_each(struct ration_output *output, const struct reports *reports,
-                       const char *name, const char *type, const char *help,
-                       uint64_t (*read)(const struct named_report *item))
+static void write_overflow(struct ration_output *output, const char *name,
+                           const struct ration_metrics_report *item)
 {
-    write_head(output, name, type, help);
-    for (size_t i = 0; i < reports->count; i++)
-        write_labelled(output, name, "limit", reports->items[i].name, read(&reports->items[i]));
+    static const char *const rules[] = {"shared", "deny", "allow"};
+    const struct ration_limiter_stats *stats = &item->report.limiter;
+    const uint64_t counts[] = {stats->overflow_shared, stats->overflow_deny, stats->overflow_allow};
+
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+        write_labelled_twice(output, name, item, "rule", rules[k], counts[k]);
 }
 
-static uint64_t read_tokens(const struct named_report *item)
+static uint64_t read_tokens(const struct ration_metrics_report *item)
 {
     return item->report.rules[0].allowed_tokens;
 }
 
-static uint64_t read_near(const struct named_report *item)
+static uint64_t read_near(const struct ration_metrics_report *item)
 {
     return item->report.rules[0].near;
 }
 
-static uint64_t read_shadow(const struct named_report *item)
+static uint64_t read_shadow(const struct ration_metrics_report *item)
 {
     return item->report.rules[0].shadow_denied;
 }
 
-static uint64_t read_keys(const struct named_report *item)
+static uint64_t read_keys(const struct ration_metrics_report *item)
 {
     const struct ration_limiter_stats *stats = &item->report.limiter;
 
@@ -196,80 +204,90 @@ static uint64_t read_keys(const struct named_report *item)
     return stats->created > stats->reclaimed ? stats->created - stats->reclaimed : 0;
 }
 
-static uint64_t read_keys_max(const struct named_report *item)
+static uint64_t read_keys_max(const struct ration_metrics_report *item)
 {
     return item->keys_max;
 }
 
-static uint64_t read_reclaimed(const struct named_report *item)
+static uint64_t read_reclaimed(const struct ration_metrics_report *item)
 {
     return item->report.limiter.reclaimed;
 }
 
-static void write_overflow(struct ration_output *output, const struct reports *reports)
+/* One number of each limit, or what write() writes. */
+static const struct family {
+    const char *name, *type, *help;
+    uint64_t (*read)(const struct ration_metrics_report *item);
+    void (*write)(struct ration_output *output, const char *name,
+                  const struct ration_metrics_report *item);
+} families[] = {
+    {"rate_limit_acquire_total", "counter",
+     "Decisions, by limit and result; a request counts for each limit that it is held to.", NULL,
+     write_acquires},
+    {"rate_limit_allowed_tokens_total", "counter", "Tokens that were taken.", read_tokens, NULL},
+    {"rate_limit_near_limit_total", "counter",
+     "Decisions that allowed and left less than a fifth of the burst.", read_near, NULL},
+    {"rate_limit_shadow_denied_total", "counter",
+     "Decisions of shadow limits that would have been denials.", read_shadow, NULL},
+    {"rate_limit_table_keys", "gauge",
+     "Places that are used: by keys in debt, and by others until a new key needs theirs.",
+     read_keys, NULL},
+    {"rate_limit_table_keys_max", "gauge", "Keys that may be in debt at one time and have a place.",
+     read_keys_max, NULL},
+    {"rate_limit_table_reclaimed_total", "counter", "Full buckets whose place another key took.",
+     read_reclaimed, NULL},
+    {"rate_limit_overflow_total", "counter",
+     "Decisions about keys that found no place in their table, by what was done.", NULL,
+     write_overflow},
+};
+
+#define FAMILY_COUNT     (sizeof(families) / sizeof(families[0]))
+#define SAMPLES_PER_STEP 1024 /* limits whose samples of a family one step writes */
+
+/* Writes samples of one family. */
+static void write_family(struct ration_metrics_walk *metrics)
 {
-    static const char *const rules[] = {"shared", "deny", "allow"};
+    const struct family *family = &families[metrics->family];
+    struct ration_output *output = &metrics->walk.text;
+    size_t end = metrics->next_report + SAMPLES_PER_STEP;
 
-    write_head(output, "rate_limit_overflow_total", "counter",
-               "Decisions about keys that found no place in their table, by what was done.");
-    for (size_t i = 0; i < reports->count; i++) {
-        const struct ration_limiter_stats *stats = &reports->items[i].report.limiter;
-        const uint64_t counts[] = {stats->overflow_shared, stats->overflow_deny,
-                                   stats->overflow_allow};
+    if (metrics->next_report == 0)
+        write_head(output, family->name, family->type, family->help);
+    for (; metrics->next_report < metrics->report_count && metrics->next_report < end;
+         metrics->next_report++) {
+        const struct ration_metrics_report *item = &metrics->reports[metrics->next_report];
 
-        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-            ration_output_append_text(output, "rate_limit_overflow_total");
-            write_label(output, true, "limit", reports->items[i].name,
-                        strlen(reports->items[i].name));
-            write_label(output, false, "rule", rules[k], strlen(rules[k]));
-            ration_output_append_byte(output, '}');
-            write_value(output, counts[k]);
-        }
+        if (family->write != NULL)
+            family->write(output, family->name, item);
+        else
+            write_labelled(output, family->name, "limit", item->name, family->read(item));
     }
-}
-
-static void write_limits(struct ration_service *service, struct ration_output *output)
-{
-    struct reports reports = read_reports(service);
-
-    write_acquires(output, &reports);
-    write_each(output, &reports, "rate_limit_allowed_tokens_total", "counter",
-               "Tokens that were taken.", read_tokens);
-    write_each(output, &reports, "rate_limit_near_limit_total", "counter",
-               "Decisions that allowed and left less than a fifth of the burst.", read_near);
-    write_each(output, &reports, "rate_limit_shadow_denied_total", "counter",
-               "Decisions of shadow limits that would have been denials.", read_shadow);
-    write_each(output, &reports, "rate_limit_table_keys", "gauge",
-               "Places that are used: by keys in debt, and by others until a new key needs theirs.",
-               read_keys);
-    write_each(output, &reports, "rate_limit_table_keys_max", "gauge",
-               "Keys that may be in debt at one time and have a place.", read_keys_max);
-    write_each(output, &reports, "rate_limit_table_reclaimed_total", "counter",
-               "Full buckets whose place another key took.", read_reclaimed);
-    write_overflow(output, &reports);
-    free(reports.items);
+    if (metrics->next_report == metrics->report_count) {
+        metrics->next_report = 0;
+        metrics->family++;
+    }
 }
 
 /* Tokens that the keys which are denied most have left. */
-static void write_top(struct ration_service *service, uint64_t now_ns, struct ration_output *output)
+static void write_top(const struct ration_top_list *list, struct ration_output *output)
 {
-    static _Thread_local struct ration_top_item items[RATION_METRICS_KEYS_MAX];
-    size_t count = ration_top_collect(service->gate, RATION_TOP_DENIED, NULL, now_ns, items,
-                                      RATION_METRICS_KEYS_MAX);
-
     write_head(
         output, "rate_limit_tokens", "gauge",
         "Tokens left of the keys that are denied most; at most 20, for those with the token.");
-    for (size_t i = 0; i < count; i++) {
-        if (!items[i].has_left)
+    for (size_t i = 0; i < list->count; i++) {
+        const struct ration_top_item *item = &list->items[i];
+
+        if (!item->has_left)
             continue;
         ration_output_append_text(output, "rate_limit_tokens");
-        write_label(output, true, "limit", items[i].limit_name, strlen(items[i].limit_name));
-        write_label(output, false, "key", items[i].key.name, (size_t)items[i].key.name_size);
+        write_label(output, true, "limit", item->limit_name, strlen(item->limit_name));
+        write_label(output, false, "key", item->key.name, (size_t)item->key.name_size);
         ration_output_append_byte(output, '}');
-        write_value(output, items[i].left_tokens);
+        write_value(output, item->left_tokens);
     }
 }
+
+/* The server as a whole ---------------------------------------------------------------------- */
 
 static void write_durations(struct ration_service *service, struct ration_output *output)
 {
@@ -442,15 +460,30 @@ static void write_process(struct ration_service *service, struct ration_output *
     write_labelled(output, "ration_build_info", "version", ration_version(), 1);
 }
 
-void ration_metrics_write(struct ration_service *service, uint64_t now_ns, bool shows_keys,
-                          struct ration_output *output)
+bool ration_metrics_rest(struct ration_walk *walk)
 {
-    write_limits(service, output);
-    if (shows_keys)
-        write_top(service, now_ns, output);
+    struct ration_metrics_walk *metrics = (struct ration_metrics_walk *)walk;
+    struct ration_service *service = walk->service;
+    struct ration_output *output = &walk->text;
+
+    if (metrics->report_count == walk->item_count)
+        read_report(&metrics->reports[metrics->report_count++], RATION_POLICY_THROTTLE,
+                    service->settings->throttle_keys, ration_gate_throttle(service->gate));
+    if (metrics->report_count <= SAMPLES_PER_STEP / FAMILY_COUNT) /* all of them are one step */
+        while (metrics->family < FAMILY_COUNT)
+            write_family(metrics);
+    if (metrics->family < FAMILY_COUNT) {
+        write_family(metrics);
+        return false;
+    }
+    if (metrics->shows_keys) {
+        ration_top_add_throttle(&metrics->top, service->gate);
+        write_top(&metrics->top, output);
+    }
     write_durations(service, output);
     write_gate(service, output);
     write_redis(service, output);
     write_connections(service, output);
     write_process(service, output);
+    return true;
 }

@@ -30,6 +30,12 @@ struct ration_protocol {
      */
     bool tells_phases;
 
+    /*
+     * true: a client authenticates once, and until then the connection has auth_timeout_s in all. false:
+     * each request carries its credential, and an unauthenticated connection may rest as any other.
+     */
+    bool authenticates_once;
+
     /* A connection is there; it may be greeted. May be NULL. */
     void (*open)(struct ration_connection *connection);
 

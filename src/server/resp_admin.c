@@ -255,13 +255,30 @@ static bool read_top(struct ration_resp_desk *desk, struct top_words *top)
     return true;
 }
 
-static void write_top_item(struct ration_resp_desk *desk, const struct ration_top_item *item)
+/* RATION.TOP, in steps. */
+struct top_walk {
+    struct ration_walk walk;
+    struct ration_top_list list;
+};
+
+static void begin_top(struct ration_walk *walk)
 {
-    struct ration_output *output = desk->output;
+    ((struct top_walk *)walk)->list.count = 0;
+}
+
+static void visit_top(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                      size_t count)
+{
+    ration_top_add(&((struct top_walk *)walk)->list, visit, first, count);
+}
+
+static void write_top_item(struct ration_output *output, enum ration_resp_version version,
+                           const struct ration_top_item *item)
+{
     size_t name_size = item->key.name_size < RATION_TOP_KEY_NAME_MAX ? (size_t)item->key.name_size
                                                                      : RATION_TOP_KEY_NAME_MAX;
 
-    ration_resp_write_map(output, ration_desk_version(desk), TOP_FIELDS);
+    ration_resp_write_map(output, version, TOP_FIELDS);
     ration_resp_write_bulk_text(output, "limit");
     ration_resp_write_bulk_text(output, item->limit_name);
     ration_resp_write_bulk_text(output, "key");
@@ -272,16 +289,39 @@ static void write_top_item(struct ration_resp_desk *desk, const struct ration_to
     ration_resp_write_count(output, item->key.error);
 }
 
-static void write_top(struct ration_resp_desk *desk, const struct top_words *top,
+static bool write_top(struct ration_walk *walk)
+{
+    struct ration_top_list *list = &((struct top_walk *)walk)->list;
+
+    ration_top_add_throttle(list, walk->service->gate);
+    ration_resp_write_array(&walk->text, list->count);
+    for (size_t i = 0; i < list->count; i++)
+        write_top_item(&walk->text, ration_session_version(walk->connection), &list->items[i]);
+    return true;
+}
+
+static void start_top(struct ration_resp_desk *desk, const struct top_words *top,
                       const char *limit_name)
 {
-    static _Thread_local struct ration_top_item items[RATION_TOP_MAX];
-    size_t count = ration_top_collect(desk->service->gate, top->by, limit_name,
-                                      ration_desk_now(desk), items, top->count);
+    static const struct ration_walk_kind kind = {.size = sizeof(struct top_walk),
+                                                 .begin = begin_top,
+                                                 .visit = visit_top,
+                                                 .rest = write_top,
+                                                 .head = ration_resp_walk_head,
+                                                 .end = ration_resp_walk_end};
+    struct ration_walk *walk = ration_desk_walk(desk, &kind);
+    struct ration_top_list *list;
 
-    ration_resp_write_array(desk->output, count);
-    for (size_t i = 0; i < count; i++)
-        write_top_item(desk, &items[i]);
+    if (walk == NULL)
+        return;
+    list = &((struct top_walk *)walk)->list;
+    list->by = top->by;
+    list->items_max = top->count;
+    list->now_ns = ration_desk_now(desk);
+    list->has_limit_name = limit_name != NULL;
+    if (limit_name != NULL)
+        snprintf(list->limit_name, sizeof(list->limit_name), "%s", limit_name);
+    ration_walk_start(walk);
 }
 
 void ration_desk_top(struct ration_resp_desk *desk)
@@ -299,7 +339,7 @@ void ration_desk_top(struct ration_resp_desk *desk)
     if (top.limit_name != NULL)
         name = find_limit(desk, &visit, RATION_LIMIT_NAMES_ALL, top.limit_name);
     if (top.limit_name == NULL || name != NULL)
-        write_top(desk, &top, name);
+        start_top(desk, &top, name);
     ration_gate_leave(&visit);
 }
 
@@ -309,12 +349,12 @@ static void write_count_field(struct ration_output *output, const char *name, ui
     ration_resp_write_count(output, count);
 }
 
-static void write_limit(struct ration_resp_desk *desk, const struct ration_admin_limit *limit)
+static void write_limit(struct ration_output *output, enum ration_resp_version version,
+                        const struct ration_admin_limit *limit)
 {
     const struct ration_policy_limit *of_policy = limit->limit;
-    struct ration_output *output = desk->output;
 
-    ration_resp_write_map(output, ration_desk_version(desk), LIMIT_FIELDS);
+    ration_resp_write_map(output, version, LIMIT_FIELDS);
     ration_resp_write_bulk_text(output, "name");
     ration_resp_write_bulk_text(output, of_policy->limit.name);
     ration_resp_write_bulk_text(output, "limit");
@@ -331,21 +371,31 @@ static void write_limit(struct ration_resp_desk *desk, const struct ration_admin
 #undef WRITE_NUMBER
 }
 
-void ration_desk_limits(struct ration_resp_desk *desk)
+static void begin_limits(struct ration_walk *walk)
 {
-    struct ration_visit visit;
-    size_t count;
+    ration_resp_write_array(&walk->text, walk->item_count);
+}
 
-    ration_gate_enter(desk->service->gate, &visit);
-    count = ration_policy_limit_count(ration_gate_policy(&visit));
-    ration_resp_write_array(desk->output, count);
-    for (size_t i = 0; i < count; i++) {
+static void visit_limits(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                         size_t count)
+{
+    for (size_t i = first; i < first + count; i++) {
         struct ration_admin_limit limit;
 
-        ration_limit_list_get(&visit, i, &limit);
-        write_limit(desk, &limit);
+        ration_limit_list_get(visit, i, &limit);
+        write_limit(&walk->text, ration_session_version(walk->connection), &limit);
     }
-    ration_gate_leave(&visit);
+}
+
+void ration_desk_limits(struct ration_resp_desk *desk)
+{
+    static const struct ration_walk_kind kind = {.size = sizeof(struct ration_walk),
+                                                 .begin = begin_limits,
+                                                 .visit = visit_limits,
+                                                 .head = ration_resp_walk_head,
+                                                 .end = ration_resp_walk_end};
+
+    ration_desk_start_walk(desk, &kind);
 }
 
 /* An error is one line, and not long: what is cut off is in the log. */

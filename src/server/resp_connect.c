@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/auth_failures.h"
 #include "server/credentials.h"
 #include "server/metrics.h"
 #include "server/resp_session.h"
@@ -73,6 +74,7 @@ static bool authenticate(struct ration_resp_desk *desk, const struct ration_key 
 
     if (access != RATION_ACCESS_UNSET) {
         ration_session_set_access(desk->session, access);
+        ration_connection_set_authenticated(desk->connection, true);
         ration_connection_hide_input(desk->connection, false);
         return true;
     }
@@ -85,6 +87,7 @@ static bool authenticate(struct ration_resp_desk *desk, const struct ration_key 
             return true; /* as Redis: the default user without a password takes any */
     }
     ration_service_add(desk->part, RATION_SERVICE_AUTH_FAILURES, 1);
+    ration_auth_failures_add(desk->service, desk->connection, "secret");
     ration_desk_error(desk, RATION_ERROR_WRONG_PASS);
     return false;
 }
@@ -283,11 +286,13 @@ struct subcommand {
     const char *help;
 };
 
-static void write_help_lines(struct ration_output *output, const char *usage, const char *help)
+static const struct subcommand help;
+
+static void write_help_lines(struct ration_output *output, const char *usage, const char *text)
 {
     char line[128];
 
-    snprintf(line, sizeof(line), "    %s", help);
+    snprintf(line, sizeof(line), "    %s", text);
     ration_resp_write_simple(output, usage);
     ration_resp_write_simple(output, line);
 }
@@ -306,7 +311,7 @@ static void write_help(struct ration_resp_desk *desk, const char *command_name,
     ration_resp_write_simple(desk->output, heading);
     for (size_t i = 0; i < list_size; i++)
         write_help_lines(desk->output, list[i].usage, list[i].help);
-    write_help_lines(desk->output, "HELP", "Print this help.");
+    write_help_lines(desk->output, help.usage, help.help);
 }
 
 static void write_arity(struct ration_resp_desk *desk, const char *command_name,
@@ -319,50 +324,69 @@ static void write_arity(struct ration_resp_desk *desk, const char *command_name,
     ration_commands_write_arity(desk->output, name);
 }
 
-static void serve_subcommand(struct ration_resp_desk *desk, enum ration_command_id id,
-                             const struct subcommand *list, size_t list_size)
-{
-    const struct ration_command *command = &ration_commands[id];
-    struct ration_words words = ration_desk_words(desk);
+/* A command with subcommands, and these. */
+struct container {
+    enum ration_command_id id;
+    const struct subcommand *list;
+    size_t size;
+};
 
-    if (ration_commands_is_word(&words.items[1], "help")) {
-        if (words.count == 2)
-            write_help(desk, command->name, list, list_size);
-        else
-            write_arity(desk, command->name, "help");
-        return;
+enum { CLIENT, COMMAND, CONFIG, CONTAINERS };
+static const struct container containers[CONTAINERS];
+
+static void serve_help(struct ration_resp_desk *desk);
+
+static const struct subcommand help = {"help", 2, 2, serve_help, "HELP", "Print this help."};
+
+/* The subcommand that was sent; NULL: there is none, or it has other words, and that is answered. */
+static const struct subcommand *find_subcommand(struct ration_resp_desk *desk,
+                                                const struct container *container)
+{
+    const struct ration_command *command = &ration_commands[container->id];
+    struct ration_words words = ration_desk_words(desk);
+    const struct subcommand *found =
+        ration_commands_is_word(&words.items[1], help.name) ? &help : NULL;
+
+    for (size_t i = 0; found == NULL && i < container->size; i++)
+        if (ration_commands_is_word(&words.items[1], container->list[i].name))
+            found = &container->list[i];
+    if (found != NULL && words.count >= found->words_min && words.count <= found->words_max)
+        return found;
+    if (found != NULL) {
+        write_arity(desk, command->name, found->name);
+    } else {
+        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+        ration_commands_write_unknown_subcommand(desk->output, command, &words.items[1]);
     }
-    for (size_t i = 0; i < list_size; i++) {
-        if (!ration_commands_is_word(&words.items[1], list[i].name))
-            continue;
-        if (words.count >= list[i].words_min && words.count <= list[i].words_max)
-            list[i].serve(desk);
-        else
-            write_arity(desk, command->name, list[i].name);
-        return;
-    }
-    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
-    ration_commands_write_unknown_subcommand(desk->output, command, &words.items[1]);
+    return NULL;
+}
+
+static void serve_subcommand(struct ration_resp_desk *desk, const struct container *container)
+{
+    const struct subcommand *found = find_subcommand(desk, container);
+
+    if (found != NULL)
+        found->serve(desk);
 }
 
 #define LIST_SIZE(list) (sizeof(list) / sizeof((list)[0]))
 
+static const struct subcommand client_list[] = {
+    {"getname", 2, 2, get_name, "GETNAME", "Return the name of this connection."},
+    {"id", 2, 2, write_id, "ID", "Return the number of this connection."},
+    {"info", 2, 2, write_client, "INFO", "Return what is known of this connection."},
+    {"list", 2, SIZE_MAX, write_client, "LIST", "The same: others are not listed."},
+    {"no-evict", 3, 3, write_ok, "NO-EVICT (ON|OFF)", "Accepted, and without effect."},
+    {"no-touch", 3, 3, write_ok, "NO-TOUCH (ON|OFF)", "Accepted, and without effect."},
+    {"reply", 3, 3, set_reply, "REPLY (ON|OFF|SKIP)", "Whether requests are answered."},
+    {"setinfo", 4, 4, set_info, "SETINFO (LIB-NAME|LIB-VER) <value>",
+     "Tell what the client is made with."},
+    {"setname", 3, 3, set_name, "SETNAME <name>", "Give this connection a name."},
+};
+
 void ration_desk_client(struct ration_resp_desk *desk)
 {
-    static const struct subcommand list[] = {
-        {"getname", 2, 2, get_name, "GETNAME", "Return the name of this connection."},
-        {"id", 2, 2, write_id, "ID", "Return the number of this connection."},
-        {"info", 2, 2, write_client, "INFO", "Return what is known of this connection."},
-        {"list", 2, SIZE_MAX, write_client, "LIST", "The same: others are not listed."},
-        {"no-evict", 3, 3, write_ok, "NO-EVICT (ON|OFF)", "Accepted, and without effect."},
-        {"no-touch", 3, 3, write_ok, "NO-TOUCH (ON|OFF)", "Accepted, and without effect."},
-        {"reply", 3, 3, set_reply, "REPLY (ON|OFF|SKIP)", "Whether requests are answered."},
-        {"setinfo", 4, 4, set_info, "SETINFO (LIB-NAME|LIB-VER) <value>",
-         "Tell what the client is made with."},
-        {"setname", 3, 3, set_name, "SETNAME <name>", "Give this connection a name."},
-    };
-
-    serve_subcommand(desk, RATION_COMMAND_CLIENT, list, LIST_SIZE(list));
+    serve_subcommand(desk, &containers[CLIENT]);
 }
 
 void ration_desk_select(struct ration_resp_desk *desk)
@@ -389,7 +413,7 @@ void ration_desk_reset(struct ration_resp_desk *desk)
     ration_session_reset_access(desk->connection);
     session->reply_mode = RATION_REPLY_ON;
     session->name[0] = '\0';
-    ration_session_leave_multi(session);
+    ration_session_leave_multi(desk->connection);
     ration_resp_write_simple(desk->output, "RESET");
 }
 
@@ -422,21 +446,21 @@ static void write_info(struct ration_resp_desk *desk)
                                    words.count - 2);
 }
 
+static const struct subcommand command_list[] = {
+    {"count", 2, 2, write_count, "COUNT", "Return the number of commands."},
+    {"docs", 2, SIZE_MAX, write_docs, "DOCS [<command-name> ...]",
+     "Return what commands do, and their arguments; of all unless some are named."},
+    {"info", 2, SIZE_MAX, write_info, "INFO [<command-name> ...]",
+     "Return arity, flags and places of keys; of all unless some are named."},
+    {"list", 2, 2, write_list, "LIST", "Return the names of all commands."},
+};
+
 void ration_desk_command(struct ration_resp_desk *desk)
 {
-    static const struct subcommand list[] = {
-        {"count", 2, 2, write_count, "COUNT", "Return the number of commands."},
-        {"docs", 2, SIZE_MAX, write_docs, "DOCS [<command-name> ...]",
-         "Return what commands do, and their arguments; of all unless some are named."},
-        {"info", 2, SIZE_MAX, write_info, "INFO [<command-name> ...]",
-         "Return arity, flags and places of keys; of all unless some are named."},
-        {"list", 2, 2, write_list, "LIST", "Return the names of all commands."},
-    };
-
     if (desk->request.argument_count == 1)
         ration_commands_write_all(desk->output);
     else
-        serve_subcommand(desk, RATION_COMMAND_COMMAND, list, LIST_SIZE(list));
+        serve_subcommand(desk, &containers[COMMAND]);
 }
 
 /* What clients ask for before they begin. Values as of a Redis that keeps nothing on disk. */
@@ -464,41 +488,81 @@ static void get_config(struct ration_resp_desk *desk)
             write_text_field(desk->output, settings[i].name, settings[i].value);
 }
 
+static const struct subcommand config_list[] = {
+    {"get", 3, SIZE_MAX, get_config, "GET <name> [<name> ...]",
+     "Return what a Redis that keeps nothing would say of these settings."},
+};
+
 void ration_desk_config(struct ration_resp_desk *desk)
 {
-    static const struct subcommand list[] = {
-        {"get", 3, SIZE_MAX, get_config, "GET <name> [<name> ...]",
-         "Return what a Redis that keeps nothing would say of these settings."},
-    };
-
-    serve_subcommand(desk, RATION_COMMAND_CONFIG, list, LIST_SIZE(list));
+    serve_subcommand(desk, &containers[CONFIG]);
 }
 
-/* Keys that have a place: those in debt, and those whose place nobody needed yet. */
-static uint64_t count_keys(struct ration_service *service)
+static const struct container containers[CONTAINERS] = {
+    [CLIENT] = {RATION_COMMAND_CLIENT, client_list, LIST_SIZE(client_list)},
+    [COMMAND] = {RATION_COMMAND_COMMAND, command_list, LIST_SIZE(command_list)},
+    [CONFIG] = {RATION_COMMAND_CONFIG, config_list, LIST_SIZE(config_list)},
+};
+
+static const struct container *find_container(enum ration_command_id id)
+{
+    for (size_t i = 0; i < CONTAINERS; i++)
+        if (containers[i].id == id)
+            return &containers[i];
+    return NULL;
+}
+
+static void serve_help(struct ration_resp_desk *desk)
+{
+    const struct ration_key *name = &desk->request.arguments[0];
+    const struct ration_command *command = ration_commands_find(name->bytes, name->size);
+    const struct container *container = find_container(command->id);
+
+    write_help(desk, command->name, container->list, container->size);
+}
+
+bool ration_desk_subcommand_fits(struct ration_resp_desk *desk, enum ration_command_id id)
+{
+    const struct container *container = find_container(id);
+
+    return container == NULL || desk->request.argument_count == 1 ||
+           find_subcommand(desk, container) != NULL;
+}
+
+/* INFO and DBSIZE: keys that have a place, those in debt and those whose place nobody needed yet. */
+struct keys_walk {
+    struct ration_walk walk;
+    uint64_t key_count;
+};
+
+static uint64_t count_keys(ration_limiter *limiter)
 {
     struct ration_limiter_report report;
-    struct ration_visit visit;
-    uint64_t count;
-    size_t limit_count;
 
-    ration_limiter_report(ration_gate_throttle(service->gate), &report);
-    count = report.limiter.created - report.limiter.reclaimed;
-    ration_gate_enter(service->gate, &visit);
-    limit_count = ration_policy_limit_count(ration_gate_policy(&visit));
-    for (size_t i = 0; i < limit_count; i++) {
-        ration_limiter_report(ration_gate_limiter(&visit, i), &report);
-        count += report.limiter.created - report.limiter.reclaimed;
-    }
-    ration_gate_leave(&visit);
-    return count;
+    ration_limiter_report(limiter, &report);
+    return report.limiter.created - report.limiter.reclaimed;
+}
+
+static void begin_keys(struct ration_walk *walk)
+{
+    ((struct keys_walk *)walk)->key_count = count_keys(ration_gate_throttle(walk->service->gate));
+}
+
+static void visit_keys(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                       size_t count)
+{
+    for (size_t i = first; i < first + count; i++)
+        ((struct keys_walk *)walk)->key_count += count_keys(ration_gate_limiter(visit, i));
 }
 
 /* What redis-cli --stat and exporters read. No command blocks, and a key is forgotten once it is full. */
-void ration_desk_info(struct ration_resp_desk *desk)
+static bool write_server(struct ration_walk *walk)
 {
-    struct ration_service *service = desk->service;
-    unsigned long long keys = count_keys(service), memory = ration_metrics_resident_bytes();
+    struct ration_service *service = walk->service;
+    const struct ration_loop_part *part =
+        ration_loop_user(ration_connection_loop(walk->connection));
+    unsigned long long keys = ((struct keys_walk *)walk)->key_count;
+    unsigned long long memory = ration_metrics_resident_bytes();
     struct ration_loop_counters counters;
     struct timespec wall;
     char text[INFO_BYTES_MAX];
@@ -522,12 +586,26 @@ void ration_desk_info(struct ration_resp_desk *desk)
         (unsigned long long)counters.open, service->settings->limits.connections_max, memory,
         memory, ration_gate_bytes(service->gate), (unsigned long long)counters.accepted,
         (unsigned long long)ration_service_total(service, RATION_SERVICE_RESP_COMMANDS) +
-            desk->command_count,
+            part->resp->command_count,
         (unsigned long long)counters.received_bytes, (unsigned long long)counters.sent_bytes,
         (unsigned long long)(counters.ended[RATION_ENDING_CONNECTIONS_MAX] +
                              counters.ended[RATION_ENDING_PEER_MAX]),
         (unsigned long long)ration_service_total(service, RATION_SERVICE_RESP_ERRORS), keys, keys);
-    ration_resp_write_verbatim(desk->output, ration_desk_version(desk), text, strlen(text));
+    ration_resp_write_verbatim(&walk->text, ration_session_version(walk->connection), text,
+                               strlen(text));
+    return true;
+}
+
+void ration_desk_info(struct ration_resp_desk *desk)
+{
+    static const struct ration_walk_kind kind = {.size = sizeof(struct keys_walk),
+                                                 .begin = begin_keys,
+                                                 .visit = visit_keys,
+                                                 .rest = write_server,
+                                                 .head = ration_resp_walk_head,
+                                                 .end = ration_resp_walk_end};
+
+    ration_desk_start_walk(desk, &kind);
 }
 
 void ration_desk_time(struct ration_resp_desk *desk)
@@ -543,7 +621,20 @@ void ration_desk_time(struct ration_resp_desk *desk)
     ration_resp_write_bulk_text(desk->output, text);
 }
 
+static bool write_size(struct ration_walk *walk)
+{
+    ration_resp_write_count(&walk->text, ((struct keys_walk *)walk)->key_count);
+    return true;
+}
+
 void ration_desk_size(struct ration_resp_desk *desk)
 {
-    ration_resp_write_count(desk->output, count_keys(desk->service));
+    static const struct ration_walk_kind kind = {.size = sizeof(struct keys_walk),
+                                                 .begin = begin_keys,
+                                                 .visit = visit_keys,
+                                                 .rest = write_size,
+                                                 .head = ration_resp_walk_head,
+                                                 .end = ration_resp_walk_end};
+
+    ration_desk_start_walk(desk, &kind);
 }

@@ -28,6 +28,41 @@ void ration_desk_error(struct ration_resp_desk *desk, const char *text)
     ration_resp_write_error(desk->output, text);
 }
 
+struct ration_walk *ration_desk_walk(struct ration_resp_desk *desk,
+                                     const struct ration_walk_kind *kind)
+{
+    struct ration_walk *walk =
+        ration_walk_create(desk->connection, desk->service, kind, &desk->session->walk);
+
+    if (walk == NULL)
+        ration_desk_error(desk, "ERR the server is short of memory");
+    else
+        walk->is_silent = desk->session->reply_mode != RATION_REPLY_ON;
+    return walk;
+}
+
+void ration_desk_start_walk(struct ration_resp_desk *desk, const struct ration_walk_kind *kind)
+{
+    struct ration_walk *walk = ration_desk_walk(desk, kind);
+
+    if (walk != NULL)
+        ration_walk_start(walk);
+}
+
+void ration_resp_walk_head(struct ration_walk *walk, struct ration_output *output)
+{
+    (void)output;
+    if (walk->is_failed && !walk->is_silent)
+        ration_desk_error(ration_resp_desk_take(walk->connection),
+                          "ERR the policy is reloaded too often to list it, or the reply is larger "
+                          "than output-bytes-max; try again");
+}
+
+void ration_resp_walk_end(struct ration_connection *connection)
+{
+    ration_connection_resume(connection);
+}
+
 static void ping(struct ration_resp_desk *desk)
 {
     struct ration_words words = ration_desk_words(desk);
@@ -112,6 +147,10 @@ bool ration_desk_permits(struct ration_resp_desk *desk, const struct ration_comm
 
     if (ration_access_permits(access, command->access))
         return true;
+    if (access == RATION_ACCESS_OPEN && command->id == RATION_COMMAND_EXEC) {
+        ration_desk_abort_exec(desk, RATION_ERROR_NO_AUTH);
+        return false;
+    }
     ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
     if (access == RATION_ACCESS_OPEN)
         ration_resp_write_error(desk->output, RATION_ERROR_NO_AUTH);
@@ -119,6 +158,18 @@ bool ration_desk_permits(struct ration_resp_desk *desk, const struct ration_comm
         ration_commands_write_no_permission(desk->output, command, ration_desk_user(desk),
                                             desk->service->settings->admin_secret.is_set);
     return false;
+}
+
+/* The wrong number of words. As in Redis that spoils a MULTI, whatever the command. */
+static void refuse_words(struct ration_resp_desk *desk, const struct ration_command *command)
+{
+    if (command->id == RATION_COMMAND_EXEC) {
+        ration_desk_abort_exec(desk, "wrong number of arguments for 'exec' command");
+        return;
+    }
+    desk->session->is_spoiled = desk->session->is_queuing;
+    ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
+    ration_commands_write_arity(desk->output, command->name);
 }
 
 /* A request that is not decided: what waits comes first. */
@@ -135,8 +186,7 @@ static void serve_request(struct ration_resp_desk *desk, const struct ration_com
         ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
         ration_commands_write_unknown(desk->output, words.items, words.count);
     } else if (!ration_commands_fits(command, words.count)) {
-        ration_service_add(desk->part, RATION_SERVICE_RESP_ERRORS, 1);
-        ration_commands_write_arity(desk->output, command->name);
+        refuse_words(desk, command);
     } else if (ration_desk_permits(desk, command)) {
         serve_other(desk, command->id);
     }
@@ -207,6 +257,8 @@ void ration_session_reset_access(struct ration_connection *connection)
     ration_session_set_access(
         ration_connection_state(connection),
         ration_credentials_without_secret(service->settings, ration_connection_peer(connection)));
+    ration_connection_set_authenticated(
+        connection, ((struct ration_session *)ration_connection_state(connection))->is_known);
     ration_connection_hide_input(connection, service->settings->check_secret.is_set ||
                                                  service->settings->admin_secret.is_set);
 }
@@ -254,6 +306,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             if (desk->is_waiting) {
                 ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS,
                                    desk->command_count - 1);
+                desk->command_count = 0;
                 return consumed;
             }
             consumed += used;
@@ -269,6 +322,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
         default:
             if (!ration_desk_flush(desk)) {
                 ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, desk->command_count);
+                desk->command_count = 0;
                 return consumed;
             }
             ration_desk_error(desk, desk->request.error);
@@ -279,6 +333,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
     }
     (void)ration_desk_flush(desk);
     ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, desk->command_count);
+    desk->command_count = 0;
     return desk->is_over ? size : consumed;
 }
 
@@ -290,6 +345,17 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
         ration_resp_write_error(output, RATION_ERROR_CLIENTS_MAX);
     else if (ending == RATION_ENDING_INPUT_MAX)
         ration_resp_write_error(output, "ERR Protocol error: too big request");
+    else if (ending == RATION_ENDING_OUTPUT_MAX)
+        ration_resp_write_error(output, "ERR the replies that wait for this client exceed "
+                                        "output-bytes-max: read replies while sending requests");
+    else if (ending == RATION_ENDING_MEMORY_MAX)
+        ration_resp_write_error(output, "ERR the buffers of all connections exceed "
+                                        "connection-memory-max; try again later");
+    else if (ending == RATION_ENDING_AUTH_TIMEOUT)
+        ration_resp_write_error(output, "ERR the client did not authenticate within auth-timeout");
+    else if (ending == RATION_ENDING_MULTI_TIMEOUT)
+        ration_resp_write_error(output, "ERR the transaction was open for longer than "
+                                        "multi-timeout");
     else
         ration_resp_write_error(output, "ERR the request did not arrive in time");
 }
@@ -299,8 +365,9 @@ static void close_session(struct ration_connection *connection, enum ration_endi
     struct ration_session *session = ration_connection_state(connection);
 
     (void)ending;
-    ration_session_leave_multi(session);
+    ration_session_leave_multi(connection);
     ration_reload_forget(session->reload);
+    ration_walk_free(session->walk);
     ration_session_forget_later(session);
     ration_gate_editing_forget(session->editing);
     if (session->is_executing)
@@ -310,6 +377,7 @@ static void close_session(struct ration_connection *connection, enum ration_endi
 const struct ration_protocol ration_resp_protocol = {
     .name = "resp",
     .state_size = sizeof(struct ration_session),
+    .authenticates_once = true,
     .open = open_session,
     .receive = receive,
     .refuse = refuse,

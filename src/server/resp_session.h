@@ -13,7 +13,7 @@
 #include "proto/resp_answer.h"
 #include "proto/resp_request.h"
 #include "proto/throttle.h"
-#include "server/service.h"
+#include "server/walk.h"
 
 #define RATION_SESSION_NAME_MAX    63
 #define RATION_LIMIT_CACHE_COUNT   256 /* a power of two */
@@ -43,6 +43,7 @@ struct ration_session {
     bool is_spoiled; /* one of them was wrong */
     uint32_t queued_count;
     struct ration_output queue; /* made by MULTI */
+    size_t queue_bytes;         /* accounted for it, or for exec */
 
     struct ration_resp_later *later; /* answers that are waited for, or NULL (resp_later.c) */
     ration_gate_editing *editing;    /* the same, of an edit */
@@ -51,6 +52,7 @@ struct ration_session {
     size_t exec_done;
     bool is_executing;
 
+    struct ration_walk *walk;     /* a reply that is made in steps, or NULL */
     struct ration_reload *reload; /* that is waited for, or NULL */
     bool is_reload_silent;        /* it was asked for while CLIENT REPLY was not ON */
 };
@@ -97,6 +99,14 @@ struct ration_resp_desk {
 static inline enum ration_resp_version ration_desk_version(const struct ration_resp_desk *desk)
 {
     return (enum ration_resp_version)desk->session->version;
+}
+
+/* The same of any connection that speaks this protocol. */
+static inline enum ration_resp_version ration_session_version(struct ration_connection *connection)
+{
+    const struct ration_session *session = ration_connection_state(connection);
+
+    return (enum ration_resp_version)session->version;
 }
 
 static inline uint64_t ration_desk_now(const struct ration_resp_desk *desk)
@@ -164,8 +174,21 @@ void ration_desk_reset(struct ration_resp_desk *desk);
 void ration_desk_command(struct ration_resp_desk *desk);
 void ration_desk_config(struct ration_resp_desk *desk);
 void ration_desk_info(struct ration_resp_desk *desk);
+/* Whether a request's subcommand is one that there is, with its number of words; if not, that is answered. */
+bool ration_desk_subcommand_fits(struct ration_resp_desk *desk, enum ration_command_id id);
 void ration_desk_time(struct ration_resp_desk *desk);
 void ration_desk_size(struct ration_resp_desk *desk);
+
+/*
+ * For replies that are made in steps: creates the walk, or NULL with an error answered; creates and
+ * starts one that needs nothing more; writes what
+ * went wrong with one, as its head(); ends one (resp_service.c).
+ */
+struct ration_walk *ration_desk_walk(struct ration_resp_desk *desk,
+                                     const struct ration_walk_kind *kind);
+void ration_desk_start_walk(struct ration_resp_desk *desk, const struct ration_walk_kind *kind);
+void ration_resp_walk_head(struct ration_walk *walk, struct ration_output *output);
+void ration_resp_walk_end(struct ration_connection *connection);
 
 /* What operators do (resp_admin.c). */
 void ration_desk_refund(struct ration_resp_desk *desk);
@@ -182,11 +205,14 @@ void ration_desk_multi(struct ration_resp_desk *desk);
 void ration_desk_exec(struct ration_resp_desk *desk);
 void ration_desk_discard(struct ration_resp_desk *desk);
 
+/* EXEC itself is refused, for a reason that Redis would name. Ends a MULTI, if there is one. */
+void ration_desk_abort_exec(struct ration_resp_desk *desk, const char *reason);
+
 /* Keeps a request back, or refuses it as it would be refused now. */
 void ration_desk_queue(struct ration_resp_desk *desk, const struct ration_command *command);
 
 /* Ends a MULTI, if there is one. */
-void ration_session_leave_multi(struct ration_session *session);
+void ration_session_leave_multi(struct ration_connection *connection);
 
 /* Serves the request that was read (resp_service.c). */
 void ration_desk_serve(struct ration_resp_desk *desk);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/auth_failures.h"
 #include "server/log.h"
 #include "server/loops.h"
 #include "server/notify.h"
@@ -328,7 +329,10 @@ static bool run(struct server *server)
     if (!make_gate(server) || !make_loops(server) || !listen_on_all(server) ||
         !catch_signals(server))
         return false;
-    if (ration_reloader_create(&server->service, server->given, &server->reloader) != RATION_OK ||
+    server->service.auth_failures =
+        ration_auth_failures_create(server->service.manual != NULL ? &server->clock : NULL);
+    if (server->service.auth_failures == NULL ||
+        ration_reloader_create(&server->service, server->given, &server->reloader) != RATION_OK ||
         !ration_service_when_ready(&server->service, on_ready, server)) {
         ration_log(RATION_LOG_ERROR, "no memory to start");
         return false;
@@ -402,6 +406,7 @@ static void take_down(struct server *server)
     for (unsigned i = 0; loops != NULL && i < ration_loops_count(loops); i++)
         ration_service_close_loop(ration_loops_at(loops, i));
     ration_loops_free(loops);
+    ration_auth_failures_free(server->service.auth_failures);
     ration_gate_free(server->service.gate);
     if (server->has_settings)
         ration_settings_done(&server->settings);

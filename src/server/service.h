@@ -16,6 +16,7 @@
 struct ration_resp_desk;
 struct ration_http_desk;
 struct ration_reloader;
+struct ration_auth_failures;
 
 /* Bounds of the buckets of the time that decisions take, in nanoseconds; the last has no bound. */
 #define RATION_DURATION_BOUNDS_MAP(X) \
@@ -61,6 +62,7 @@ struct ration_service {
     uint32_t failed_reloads;
 
     struct ration_reloader *reloader;
+    struct ration_auth_failures *auth_failures; /* NULL: replies to failures are not delayed */
 
     unsigned links_untried; /* to Redis, which connect the first time; atomic */
     bool is_ready;          /* the loops run, and do not drain */

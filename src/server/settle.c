@@ -27,7 +27,7 @@ static void linger(struct ration_connection *connection)
     }
     connection->lingers = true;
     connection->stopped_early = false;
-    ration_kept_done(&connection->input);
+    ration_kept_done(connection, &connection->input);
 }
 
 /* With nothing left to send: whether that was all. */
@@ -54,13 +54,28 @@ static unsigned class_of(const struct ration_connection *connection)
 
     if (connection->lingers)
         return RATION_DEADLINE_LINGER;
-    if (ration_kept_size(&connection->output) > 0 || connection->yields)
+    if (connection->ending_after != RATION_ENDING_NONE)
         return RATION_DEADLINE_WRITE;
-    if (connection->held)
+    if (ration_connection_must_authenticate(connection))
+        return RATION_DEADLINE_AUTH;
+    if (connection->is_transaction)
+        return RATION_DEADLINE_MULTI;
+    if (ration_kept_size(&connection->output) > 0)
+        return RATION_DEADLINE_WRITE;
+    if (connection->held || connection->yields)
         return RATION_DEADLINE_NONE;
+    if (connection->phase == RATION_PHASE_IDLE && connection->is_unauthenticated)
+        return RATION_DEADLINE_REST;
     if (connection->phase == RATION_PHASE_IDLE)
         return RATION_DEADLINE_IDLE + connection->listener->index;
     return by_phase[connection->phase];
+}
+
+/* Deadlines that no request starts again. */
+static bool is_once(unsigned class_index)
+{
+    return class_index == RATION_DEADLINE_LINGER || class_index == RATION_DEADLINE_MULTI ||
+           class_index == RATION_DEADLINE_AUTH;
 }
 
 static void update_deadline(struct ration_connection *connection)
@@ -69,11 +84,11 @@ static void update_deadline(struct ration_connection *connection)
     struct ration_deadline *deadline = &connection->deadline;
     unsigned class_index = class_of(connection);
     bool runs = deadline->before != NULL && deadline->class_index == class_index;
-    bool begins = connection->phase_begins &&
-                  (class_index != RATION_DEADLINE_WRITE || connection->yields) &&
-                  class_index != RATION_DEADLINE_LINGER;
+    bool begins = class_index == RATION_DEADLINE_WRITE
+                      ? connection->write_begins
+                      : connection->phase_begins && !is_once(class_index);
 
-    connection->phase_begins = false;
+    connection->phase_begins = connection->write_begins = false;
     if (class_index == RATION_DEADLINE_NONE) {
         ration_deadlines_stop(deadline);
     } else if (begins || !runs) {
@@ -84,15 +99,42 @@ static void update_deadline(struct ration_connection *connection)
     }
 }
 
+/*
+ * The second deadline: of a delay, or of a client that does not read where nothing more can be answered,
+ * and that meets its end earlier.
+ */
+static void update_pause(struct ration_connection *connection)
+{
+    struct ration_loop *loop = connection->loop;
+    bool stalls = connection->ending_after == RATION_ENDING_NONE &&
+                  ration_connection_is_output_full(connection);
+    unsigned class_index = connection->is_delayed ? RATION_DEADLINE_DELAY : RATION_DEADLINE_STALL;
+    bool runs = connection->pause.before != NULL && connection->pause.class_index == class_index;
+
+    if (!stalls && !connection->is_delayed) {
+        ration_deadlines_stop(&connection->pause);
+    } else if (connection->sent_some || !runs) {
+        ration_deadlines_start(&loop->deadlines, &connection->pause, class_index,
+                               ration_loop_coarse_ms(loop));
+        ration_loop_deadline_started(loop, connection->pause.end_ms);
+    }
+    connection->sent_some = false;
+}
+
 static void update_events(struct ration_connection *connection)
 {
     uint32_t unsent = ration_kept_size(&connection->output);
     bool answers = connection->ending_after == RATION_ENDING_NONE &&
-                   unsent <= RATION_OUTPUT_LOW_SIZE && !connection->held && !connection->yields;
-    bool hears = connection->lingers && connection->lingered_bytes <= RATION_LINGER_BYTES_MAX;
+                   !ration_connection_is_output_full(connection) && !connection->held &&
+                   !connection->yields && !connection->is_delayed;
+    /* before the last reply is taken for as long as the write deadline allows */
+    bool hears = connection->lingers ? connection->lingered_bytes <= RATION_LINGER_BYTES_MAX
+                                     : connection->ending_after != RATION_ENDING_NONE;
     bool reads = !connection->client_ended && (answers || hears);
-    bool writes = unsent > 0 || connection->yields; /* comes at once, if the client reads */
+    bool writes = unsent > 0 && !connection->is_delayed;
 
+    if (connection->yields)
+        ration_loop_queue(connection->loop, &connection->job);
     ration_connection_watch(connection, (reads ? UV_READABLE : 0) | (writes ? UV_WRITABLE : 0));
 }
 
@@ -105,5 +147,9 @@ void ration_connection_settle(struct ration_connection *connection)
         return;
     }
     update_deadline(connection);
+    if (__builtin_expect(connection->output.bytes != NULL || connection->is_delayed ||
+                             connection->pause.before != NULL,
+                         0))
+        update_pause(connection);
     update_events(connection);
 }

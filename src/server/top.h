@@ -15,11 +15,22 @@ struct ration_top_item {
     uint64_t left_tokens; /* what the key has now; only if all of its name is known */
 };
 
-/*
- * Writes up to items_max, highest first, of the limit of this name (NULL: of all), and returns how
- * many. Takes memory for a moment; none: 0.
- */
-size_t ration_top_collect(ration_gate *gate, enum ration_top by, const char *limit_name,
-                          uint64_t now_ns, struct ration_top_item *items, size_t items_max);
+/* The highest so far, in order. Limits are added one after the other. */
+struct ration_top_list {
+    enum ration_top by;
+    uint64_t now_ns;
+    bool has_limit_name;
+    char limit_name[RATION_LIMIT_NAME_MAX + 1]; /* if so: others are passed over */
+    size_t items_max;                           /* 1 to RATION_TOP_MAX */
+    size_t count;
+    struct ration_top_item items[RATION_TOP_MAX];
+};
+
+/* Adds the policy's limits from first on, count of them. */
+void ration_top_add(struct ration_top_list *list, const struct ration_visit *visit, size_t first,
+                    size_t count);
+
+/* Adds the keys of limits that came with requests. */
+void ration_top_add_throttle(struct ration_top_list *list, ration_gate *gate);
 
 #endif

@@ -44,42 +44,80 @@ static size_t write_some(struct ration_connection *connection, const char *bytes
     return 0;
 }
 
-static void keep_output(struct ration_connection *connection, const char *bytes, size_t size)
+/*
+ * RATION_ENDING_NONE, or why there is no room for what was answered, which is then dropped. The rest of a
+ * reply and the last one have room however many others wait.
+ */
+static enum ration_ending keep_output(struct ration_connection *connection, const char *bytes,
+                                      size_t size)
 {
-    const struct ration_server_limits *limits = &connection->loop->loops->limits;
+    if (ration_connection_is_output_full(connection) && !connection->is_partial &&
+        connection->ending_after == RATION_ENDING_NONE)
+        return RATION_ENDING_OUTPUT_MAX;
+    if (ration_kept_size(&connection->output) == 0) {
+        connection->untaken_bytes = (uint32_t)size;
+        connection->write_begins = true;
+    }
+    return ration_kept_append(connection, &connection->output, bytes, size);
+}
 
-    if (ration_kept_size(&connection->output) + size > limits->output_bytes_max)
-        connection->ending = RATION_ENDING_OUTPUT_MAX;
-    else if (!ration_kept_append(&connection->output, bytes, size))
-        connection->ending = RATION_ENDING_MEMORY;
+/*
+ * There is no room for bytes, of a request or of replies. If no reply is cut off in the middle, the
+ * client is told, and so that it reads this, all that it still sends is dropped.
+ */
+static void end_for_room(struct ration_connection *connection, enum ration_ending ending,
+                         bool is_cut_off)
+{
+    bool is_refused = connection->ending_after == ending; /* that is what found no room */
+
+    if (is_cut_off || is_refused || ending == RATION_ENDING_MEMORY)
+        connection->ending = (uint8_t)ending;
+    else
+        ration_connection_refuse(connection, ending);
 }
 
 /* Writes what the protocol appended, and gives the output back to the loop. */
 void ration_connection_send(struct ration_connection *connection)
 {
     struct ration_output *output = &connection->loop->output;
+    enum ration_ending ending = output->is_failed ? RATION_ENDING_OUTPUT_MAX : RATION_ENDING_NONE;
     size_t sent = 0;
 
     if (connection->loop->output_borrower != connection)
         return;
     connection->loop->output_borrower = NULL;
-    if (connection->ending == RATION_ENDING_NONE && output->is_failed)
-        connection->ending = RATION_ENDING_OUTPUT_MAX;
-    if (connection->ending == RATION_ENDING_NONE && output->size > 0 &&
+    if (connection->ending != RATION_ENDING_NONE) {
+        ration_output_reset(output);
+        return;
+    }
+    if (ending == RATION_ENDING_NONE && output->size > 0 && !connection->is_delayed &&
         ration_kept_size(&connection->output) == 0)
         sent = write_some(connection, output->bytes, output->size);
-    if (connection->ending == RATION_ENDING_NONE && sent < output->size)
-        keep_output(connection, output->bytes + sent, output->size - sent);
+    if (ending == RATION_ENDING_NONE && connection->ending == RATION_ENDING_NONE &&
+        sent < output->size)
+        ending = keep_output(connection, output->bytes + sent, output->size - sent);
     ration_output_reset(output);
+    if (ending != RATION_ENDING_NONE)
+        end_for_room(connection, ending, sent > 0 || connection->is_partial);
 }
 
 void ration_connection_send_kept(struct ration_connection *connection)
 {
     struct ration_kept *kept = &connection->output;
     size_t size = ration_kept_size(kept);
+    size_t sent;
 
-    if (size > 0)
-        ration_kept_drop(kept, write_some(connection, kept->bytes + kept->begin, size));
+    if (size == 0)
+        return;
+    sent = write_some(connection, kept->bytes + kept->begin, size);
+    ration_kept_drop(connection, kept, sent);
+    connection->sent_some |= sent > 0;
+    if (sent >= connection->untaken_bytes) {
+        connection->untaken_bytes = ration_kept_size(kept);
+        connection->write_begins = true;
+    } else {
+        connection->untaken_bytes -= (uint32_t)sent;
+    }
 }
 
 /* In ----------------------------------------------------------------------------------------- */
@@ -87,9 +125,9 @@ void ration_connection_send_kept(struct ration_connection *connection)
 /* Whether receive() must not be called for now, whatever is there. */
 static bool is_blocked(const struct ration_connection *connection)
 {
-    return connection->held || connection->ending != RATION_ENDING_NONE ||
+    return connection->held || connection->is_delayed || connection->ending != RATION_ENDING_NONE ||
            connection->ending_after != RATION_ENDING_NONE ||
-           ration_kept_size(&connection->output) > RATION_OUTPUT_LOW_SIZE;
+           ration_connection_is_output_full(connection);
 }
 
 static size_t receive_once(struct ration_connection *connection, char *bytes, size_t size)
@@ -154,7 +192,17 @@ void ration_connection_serve_kept(struct ration_connection *connection)
     size_t used = serve(connection, kept->bytes + kept->begin, size);
 
     check_rest(connection, size - used);
-    ration_kept_drop(kept, used);
+    ration_kept_drop(connection, kept, used);
+}
+
+/* False: there is no room for it. */
+static bool keep_input(struct ration_connection *connection, const char *bytes, size_t size)
+{
+    enum ration_ending ending = ration_kept_append(connection, &connection->input, bytes, size);
+
+    if (ending != RATION_ENDING_NONE)
+        end_for_room(connection, ending, false);
+    return ending == RATION_ENDING_NONE;
 }
 
 static void serve_new(struct ration_connection *connection, char *bytes, size_t size)
@@ -162,9 +210,8 @@ static void serve_new(struct ration_connection *connection, char *bytes, size_t 
     size_t used = serve(connection, bytes, size);
 
     check_rest(connection, size - used);
-    if (used < size && connection->ending_after == RATION_ENDING_NONE &&
-        !ration_kept_append(&connection->input, bytes + used, size - used))
-        connection->ending = RATION_ENDING_MEMORY;
+    if (used < size && connection->ending_after == RATION_ENDING_NONE)
+        keep_input(connection, bytes + used, size - used);
 }
 
 static void take_received(struct ration_connection *connection, char *bytes, size_t size)
@@ -179,12 +226,12 @@ static void take_received(struct ration_connection *connection, char *bytes, siz
         loop->now_known = false;
     if (connection->lingers) {
         connection->lingered_bytes += (uint32_t)size;
+    } else if (connection->ending_after != RATION_ENDING_NONE) {
+        return; /* its last reply waits to be taken: what it still sends is dropped */
     } else if (connection->input.bytes == NULL) {
         serve_new(connection, bytes, size);
-    } else if (ration_kept_append(&connection->input, bytes, size)) {
+    } else if (keep_input(connection, bytes, size)) {
         ration_connection_serve_kept(connection);
-    } else {
-        connection->ending = RATION_ENDING_MEMORY;
     }
     if (is_secret)
         explicit_bzero(bytes, size);

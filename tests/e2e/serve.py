@@ -145,8 +145,9 @@ class Server:
         self.clients.append(client)
         return client
 
-    def http_connection(self, host="127.0.0.1"):
-        connection = http.client.HTTPConnection(host, self.http_port, timeout=ANSWER_SECONDS)
+    def http_connection(self, host="127.0.0.1", source=""):
+        connection = http.client.HTTPConnection(host, self.http_port, timeout=ANSWER_SECONDS,
+                                                source_address=(source, 0))
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.clients.append(connection)
@@ -255,8 +256,8 @@ class Resp:
     """A connection that speaks RESP2 or RESP3. ask() waits for an answer; send() and read() do not
     belong together one by one."""
 
-    def __init__(self, port, version=2, password=None, host="127.0.0.1"):
-        self.socket = socket.create_connection((host, port), timeout=ANSWER_SECONDS)
+    def __init__(self, port, version=2, password=None, host="127.0.0.1", source=""):
+        self.socket = socket.create_connection((host, port), timeout=ANSWER_SECONDS, source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         if password is not None:

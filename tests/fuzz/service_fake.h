@@ -23,6 +23,7 @@
 
 #include "ration/ration.h"
 #include "server/connection.h"
+#include "server/log.h"
 #include "server/reload.h"
 #include "server/service.h"
 
@@ -52,6 +53,7 @@ static const char fake_policy[] =
 
 struct ration_loop {
     void *user;
+    struct ration_job *job; /* that waits: a connection has one at a time */
 };
 
 struct ration_loops {
@@ -67,6 +69,7 @@ struct ration_connection {
     bool is_closed;
     bool is_aborted;
     bool yields;
+    bool is_held;
     _Alignas(max_align_t) char state[FAKE_STATE_SIZE];
 };
 
@@ -132,7 +135,7 @@ struct ration_output *ration_connection_output(struct ration_connection *connect
 
 bool ration_connection_is_full(const struct ration_connection *connection)
 {
-    return connection->yields || connection->output.size >= FAKE_FULL_SIZE;
+    return connection->yields || connection->is_held || connection->output.size >= FAKE_FULL_SIZE;
 }
 
 void ration_connection_yield(struct ration_connection *connection)
@@ -168,19 +171,93 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
 
 bool ration_connection_is_held(const struct ration_connection *connection)
 {
-    (void)connection;
-    return false;
+    return connection->is_held;
 }
 
 void ration_connection_hold(struct ration_connection *connection)
 {
-    (void)connection;
-    abort(); /* memory decides at once */
+    connection->is_held = true;
 }
 
 void ration_connection_resume(struct ration_connection *connection)
 {
+    connection->is_held = false;
+}
+
+void ration_connection_run(struct ration_connection *connection,
+                           void (*function)(struct ration_connection *connection))
+{
+    connection->is_held = false;
+    function(connection);
+}
+
+/* Steps of one reply follow each other, and are sent together. */
+void ration_connection_flush(struct ration_connection *connection)
+{
+    CHECK(connection->is_held);
+}
+
+void ration_connection_set_partial(struct ration_connection *connection, bool is_partial)
+{
     (void)connection;
+    (void)is_partial;
+}
+
+void ration_connection_set_authenticated(struct ration_connection *connection,
+                                         bool is_authenticated)
+{
+    (void)connection;
+    (void)is_authenticated;
+}
+
+void ration_connection_delay(struct ration_connection *connection)
+{
+    (void)connection;
+    abort(); /* nothing counts failures */
+}
+
+void ration_log_fields(enum ration_log_level level, const struct ration_log_field *fields,
+                       size_t field_count, const char *format, ...)
+{
+    (void)level;
+    (void)fields;
+    (void)field_count;
+    (void)format;
+}
+
+void ration_connection_set_transaction(struct ration_connection *connection, bool is_transaction)
+{
+    (void)connection;
+    (void)is_transaction;
+}
+
+bool ration_connection_account(struct ration_connection *connection, size_t *accounted_bytes,
+                               size_t bytes)
+{
+    (void)connection;
+    *accounted_bytes = bytes;
+    return true;
+}
+
+void ration_loop_queue(struct ration_loop *loop, struct ration_job *job)
+{
+    CHECK(loop->job == NULL);
+    loop->job = job;
+}
+
+void ration_job_cancel(struct ration_job *job)
+{
+    (void)job; /* it is done before anything else */
+}
+
+bool ration_loop_run_beside(struct ration_loop *loop, void (*work)(void *argument),
+                            void (*done)(void *argument), void *argument)
+{
+    (void)loop;
+    (void)done; /* a body that is too large to be read at once is refused */
+    (void)work;
+    (void)argument;
+    return false;
 }
 
 bool ration_connection_is_draining(const struct ration_connection *connection)
@@ -324,6 +401,18 @@ static void fake_send(struct fake *fake)
     ration_output_reset(output);
 }
 
+/* Takes the steps that wait, after which nothing is held. */
+static void fake_take_steps(struct fake *fake)
+{
+    while (fake->loop.job != NULL) {
+        struct ration_job *job = fake->loop.job;
+
+        fake->loop.job = NULL;
+        (void)job->step(job);
+    }
+    CHECK(!fake->connection.is_held);
+}
+
 /* Gives the protocol what is kept, again while it stops only because it answered much. */
 static void fake_serve(struct fake *fake)
 {
@@ -338,7 +427,9 @@ static void fake_serve(struct fake *fake)
         connection->yields = false;
         used = fake->protocol->receive(connection, fake->kept, fake->kept_size);
         CHECK(used <= fake->kept_size);
-        again = used > 0 && ration_connection_is_full(connection);
+        again = connection->is_held || connection->yields ||
+                (used > 0 && ration_connection_is_full(connection));
+        fake_take_steps(fake);
         fake->kept_size -= used;
         memmove(fake->kept, fake->kept + used, fake->kept_size);
         fake_send(fake);

@@ -1,4 +1,5 @@
 /* Clients that read or write slowly, and those beside them that do not. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ static void choke(int fd)
         ;
 }
 
+/* Nothing is received while the unsent replies are at their bound; 2 s without any being taken end it. */
 static void a_client_that_never_reads_is_paused_then_closed(void **unused)
 {
     (void)unused;
@@ -36,13 +38,95 @@ static void a_client_that_never_reads_is_paused_then_closed(void **unused)
     int fd = client_open(&kit);
     choke(fd);
     uint64_t received = kit_counters(&kit).received_bytes;
-    assert_int_equal(kit_counters(&kit).open, 1); /* paused, not closed: its bound is not hit */
-    kit_pass(&kit, 29999);
+    assert_int_equal(kit_counters(&kit).open, 1);
+    kit_pass(&kit, 1999);
     assert_int_equal(kit_counters(&kit).open, 1);
     assert_int_equal(kit_counters(&kit).received_bytes, received);
     kit_pass(&kit, 1);
-    kit_await_ended(&kit, RATION_ENDING_WRITE_DEADLINE, 1);
+    kit_await_ended(&kit, RATION_ENDING_OUTPUT_MAX, 1);
     assert_int_equal(kit_counters(&kit).open, 0);
+    close(fd);
+    kit_stop(&kit);
+}
+
+/* Below the bound replies wait for as long as the write deadline says. */
+static void a_client_that_takes_nothing_meets_the_write_deadline(void **unused)
+{
+    (void)unused;
+    start(64 << 20);
+    int fd = client_open(&kit);
+    client_say(fd, "big 20000000\n");
+    kit_await_received(&kit, 13);
+    kit_pass(&kit, 29999);
+    assert_int_equal(kit_counters(&kit).open, 1);
+    kit_pass(&kit, 1);
+    kit_await_ended(&kit, RATION_ENDING_WRITE_DEADLINE, 1);
+    close(fd);
+    kit_stop(&kit);
+}
+
+/* A deadline is for what waited when it began: a client that keeps up has as many as it needs. */
+static void a_client_that_takes_all_that_waited_has_another_deadline(void **unused)
+{
+    (void)unused;
+    start(64 << 20);
+    int fd = client_open(&kit);
+    for (int i = 0; i < 4; i++) {
+        client_say(fd, "big 10000000\n");
+        kit_await_received(&kit, (uint64_t)(i + 1) * 13);
+        if (i > 0)
+            client_expect_bytes(fd, 10000000); /* so 10 MB always wait */
+        kit_pass(&kit, 20000);
+    }
+    assert_int_equal(kit_counters(&kit).open, 1);
+    close(fd);
+    kit_stop(&kit);
+}
+
+/*
+ * As redis-py does it: everything is written before anything is read. Without a thread to read, a
+ * server that stops receiving would wait for a client that waits for the server.
+ */
+static void a_client_may_write_everything_before_it_reads(void **unused)
+{
+    enum { COUNT = 32000, SIZE = 1000 }; /* 32 MB each way: more than sockets take by themselves */
+    static char requests[100 * SIZE];
+
+    (void)unused;
+    start(64 << 20);
+    int fd = client_open(&kit);
+    for (size_t i = 0; i < sizeof(requests); i++)
+        requests[i] = i % SIZE == SIZE - 1 ? '\n' : 'x';
+    for (int i = 0; i < COUNT / 100; i++)
+        client_send(fd, requests, sizeof(requests));
+    client_expect_bytes(fd, (size_t)COUNT * SIZE);
+    close(fd);
+    kit_stop(&kit);
+}
+
+/* What is beyond the bound is answered with an error, behind the replies that there was room for. */
+static void who_writes_more_than_the_bound_reads_an_error_at_the_end(void **unused)
+{
+    char requests[9 * 1000 + 1] = "", last[sizeof("output_max\n")] = "";
+    char *got = malloc(1 << 20);
+    struct ration_loops_options options = kit_options(&kit);
+    ssize_t size;
+
+    (void)unused;
+    options.limits.output_bytes_max = 1 << 20;
+    options.coarse_ms = NULL; /* the pause before the error passes by itself */
+    kit_start(&kit, &options, &kit_polite, NULL);
+    int fd = client_open(&kit);
+    for (int i = 0; i < 1000; i++)
+        strcat(requests, "big 1000\n");
+    for (int i = 0; i < 4000; i++) /* 36 MB: more than sockets take by themselves */
+        client_send(fd, requests, strlen(requests));
+    while ((size = recv(fd, got, 1 << 20, 0)) > 0)
+        if (size >= (ssize_t)sizeof(last) - 1)
+            memcpy(last, got + size - (sizeof(last) - 1), sizeof(last) - 1);
+    assert_string_equal(last, "output_max\n");
+    kit_await_ended(&kit, RATION_ENDING_OUTPUT_MAX, 1);
+    free(got);
     close(fd);
     kit_stop(&kit);
 }
@@ -106,7 +190,7 @@ static void slow_ones_do_not_delay_a_fast_one(void **unused)
     int slow[SLOW];
 
     (void)unused;
-    start(1 << 20);
+    start(1 << 20); /* the clock stands still, so those that never read stay */
     for (int i = 0; i < SLOW; i++) {
         slow[i] = client_open(&kit);
         if (i < 4)
@@ -136,6 +220,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_that_never_reads_is_paused_then_closed),
+        cmocka_unit_test(a_client_that_takes_nothing_meets_the_write_deadline),
+        cmocka_unit_test(a_client_that_takes_all_that_waited_has_another_deadline),
+        cmocka_unit_test(a_client_may_write_everything_before_it_reads),
+        cmocka_unit_test(who_writes_more_than_the_bound_reads_an_error_at_the_end),
         cmocka_unit_test(a_client_that_reads_late_gets_everything),
         cmocka_unit_test(an_answer_over_the_bound_closes),
         cmocka_unit_test(what_is_pushed_has_the_same_bound),

@@ -113,19 +113,23 @@ static void every_limit_is_a_setting(void **state)
     enum { never = false, none = true };
 
     (void)state;
-#define CHECK(limit, preset_of, least_of, most_of, may_be)                                       \
-    {                                                                                            \
-        char name[64] = #limit;                                                                  \
-        for (char *at = name; *at != '\0'; at++)                                                 \
-            *at = *at == '_' ? '-' : *at;                                                        \
-        const struct ration_setting *setting = setting_named(name);                              \
-        assert_non_null(setting);                                                                \
-        assert_true(setting->preset == (uint64_t)(preset_of));                                   \
-        assert_true(setting->least == (least_of) && setting->most == (most_of));                 \
-        assert_true(setting->may_be_none == (may_be));                                           \
-        assert_true(setting->offset == offsetof(struct ration_settings, limits.limit));          \
-        assert_true(setting->kind ==                                                             \
-                    (strstr(name, "-ms") ? RATION_SETTING_MILLISECONDS : RATION_SETTING_COUNT)); \
+#define CHECK(limit, preset_of, least_of, most_of, may_be)                                        \
+    {                                                                                             \
+        char name[64] = #limit;                                                                   \
+        for (char *at = name; *at != '\0'; at++)                                                  \
+            *at = *at == '_' ? '-' : *at;                                                         \
+        char *seconds = strstr(name, "-timeout-s"); /* newer names leave the unit to the value */ \
+        if (seconds != NULL)                                                                      \
+            seconds[strlen("-timeout")] = '\0';                                                   \
+        const struct ration_setting *setting = setting_named(name);                               \
+        assert_non_null(setting);                                                                 \
+        assert_true(setting->preset == (uint64_t)(preset_of));                                    \
+        assert_true(setting->least == (least_of) && setting->most == (most_of));                  \
+        assert_true(setting->may_be_none == (may_be));                                            \
+        assert_true(setting->offset == offsetof(struct ration_settings, limits.limit));           \
+        assert_true(setting->kind == (strstr(name, "-ms") ? RATION_SETTING_MILLISECONDS           \
+                                      : seconds           ? RATION_SETTING_SECONDS                \
+                                                          : RATION_SETTING_COUNT));                         \
     }
     RATION_SERVER_LIMIT_MAP(CHECK)
 #undef CHECK

@@ -197,8 +197,9 @@ def never_read(server, port, request):
 
 
 def test_a_client_that_never_reads():
-    """Bounded memory, and closed by the deadline for writing; a client beside it goes on."""
-    with kit.server(options=["--threads", "1", "--write-deadline-ms", "300"]) as server:
+    """Memory up to output-bytes-max, and closed by the deadline for writing; a client beside it goes on."""
+    with kit.server(options=["--threads", "1", "--write-deadline-ms", "300",
+                             "--output-bytes-max", str(2 * kit.MIB)]) as server:
         for port, request in ((server.resp_port, b"PING\r\n"),
                               (server.resp_port, b"ECHO " + b"a" * 30000 + b"\r\n"),
                               (server.resp_port, b"COMMAND\r\n"),

@@ -1,0 +1,327 @@
+/*
+ * No request keeps a loop for long: every request whose cost grows with the policy or with what was sent
+ * is served in turns, of which each costs little processor time. Another client is answered in between.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/output.h"
+#include "server/loop_parts.h"
+#include "support/unit.h"
+#include "support/whole_server.h"
+
+#define LIMITS 2048
+
+/* A turn should cost 5 ms at most; another machine, another load and instrumentation may cost more. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#define TURN_NS_MAX 400000000
+#else
+#define TURN_NS_MAX 20000000
+#endif
+
+/* One step may begin while there is room for less. */
+#define UNITS_MAX (RATION_TURN_UNITS_MAX + RATION_STEP_UNITS_MAX)
+
+static struct whole_server server;
+
+static uint64_t thread_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * RATION_NS_PER_SECOND + (uint64_t)time.tv_nsec;
+}
+
+static void append_many(struct ration_output *output, const char *text, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        ration_output_append_text(output, text);
+}
+
+static void open_server(void)
+{
+    struct whole_server_options options = {.limits = {.input_bytes_max = 4 << 20}};
+    struct ration_output policy;
+
+    ration_output_init(&policy, 1 << 20);
+    ration_output_append_text(&policy, "limits:\n");
+    for (unsigned i = 0; i < LIMITS; i++) {
+        char line[128];
+
+        snprintf(line, sizeof(line),
+                 "- {name: limit%u, match: {path: /p%u}, key: ip, rate: 1/s, keys: 16}\n", i, i);
+        ration_output_append_text(&policy, line);
+    }
+    ration_output_append_byte(&policy, '\0');
+    assert_false(policy.is_failed);
+    options.policy = policy.bytes;
+    whole_server_open(&server, &options);
+    ration_output_done(&policy);
+}
+
+/* What a request costs. */
+struct cost {
+    uint64_t turn_ns_max;
+    unsigned turn_count;
+    unsigned answered_beside; /* turns in which another client had its answer */
+};
+
+static struct cost serve(enum whole_protocol protocol, const struct ration_output *request,
+                         struct whole_client *client)
+{
+    struct whole_client beside;
+    struct cost cost = {0};
+    size_t sent = 0;
+
+    assert_false(request->is_failed);
+    whole_client_open(&server, client, protocol);
+    whole_client_open(&server, &beside, WHOLE_RESP);
+    whole_server_turn(&server);
+    do {
+        uint64_t began_ns;
+        ssize_t now = send(client->fd, request->bytes + sent, request->size - sent, MSG_NOSIGNAL);
+
+        sent += now > 0 ? (size_t)now : 0;
+        whole_client_send(&server, &beside, "PING\r\n", 6);
+        began_ns = thread_ns();
+        whole_server_turn(&server);
+        began_ns = thread_ns() - began_ns;
+        cost.turn_ns_max = began_ns > cost.turn_ns_max ? began_ns : cost.turn_ns_max;
+        cost.turn_count++;
+        whole_client_take(client);
+        whole_client_take(&beside);
+        cost.answered_beside += beside.answer_size == 7;
+        whole_client_forget(&beside);
+    } while (sent < request->size || whole_server_is_busy(&server));
+    whole_client_close(&beside);
+    return cost;
+}
+
+/* Serves it, and holds it to the bounds. Returns what was answered, to be closed. */
+static struct whole_client expect_turns(const char *name, enum whole_protocol protocol,
+                                        const struct ration_output *request, unsigned turns_min)
+{
+    struct whole_client client;
+    struct cost cost = serve(protocol, request, &client);
+    struct ration_loop_counters counters;
+
+    for (int again = 0; again < 4 && cost.turn_ns_max > TURN_NS_MAX; again++) {
+        whole_client_close(&client); /* the machine's doing, unless it is the same each time */
+        cost = serve(protocol, request, &client);
+    }
+    ration_loop_counters(server.loop, &counters);
+    print_message("  %-28s %5u turns, the longest %5llu us; %zu bytes\n", name, cost.turn_count,
+                  (unsigned long long)cost.turn_ns_max / 1000, client.answer_size);
+    assert_true(cost.turn_ns_max <= TURN_NS_MAX);
+    assert_true(cost.turn_count >= turns_min);
+    assert_true(cost.answered_beside + 3 >= cost.turn_count);
+    assert_true(counters.units_max <= UNITS_MAX);
+    assert_true(client.answer_size > 0);
+    return client;
+}
+
+static void multi(struct ration_output *request, const char *command, unsigned count)
+{
+    ration_output_append_text(request, "MULTI\r\n");
+    append_many(request, command, count);
+    ration_output_append_text(request, "EXEC\r\n");
+}
+
+static void commands_are_served_in_turns(void **unused)
+{
+    static const struct {
+        const char *name, *before, *repeated, *after;
+        unsigned count, turns_min;
+        bool is_multi;
+    } rows[] = {
+        {"RATION.LIMITS", "RATION.LIMITS\r\n", "", "", 0, LIMITS / 64, false},
+        {"RATION.TOP", "RATION.TOP COUNT 100\r\n", "", "", 0, LIMITS / 64, false},
+        {"INFO", "INFO\r\n", "", "", 0, LIMITS / 64, false},
+        {"DBSIZE", "DBSIZE\r\n", "", "", 0, LIMITS / 64, false},
+        {"COMMAND DOCS of many", "COMMAND DOCS", " ration.check", "\r\n", 1000, 1, false},
+        {"DEL of many", "DEL", " somekey", "\r\n", 1000, 1, false},
+        {"RATION.RESET of no limit", "RATION.RESET LIMIT limit x 1\r\n", "", "", 0, 1, false},
+        {"EXEC of RATION.TOP", "", "RATION.TOP\r\n", "", 40, 40 * LIMITS / 64, true},
+        {"EXEC of RATION.LIMITS", "", "RATION.LIMITS\r\n", "", 20, 20 * LIMITS / 64, true},
+        {"EXEC of INFO", "", "INFO\r\n", "", 20, 20 * LIMITS / 64, true},
+        {"EXEC of COMMAND DOCS", "", "COMMAND DOCS\r\n", "", 200, 200, true},
+        {"EXEC of checks", "", "RATION.CHECK path /p1 ip a\r\n", "", 12000, 12, true},
+        {"EXEC of CL.THROTTLE", "", "CL.THROTTLE k 1 1 1\r\n", "", 12000, 12, true},
+        {"EXEC of no limit", "", "RATION.RESET LIMIT limit x 1\r\n", "", 200, 200, true},
+        {"pipeline of RATION.LIMITS", "", "RATION.LIMITS\r\n", "", 20, 20 * LIMITS / 64, false},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ration_output request;
+        struct whole_client client;
+
+        ration_output_init(&request, 8 << 20);
+        ration_output_append_text(&request, rows[i].before);
+        if (rows[i].is_multi)
+            multi(&request, rows[i].repeated, rows[i].count);
+        else
+            append_many(&request, rows[i].repeated, rows[i].count);
+        ration_output_append_text(&request, rows[i].after);
+        client = expect_turns(rows[i].name, WHOLE_RESP, &request, rows[i].turns_min);
+        assert_false(client.is_closed);
+        assert_null(memmem(client.answers, client.answer_size, "EXECABORT", 9));
+        whole_client_close(&client);
+        ration_output_done(&request);
+    }
+}
+
+static void paths_are_served_in_turns(void **unused)
+{
+    static const char *const paths[] = {"/metrics", "/v1/limits", "/v1/top?count=100"};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct ration_output request;
+        struct whole_client client;
+
+        ration_output_init(&request, 1 << 10);
+        ration_output_append_text(&request, "GET ");
+        ration_output_append_text(&request, paths[i]);
+        ration_output_append_text(&request, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client = expect_turns(paths[i], WHOLE_HTTP, &request, LIMITS / 64);
+        assert_memory_equal(client.answers, "HTTP/1.1 200", 12);
+        whole_client_close(&client);
+        ration_output_done(&request);
+    }
+}
+
+static struct ration_output post(const char *path, const struct ration_output *body)
+{
+    struct ration_output request;
+    char head[256];
+
+    ration_output_init(&request, 8 << 20);
+    snprintf(head, sizeof(head),
+             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+             "Content-Length: %zu\r\n\r\n",
+             path, body->size);
+    ration_output_append_text(&request, head);
+    ration_output_append(&request, body->bytes, body->size);
+    return request;
+}
+
+static void bodies_are_served_in_turns(void **unused)
+{
+    static const struct {
+        const char *name, *path, *before, *repeated, *after;
+        unsigned count;
+        const char *status;
+    } rows[] = {
+        {"1000 checks", "/v1/check", "{\"checks\":[",
+         "{\"attributes\":{\"path\":\"/p1\",\"ip\":\"b\"}},", "{\"attributes\":{}}]}", 999, "200"},
+        {"1000 checks of 20", "/v1/peek", "{\"checks\":[",
+         "{\"attributes\":{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1,"
+         "\"j\":1,\"k\":1,\"l\":1,\"m\":1,\"n\":1,\"o\":1,\"p\":1,\"q\":1,\"r\":1,\"s\":1,\"t\":1}}"
+         ",",
+         "{\"attributes\":{}}]}", 999, "200"},
+        {"500000 numbers", "/v1/check", "{\"checks\":[", "0,", "0]}", 500000, "400"},
+        {"500000 numbers to reset", "/v1/reset", "{\"attributes\":[", "0,", "0]}", 500000, "400"},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ration_output body, request;
+        struct whole_client client;
+
+        ration_output_init(&body, 8 << 20);
+        ration_output_append_text(&body, rows[i].before);
+        append_many(&body, rows[i].repeated, rows[i].count);
+        ration_output_append_text(&body, rows[i].after);
+        request = post(rows[i].path, &body);
+        client = expect_turns(rows[i].name, WHOLE_HTTP, &request, 2);
+        assert_memory_equal(client.answers + 9, rows[i].status, 3);
+        whole_client_close(&client);
+        ration_output_done(&request);
+        ration_output_done(&body);
+    }
+}
+
+/* What happens while a list is made ---------------------------------------------------------- */
+
+static void reload(struct whole_server *of, unsigned limit_count)
+{
+    char text[256] = "limits:\n";
+    ration_policy *policy;
+
+    for (unsigned i = 0; i < limit_count; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "- {name: new%u, rate: 1/s}\n",
+                 i);
+    assert_int_equal(ration_policy_parse(text, strlen(text), NULL, NULL, &policy), RATION_OK);
+    assert_int_equal(ration_gate_reload(of->service.gate, policy, NULL, NULL, NULL), RATION_OK);
+}
+
+/* A list is of one policy, whole, and of the new one if it has changed meanwhile. */
+static void a_list_begins_again_if_the_policy_changes(void **unused)
+{
+    struct whole_client clients[2];
+
+    (void)unused;
+    whole_client_open(&server, &clients[0], WHOLE_RESP);
+    whole_client_open(&server, &clients[1], WHOLE_HTTP);
+    whole_client_send(&server, &clients[0], "CL.THROTTLE k 1 1 1\r\n", 21);
+    whole_server_settle(&server, clients, 1);
+    whole_client_forget(&clients[0]);
+    whole_client_send(&server, &clients[0], "RATION.LIMITS\r\nDBSIZE\r\n", 23);
+    whole_client_send(&server, &clients[1], "GET /v1/limits HTTP/1.0\r\n\r\n", 27);
+    for (int i = 0; i < 5; i++)
+        whole_server_turn(&server);
+    assert_true(whole_server_is_busy(&server));
+    reload(&server, 2);
+    whole_server_settle(&server, clients, 2);
+    assert_memory_equal(clients[0].answers, "*2\r\n", 4);
+    assert_null(memmem(clients[0].answers, clients[0].answer_size, "limit1", 6));
+    assert_memory_equal(clients[0].answers + clients[0].answer_size - 4, ":1\r\n",
+                        4); /* CL.THROTTLE k */
+    assert_non_null(memmem(clients[1].answers, clients[1].answer_size, "new1", 4));
+    assert_null(memmem(clients[1].answers, clients[1].answer_size, "limit1", 6));
+    assert_true(clients[1].is_closed);
+    whole_client_close(&clients[0]);
+    whole_client_close(&clients[1]);
+}
+
+/* A connection that closes takes its list with it. */
+static void a_client_may_leave_while_its_reply_is_made(void **unused)
+{
+    static const char *const requests[] = {"RATION.LIMITS\r\n", "MULTI\r\nRATION.TOP\r\nEXEC\r\n",
+                                           "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+
+    (void)unused;
+    for (size_t i = 0; i < 3; i++) {
+        struct whole_client client;
+
+        whole_client_open(&server, &client, i < 2 ? WHOLE_RESP : WHOLE_HTTP);
+        whole_client_send(&server, &client, requests[i], strlen(requests[i]));
+        for (int turn = 0; turn < 5; turn++)
+            whole_server_turn(&server);
+        assert_true(whole_server_is_busy(&server));
+        if (i == 0)
+            ration_connection_end(server.loop->connections, RATION_ENDING_DRAIN);
+        whole_client_close(&client);
+        whole_server_settle(&server, NULL, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commands_are_served_in_turns),
+        cmocka_unit_test(paths_are_served_in_turns),
+        cmocka_unit_test(bodies_are_served_in_turns),
+        cmocka_unit_test(a_client_may_leave_while_its_reply_is_made),
+        cmocka_unit_test(a_list_begins_again_if_the_policy_changes), /* the limits are gone after */
+    };
+    int failed;
+
+    open_server();
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    whole_server_close(&server);
+    return failed;
+}
