@@ -166,7 +166,8 @@ enum ration_change {
  * Turns the state written under one limit into that of another. Call it once per change, with no
  * other call on the bucket until all callers use the new limit: what is taken under the old one
  * after it is charged in the old one's time.
- * Returns RATION_EUNFIT, with nothing changed, if the new one does not fit.
+ * Returns RATION_EUNFIT if the new one does not fit, RATION_EINVAL for an unknown change; then nothing
+ * has changed.
  */
 RATION_API ration_status ration_bucket_change(struct ration_bucket *bucket,
                                               const struct ration_limit *old_limit,

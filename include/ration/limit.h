@@ -154,8 +154,9 @@ RATION_API ration_status ration_limit_parse_bytes(const char *text, size_t text_
 #define RATION_LIMIT_TEXT_SIZE 384
 
 /*
- * Prints a limit as text that parses back to an equal one. Returns RATION_ENOSPC, with buffer
- * untouched, if buffer_size is too small; RATION_LIMIT_TEXT_SIZE always suffices.
+ * Prints a limit as text that parses back to an equal one. Returns RATION_ENOSPC if buffer_size is too
+ * small (RATION_LIMIT_TEXT_SIZE always suffices), RATION_EINVAL for a limit that was never made; then
+ * buffer is untouched.
  */
 RATION_API ration_status ration_limit_print(const struct ration_limit *limit, char *buffer,
                                             size_t buffer_size);

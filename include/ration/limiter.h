@@ -362,7 +362,7 @@ enum ration_top { RATION_TOP_DENIED = 0, RATION_TOP_COST };
 /*
  * Writes up to keys_max of the keys that were denied most often, or took most tokens (estimated
  * from one decision in 64), highest first, and to *out_stats (may be NULL) what the list is worth.
- * Returns how many. 0 without top_keys, or without memory for the reading.
+ * Returns how many. 0 without top_keys, for an unknown order, or without memory for the reading.
  */
 RATION_API size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_top by,
                                           struct ration_top_key *keys, size_t keys_max,

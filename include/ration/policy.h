@@ -149,7 +149,7 @@ struct ration_policy_limit {
 
 RATION_API size_t ration_policy_limit_count(const ration_policy *policy);
 
-/* The limit at an index below that count; they are in the order of the text. */
+/* The limit at an index, in the order of the text; NULL if the policy has fewer. */
 RATION_API const struct ration_policy_limit *ration_policy_limit(const ration_policy *policy,
                                                                  size_t limit_index);
 
@@ -240,7 +240,7 @@ struct ration_policy_setting {
 
 RATION_API size_t ration_policy_setting_count(const ration_policy *policy);
 
-/* The setting at an index below that count. Borrowed: it lives as long as the policy. */
+/* The setting at an index; NULL if there are fewer. Borrowed: it lives as long as the policy. */
 RATION_API const struct ration_policy_setting *ration_policy_setting(const ration_policy *policy,
                                                                      size_t setting_index);
 

@@ -46,6 +46,10 @@ static ration_status choose_clock(const struct ration_clock *given, struct ratio
         return ration_refuse(
             error, RATION_EINVAL,
             "clock has no function; make one with ration_clock_...(), or leave it NULL");
+    if (given != NULL && (unsigned)given->kind - 1 >= RATION_CLOCK_CUSTOM)
+        return ration_refuse(error, RATION_EINVAL,
+                             "clock has the unknown kind %u; one of your own is RATION_CLOCK_CUSTOM",
+                             (unsigned)given->kind);
     *out_clock = given != NULL ? *given : ration_clock_tsc();
     return RATION_OK;
 }

@@ -364,8 +364,13 @@ ration_gate_editing *ration_gate_edit_begin(ration_gate_link *link,
                                             const struct ration_gate_task *task,
                                             ration_gate_edited *done, void *context)
 {
-    struct ration_gate_editing *editing = calloc(1, sizeof(*editing));
+    struct ration_gate_editing *editing;
 
+    if ((unsigned)task->kind > RATION_EDIT_BLOCK) {
+        done(context, RATION_EINVAL, 0);
+        return NULL;
+    }
+    editing = calloc(1, sizeof(*editing));
     if (editing == NULL) {
         done(context, RATION_ENOMEM, 0);
         return NULL;

@@ -2,6 +2,7 @@
  * change: other limits for all keys, while others decide.
  */
 #include "base/process.h"
+#include "base/refuse.h"
 #include "limiter/limiter.h"
 
 /*
@@ -50,6 +51,10 @@ ration_status ration_limiter_change(ration_limiter *limiter, const struct ration
 {
     ration_status status;
 
+    if ((unsigned)change > RATION_CHANGE_RESET)
+        return ration_refuse(error, RATION_EINVAL,
+                             "change must be RATION_CHANGE_KEEP or RATION_CHANGE_RESET (got %u)",
+                             (unsigned)change);
     ration_limiter_lock(limiter);
     status = ration_configs_check(&limiter->configs, rules, rule_count, error);
     if (status == RATION_OK && limiter->stack != NULL && limiter->stack->limiter_max > 1 &&

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/refuse.h"
+#include "core/limit_bounds.h"
 #include "table/block.h"
 
 static ration_status check_rules(const struct ration_rule *rules, size_t rule_count,
@@ -21,7 +22,7 @@ static ration_status check_rules(const struct ration_rule *rules, size_t rule_co
         return ration_refuse(error, RATION_EINVAL, "rules is NULL, with a rule_count of %zu",
                              rule_count);
     for (size_t i = 0; i < rule_count; i++) {
-        if (rules[i].limit.algorithm == RATION_ALGORITHM_DEFAULT)
+        if (!ration_limit_is_made(&rules[i].limit))
             return ration_refuse(
                 error, RATION_EINVAL,
                 "rule %zu has a limit that was never made; use ration_limit_make() or "

@@ -238,10 +238,14 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
 int ration_quick_take(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                       uint64_t now_ns)
 {
-    const struct ration_key *key = quick_key(request);
+    const struct ration_key *key;
     struct quick quick;
 
-    if (key == NULL || limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
+    /* With a key function the request is of the caller's own type, and may be smaller than a key. */
+    if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
+        return RATION_QUICK_NOT;
+    key = quick_key(request);
+    if (key == NULL)
         return RATION_QUICK_NOT;
 
     struct ration_place place =

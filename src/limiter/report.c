@@ -32,7 +32,7 @@ size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_top by,
     void *scratch;
     size_t count;
 
-    if (top == NULL)
+    if (top == NULL || (unsigned)by > RATION_TOP_COST)
         return 0;
     scratch = malloc(ration_top_keys_scratch_size(tally->top_shape));
     if (scratch == NULL)
