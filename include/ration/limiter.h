@@ -333,8 +333,8 @@ RATION_API ration_status ration_limiter_wait(ration_limiter *limiter, const void
 
 /*
  * Changes the limits of all keys, while others decide. rules has as many rules as the limiter, each
- * of an algorithm that fits where the old one's state is. Keys keep their tokens (RATION_CHANGE_KEEP),
- * converted when next met, or start anew.
+ * of an algorithm that fits where the old one's state is. Keys keep the tokens that they have now, by the
+ * limiter's clock (RATION_CHANGE_KEEP), or start again.
  * Processes that share a limiter by fork() each have their own limits: make the change in all of them.
  * Returns RATION_EINVAL, RATION_EUNFIT, with error telling why and nothing changed.
  */

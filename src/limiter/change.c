@@ -41,7 +41,7 @@ static void replace(struct ration_limiter *limiter, const struct ration_rule *ru
     if (number >= RATION_CONFIG_COUNT)
         store->calls->retire(store, &limiter->configs, limiter->section_index,
                              (uint32_t)(number % RATION_CONFIG_COUNT), now_ns);
-    ration_configs_replace(&limiter->configs, rules, rule_count, change);
+    ration_configs_replace(&limiter->configs, rules, rule_count, change, now_ns);
     store->calls->renew(store, &limiter->configs, limiter->section_index, now_ns);
 }
 

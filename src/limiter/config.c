@@ -199,7 +199,7 @@ _Static_assert(sizeof(struct ration_config) % sizeof(uint64_t) == 0 &&
                "configs are copied by words, but for the number");
 
 void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
-                            size_t rule_count, enum ration_change change)
+                            size_t rule_count, enum ration_change change, uint64_t now_ns)
 {
     uint64_t number = configs->current->number + 1;
     struct ration_config *config = &configs->configs[number % RATION_CONFIG_COUNT];
@@ -207,6 +207,7 @@ void ration_configs_replace(struct ration_configs *configs, const struct ration_
     struct ration_config_rule room[RATION_RULES_MAX];
     struct ration_config next = {
         .generation = (uint32_t)(number % RATION_CONFIG_COUNT),
+        .changed_ns = now_ns,
         .is_reset = change == RATION_CHANGE_RESET,
         .rules = room,
     };
@@ -224,15 +225,43 @@ void ration_configs_replace(struct ration_configs *configs, const struct ration_
     __atomic_store_n(&configs->current, config, __ATOMIC_RELEASE);
 }
 
-bool ration_configs_is_reset(const struct ration_configs *configs,
-                             const struct ration_config *current, uint32_t generation)
+/*
+ * One change, as of its own time. For a now that lies before it, stale or of another clock, the bucket
+ * holds no more than it would if the change were made then.
+ */
+static struct ration_any convert_once(const struct ration_any *any,
+                                      const struct ration_config *config,
+                                      const struct ration_limit *limit, uint64_t now_ns)
 {
+    bool is_stale = now_ns < config->changed_ns;
+    struct ration_any next = *any, early;
+
+    if (config->is_reset) {
+        next.limit = limit;
+        return ration_any_start(&next, is_stale ? now_ns : config->changed_ns);
+    }
+    next = ration_any_change(any, limit, config->changed_ns);
+    if (!is_stale)
+        return next;
+    early = ration_any_change(any, limit, now_ns);
+    return ration_any_join(&next, &early, now_ns);
+}
+
+struct ration_any ration_configs_convert(const struct ration_configs *configs,
+                                         const struct ration_config *current, uint32_t generation,
+                                         uint32_t rule_index, const struct ration_any *any,
+                                         const struct ration_limit *limit, uint64_t now_ns)
+{
+    struct ration_any next = *any;
     uint32_t index = generation;
 
     while (index != current->generation) {
         index = (index + 1) % RATION_CONFIG_COUNT;
-        if (configs->configs[index].is_reset)
-            return true;
+
+        const struct ration_config *config = &configs->configs[index];
+
+        next = convert_once(&next, config,
+                            config == current ? limit : &config->rules[rule_index].limit, now_ns);
     }
-    return false;
+    return next;
 }

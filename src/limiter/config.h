@@ -2,7 +2,8 @@
  * config: a limiter's rules, as they are at one time and as they were.
  *
  * A change of limits makes a new config, and every bucket remembers by a number of 0 to 13, its
- * generation, which config wrote it. It is converted when it is next met. So the last 14 configs
+ * generation, which config wrote it. It is converted, as of the time of the change, by each call that
+ * meets it, and written so by the first that takes or gives tokens. So the last 14 configs
  * are kept. Before a number is used again, the changer goes through the table and converts what
  * still has it (store.h).
  *
@@ -46,6 +47,7 @@ struct ration_config {
     uint32_t rule_count;
     uint64_t stale_after_ns; /* how long a key is remembered when all its buckets are full: the
                                 longest of its rules that do not start full */
+    uint64_t changed_ns;     /* when it came into force, by the limiter's clock */
     uint32_t is_reset;       /* buckets of older configs start anew */
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
@@ -90,7 +92,7 @@ ration_status ration_configs_check_stacked(const struct ration_rule *rules, size
 
 /* Makes checked rules the current ones. What had the new generation's number is gone already. */
 void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
-                            size_t rule_count, enum ration_change change);
+                            size_t rule_count, enum ration_change change, uint64_t now_ns);
 
 static inline const struct ration_config *ration_configs_current(
     const struct ration_configs *configs)
@@ -118,8 +120,14 @@ static inline const struct ration_config *ration_configs_of(const struct ration_
     return config->rule_count > 0 ? config : ration_configs_current(configs);
 }
 
-/* Whether a bucket of an older generation starts anew under the current config. */
-bool ration_configs_is_reset(const struct ration_configs *configs,
-                             const struct ration_config *current, uint32_t generation);
+/*
+ * The bucket of a rule that an older generation wrote, as it is under limit, which is of the current config.
+ * Each change is made as of its own time, not as of the call that meets the bucket (now_ns): so a denial
+ * need not write the converted bucket for its wait to be true, and nobody can tell that it was made (R2, R4).
+ */
+struct ration_any ration_configs_convert(const struct ration_configs *configs,
+                                         const struct ration_config *current, uint32_t generation,
+                                         uint32_t rule_index, const struct ration_any *any,
+                                         const struct ration_limit *limit, uint64_t now_ns);
 
 #endif
