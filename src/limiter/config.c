@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/refuse.h"
+#include "core/change.h"
 #include "core/limit_bounds.h"
 #include "table/block.h"
 
@@ -130,6 +131,13 @@ ration_status ration_configs_init(struct ration_configs *configs, const struct r
     return RATION_OK;
 }
 
+void ration_configs_begin(struct ration_configs *configs, uint64_t now_ns)
+{
+    configs->configs[0].changed_ns = now_ns;
+    for (uint32_t i = 0; i < configs->configs[0].rule_count; i++)
+        configs->configs[0].rules[i].changed_ns = now_ns;
+}
+
 void ration_configs_done(struct ration_configs *configs)
 {
     free(configs->configs[0].rules);
@@ -214,6 +222,12 @@ void ration_configs_replace(struct ration_configs *configs, const struct ration_
 
     memset(room, 0, sizeof(room));
     fill(&next, rules, rule_count);
+    for (size_t i = 0; i < rule_count; i++)
+        room[i].changed_ns =
+            change == RATION_CHANGE_KEEP &&
+                    ration_change_is_none(&configs->current->rules[i].limit, &rules[i].limit)
+                ? configs->current->rules[i].changed_ns
+                : now_ns;
     __atomic_store_n(&config->number, UINT64_MAX, __ATOMIC_RELAXED);
     /* release: who reads what is written now sees that it is being written */
     ration_fence_release();
@@ -223,28 +237,6 @@ void ration_configs_replace(struct ration_configs *configs, const struct ration_
               sizeof(next) - sizeof(next.number));
     __atomic_store_n(&config->number, number, __ATOMIC_RELEASE);
     __atomic_store_n(&configs->current, config, __ATOMIC_RELEASE);
-}
-
-/*
- * One change, as of its own time. For a now that lies before it, stale or of another clock, the bucket
- * holds no more than it would if the change were made then.
- */
-static struct ration_any convert_once(const struct ration_any *any,
-                                      const struct ration_config *config,
-                                      const struct ration_limit *limit, uint64_t now_ns)
-{
-    bool is_stale = now_ns < config->changed_ns;
-    struct ration_any next = *any, early;
-
-    if (config->is_reset) {
-        next.limit = limit;
-        return ration_any_start(&next, is_stale ? now_ns : config->changed_ns);
-    }
-    next = ration_any_change(any, limit, config->changed_ns);
-    if (!is_stale)
-        return next;
-    early = ration_any_change(any, limit, now_ns);
-    return ration_any_join(&next, &early, now_ns);
 }
 
 struct ration_any ration_configs_convert(const struct ration_configs *configs,
@@ -259,9 +251,16 @@ struct ration_any ration_configs_convert(const struct ration_configs *configs,
         index = (index + 1) % RATION_CONFIG_COUNT;
 
         const struct ration_config *config = &configs->configs[index];
+        const struct ration_limit *its_limit =
+            config == current ? limit : &config->rules[rule_index].limit;
 
-        next = convert_once(&next, config,
-                            config == current ? limit : &config->rules[rule_index].limit, now_ns);
+        if (config->is_reset) {
+            next.limit = its_limit;
+            next =
+                ration_any_start(&next, config->changed_ns < now_ns ? config->changed_ns : now_ns);
+        } else {
+            next = ration_any_change_at(&next, its_limit, config->changed_ns, now_ns);
+        }
     }
     return next;
 }

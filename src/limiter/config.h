@@ -25,6 +25,7 @@ struct ration_config_rule {
     ration_chooser *choose;
     void *choose_context;
     uint64_t stale_after_ns; /* the config's */
+    uint64_t changed_ns;     /* since when the limit is this one, by the limiter's clock */
     uint32_t is_shadow;
     uint32_t sets_cost;
     uint32_t first_cell;
@@ -47,7 +48,7 @@ struct ration_config {
     uint32_t rule_count;
     uint64_t stale_after_ns; /* how long a key is remembered when all its buckets are full: the
                                 longest of its rules that do not start full */
-    uint64_t changed_ns;     /* when it came into force, by the limiter's clock */
+    uint64_t changed_ns;     /* when it came into force */
     uint32_t is_reset;       /* buckets of older configs start anew */
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
@@ -73,6 +74,9 @@ uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule);
  */
 ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,
                                   size_t rule_count, struct ration_error *error);
+
+/* Says that the first config, which nobody uses yet, came into force at now. */
+void ration_configs_begin(struct ration_configs *configs, uint64_t now_ns);
 void ration_configs_done(struct ration_configs *configs);
 
 /*
