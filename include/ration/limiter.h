@@ -60,8 +60,16 @@ struct ration_key {
     size_t size;
 };
 
-/* A key from a string literal. */
+/* A key from a string literal: an lvalue, so that &RATION_KEY("x") is a request. */
+#ifdef __cplusplus
+#define RATION_KEY(text)                                                            \
+    ([]() -> const struct ration_key & {                                            \
+        static const struct ration_key ration_literal = {(text), sizeof(text) - 1}; \
+        return ration_literal;                                                      \
+    }())
+#else
 #define RATION_KEY(text) ((struct ration_key){(text), sizeof(text) - 1})
+#endif
 
 /* Room for a key function that has to compose its key. */
 #define RATION_KEY_ROOM_SIZE 256
@@ -75,29 +83,42 @@ typedef ration_status ration_keyer(void *context, const void *request, char *roo
                                    struct ration_key *out_key);
 
 /*
- * Chooses the limit for a request: one that lives as long as the limiter, of the same algorithm
- * and refill (for windows and logs also of the same tokens and period) as the rule's own; or NULL
- * if this rule does not apply to the request. May change *cost_tokens, which is the caller's: one per
+ * Chooses the limit for a request, or NULL if this rule does not apply to it. Which limits it may return
+ * is what the rule declares:
+ *
+ *     limits          the address of one of these. A key has a bucket for each of them: what is taken
+ *                     under one is not missing under another (reads at 50/s, writes at 10/s)
+ *     is_one_budget   any limit that lives as long as the limiter, of the same algorithm and refill
+ *                     (for windows and logs also of the same tokens and period) as the rule's own. A key
+ *                     has one bucket: what was taken under one limit is still out under the next, as
+ *                     time (the plan that a customer is on)
+ *     neither         a limit equal to the rule's own: the function says whether it applies, and its cost
+ *
+ * Anything else is RATION_EUNFIT for the call. May change *cost_tokens, which is the caller's: one per
  * request, say, whatever the caller takes of other limits (then set the rule's sets_cost). A look, of
  * cost 0, stays one. Called for every call about the request, and again if limits are changed meanwhile.
- * Whatever it chooses from request to request, a key has one bucket: what was taken under one
- * limit is still out under the next, as time.
  */
 typedef const struct ration_limit *ration_chooser(void *context, const void *request,
                                                   uint64_t *cost_tokens);
 
 /* One limit of a limiter. */
 struct ration_rule {
-    struct ration_limit limit; /* for all requests, or an example of what choose() returns */
+    struct ration_limit limit; /* for all requests, or an example of what choose() returns; not used
+                                  if there are limits */
     ration_chooser *choose;    /* NULL: the limit above */
     void *choose_context;
+    const struct ration_limit
+        *limits;        /* that choose() chooses from, of any kinds; copied, but choose()
+                                          returns addresses in this array. NULL: see ration_chooser */
+    size_t limit_count; /* each counts as a rule: of RATION_RULES_MAX, and in limit_index, details,
+                           reports and scans, where the limits of a rule stand in the rule's place */
     uint64_t stale_after_ns; /* how long a key is remembered when its buckets are full again, for
                                 limits that do not start full; the longest counts, at most 365 days.
                                 0: one day */
     uint32_t is_shadow;      /* 1: counted and reported, never enforced */
-    uint32_t
-        sets_cost; /* 1: choose() sets the cost, whatever the caller's, say one per request: up_to
-                           does not divide it, and settling keeps it unless nothing was used */
+    uint32_t sets_cost; /* 1: choose() sets the cost, whatever the caller's, say one per request:
+                                up_to does not divide it, and settling keeps it unless nothing was used */
+    uint32_t is_one_budget; /* 1: what choose() returns are the changing terms of one bucket */
 };
 
 /* What happens to a key that finds no place: all 16 that it might have are in debt. */
@@ -226,12 +247,16 @@ RATION_API ration_status ration_limiter_refund_as(ration_limiter *limiter, const
 RATION_API ration_status ration_limiter_force(ration_limiter *limiter, const void *request,
                                               uint64_t tokens, uint64_t now_ns);
 
-/* Makes the key's buckets as those of a key never seen. Same returns. */
+/*
+ * Makes the key's buckets as those of a key never seen: of each rule that applies, those of all its limits.
+ * Same returns.
+ */
 RATION_API ration_status ration_limiter_reset(ration_limiter *limiter, const void *request,
                                               uint64_t now_ns);
 
 /*
- * Denies the key everything before until_ns; a longer block or debt stays. Returns also
+ * Denies the key everything before until_ns, under each limit of the rules that apply; a longer block or
+ * debt stays. Returns also
  * RATION_EUNFIT if none of the limits that apply can say it (windows and logs cannot), RATION_ENOMEM
  * if the key finds no place: then it is not blocked, and nobody who shares a bucket with it is.
  */
@@ -368,10 +393,12 @@ RATION_API size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_t
                                           struct ration_top_key *keys, size_t keys_max,
                                           struct ration_top_keys_stats *out_stats);
 
+/* How many limits its rules have together: where no rule has limits to choose from, its rules. */
 RATION_API size_t ration_limiter_rule_count(const ration_limiter *limiter);
 
 /*
- * The rule that a decision's limit_index means, as it is now: its limit, and the limit's name. Returns
+ * The rule that a decision's limit_index means, as it is now: its limit, and the limit's name. limit is then
+ * the one with that index also if its rule has several to choose from. Returns
  * RATION_EINVAL, with *out_rule untouched, if there is none.
  */
 RATION_API ration_status ration_limiter_rule(const ration_limiter *limiter, size_t rule_index,

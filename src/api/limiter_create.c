@@ -47,9 +47,10 @@ static ration_status choose_clock(const struct ration_clock *given, struct ratio
             error, RATION_EINVAL,
             "clock has no function; make one with ration_clock_...(), or leave it NULL");
     if (given != NULL && (unsigned)given->kind - 1 >= RATION_CLOCK_CUSTOM)
-        return ration_refuse(error, RATION_EINVAL,
-                             "clock has the unknown kind %u; one of your own is RATION_CLOCK_CUSTOM",
-                             (unsigned)given->kind);
+        return ration_refuse(
+            error, RATION_EINVAL,
+            "clock has the unknown kind %u; one of your own is RATION_CLOCK_CUSTOM",
+            (unsigned)given->kind);
     *out_clock = given != NULL ? *given : ration_clock_tsc();
     return RATION_OK;
 }
@@ -208,7 +209,7 @@ ration_status ration_make_limiter(const struct ration_limiter_options *options,
     if (limiter == NULL)
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the limiter");
     if (status == RATION_OK && mine != NULL)
-        status = ration_load_check(mine, options, error);
+        status = ration_load_check(mine, options, &configs, error);
     if (status == RATION_OK)
         status = fit_bytes(options, &shape, error);
     if (status == RATION_OK)
@@ -266,7 +267,7 @@ static ration_status plan_limiter(const struct ration_limiter_options *options,
     if (!is_alone)
         status = ration_configs_check_stacked(options->rules, options->rule_count, error);
     if (status == RATION_OK && saved != NULL)
-        status = ration_load_check(saved, options, error);
+        status = ration_load_check(saved, options, configs, error);
     if (status != RATION_OK) {
         ration_configs_done(configs);
         return status;
@@ -306,7 +307,7 @@ static ration_status plan_limiters(const struct ration_stack_options *options,
         if (status != RATION_OK)
             return status;
         plan->planned_count++;
-        rule_count += options->limiters[i].rule_count;
+        rule_count += plan->configs[i].configs[0].rule_count;
         if (options->limiters_max == 0 && rule_count > RATION_CALL_RULES_MAX)
             return ration_refuse(error, RATION_EINVAL, "a stack has at most 16 rules in all");
     }

@@ -24,10 +24,14 @@ struct ration_config_rule {
     struct ration_limit limit;
     ration_chooser *choose;
     void *choose_context;
-    uint64_t stale_after_ns; /* the config's */
-    uint64_t changed_ns;     /* since when the limit is this one, by the limiter's clock */
+    const struct ration_limit *choices; /* the caller's array: only addresses in it are compared */
+    uint64_t stale_after_ns;            /* the config's */
+    uint64_t changed_ns; /* since when the limit is this one, by the limiter's clock */
     uint32_t is_shadow;
     uint32_t sets_cost;
+    uint32_t is_one_budget;
+    uint32_t choice_index; /* of this limit among those that choose() chooses from, ... */
+    uint32_t choice_count; /* ... which stand side by side. 0: it has no such choice */
     uint32_t first_cell;
     uint32_t cell_count;
     uint32_t has_ring;
@@ -67,8 +71,17 @@ struct ration_configs {
 /* Limits that do not start full are remembered for a while when they are: one day if not told. */
 uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule);
 
+/* The first of the limits that a rule chooses from; of a rule without such a choice, the rule. */
+static inline uint32_t ration_config_first_choice(const struct ration_config *config,
+                                                  uint32_t rule_index)
+{
+    return rule_index - config->rules[rule_index].choice_index;
+}
+
 /*
- * The first config, of rules that are checked here: RATION_EINVAL or RATION_EUNFIT with error
+ * The first config, of rules that are checked here. A rule with limits to choose from becomes as many rules
+ * of the config, of which at most one applies to a request; everything else about rules holds for them as
+ * for any other: RATION_EINVAL or RATION_EUNFIT with error
  * (may be NULL) telling why, RATION_ENOMEM. Sets the cells that buckets need. Release:
  * ration_configs_done().
  */
@@ -88,7 +101,7 @@ ration_status ration_configs_check(const struct ration_configs *configs,
                                    struct ration_error *error);
 
 /*
- * Whether rules may stand beside other limiters' in a stack: not a queue, whose turns lie ahead.
+ * Whether checked rules may stand beside other limiters' in a stack: not a queue, whose turns lie ahead.
  * RATION_EUNFIT.
  */
 ration_status ration_configs_check_stacked(const struct ration_rule *rules, size_t rule_count,
