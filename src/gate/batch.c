@@ -311,9 +311,10 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
             .cost_tokens = prepared->asks[i].cost_tokens,
             .stale_after_ns = limit != NULL && limit->stale_after_ns > 0 ? limit->stale_after_ns
                                                                          : RATION_NS_PER_DAY,
-            .changed_ago_ns = limit != NULL ? ration_limiter_changed_ago_ns(
-                                                  prepared->asks[i].limiter, batch->now_ns)
-                                            : 0,
+            .changed_ago_ns =
+                limit != NULL ? ration_gate_changed_ago_ns(batch->plan, prepared->match.limits[i],
+                                                           batch->now_ns)
+                              : 0,
             .is_shadow = limit != NULL && limit->is_shadow,
             .is_given = limit == NULL,
         };

@@ -201,6 +201,21 @@ static ration_status plan_limit(struct reload *reload, size_t limit_index)
     return plan_step(reload, limit, &rule, key_text, found, step);
 }
 
+/* A limit that is as it was has been so since then. */
+static void keep_changed_ns(const struct reload *reload, const struct ration_gate_plan *old)
+{
+    for (size_t i = 0; i < ration_policy_limit_count(reload->plan->policy); i++) {
+        const struct ration_limit *limit = &ration_policy_limit(reload->plan->policy, i)->limit;
+
+        for (size_t k = 0; k < ration_policy_limit_count(old->policy); k++) {
+            const struct ration_limit *before = &ration_policy_limit(old->policy, k)->limit;
+
+            if (strcmp(before->name, limit->name) == 0 && are_same_limits(before, limit))
+                reload->plan->changed_ns[i] = old->changed_ns[k];
+        }
+    }
+}
+
 /* Nothing here can fail but by a bug: the rules were checked. */
 static void change_limit(const struct reload *reload, size_t limit_index)
 {
@@ -297,6 +312,8 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
         return status;
     }
     reload.plan->generation = old != NULL ? old->generation + 1 : 1;
+    if (old != NULL && gate->remote != NULL)
+        keep_changed_ns(&reload, old);
     publish(&reload);
     if (change != NULL)
         tell(&reload, change, context);

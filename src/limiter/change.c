@@ -26,19 +26,6 @@ void ration_limiter_lock(struct ration_limiter *limiter)
     pthread_mutex_lock(&limiter->change_lock);
 }
 
-uint64_t ration_limiter_changed_ago_ns(const struct ration_limiter *limiter, uint64_t now_ns)
-{
-    const struct ration_config *config;
-    uint64_t number, changed_ns;
-
-    do { /* again if it was overwritten meanwhile */
-        config = ration_configs_current(&limiter->configs);
-        number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
-        changed_ns = config->rules[0].changed_ns;
-    } while (!ration_config_stands(config, number));
-    return now_ns > changed_ns ? now_ns - changed_ns : 0;
-}
-
 void ration_limiter_unlock(struct ration_limiter *limiter)
 {
     pthread_mutex_unlock(&limiter->change_lock);
@@ -49,11 +36,7 @@ static void replace(struct ration_limiter *limiter, const struct ration_rule *ru
 {
     struct ration_store *store = limiter->store;
     uint64_t now_ns = ration_clock_now(&limiter->clock);
-    uint64_t number = limiter->configs.current->number + 1;
 
-    if (number >= RATION_CONFIG_COUNT)
-        store->calls->retire(store, &limiter->configs, limiter->section_index,
-                             (uint32_t)(number % RATION_CONFIG_COUNT), now_ns);
     ration_configs_replace(&limiter->configs, rules, rule_count, change, now_ns);
     store->calls->renew(store, &limiter->configs, limiter->section_index, now_ns);
 }

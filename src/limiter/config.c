@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/refuse.h"
-#include "core/change.h"
 #include "core/limit_bounds.h"
 #include "table/block.h"
 
@@ -202,13 +201,6 @@ ration_status ration_configs_init(struct ration_configs *configs, const struct r
     return RATION_OK;
 }
 
-void ration_configs_begin(struct ration_configs *configs, uint64_t now_ns)
-{
-    configs->configs[0].changed_ns = now_ns;
-    for (uint32_t i = 0; i < configs->configs[0].rule_count; i++)
-        configs->configs[0].rules[i].changed_ns = now_ns;
-}
-
 void ration_configs_done(struct ration_configs *configs)
 {
     free(configs->configs[0].rules);
@@ -299,12 +291,6 @@ void ration_configs_replace(struct ration_configs *configs, const struct ration_
     (void)flatten(rules, rule_count, &flat, NULL); /* checked before */
     memset(room, 0, sizeof(room));
     fill(&next, &flat);
-    for (size_t i = 0; i < flat.count; i++)
-        room[i].changed_ns =
-            change == RATION_CHANGE_KEEP &&
-                    ration_change_is_none(&configs->current->rules[i].limit, &rules[i].limit)
-                ? configs->current->rules[i].changed_ns
-                : now_ns;
     __atomic_store_n(&config->number, UINT64_MAX, __ATOMIC_RELAXED);
     /* release: who reads what is written now sees that it is being written */
     ration_fence_release();

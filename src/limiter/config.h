@@ -2,10 +2,9 @@
  * config: a limiter's rules, as they are at one time and as they were.
  *
  * A change of limits makes a new config, and every bucket remembers by a number of 0 to 13, its
- * generation, which config wrote it. It is converted, as of the time of the change, by each call that
- * meets it, and written so by the first that takes or gives tokens. So the last 14 configs
- * are kept. Before a number is used again, the changer goes through the table and converts what
- * still has it (store.h).
+ * generation, which config wrote it. The changer goes through the table and converts what is in debt
+ * (store.h); a call that meets a bucket before converts it likewise, as of the time of the change. A call
+ * that was under way may still create a bucket of an older config. So the last 14 configs are kept.
  *
  * Deciders read the current config without a lock: an index, then the config. One that slept
  * through 14 changes between these could read a config while it is overwritten; so each has a
@@ -26,7 +25,6 @@ struct ration_config_rule {
     void *choose_context;
     const struct ration_limit *choices; /* the caller's array: only addresses in it are compared */
     uint64_t stale_after_ns;            /* the config's */
-    uint64_t changed_ns; /* since when the limit is this one, by the limiter's clock */
     uint32_t is_shadow;
     uint32_t sets_cost;
     uint32_t is_one_budget;
@@ -52,7 +50,7 @@ struct ration_config {
     uint32_t rule_count;
     uint64_t stale_after_ns; /* how long a key is remembered when all its buckets are full: the
                                 longest of its rules that do not start full */
-    uint64_t changed_ns;     /* when it came into force */
+    uint64_t changed_ns;     /* when it came into force, by the limiter's clock; 0: the first */
     uint32_t is_reset;       /* buckets of older configs start anew */
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
@@ -87,9 +85,6 @@ static inline uint32_t ration_config_first_choice(const struct ration_config *co
  */
 ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,
                                   size_t rule_count, struct ration_error *error);
-
-/* Says that the first config, which nobody uses yet, came into force at now. */
-void ration_configs_begin(struct ration_configs *configs, uint64_t now_ns);
 void ration_configs_done(struct ration_configs *configs);
 
 /*

@@ -54,7 +54,6 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
         snprintf(limiter->name, sizeof(limiter->name), "%s", options->name);
     limiter->configs = *configs;
     limiter->configs.current = &limiter->configs.configs[0];
-    ration_configs_begin(&limiter->configs, ration_clock_now(&limiter->clock));
     pthread_mutex_init(&limiter->change_lock, NULL);
     limiter->lock_process = ration_process_id();
     return RATION_OK;

@@ -58,9 +58,6 @@ void ration_limiter_done(struct ration_limiter *limiter);
 bool ration_limiter_allow_any(struct ration_limiter *limiter, const void *request,
                               uint64_t cost_tokens, uint64_t now_ns);
 
-/* How long ago the limit of the first rule became what it is. */
-uint64_t ration_limiter_changed_ago_ns(const struct ration_limiter *limiter, uint64_t now_ns);
-
 /* Keeps limits as they are, until it is unlocked. */
 void ration_limiter_lock(struct ration_limiter *limiter);
 void ration_limiter_unlock(struct ration_limiter *limiter);

@@ -383,10 +383,33 @@ static void a_denial_after_a_change_can_not_be_observed(void **state)
         }
 }
 
+/* R7: under a slower limit a key is in debt for longer than its slot said. It is not given to others. */
+static void a_debt_that_a_change_makes_longer_is_not_forgotten(void **state)
+{
+    struct ration_rule rule = {.limit = kit_limit("1/h burst 10")};
+    struct kit_room room;
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "10/s burst 10");
+    kit.options.keys_max = 1;
+    kit.options.overflow = RATION_OVERFLOW_ALLOW; /* a key without a slot would pass */
+    kit_open(&kit);
+    kit_take(&kit, "k", 10);
+    assert_int_equal(ration_limiter_change(kit.limiter, &rule, 1, RATION_CHANGE_KEEP, NULL),
+                     RATION_OK);
+    kit_pass(&kit, 2 * SECOND); /* it would be full again */
+    for (uint64_t i = 0; i < 200; i++)
+        kit_take_key(&kit, kit_numbered(&room, i), 1);
+    assert_int_equal(kit_look(&kit, "k", 1).verdict, RATION_DENY);
+    kit_end(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_denial_after_a_change_can_not_be_observed),
+        cmocka_unit_test(a_debt_that_a_change_makes_longer_is_not_forgotten),
         cmocka_unit_test(every_pair_that_fits_changes_as_a_bucket_does),
         cmocka_unit_test(tokens_are_kept_with_their_fraction),
         cmocka_unit_test(a_reset_starts_every_key_anew),
