@@ -62,7 +62,10 @@ RATION_API bool ration_bucket_allow_at(struct ration_bucket *bucket,
                                        const struct ration_limit *limit, uint64_t cost_tokens,
                                        uint64_t now_ns);
 
-/* Takes cost tokens at now, all or nothing, and tells everything about it. Cost 0 only looks. */
+/*
+ * Takes cost tokens at now, all or nothing, and tells everything about it. Cost 0 takes nothing and is always
+ * ALLOW, also of a bucket that is in debt or blocked: remaining is then 0.
+ */
 RATION_API struct ration_decision ration_bucket_take(struct ration_bucket *bucket,
                                                      const struct ration_limit *limit,
                                                      uint64_t cost_tokens, uint64_t now_ns);

@@ -119,7 +119,7 @@ enum ration_policy_fallback {
 /* How a limit in Redis is asked. */
 enum ration_policy_mode {
     RATION_POLICY_STRICT = 0,  /* every time */
-    RATION_POLICY_LOCAL_FIRST, /* when the local bucket has less than the threshold */
+    RATION_POLICY_LOCAL_FIRST, /* when less than the threshold would be left in the local bucket */
     RATION_POLICY_LEASE        /* tokens are drawn ahead, and spent here */
 };
 
