@@ -1,16 +1,21 @@
 /*
  * limiter: a bucket per key, for any number of keys in fixed memory.
  *
- *     struct ration_rule rule = {0};
- *     ration_limit_parse("10/s burst 20", &rule.limit, NULL);
- *
  *     ration_limiter *limiter;
- *     ration_limiter_create(&(struct ration_limiter_options){
- *         .struct_size = sizeof(struct ration_limiter_options),
- *         .rules = &rule, .rule_count = 1, .keys_max = 100000}, &limiter, NULL);
+ *     ration_limiter_create_simple("10/s burst 20", 100000, &limiter, NULL);
  *
  *     if (!ration_limiter_allow(limiter, &RATION_KEY("198.51.100.7")))
  *         answer_429();
+ *
+ * Several limits, key functions and other options:
+ *
+ *     struct ration_rule rules[2] = {0};
+ *     ration_limit_parse("10/s burst 20", &rules[0].limit, NULL);
+ *     ration_limit_parse("1000/d", &rules[1].limit, NULL);
+ *
+ *     ration_limiter_create(&(struct ration_limiter_options){
+ *         .struct_size = sizeof(struct ration_limiter_options),
+ *         .rules = rules, .rule_count = 2, .keys_max = 100000}, &limiter, NULL);
  *
  * A limiter finds a key in the caller's request, and holds that key to one or more limits: all of
  * them pass, or nothing is taken from any. A stack does the same with several limiters and keys.
@@ -60,16 +65,8 @@ struct ration_key {
     size_t size;
 };
 
-/* A key from a string literal: an lvalue, so that &RATION_KEY("x") is a request. */
-#ifdef __cplusplus
-#define RATION_KEY(text)                                                            \
-    ([]() -> const struct ration_key & {                                            \
-        static const struct ration_key ration_literal = {(text), sizeof(text) - 1}; \
-        return ration_literal;                                                      \
-    }())
-#else
+/* A key from a string literal. */
 #define RATION_KEY(text) ((struct ration_key){(text), sizeof(text) - 1})
-#endif
 
 /* Room for a key function that has to compose its key. */
 #define RATION_KEY_ROOM_SIZE 256
@@ -164,6 +161,16 @@ RATION_API ration_status ration_limiter_create(const struct ration_limiter_optio
                                                ration_limiter **out_limiter,
                                                struct ration_error *error);
 
+/*
+ * The common case in one call: a limiter of one limit, given as text ("10/s burst 20", as for
+ * ration_limit_parse()), for keys_max keys. Requests are struct ration_key; everything else is the default.
+ * Returns RATION_EINVAL, RATION_ERANGE (the limit cannot be kept), RATION_ENOMEM, with error (may be NULL)
+ * telling what would be right. On failure *out_limiter is untouched.
+ */
+RATION_API ration_status ration_limiter_create_simple(const char *limit_text, uint64_t keys_max,
+                                                      ration_limiter **out_limiter,
+                                                      struct ration_error *error);
+
 /* Releases a limiter that no thread uses any more; NULL is fine. Not one of a stack. */
 RATION_API void ration_limiter_free(ration_limiter *limiter);
 
@@ -178,7 +185,8 @@ RATION_API bool ration_limiter_allow_at(ration_limiter *limiter, const void *req
                                         uint64_t cost_tokens, uint64_t now_ns);
 
 /*
- * Takes cost tokens of each limit, or nothing, and tells everything about it. Cost 0 only looks.
+ * Takes cost tokens of each limit, or nothing, and tells everything about it. Cost 0 takes nothing and is
+ * always ALLOW, also for a key that is in debt or blocked (remaining is then 0), and is not counted.
  *
  * On ALLOW *out_decision is about the limit with the least remaining, on DENY about the one with
  * the longest wait: after retry_after_ns all of them pass. If no rule applies, limit is 0 and
@@ -403,6 +411,14 @@ RATION_API size_t ration_limiter_rule_count(const ration_limiter *limiter);
  */
 RATION_API ration_status ration_limiter_rule(const ration_limiter *limiter, size_t rule_index,
                                              struct ration_rule *out_rule);
+
+/*
+ * How many keys are in use at now: those that a scan would list, with at least one bucket that is not full.
+ * Idle keys, keys that are only remembered (stale_after_ns) and keys without a slot, which share the overflow
+ * bucket, are not counted. Reads the whole table, 16 bytes or more per slot: some 10 ms for a million keys.
+ * Calls that decide are not held up, and may change the number meanwhile; ration_limiter_change() waits.
+ */
+RATION_API size_t ration_limiter_count(ration_limiter *limiter, uint64_t now_ns);
 
 /* The name it was given, or "". Borrowed: it lives as long as the limiter. */
 RATION_API const char *ration_limiter_name(const ration_limiter *limiter);

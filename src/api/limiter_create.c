@@ -238,6 +238,17 @@ ration_status ration_limiter_create(const struct ration_limiter_options *options
     return ration_make_limiter(options, NULL, out_limiter, error);
 }
 
+ration_status ration_limiter_create_simple(const char *limit_text, uint64_t keys_max,
+                                           ration_limiter **out_limiter, struct ration_error *error)
+{
+    struct ration_rule rule = {0};
+    struct ration_limiter_options options = {
+        .struct_size = sizeof(options), .rules = &rule, .rule_count = 1, .keys_max = keys_max};
+    ration_status status = ration_limit_parse(limit_text, &rule.limit, error);
+
+    return status == RATION_OK ? ration_limiter_create(&options, out_limiter, error) : status;
+}
+
 void ration_limiter_free(ration_limiter *limiter)
 {
     if (limiter == NULL || limiter->stack != NULL)

@@ -339,6 +339,7 @@ static void read_in_every_way(ration_limiter *limiter)
     do
         (void)ration_limiter_scan(limiter, cursor, items, 2, ration_limiter_now(limiter));
     while (*cursor != 0);
+    (void)ration_limiter_count(limiter, ration_limiter_now(limiter));
     assert_string_equal(ration_limiter_name(limiter), "guarded");
     assert_true(ration_limiter_bytes(limiter) > 0);
 }
@@ -411,6 +412,19 @@ static void limiters(void)
         limiter_of(texts[i], NULL, key_of_four_bytes, four_bytes);
         limiter_of(texts[i], "90/s", key_of_four_bytes, four_bytes);
     }
+}
+
+static void simple_limiter(void)
+{
+    ration_limiter **limiter = GUARDED(ration_limiter *);
+
+    assert_int_equal(ration_limiter_create_simple(GUARDED_TEXT("5/s burst"), 9, limiter,
+                                                  GUARDED(struct ration_error)),
+                     RATION_EINVAL);
+    assert_int_equal(
+        ration_limiter_create_simple(GUARDED_TEXT("5/s"), 9, limiter, GUARDED(struct ration_error)),
+        RATION_OK);
+    ration_limiter_free(*limiter);
 }
 
 /* --- stacks --- */
@@ -495,13 +509,15 @@ static const struct guard_row rows[] = {
      "ration_bucket_force ration_bucket_set ration_bucket_block_until ration_bucket_reserve "
      "ration_bucket_settle ration_bucket_cancel ration_bucket_change",
      buckets},
+    {"ration_limiter_create_simple", simple_limiter},
     {"ration_limiter_create ration_limiter_free ration_limiter_now ration_limiter_allow "
      "ration_limiter_allow_at ration_limiter_take ration_limiter_look ration_limiter_take_up_to "
      "ration_limiter_refund ration_limiter_refund_as ration_limiter_force ration_limiter_reset "
      "ration_limiter_block_until ration_limiter_take_batch ration_limiter_reserve "
      "ration_limiter_settle ration_limiter_cancel ration_limiter_begin ration_limiter_wait "
      "ration_canceller_cancel ration_limiter_change ration_limiter_report ration_limiter_top_keys "
-     "ration_limiter_scan ration_limiter_rule ration_limiter_rule_count ration_limiter_name "
+     "ration_limiter_scan ration_limiter_count ration_limiter_rule ration_limiter_rule_count "
+     "ration_limiter_name "
      "ration_limiter_bytes ration_limiter_dump ration_limiter_load",
      limiters},
     {"ration_stack_create ration_stack_free ration_stack_add ration_stack_limiter_count "
