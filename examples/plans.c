@@ -125,7 +125,7 @@ static void print_report(ration_limiter *limiter)
     struct ration_limiter_report report;
     struct ration_top_key key;
 
-    ration_limiter_report(limiter, &report);
+    ration_limiter_read_report(limiter, &report);
     printf("allowed %" PRIu64 " calls of %" PRIu64 " tokens, denied %" PRIu64 "\n",
            report.rules[0].allowed, report.rules[0].allowed_tokens, report.rules[0].denied);
     if (ration_limiter_top_keys(limiter, RATION_TOP_DENIED, &key, 1, NULL) == 1)

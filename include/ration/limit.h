@@ -124,7 +124,8 @@ RATION_API ration_status ration_limit_make(const struct ration_limit_spec *spec,
  * The nearest limits to a spec for which ration_limit_make() returned RATION_ERANGE, as specs
  * that it accepts. Names are borrowed from spec. count is 0 for any other spec.
  */
-RATION_API struct ration_limit_nearest ration_limit_nearest(const struct ration_limit_spec *spec);
+RATION_API struct ration_limit_nearest ration_limit_find_nearest(
+    const struct ration_limit_spec *spec);
 
 /* Shorthands for a token bucket of tokens per period whose burst is tokens. Same errors. */
 RATION_API ration_status ration_limit_per(uint64_t tokens, uint64_t period_ns,

@@ -65,8 +65,16 @@ struct ration_key {
     size_t size;
 };
 
-/* A key from a string literal. */
+/* A key from a string literal: an lvalue, so that &RATION_KEY("x") is a request. */
+#ifdef __cplusplus
+#define RATION_KEY(text)                                                            \
+    ([]() -> const struct ration_key & {                                            \
+        static const struct ration_key ration_literal = {(text), sizeof(text) - 1}; \
+        return ration_literal;                                                      \
+    }())
+#else
 #define RATION_KEY(text) ((struct ration_key){(text), sizeof(text) - 1})
+#endif
 
 /* Room for a key function that has to compose its key. */
 #define RATION_KEY_ROOM_SIZE 256
@@ -387,8 +395,8 @@ struct ration_limiter_report {
     struct ration_histogram_stats latency; /* with sample_latency */
 };
 
-RATION_API void ration_limiter_report(const ration_limiter *limiter,
-                                      struct ration_limiter_report *out_report);
+RATION_API void ration_limiter_read_report(const ration_limiter *limiter,
+                                           struct ration_limiter_report *out_report);
 
 enum ration_top { RATION_TOP_DENIED = 0, RATION_TOP_COST };
 

@@ -14,7 +14,7 @@
  *                                          {RATION_KEY("path"), RATION_KEY("/login")},
  *                                          {RATION_KEY("ip"), RATION_KEY("192.0.2.7")}};
  *     struct ration_policy_match match;
- *     ration_policy_match(policy, request, 3, &match);              // match.limits[0] is login
+ *     ration_policy_find_matches(policy, request, 3, &match);              // match.limits[0] is login
  *
  * A request is a list of attributes: names and values, any bytes. Well-known names are method, path,
  * host, ip, user, plan and header.<name in lower case>; any other may be used. ip is an address: it
@@ -150,8 +150,8 @@ struct ration_policy_limit {
 RATION_API size_t ration_policy_limit_count(const ration_policy *policy);
 
 /* The limit at an index, in the order of the text; NULL if the policy has fewer. */
-RATION_API const struct ration_policy_limit *ration_policy_limit(const ration_policy *policy,
-                                                                 size_t limit_index);
+RATION_API const struct ration_policy_limit *ration_policy_limit_at(const ration_policy *policy,
+                                                                    size_t limit_index);
 
 /* Whether the policy says cluster: one-slot. Without a cluster of Redis it means nothing. */
 RATION_API bool ration_policy_is_one_slot(const ration_policy *policy);
@@ -186,10 +186,10 @@ struct ration_policy_match {
  * that the policy uses given twice, an ip that is no address where any condition is about ip, or more than
  * RATION_POLICY_MATCHES_MAX limits that apply.
  */
-RATION_API ration_status ration_policy_match(const ration_policy *policy,
-                                             const struct ration_attribute *attributes,
-                                             size_t attribute_count,
-                                             struct ration_policy_match *out_match);
+RATION_API ration_status ration_policy_find_matches(const ration_policy *policy,
+                                                    const struct ration_attribute *attributes,
+                                                    size_t attribute_count,
+                                                    struct ration_policy_match *out_match);
 
 /*
  * The key of a request under a limit: empty, the value of one attribute, or several values joined by
@@ -241,8 +241,8 @@ struct ration_policy_setting {
 RATION_API size_t ration_policy_setting_count(const ration_policy *policy);
 
 /* The setting at an index; NULL if there are fewer. Borrowed: it lives as long as the policy. */
-RATION_API const struct ration_policy_setting *ration_policy_setting(const ration_policy *policy,
-                                                                     size_t setting_index);
+RATION_API const struct ration_policy_setting *ration_policy_setting_at(const ration_policy *policy,
+                                                                        size_t setting_index);
 
 /*
  * Writes what a limit matches as one line for a person ("method is POST, path starts with /api/").
@@ -253,7 +253,7 @@ RATION_API const char *ration_policy_describe(const ration_policy *policy, size_
 
 /*
  * Writes why a limit does not apply to a request, as one line for a person: the first condition that
- * does not hold. Empty if it applies. Returns RATION_EINVAL as ration_policy_match() does, with
+ * does not hold. Empty if it applies. Returns RATION_EINVAL as ration_policy_find_matches() does, with
  * buffer, of at least 1 byte, untouched.
  */
 RATION_API ration_status ration_policy_explain(const ration_policy *policy, size_t limit_index,

@@ -192,7 +192,7 @@ static bool keep_local(const struct ration_gate_plan *plan, struct ration_gate_p
 
     for (uint32_t i = 0; i < prepared->match.limit_count; i++) {
         const struct ration_policy_limit *limit =
-            ration_policy_limit(plan->policy, prepared->match.limits[i]);
+            ration_policy_limit_at(plan->policy, prepared->match.limits[i]);
 
         if (limit->on_backend_error == RATION_POLICY_FALLBACK_DENY && !limit->is_shadow)
             return false;
@@ -303,7 +303,7 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
         const struct ration_policy_limit *limit =
             entry->is_throttle
                 ? NULL
-                : ration_policy_limit(batch->plan->policy, prepared->match.limits[i]);
+                : ration_policy_limit_at(batch->plan->policy, prepared->match.limits[i]);
 
         asked.parts[i] = (struct ration_redis_part){
             .limit = limit != NULL ? &limit->limit : &entry->limit,

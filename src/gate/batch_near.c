@@ -269,7 +269,7 @@ bool ration_gate_entry_decide_near(struct ration_gate_entry *entry)
 bool ration_gate_entry_has_lease(struct ration_gate_entry *entry)
 {
     const struct ration_policy_limit *limit =
-        ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[0]);
+        ration_policy_limit_at(entry->batch->plan->policy, entry->prepared.match.limits[0]);
 
     return entry->prepared.match.limit_count == 1 && limit->mode == RATION_POLICY_LEASE &&
            entry->prepared.asks[0].cost_tokens <= limit->limit.burst;

@@ -85,8 +85,8 @@ ration_status ration_gate_prepare(struct ration_gate_desk *desk, struct ration_c
     const char *reason =
         "a request has at most 64 attributes, none of them twice, an ip that is an address, and at "
         "most 16 limits that apply";
-    ration_status status = ration_policy_match(desk->plan->policy, check->attributes,
-                                               check->attribute_count, &prepared->match);
+    ration_status status = ration_policy_find_matches(desk->plan->policy, check->attributes,
+                                                      check->attribute_count, &prepared->match);
 
     for (uint32_t i = 0; status == RATION_OK && i < prepared->match.limit_count; i++)
         status = prepare_limit(desk, check, prepared, i, &reason);
@@ -136,7 +136,7 @@ static void tell_parts(const struct ration_gate_plan *plan, struct ration_check 
 {
     for (uint32_t i = 0; i < check->part_count; i++) {
         check->parts[i] = (struct ration_check_part){
-            .limit = ration_policy_limit(plan->policy, prepared->match.limits[i]),
+            .limit = ration_policy_limit_at(plan->policy, prepared->match.limits[i]),
             .cost_tokens = prepared->asks[i].cost_tokens,
             .decision = details[i],
         };
@@ -156,7 +156,7 @@ void ration_gate_tell(const struct ration_gate_plan *plan, struct ration_check *
     check->decision.limit_index = 0;
     if (binding >= 0) {
         check->decision.limit_index = prepared->match.limits[binding];
-        check->limit = ration_policy_limit(plan->policy, prepared->match.limits[binding]);
+        check->limit = ration_policy_limit_at(plan->policy, prepared->match.limits[binding]);
     }
 }
 
@@ -184,7 +184,7 @@ static bool find_holds(struct ration_gate *gate, const struct ration_gate_plan *
 
     for (uint32_t i = 0; i < prepared->match.limit_count; i++) {
         uint32_t limit_index = prepared->match.limits[i];
-        bool is_shadow = ration_policy_limit(plan->policy, limit_index)->is_shadow != 0;
+        bool is_shadow = ration_policy_limit_at(plan->policy, limit_index)->is_shadow != 0;
 
         /* of whatever kind: it may have been a window when its key was blocked */
         out_holds_ns[i] = is_shadow ? 0

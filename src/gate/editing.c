@@ -310,10 +310,11 @@ static ration_status find_limits(struct ration_gate_editing *editing,
     editing->keys = malloc((size_t)RATION_POLICY_MATCHES_MAX * (RATION_KEY_SIZE_MAX + 1));
     if (editing->targets == NULL || editing->keys == NULL)
         return RATION_ENOMEM;
-    if (ration_policy_match(policy, edit->attributes, edit->attribute_count, &match) != RATION_OK)
+    if (ration_policy_find_matches(policy, edit->attributes, edit->attribute_count, &match) !=
+        RATION_OK)
         return RATION_EINVAL;
     for (uint32_t i = 0; i < match.limit_count; i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, match.limits[i]);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, match.limits[i]);
         struct target target = {
             .limit = &limit->limit,
             .rule = limit,

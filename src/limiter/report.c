@@ -6,7 +6,8 @@
 
 #include "limiter/limiter.h"
 
-void ration_limiter_report(const ration_limiter *limiter, struct ration_limiter_report *out_report)
+void ration_limiter_read_report(const ration_limiter *limiter,
+                                struct ration_limiter_report *out_report)
 {
     const struct ration_tally *tally = &limiter->tally;
     struct ration_histogram_counts counts;

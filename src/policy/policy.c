@@ -256,8 +256,8 @@ size_t ration_policy_limit_count(const ration_policy *policy)
     return policy->limit_count;
 }
 
-const struct ration_policy_limit *ration_policy_limit(const ration_policy *policy,
-                                                      size_t limit_index)
+const struct ration_policy_limit *ration_policy_limit_at(const ration_policy *policy,
+                                                         size_t limit_index)
 {
     return limit_index < policy->limit_count ? &policy->limits[limit_index].view : NULL;
 }
@@ -272,8 +272,8 @@ size_t ration_policy_setting_count(const ration_policy *policy)
     return policy->setting_count;
 }
 
-const struct ration_policy_setting *ration_policy_setting(const ration_policy *policy,
-                                                          size_t setting_index)
+const struct ration_policy_setting *ration_policy_setting_at(const ration_policy *policy,
+                                                             size_t setting_index)
 {
     return setting_index < policy->setting_count ? &policy->settings[setting_index] : NULL;
 }

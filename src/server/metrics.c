@@ -122,20 +122,20 @@ static struct reports read_reports(struct ration_service *service)
     limit_count = ration_policy_limit_count(policy);
     reports.items = calloc(limit_count + 1, sizeof(*reports.items));
     for (size_t i = 0; reports.items != NULL && i < limit_count; i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, i);
         struct named_report *item = &reports.items[reports.count++];
 
         snprintf(item->name, sizeof(item->name), "%s", limit->limit.name);
         item->is_shadow = limit->is_shadow != 0;
         item->keys_max = limit->keys_max;
-        ration_limiter_report(ration_gate_limiter(&visit, i), &item->report);
+        ration_limiter_read_report(ration_gate_limiter(&visit, i), &item->report);
     }
     if (reports.items != NULL) {
         struct named_report *item = &reports.items[reports.count++];
 
         snprintf(item->name, sizeof(item->name), RATION_POLICY_THROTTLE);
         item->keys_max = service->settings->throttle_keys;
-        ration_limiter_report(ration_gate_throttle(service->gate), &item->report);
+        ration_limiter_read_report(ration_gate_throttle(service->gate), &item->report);
     }
     ration_gate_leave(&visit);
     return reports;
@@ -358,7 +358,7 @@ static void write_gate(struct ration_service *service, struct ration_output *out
 {
     struct ration_gate_stats stats;
 
-    ration_gate_stats(service->gate, &stats);
+    ration_gate_read_stats(service->gate, &stats);
     write_head(output, "rate_limit_unlimited_total", "counter",
                "Requests that no limit decided, by reason.");
     write_labelled(output, "rate_limit_unlimited_total", "reason", "exempt", stats.exempt);
@@ -404,7 +404,7 @@ static void write_redis(struct ration_service *service, struct ration_output *ou
                                 __ATOMIC_RELAXED);
         up_count += __atomic_load_n(&part->is_redis_up, __ATOMIC_RELAXED);
     }
-    ration_gate_stats(service->gate, &stats);
+    ration_gate_read_stats(service->gate, &stats);
     write_one(output, "ration_redis_links_up", "gauge",
               "Loops whose link to Redis answered when it was last used.", up_count);
     write_head(output, "ration_redis_calls_total", "counter",

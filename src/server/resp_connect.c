@@ -445,12 +445,12 @@ static uint64_t count_keys(struct ration_service *service)
     uint64_t count;
     size_t limit_count;
 
-    ration_limiter_report(ration_gate_throttle(service->gate), &report);
+    ration_limiter_read_report(ration_gate_throttle(service->gate), &report);
     count = report.limiter.created - report.limiter.reclaimed;
     ration_gate_enter(service->gate, &visit);
     limit_count = ration_policy_limit_count(ration_gate_policy(&visit));
     for (size_t i = 0; i < limit_count; i++) {
-        ration_limiter_report(ration_gate_limiter(&visit, i), &report);
+        ration_limiter_read_report(ration_gate_limiter(&visit, i), &report);
         count += report.limiter.created - report.limiter.reclaimed;
     }
     ration_gate_leave(&visit);

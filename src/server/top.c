@@ -67,7 +67,7 @@ size_t ration_top_collect(ration_gate *gate, enum ration_top by, const char *lim
     ration_gate_enter(gate, &visit);
     policy = ration_gate_policy(&visit);
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        const char *name = ration_policy_limit(policy, i)->limit.name;
+        const char *name = ration_policy_limit_at(policy, i)->limit.name;
 
         if (limit_name == NULL || strcmp(limit_name, name) == 0)
             collect(&collection, ration_gate_limiter(&visit, i), name, by, now_ns, room);

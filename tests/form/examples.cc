@@ -61,6 +61,17 @@ static void retries()
     CHECK(ration_limit_stats_rejected_ppm(&lately) == 250000);
 }
 
+/* limiter.h: the common case */
+static void simple_limiter()
+{
+    ration_limiter *limiter;
+
+    CHECK(ration_limiter_create_simple("10/s burst 20", 100000, &limiter, nullptr) == RATION_OK);
+    CHECK(ration_limiter_allow(limiter, &RATION_KEY("198.51.100.7")));
+    CHECK(ration_limiter_count(limiter, ration_limiter_now(limiter)) == 1);
+    ration_limiter_free(limiter);
+}
+
 /* limiter.h */
 static void limiters()
 {
@@ -154,6 +165,7 @@ int main()
 {
     buckets();
     retries();
+    simple_limiter();
     limiters();
     stacks();
     policies();

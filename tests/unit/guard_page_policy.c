@@ -68,10 +68,11 @@ static void policies_matched(void)
     struct ration_key *key = GUARDED(struct ration_key);
     size_t *indexes = GUARDED_ARRAY(size_t, 2);
 
-    assert_int_equal(ration_policy_match(policy, attributes, ATTRIBUTE_COUNT, match), RATION_OK);
+    assert_int_equal(ration_policy_find_matches(policy, attributes, ATTRIBUTE_COUNT, match),
+                     RATION_OK);
     assert_int_equal(ration_policy_limit_count(policy), 3);
-    assert_null(ration_policy_limit(policy, 3));
-    assert_null(ration_policy_setting(policy, ration_policy_setting_count(policy)));
+    assert_null(ration_policy_limit_at(policy, 3));
+    assert_null(ration_policy_setting_at(policy, ration_policy_setting_count(policy)));
     assert_false(ration_policy_is_one_slot(policy));
     assert_true(ration_policy_find_two_keys(policy, &indexes[0], &indexes[1]));
     assert_true(ration_policy_uses(policy, GUARDED_TEXT("user")));
@@ -132,7 +133,7 @@ static void gates_checked(void)
     ration_gate_leave(visit);
     assert_non_null(ration_gate_throttle(gate));
     assert_false(ration_gate_is_remote(gate));
-    ration_gate_stats(gate, GUARDED(struct ration_gate_stats));
+    ration_gate_read_stats(gate, GUARDED(struct ration_gate_stats));
     assert_true(ration_gate_bytes(gate) > 0);
     ration_gate_free(gate);
 }
@@ -214,7 +215,8 @@ static void gates_on_redis(void)
 
 const struct guard_row guard_policy_rows[] = {
     {"ration_policy_parse ration_policy_load ration_policy_free", policies_read},
-    {"ration_policy_match ration_policy_limit ration_policy_limit_count ration_policy_setting "
+    {"ration_policy_find_matches ration_policy_limit_at ration_policy_limit_count "
+     "ration_policy_setting_at "
      "ration_policy_setting_count ration_policy_is_one_slot ration_policy_find_two_keys "
      "ration_policy_uses ration_policy_cost ration_policy_key ration_policy_describe "
      "ration_policy_explain",
@@ -222,7 +224,7 @@ const struct guard_row guard_policy_rows[] = {
     {"ration_gate_create ration_gate_free ration_gate_now ration_gate_check ration_gate_refund "
      "ration_gate_reset ration_gate_block_until ration_gate_enter ration_gate_leave "
      "ration_gate_policy ration_gate_generation ration_gate_limiter ration_gate_throttle "
-     "ration_gate_is_remote ration_gate_stats ration_gate_bytes",
+     "ration_gate_is_remote ration_gate_read_stats ration_gate_bytes",
      gates_checked},
     {"ration_gate_reload ration_gate_save ration_gate_load", gates_saved},
     {"ration_gate_link_create ration_gate_link_free ration_gate_link_is_up "

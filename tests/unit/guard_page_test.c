@@ -128,7 +128,7 @@ static void limits_from_specs(void)
 
     assert_int_equal(ration_limit_make(named, limit, error), RATION_OK);
     assert_int_equal(ration_limit_make(fast, limit, error), RATION_ERANGE);
-    assert_true(ration_limit_nearest(fast).count > 0);
+    assert_true(ration_limit_find_nearest(fast).count > 0);
     assert_int_equal(ration_limit_per(5, 10, limit), RATION_OK);
     assert_int_equal(ration_limit_per_second(5, limit), RATION_OK);
     assert_int_equal(ration_limit_per_minute(5, limit), RATION_OK);
@@ -332,7 +332,7 @@ static void read_in_every_way(ration_limiter *limiter)
     struct ration_scan_item *items = GUARDED_ARRAY(struct ration_scan_item, 2);
     uint64_t *cursor = GUARDED(uint64_t);
 
-    ration_limiter_report(limiter, GUARDED(struct ration_limiter_report));
+    ration_limiter_read_report(limiter, GUARDED(struct ration_limiter_report));
     (void)ration_limiter_top_keys(limiter, RATION_TOP_DENIED, keys, 2, stats);
     (void)ration_limiter_top_keys(limiter, RATION_TOP_COST, keys, 2, stats);
     assert_int_equal(ration_limiter_top_keys(limiter, (enum ration_top)2, keys, 2, stats), 0);
@@ -499,7 +499,7 @@ static const struct guard_row rows[] = {
      "ration_clock_tsc_fault ration_clock_manual ration_manual_clock_set "
      "ration_manual_clock_advance ration_now",
      clocks},
-    {"ration_limit_make ration_limit_nearest ration_limit_per ration_limit_per_second "
+    {"ration_limit_make ration_limit_find_nearest ration_limit_per ration_limit_per_second "
      "ration_limit_per_minute ration_limit_per_hour",
      limits_from_specs},
     {"ration_limit_parse ration_limit_parse_bytes ration_limit_print", limits_as_text},
@@ -515,7 +515,8 @@ static const struct guard_row rows[] = {
      "ration_limiter_refund ration_limiter_refund_as ration_limiter_force ration_limiter_reset "
      "ration_limiter_block_until ration_limiter_take_batch ration_limiter_reserve "
      "ration_limiter_settle ration_limiter_cancel ration_limiter_begin ration_limiter_wait "
-     "ration_canceller_cancel ration_limiter_change ration_limiter_report ration_limiter_top_keys "
+     "ration_canceller_cancel ration_limiter_change ration_limiter_read_report "
+     "ration_limiter_top_keys "
      "ration_limiter_scan ration_limiter_count ration_limiter_rule ration_limiter_rule_count "
      "ration_limiter_name "
      "ration_limiter_bytes ration_limiter_dump ration_limiter_load",

@@ -240,7 +240,7 @@ static void what_is_named_as_nearest_can_be_made(void **state)
         }
 
         ration_status status = ration_limit_make(&spec, &limit, NULL);
-        struct ration_limit_nearest nearest = ration_limit_nearest(&spec);
+        struct ration_limit_nearest nearest = ration_limit_find_nearest(&spec);
 
         if (status != RATION_ERANGE) {
             assert_int_equal(nearest.count, 0);

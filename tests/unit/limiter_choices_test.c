@@ -124,7 +124,7 @@ static void each_is_told_and_counted_by_its_own_index(void **state)
     assert_int_equal(details[1].remaining, 7);
     assert_int_equal(details[2].remaining, 992);
     assert_int_equal(take(&kit, &write_of_ann, 8).verdict, RATION_DENY);
-    ration_limiter_report(kit.limiter, &report);
+    ration_limiter_read_report(kit.limiter, &report);
     assert_int_equal(report.rule_count, 3);
     assert_int_equal(report.rules[0].allowed_tokens, 5);
     assert_int_equal(report.rules[1].allowed_tokens, 3);
