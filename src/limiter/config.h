@@ -50,12 +50,12 @@ struct ration_config {
     uint32_t rule_count;
     uint64_t stale_after_ns; /* how long a key is remembered when all its buckets are full: the
                                 longest of its rules that do not start full */
-    uint64_t changed_ns;     /* when it came into force, by the limiter's clock; 0: the first */
     uint32_t is_reset;       /* buckets of older configs start anew */
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
     struct ration_config_short in_short;
-    uint64_t is_short; /* is_simple, and the capacity of the first rule fits */
+    uint64_t is_short;   /* is_simple, and the capacity of the first rule fits */
+    uint64_t changed_ns; /* when it came into force, by the limiter's clock; 0: the first */
 };
 
 struct ration_configs {
