@@ -365,7 +365,7 @@ static void bench_keys(struct bench *bench, const struct peer_key *keys, size_t 
     struct ration_limiter_report report;
 
     visit_fill(&visit);
-    ration_limiter_report(full, &report);
+    ration_limiter_read_report(full, &report);
     printf("%zu keys: %.2f bytes each, %llu found no place\n", key_count,
            (double)ration_limiter_bytes(full) / (double)key_count,
            (unsigned long long)report.limiter.overflow_shared);

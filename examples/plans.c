@@ -6,7 +6,9 @@
  *     internal      no limit
  *
  * All customers are in one limiter, and the plan is looked up when one calls: nothing has to be
- * told to the limiter when a customer changes his plan. But his bucket stays, and what was taken
+ * told to the limiter when a customer changes his plan. A rule that says is_one_budget has one bucket
+ * per customer, whatever the plan (limits that are to be counted apart are declared as the rule's limits
+ * instead: docs/limiters.md). So his bucket stays, and what was taken
  * under the old plan is still out, as time: ten tokens of a second each are 10 s of debt, which is
  * twice what the enterprise bucket holds. So a new plan starts with a reset.
  *
@@ -60,7 +62,11 @@ static const struct ration_limit *plan_limit(void *context, const void *request,
 
 static ration_limiter *create_limiter(const struct ration_clock *clock)
 {
-    struct ration_rule rule = {.choose = plan_limit, .choose_context = limits};
+    struct ration_rule rule = {
+        .choose = plan_limit,
+        .choose_context = limits,
+        .is_one_budget = 1, /* a customer who changes the plan keeps the bucket */
+    };
     struct ration_limiter_options options = {.struct_size = sizeof(options),
                                              .rules = &rule,
                                              .rule_count = 1,
@@ -119,7 +125,7 @@ static void print_report(ration_limiter *limiter)
     struct ration_limiter_report report;
     struct ration_top_key key;
 
-    ration_limiter_report(limiter, &report);
+    ration_limiter_read_report(limiter, &report);
     printf("allowed %" PRIu64 " calls of %" PRIu64 " tokens, denied %" PRIu64 "\n",
            report.rules[0].allowed, report.rules[0].allowed_tokens, report.rules[0].denied);
     if (ration_limiter_top_keys(limiter, RATION_TOP_DENIED, &key, 1, NULL) == 1)

@@ -62,7 +62,10 @@ RATION_API bool ration_bucket_allow_at(struct ration_bucket *bucket,
                                        const struct ration_limit *limit, uint64_t cost_tokens,
                                        uint64_t now_ns);
 
-/* Takes cost tokens at now, all or nothing, and tells everything about it. Cost 0 only looks. */
+/*
+ * Takes cost tokens at now, all or nothing, and tells everything about it. Cost 0 takes nothing and is always
+ * ALLOW, also of a bucket that is in debt or blocked: remaining is then 0.
+ */
 RATION_API struct ration_decision ration_bucket_take(struct ration_bucket *bucket,
                                                      const struct ration_limit *limit,
                                                      uint64_t cost_tokens, uint64_t now_ns);
@@ -166,7 +169,8 @@ enum ration_change {
  * Turns the state written under one limit into that of another. Call it once per change, with no
  * other call on the bucket until all callers use the new limit: what is taken under the old one
  * after it is charged in the old one's time.
- * Returns RATION_EUNFIT, with nothing changed, if the new one does not fit.
+ * Returns RATION_EUNFIT if the new one does not fit, RATION_EINVAL for an unknown change; then nothing
+ * has changed.
  */
 RATION_API ration_status ration_bucket_change(struct ration_bucket *bucket,
                                               const struct ration_limit *old_limit,

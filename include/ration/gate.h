@@ -273,7 +273,8 @@ struct ration_gate_stats {
     uint64_t reloads;
 };
 
-RATION_API void ration_gate_stats(const ration_gate *gate, struct ration_gate_stats *out_stats);
+RATION_API void ration_gate_read_stats(const ration_gate *gate,
+                                       struct ration_gate_stats *out_stats);
 
 /* Bytes of memory that the gate may use in time, all counted but what is spare. */
 RATION_API size_t ration_gate_bytes(const ration_gate *gate);

@@ -130,7 +130,8 @@ RATION_API ration_status ration_limit_make(const struct ration_limit_spec *spec,
  * The nearest limits to a spec for which ration_limit_make() returned RATION_ERANGE, as specs
  * that it accepts. Names are borrowed from spec. count is 0 for any other spec.
  */
-RATION_API struct ration_limit_nearest ration_limit_nearest(const struct ration_limit_spec *spec);
+RATION_API struct ration_limit_nearest ration_limit_find_nearest(
+    const struct ration_limit_spec *spec);
 
 /* Shorthands for a token bucket of tokens per period whose burst is tokens. Same errors. */
 RATION_API ration_status ration_limit_per(uint64_t tokens, uint64_t period_ns,
@@ -160,8 +161,9 @@ RATION_API ration_status ration_limit_parse_bytes(const char *text, size_t text_
 #define RATION_LIMIT_TEXT_SIZE 384
 
 /*
- * Prints a limit as text that parses back to an equal one. Returns RATION_ENOSPC, with buffer
- * untouched, if buffer_size is too small; RATION_LIMIT_TEXT_SIZE always suffices.
+ * Prints a limit as text that parses back to an equal one. Returns RATION_ENOSPC if buffer_size is too
+ * small (RATION_LIMIT_TEXT_SIZE always suffices), RATION_EINVAL for a limit that was never made; then
+ * buffer is untouched.
  */
 RATION_API ration_status ration_limit_print(const struct ration_limit *limit, char *buffer,
                                             size_t buffer_size);

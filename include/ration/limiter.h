@@ -1,16 +1,21 @@
 /*
  * limiter: a bucket per key, for any number of keys in fixed memory.
  *
- *     struct ration_rule rule = {0};
- *     ration_limit_parse("10/s burst 20", &rule.limit, NULL);
- *
  *     ration_limiter *limiter;
- *     ration_limiter_create(&(struct ration_limiter_options){
- *         .struct_size = sizeof(struct ration_limiter_options),
- *         .rules = &rule, .rule_count = 1, .keys_max = 100000}, &limiter, NULL);
+ *     ration_limiter_create_simple("10/s burst 20", 100000, &limiter, NULL);
  *
  *     if (!ration_limiter_allow(limiter, &RATION_KEY("198.51.100.7")))
  *         answer_429();
+ *
+ * Several limits, key functions and other options:
+ *
+ *     struct ration_rule rules[2] = {0};
+ *     ration_limit_parse("10/s burst 20", &rules[0].limit, NULL);
+ *     ration_limit_parse("1000/d", &rules[1].limit, NULL);
+ *
+ *     ration_limiter_create(&(struct ration_limiter_options){
+ *         .struct_size = sizeof(struct ration_limiter_options),
+ *         .rules = rules, .rule_count = 2, .keys_max = 100000}, &limiter, NULL);
  *
  * A limiter finds a key in the caller's request, and holds that key to one or more limits: all of
  * them pass, or nothing is taken from any. A stack does the same with several limiters and keys.
@@ -63,8 +68,16 @@ struct ration_key {
     size_t size;
 };
 
-/* A key from a string literal. */
+/* A key from a string literal: an lvalue, so that &RATION_KEY("x") is a request. */
+#ifdef __cplusplus
+#define RATION_KEY(text)                                                            \
+    ([]() -> const struct ration_key & {                                            \
+        static const struct ration_key ration_literal = {(text), sizeof(text) - 1}; \
+        return ration_literal;                                                      \
+    }())
+#else
 #define RATION_KEY(text) ((struct ration_key){(text), sizeof(text) - 1})
+#endif
 
 /* Room for a key function that has to compose its key. */
 #define RATION_KEY_ROOM_SIZE 256
@@ -78,29 +91,42 @@ typedef ration_status ration_keyer(void *context, const void *request, char *roo
                                    struct ration_key *out_key);
 
 /*
- * Chooses the limit for a request: one that lives as long as the limiter, of the same algorithm
- * and refill (for windows and logs also of the same tokens and period) as the rule's own; or NULL
- * if this rule does not apply to the request. May change *cost_tokens, which is the caller's: one per
+ * Chooses the limit for a request, or NULL if this rule does not apply to it. Which limits it may return
+ * is what the rule declares:
+ *
+ *     limits          the address of one of these. A key has a bucket for each of them: what is taken
+ *                     under one is not missing under another (reads at 50/s, writes at 10/s)
+ *     is_one_budget   any limit that lives as long as the limiter, of the same algorithm and refill
+ *                     (for windows and logs also of the same tokens and period) as the rule's own. A key
+ *                     has one bucket: what was taken under one limit is still out under the next, as
+ *                     time (the plan that a customer is on)
+ *     neither         a limit equal to the rule's own: the function says whether it applies, and its cost
+ *
+ * Anything else is RATION_EUNFIT for the call. May change *cost_tokens, which is the caller's: one per
  * request, say, whatever the caller takes of other limits (then set the rule's sets_cost). A look, of
  * cost 0, stays one. Called for every call about the request, and again if limits are changed meanwhile.
- * Whatever it chooses from request to request, a key has one bucket: what was taken under one
- * limit is still out under the next, as time.
  */
 typedef const struct ration_limit *ration_chooser(void *context, const void *request,
                                                   uint64_t *cost_tokens);
 
 /* One limit of a limiter. */
 struct ration_rule {
-    struct ration_limit limit; /* for all requests, or an example of what choose() returns */
+    struct ration_limit limit; /* for all requests, or an example of what choose() returns; not used
+                                  if there are limits */
     ration_chooser *choose;    /* NULL: the limit above */
     void *choose_context;
+    const struct ration_limit
+        *limits;        /* that choose() chooses from, of any kinds; copied, but choose()
+                                          returns addresses in this array. NULL: see ration_chooser */
+    size_t limit_count; /* each counts as a rule: of RATION_RULES_MAX, and in limit_index, details,
+                           reports and scans, where the limits of a rule stand in the rule's place */
     uint64_t stale_after_ns; /* how long a key is remembered when its buckets are full again, for
                                 limits that do not start full; the longest counts, at most 365 days.
                                 0: one day */
     uint32_t is_shadow;      /* 1: counted and reported, never enforced */
-    uint32_t
-        sets_cost; /* 1: choose() sets the cost, whatever the caller's, say one per request: up_to
-                           does not divide it, and settling keeps it unless nothing was used */
+    uint32_t sets_cost; /* 1: choose() sets the cost, whatever the caller's, say one per request:
+                                up_to does not divide it, and settling keeps it unless nothing was used */
+    uint32_t is_one_budget; /* 1: what choose() returns are the changing terms of one bucket */
 };
 
 /* What happens to a key that finds no place: all 16 that it might have are in debt. */
@@ -146,6 +172,16 @@ RATION_API ration_status ration_limiter_create(const struct ration_limiter_optio
                                                ration_limiter **out_limiter,
                                                struct ration_error *error);
 
+/*
+ * The common case in one call: a limiter of one limit, given as text ("10/s burst 20", as for
+ * ration_limit_parse()), for keys_max keys. Requests are struct ration_key; everything else is the default.
+ * Returns RATION_EINVAL, RATION_ERANGE (the limit cannot be kept), RATION_ENOMEM, with error (may be NULL)
+ * telling what would be right. On failure *out_limiter is untouched.
+ */
+RATION_API ration_status ration_limiter_create_simple(const char *limit_text, uint64_t keys_max,
+                                                      ration_limiter **out_limiter,
+                                                      struct ration_error *error);
+
 /* Releases a limiter that no thread uses any more; NULL is fine. Not one of a stack. */
 RATION_API void ration_limiter_free(ration_limiter *limiter);
 
@@ -160,7 +196,8 @@ RATION_API bool ration_limiter_allow_at(ration_limiter *limiter, const void *req
                                         uint64_t cost_tokens, uint64_t now_ns);
 
 /*
- * Takes cost tokens of each limit, or nothing, and tells everything about it. Cost 0 only looks.
+ * Takes cost tokens of each limit, or nothing, and tells everything about it. Cost 0 takes nothing and is
+ * always ALLOW, also for a key that is in debt or blocked (remaining is then 0), and is not counted.
  *
  * On ALLOW *out_decision is about the limit with the least remaining, on DENY about the one with
  * the longest wait: after retry_after_ns all of them pass. If no rule applies, limit is 0 and
@@ -229,12 +266,16 @@ RATION_API ration_status ration_limiter_refund_as(ration_limiter *limiter, const
 RATION_API ration_status ration_limiter_force(ration_limiter *limiter, const void *request,
                                               uint64_t tokens, uint64_t now_ns);
 
-/* Makes the key's buckets as those of a key never seen. Same returns. */
+/*
+ * Makes the key's buckets as those of a key never seen: of each rule that applies, those of all its limits.
+ * Same returns.
+ */
 RATION_API ration_status ration_limiter_reset(ration_limiter *limiter, const void *request,
                                               uint64_t now_ns);
 
 /*
- * Denies the key everything before until_ns; a longer block or debt stays. Returns also
+ * Denies the key everything before until_ns, under each limit of the rules that apply; a longer block or
+ * debt stays. Returns also
  * RATION_ERANGE if until_ns is more than RATION_BLOCK_NS_MAX after now_ns (nothing is blocked then),
  * RATION_EUNFIT if none of the limits that apply can say it (windows and logs cannot), RATION_ENOMEM
  * if the key finds no place: then it is not blocked, and nobody who shares a bucket with it is.
@@ -337,8 +378,8 @@ RATION_API ration_status ration_limiter_wait(ration_limiter *limiter, const void
 
 /*
  * Changes the limits of all keys, while others decide. rules has as many rules as the limiter, each
- * of an algorithm that fits where the old one's state is. Keys keep their tokens (RATION_CHANGE_KEEP),
- * converted when next met, or start anew.
+ * of an algorithm that fits where the old one's state is. Keys keep the tokens that they have now, by the
+ * limiter's clock (RATION_CHANGE_KEEP), or start again.
  * Processes that share a limiter by fork() each have their own limits: make the change in all of them.
  * Returns RATION_EINVAL, RATION_EUNFIT, with error telling why and nothing changed.
  */
@@ -358,28 +399,38 @@ struct ration_limiter_report {
     struct ration_histogram_stats latency; /* with sample_latency */
 };
 
-RATION_API void ration_limiter_report(const ration_limiter *limiter,
-                                      struct ration_limiter_report *out_report);
+RATION_API void ration_limiter_read_report(const ration_limiter *limiter,
+                                           struct ration_limiter_report *out_report);
 
 enum ration_top { RATION_TOP_DENIED = 0, RATION_TOP_COST };
 
 /*
  * Writes up to keys_max of the keys that were denied most often, or took most tokens (estimated
  * from one decision in 64), highest first, and to *out_stats (may be NULL) what the list is worth.
- * Returns how many. 0 without top_keys, or without memory for the reading.
+ * Returns how many. 0 without top_keys, for an unknown order, or without memory for the reading.
  */
 RATION_API size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_top by,
                                           struct ration_top_key *keys, size_t keys_max,
                                           struct ration_top_keys_stats *out_stats);
 
+/* How many limits its rules have together: where no rule has limits to choose from, its rules. */
 RATION_API size_t ration_limiter_rule_count(const ration_limiter *limiter);
 
 /*
- * The rule that a decision's limit_index means, as it is now: its limit, and the limit's name. Returns
+ * The rule that a decision's limit_index means, as it is now: its limit, and the limit's name. limit is then
+ * the one with that index also if its rule has several to choose from. Returns
  * RATION_EINVAL, with *out_rule untouched, if there is none.
  */
 RATION_API ration_status ration_limiter_rule(const ration_limiter *limiter, size_t rule_index,
                                              struct ration_rule *out_rule);
+
+/*
+ * How many keys are in use at now: those that a scan would list, with at least one bucket that is not full.
+ * Idle keys, keys that are only remembered (stale_after_ns) and keys without a slot, which share the overflow
+ * bucket, are not counted. Reads the whole table, 16 bytes or more per slot: some 10 ms for a million keys.
+ * Calls that decide are not held up, and may change the number meanwhile; ration_limiter_change() waits.
+ */
+RATION_API size_t ration_limiter_count(ration_limiter *limiter, uint64_t now_ns);
 
 /* The name it was given, or "". Borrowed: it lives as long as the limiter. */
 RATION_API const char *ration_limiter_name(const ration_limiter *limiter);

@@ -14,7 +14,7 @@
  *                                          {RATION_KEY("path"), RATION_KEY("/login")},
  *                                          {RATION_KEY("ip"), RATION_KEY("192.0.2.7")}};
  *     struct ration_policy_match match;
- *     ration_policy_match(policy, request, 3, &match);              // match.limits[0] is login
+ *     ration_policy_find_matches(policy, request, 3, &match);              // match.limits[0] is login
  *
  * A request is a list of attributes: names and values, any bytes. Well-known names are method, path,
  * host, ip, user, plan and header.<name in lower case>; any other may be used. ip is an address: it
@@ -120,7 +120,7 @@ enum ration_policy_fallback {
 /* How a limit in Redis is asked. */
 enum ration_policy_mode {
     RATION_POLICY_STRICT = 0,  /* every time */
-    RATION_POLICY_LOCAL_FIRST, /* when the local bucket has less than the threshold */
+    RATION_POLICY_LOCAL_FIRST, /* when less than the threshold would be left in the local bucket */
     RATION_POLICY_LEASE        /* tokens are drawn ahead, and spent here */
 };
 
@@ -150,9 +150,9 @@ struct ration_policy_limit {
 
 RATION_API size_t ration_policy_limit_count(const ration_policy *policy);
 
-/* The limit at an index below that count; they are in the order of the text. */
-RATION_API const struct ration_policy_limit *ration_policy_limit(const ration_policy *policy,
-                                                                 size_t limit_index);
+/* The limit at an index, in the order of the text; NULL if the policy has fewer. */
+RATION_API const struct ration_policy_limit *ration_policy_limit_at(const ration_policy *policy,
+                                                                    size_t limit_index);
 
 /* Whether the policy says cluster: one-slot. Without a cluster of Redis it means nothing. */
 RATION_API bool ration_policy_is_one_slot(const ration_policy *policy);
@@ -189,10 +189,10 @@ struct ration_policy_match {
  * RATION_POLICY_MATCHES_MAX limits that apply. RATION_ENOSPC: its globs would have to search more than
  * RATION_POLICY_STEPS_MAX bytes of values, which takes thousands of globs and values of kilobytes.
  */
-RATION_API ration_status ration_policy_match(const ration_policy *policy,
-                                             const struct ration_attribute *attributes,
-                                             size_t attribute_count,
-                                             struct ration_policy_match *out_match);
+RATION_API ration_status ration_policy_find_matches(const ration_policy *policy,
+                                                    const struct ration_attribute *attributes,
+                                                    size_t attribute_count,
+                                                    struct ration_policy_match *out_match);
 
 /*
  * The key of a request under a limit: empty, the value of one attribute, or several values joined by
@@ -243,9 +243,9 @@ struct ration_policy_setting {
 
 RATION_API size_t ration_policy_setting_count(const ration_policy *policy);
 
-/* The setting at an index below that count. Borrowed: it lives as long as the policy. */
-RATION_API const struct ration_policy_setting *ration_policy_setting(const ration_policy *policy,
-                                                                     size_t setting_index);
+/* The setting at an index; NULL if there are fewer. Borrowed: it lives as long as the policy. */
+RATION_API const struct ration_policy_setting *ration_policy_setting_at(const ration_policy *policy,
+                                                                        size_t setting_index);
 
 /*
  * Wipes the values of the section server:, which may be passwords, and leaves a policy without settings. For a program
@@ -262,7 +262,7 @@ RATION_API const char *ration_policy_describe(const ration_policy *policy, size_
 
 /*
  * Writes why a limit does not apply to a request, as one line for a person: the first condition that
- * does not hold. Empty if it applies. Returns RATION_EINVAL as ration_policy_match() does, with
+ * does not hold. Empty if it applies. Returns RATION_EINVAL as ration_policy_find_matches() does, with
  * buffer, of at least 1 byte, untouched.
  */
 RATION_API ration_status ration_policy_explain(const ration_policy *policy, size_t limit_index,

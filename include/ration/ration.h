@@ -18,8 +18,9 @@
  *
  * Each header says what it holds: limit.h (limits, and their text), decision.h (answers),
  * bucket.h (one bucket in 16 bytes), limiter.h (a bucket per key, several limits at once), policy.h
- * (a file that says which limits apply to whom), dump.h (keys listed, saved and loaded), stats.h,
- * clock.h, retry.h (coming back after a denial), status.h.
+ * (a file that says which limits apply to whom), gate.h (a policy at work: requests matched, keyed and
+ * decided, in memory or in Redis), redis.h (where Redis is), dump.h (keys listed, saved and loaded),
+ * stats.h, clock.h, retry.h (coming back after a denial), status.h, version.h.
  */
 #ifndef RATION_RATION_H
 #define RATION_RATION_H

@@ -19,7 +19,7 @@
 
 RATION_C_BEGIN
 
-/* Decisions of one limit. */
+/* Decisions of one limit. What takes nothing (cost 0, a look) is not counted. */
 struct ration_limit_stats {
     uint64_t allowed;
     uint64_t denied;         /* not now */

@@ -46,6 +46,11 @@ static ration_status choose_clock(const struct ration_clock *given, struct ratio
         return ration_refuse(
             error, RATION_EINVAL,
             "clock has no function; make one with ration_clock_...(), or leave it NULL");
+    if (given != NULL && (unsigned)given->kind - 1 >= RATION_CLOCK_CUSTOM)
+        return ration_refuse(
+            error, RATION_EINVAL,
+            "clock has the unknown kind %u; one of your own is RATION_CLOCK_CUSTOM",
+            (unsigned)given->kind);
     *out_clock = given != NULL ? *given : ration_clock_tsc();
     return RATION_OK;
 }
@@ -206,7 +211,7 @@ ration_status ration_make_limiter(const struct ration_limiter_options *options,
     if (limiter == NULL)
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the limiter");
     if (status == RATION_OK && mine != NULL)
-        status = ration_load_check(mine, options, error);
+        status = ration_load_check(mine, options, &configs, error);
     if (status == RATION_OK)
         status = fit_bytes(options, &shape, error);
     if (status == RATION_OK)
@@ -233,6 +238,17 @@ ration_status ration_limiter_create(const struct ration_limiter_options *options
                                     ration_limiter **out_limiter, struct ration_error *error)
 {
     return ration_make_limiter(options, NULL, out_limiter, error);
+}
+
+ration_status ration_limiter_create_simple(const char *limit_text, uint64_t keys_max,
+                                           ration_limiter **out_limiter, struct ration_error *error)
+{
+    struct ration_rule rule = {0};
+    struct ration_limiter_options options = {
+        .struct_size = sizeof(options), .rules = &rule, .rule_count = 1, .keys_max = keys_max};
+    ration_status status = ration_limit_parse(limit_text, &rule.limit, error);
+
+    return status == RATION_OK ? ration_limiter_create(&options, out_limiter, error) : status;
 }
 
 void ration_limiter_free(ration_limiter *limiter)
@@ -264,7 +280,7 @@ static ration_status plan_limiter(const struct ration_limiter_options *options,
     if (!is_alone)
         status = ration_configs_check_stacked(options->rules, options->rule_count, error);
     if (status == RATION_OK && saved != NULL)
-        status = ration_load_check(saved, options, error);
+        status = ration_load_check(saved, options, configs, error);
     if (status != RATION_OK) {
         ration_configs_done(configs);
         return status;
@@ -304,7 +320,7 @@ static ration_status plan_limiters(const struct ration_stack_options *options,
         if (status != RATION_OK)
             return status;
         plan->planned_count++;
-        rule_count += options->limiters[i].rule_count;
+        rule_count += plan->configs[i].configs[0].rule_count;
         if (options->limiters_max == 0 && rule_count > RATION_CALL_RULES_MAX)
             return ration_refuse(error, RATION_EINVAL, "a stack has at most 16 rules in all");
     }

@@ -394,6 +394,8 @@ ration_status ration_bucket_change(struct ration_bucket *bucket,
                                    uint64_t now_ns)
 {
     expect_fit(old_limit);
+    if ((unsigned)change > RATION_CHANGE_RESET)
+        return RATION_EINVAL;
     if (!ration_algorithm_fits(new_limit))
         return RATION_EUNFIT;
     if (change == RATION_CHANGE_RESET)

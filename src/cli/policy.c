@@ -97,7 +97,7 @@ static struct widths measure(const ration_policy *policy)
     struct widths widths = {strlen("NAME"), strlen("KEY"), strlen("LIMIT")};
 
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, i);
         char key[KEY_NAMES_SIZE], text[RATION_LIMIT_TEXT_SIZE];
         widths.name = larger(widths.name, strlen(limit->limit.name));
         widths.key = larger(widths.key, strlen(key_names(limit, key)));
@@ -153,7 +153,7 @@ static int check(char *path)
     widths = measure(policy);
     print_row(&widths, "NAME", "KEY", "LIMIT", "MATCH", "");
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, i);
         char key[KEY_NAMES_SIZE], text[RATION_LIMIT_TEXT_SIZE], match[DESCRIPTION_SIZE];
         char shown[SHOWN_SIZE];
         print_row(&widths, limit->limit.name, key_names(limit, key), limit_text(limit, text),
@@ -222,7 +222,7 @@ static int read_request(int word_count, char **words, struct request *request)
 static void print_applied(const ration_policy *policy, size_t index, const struct request *request)
 {
     static char room[RATION_KEY_SIZE_MAX];
-    const struct ration_policy_limit *limit = ration_policy_limit(policy, index);
+    const struct ration_policy_limit *limit = ration_policy_limit_at(policy, index);
     char text[RATION_LIMIT_TEXT_SIZE], shown[SHOWN_KEY_SIZE];
     struct ration_key key;
     uint64_t cost;
@@ -258,7 +258,7 @@ static void print_limits(const ration_policy *policy, const struct ration_policy
             continue;
         }
         ration_policy_explain(policy, i, request->attributes, request->count, why, sizeof(why));
-        printf("%s: does not apply: %s\n", ration_policy_limit(policy, i)->limit.name,
+        printf("%s: does not apply: %s\n", ration_policy_limit_at(policy, i)->limit.name,
                show(why, shown));
     }
 }
@@ -267,7 +267,8 @@ static int explain_request(const ration_policy *policy, const struct request *re
 {
     struct ration_policy_match match;
 
-    if (ration_policy_match(policy, request->attributes, request->count, &match) != RATION_OK) {
+    if (ration_policy_find_matches(policy, request->attributes, request->count, &match) !=
+        RATION_OK) {
         fprintf(stderr,
                 "ration policy: no answer: an attribute is given twice, ip is no address, or "
                 "more than %d limits apply\n",

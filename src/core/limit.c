@@ -63,7 +63,7 @@ static struct ration_limit derive(const struct ration_limit_spec *spec)
 
 static void append_nearest(struct ration_error *error, const struct ration_limit_spec *spec)
 {
-    struct ration_limit_nearest nearest = ration_limit_nearest(spec);
+    struct ration_limit_nearest nearest = ration_limit_find_nearest(spec);
 
     for (size_t index = 0; index < nearest.count; index++) {
         char text[RATION_LIMIT_TEXT_SIZE];

@@ -219,3 +219,10 @@ ration_status ration_limit_check(const struct ration_limit_spec *spec, struct ra
     }
     return RATION_OK;
 }
+
+bool ration_limit_is_made(const struct ration_limit *limit)
+{
+    return (unsigned)limit->algorithm - 1 < RATION_SLIDING_LOG &&
+           (unsigned)limit->refill <= RATION_REFILL_INTERVAL &&
+           (unsigned)limit->start <= RATION_START_TOKENS && limit->tokens > 0;
+}

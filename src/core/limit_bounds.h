@@ -50,4 +50,7 @@ bool ration_limit_is_too_slow(struct ration_bare_rate rate, const struct ration_
  */
 ration_status ration_limit_check(const struct ration_limit_spec *spec, struct ration_error *error);
 
+/* Whether a limit was made by ration_limit_make(): zero bytes and unknown kinds were not. */
+bool ration_limit_is_made(const struct ration_limit *limit);
+
 #endif

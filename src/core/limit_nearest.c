@@ -102,7 +102,7 @@ static bool is_same(const struct ration_limit_spec *a, const struct ration_limit
 /* Two rates, and for each a speed, a burst and a period to put right. */
 #define STEPS_MAX 6
 
-struct ration_limit_nearest ration_limit_nearest(const struct ration_limit_spec *spec)
+struct ration_limit_nearest ration_limit_find_nearest(const struct ration_limit_spec *spec)
 {
     struct ration_limit_nearest nearest = {.count = 0};
 

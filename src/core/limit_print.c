@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "core/algorithm_words.h"
+#include "core/limit_bounds.h"
 
 /* Appends to buffer, which has room for any limit. */
 __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t *size,
@@ -56,6 +57,9 @@ ration_status ration_limit_print(const struct ration_limit *limit, char *buffer,
 {
     char text[RATION_LIMIT_TEXT_SIZE];
     size_t size = 0;
+
+    if (!ration_limit_is_made(limit))
+        return RATION_EINVAL;
     append_rate(text, &size, limit->tokens, limit->period_ns, limit->burst);
     if (limit->refill == RATION_REFILL_INTERVAL)
         append(text, &size, " refill interval");

@@ -192,7 +192,7 @@ static bool keep_local(const struct ration_gate_plan *plan, struct ration_gate_p
 
     for (uint32_t i = 0; i < prepared->match.limit_count; i++) {
         const struct ration_policy_limit *limit =
-            ration_policy_limit(plan->policy, prepared->match.limits[i]);
+            ration_policy_limit_at(plan->policy, prepared->match.limits[i]);
 
         if (limit->on_backend_error == RATION_POLICY_FALLBACK_DENY && !limit->is_shadow)
             return false;
@@ -303,7 +303,7 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
         const struct ration_policy_limit *limit =
             entry->is_throttle
                 ? NULL
-                : ration_policy_limit(batch->plan->policy, prepared->match.limits[i]);
+                : ration_policy_limit_at(batch->plan->policy, prepared->match.limits[i]);
 
         asked.parts[i] = (struct ration_redis_part){
             .limit = limit != NULL ? &limit->limit : &entry->limit,
@@ -311,6 +311,10 @@ void ration_gate_entry_ask(struct ration_gate_entry *entry)
             .cost_tokens = prepared->asks[i].cost_tokens,
             .stale_after_ns = limit != NULL && limit->stale_after_ns > 0 ? limit->stale_after_ns
                                                                          : RATION_NS_PER_DAY,
+            .changed_ago_ns =
+                limit != NULL ? ration_gate_changed_ago_ns(batch->plan, prepared->match.limits[i],
+                                                           batch->now_ns)
+                              : 0,
             .is_shadow = limit != NULL && limit->is_shadow,
             .is_given = limit == NULL,
         };

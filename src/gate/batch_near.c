@@ -234,6 +234,8 @@ static void ask_with_lease(struct ration_gate_entry *entry)
         .back_number = back.number,
         .back_age_ns = back.age_ns,
         .length_ns = ration_near_lease_ns(near.limit),
+        .changed_ago_ns =
+            ration_gate_changed_ago_ns(batch->plan, entry->prepared.match.limits[0], batch->now_ns),
         .has_now = remote->has_manual_clock,
         .now_ns = batch->now_ns,
         .deadline_ns = batch->deadline_ns,
@@ -267,7 +269,7 @@ bool ration_gate_entry_decide_near(struct ration_gate_entry *entry)
 bool ration_gate_entry_has_lease(struct ration_gate_entry *entry)
 {
     const struct ration_policy_limit *limit =
-        ration_policy_limit(entry->batch->plan->policy, entry->prepared.match.limits[0]);
+        ration_policy_limit_at(entry->batch->plan->policy, entry->prepared.match.limits[0]);
 
     return entry->prepared.match.limit_count == 1 && limit->mode == RATION_POLICY_LEASE &&
            entry->prepared.asks[0].cost_tokens <= limit->limit.burst;

@@ -45,7 +45,7 @@ struct ration_near_ask ration_gate_case_ask(const struct ration_gate_case *c, ui
     uint32_t limit_index = c->prepared->match.limits[part];
 
     return (struct ration_near_ask){
-        .limit = ration_policy_limit(c->plan->policy, limit_index),
+        .limit = ration_policy_limit_at(c->plan->policy, limit_index),
         .secret = &c->plan->hold_secrets[limit_index],
         .key = &c->prepared->keys[part],
         .cost_tokens = c->prepared->asks[part].cost_tokens,
@@ -59,7 +59,7 @@ bool ration_gate_case_is_near(const struct ration_gate_case *c)
         return false;
     for (uint32_t i = 0; i < c->prepared->match.limit_count; i++) {
         const struct ration_policy_limit *limit =
-            ration_policy_limit(c->plan->policy, c->prepared->match.limits[i]);
+            ration_policy_limit_at(c->plan->policy, c->prepared->match.limits[i]);
 
         if (limit->mode == RATION_POLICY_STRICT || limit->is_shadow ||
             c->prepared->asks[i].cost_tokens == 0)

@@ -42,7 +42,7 @@ ration_status ration_gate_match(const struct ration_gate *gate, const ration_pol
     for (size_t i = 0; i < attribute_count; i++)
         if (attributes[i].value.size > gate->attribute_bytes_max)
             return RATION_EINVAL;
-    status = ration_policy_match(policy, attributes, attribute_count, out_match);
+    status = ration_policy_find_matches(policy, attributes, attribute_count, out_match);
     *out_reason =
         status == RATION_ENOSPC
             ? "the values of this request are too long for the number of globs in the policy: send "
@@ -155,7 +155,7 @@ static void tell_parts(const struct ration_gate_plan *plan, struct ration_check 
 {
     for (uint32_t i = 0; i < check->part_count; i++) {
         check->parts[i] = (struct ration_check_part){
-            .limit = ration_policy_limit(plan->policy, prepared->match.limits[i]),
+            .limit = ration_policy_limit_at(plan->policy, prepared->match.limits[i]),
             .cost_tokens = prepared->asks[i].cost_tokens,
             .decision = details[i],
         };
@@ -175,7 +175,7 @@ void ration_gate_tell(const struct ration_gate_plan *plan, struct ration_check *
     check->decision.limit_index = 0;
     if (binding >= 0) {
         check->decision.limit_index = prepared->match.limits[binding];
-        check->limit = ration_policy_limit(plan->policy, prepared->match.limits[binding]);
+        check->limit = ration_policy_limit_at(plan->policy, prepared->match.limits[binding]);
     }
 }
 
@@ -203,7 +203,7 @@ static bool find_holds(struct ration_gate *gate, const struct ration_gate_plan *
 
     for (uint32_t i = 0; i < prepared->match.limit_count; i++) {
         uint32_t limit_index = prepared->match.limits[i];
-        bool is_shadow = ration_policy_limit(plan->policy, limit_index)->is_shadow != 0;
+        bool is_shadow = ration_policy_limit_at(plan->policy, limit_index)->is_shadow != 0;
 
         /* of whatever kind: it may have been a window when its key was blocked */
         out_holds_ns[i] = is_shadow ? 0

@@ -63,14 +63,17 @@ struct ration_gate_plan *ration_gate_plan_create(const struct ration_gate *gate,
     size_t index_count = count + count % 2; /* what follows them is aligned */
     struct ration_gate_plan *plan =
         calloc(1, sizeof(*plan) + index_count * sizeof(plan->limiter_indexes[0]) +
-                      count * sizeof(plan->hold_secrets[0]));
+                      count * (sizeof(plan->hold_secrets[0]) + sizeof(plan->changed_ns[0])));
 
     if (plan == NULL)
         return NULL;
     plan->policy = policy;
     plan->hold_secrets = (struct ration_hash *)(void *)(plan->limiter_indexes + index_count);
-    for (size_t i = 0; i < count; i++)
-        plan->hold_secrets[i] = ration_gate_hold_secret(gate, ration_policy_limit(policy, i));
+    plan->changed_ns = (uint64_t *)(void *)(plan->hold_secrets + count);
+    for (size_t i = 0; i < count; i++) {
+        plan->hold_secrets[i] = ration_gate_hold_secret(gate, ration_policy_limit_at(policy, i));
+        plan->changed_ns[i] = ration_gate_now(gate);
+    }
     return plan;
 }
 
@@ -234,7 +237,7 @@ static ration_status make_first_plan(struct ration_gate *gate,
     if (status == RATION_OK && (seeds == NULL || key_texts == NULL || plan == NULL))
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the policy");
     for (size_t i = 0; i < count && status == RATION_OK; i++) {
-        seeds[i].limit = *ration_policy_limit(policy, i);
+        seeds[i].limit = *ration_policy_limit_at(policy, i);
         seeds[i].key_text = key_texts + i * RATION_GATE_KEY_TEXT_SIZE;
         ration_gate_key_text(&seeds[i].limit, seeds[i].key_text);
         seeds[i].is_used = true;

@@ -32,7 +32,7 @@ static ration_status block(ration_gate *gate, const struct ration_gate_plan *pla
                            uint32_t limit_index, const struct ration_key *key,
                            const struct task *task)
 {
-    const struct ration_policy_limit *limit = ration_policy_limit(plan->policy, limit_index);
+    const struct ration_policy_limit *limit = ration_policy_limit_at(plan->policy, limit_index);
     ration_status status = RATION_EUNFIT;
 
     if (limit->is_shadow)
@@ -95,7 +95,8 @@ static ration_status edit_limit(ration_gate *gate, const struct ration_gate_plan
 static bool is_meant(const struct ration_gate_plan *plan, uint32_t limit_index,
                      const struct ration_edit *edit, const struct task *task)
 {
-    return ration_gate_is_meant(ration_policy_limit(plan->policy, limit_index), edit, task->kind);
+    return ration_gate_is_meant(ration_policy_limit_at(plan->policy, limit_index), edit,
+                                task->kind);
 }
 
 /* Whether each limit has its key and cost: if not, nothing is done to any. */

@@ -22,6 +22,7 @@ struct target {
     struct ration_key key;
     uint64_t tokens;
     uint64_t keep_ms;
+    uint64_t changed_ago_ns; /* for how long the limit has been what it is */
 };
 
 struct ration_gate_editing {
@@ -208,7 +209,10 @@ static void look(struct ration_gate_editing *editing)
         .now_ns = editing->now_ns,
         .deadline_ns = editing->deadline_ns,
         .part_count = 1,
-        .parts = {{.limit = bucket.limit, .key = bucket.key, .is_given = bucket.is_given}},
+        .parts = {{.limit = bucket.limit,
+                   .key = bucket.key,
+                   .changed_ago_ns = target_of(editing)->changed_ago_ns,
+                   .is_given = bucket.is_given}},
     };
 
     ration_redis_client_take(editing->link->client, &ask, on_looked, editing);
@@ -312,11 +316,13 @@ static ration_status find_limits(struct ration_gate_editing *editing,
         RATION_OK)
         return RATION_EINVAL;
     for (uint32_t i = 0; i < match.limit_count; i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, match.limits[i]);
-        struct target target = {.limit = &limit->limit,
-                                .rule = limit,
-                                .secret = &plan->hold_secrets[match.limits[i]],
-                                .keep_ms = keep_ms_of(gate, limit)};
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, match.limits[i]);
+        struct target target = {
+            .limit = &limit->limit,
+            .rule = limit,
+            .secret = &plan->hold_secrets[match.limits[i]],
+            .keep_ms = keep_ms_of(gate, limit),
+            .changed_ago_ns = ration_gate_changed_ago_ns(plan, match.limits[i], task->now_ns)};
         char room[RATION_CHECK_KEYS_ROOM];
 
         if (!ration_gate_is_meant(limit, edit, task->kind))
@@ -375,8 +381,13 @@ ration_gate_editing *ration_gate_edit_begin(ration_gate_link *link,
                                             const struct ration_gate_task *task,
                                             ration_gate_edited *done, void *context)
 {
-    struct ration_gate_editing *editing = calloc(1, sizeof(*editing));
+    struct ration_gate_editing *editing;
 
+    if ((unsigned)task->kind > RATION_EDIT_BLOCK) {
+        done(context, RATION_EINVAL, 0);
+        return NULL;
+    }
+    editing = calloc(1, sizeof(*editing));
     if (editing == NULL) {
         done(context, RATION_ENOMEM, 0);
         return NULL;

@@ -28,7 +28,9 @@ struct ration_gate_plan {
     ration_policy *policy;         /* owned */
     uint64_t generation;
     struct ration_hash *hold_secrets; /* by the policy's limit; they lie behind the indexes */
-    uint32_t limiter_indexes[];       /* in the stack; by the policy's limit */
+    uint64_t *
+        changed_ns; /* since when each limit is what it is, by the gate's clock; behind the secrets */
+    uint32_t limiter_indexes[]; /* in the stack; by the policy's limit */
 };
 
 /* What is known of a limiter of the stack beside what it knows itself. */
@@ -125,6 +127,15 @@ bool ration_gate_is_meant(const struct ration_policy_limit *limit, const struct 
 
 /* By which attributes a limit keeps its keys: two limits with the same text have the same keys. */
 void ration_gate_key_text(const struct ration_policy_limit *limit, char *out_text);
+
+/* For how long a limit has been what it is. */
+static inline uint64_t ration_gate_changed_ago_ns(const struct ration_gate_plan *plan,
+                                                  size_t limit_index, uint64_t now_ns)
+{
+    uint64_t changed_ns = plan->changed_ns[limit_index];
+
+    return now_ns > changed_ns ? now_ns - changed_ns : 0;
+}
 
 /* A plan for so many limits, owned by the caller; free(). NULL without memory. The gate has holds. */
 struct ration_gate_plan *ration_gate_plan_create(const struct ration_gate *gate,

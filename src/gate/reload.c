@@ -54,8 +54,8 @@ static bool are_same_rules(const struct ration_rule *a, const struct ration_rule
 static const struct ration_policy_limit *find_limit(const ration_policy *policy, const char *name)
 {
     for (size_t i = 0; policy != NULL && i < ration_policy_limit_count(policy); i++)
-        if (strcmp(ration_policy_limit(policy, i)->limit.name, name) == 0)
-            return ration_policy_limit(policy, i);
+        if (strcmp(ration_policy_limit_at(policy, i)->limit.name, name) == 0)
+            return ration_policy_limit_at(policy, i);
     return NULL;
 }
 
@@ -75,9 +75,9 @@ static bool are_same_matches(const struct reload *reload, const char *name)
 
     if (find_limit(reload->old, name) == NULL)
         return true;
-    while (strcmp(ration_policy_limit(reload->old, old_index)->limit.name, name) != 0)
+    while (strcmp(ration_policy_limit_at(reload->old, old_index)->limit.name, name) != 0)
         old_index++;
-    while (strcmp(ration_policy_limit(reload->plan->policy, new_index)->limit.name, name) != 0)
+    while (strcmp(ration_policy_limit_at(reload->plan->policy, new_index)->limit.name, name) != 0)
         new_index++;
     return strcmp(ration_policy_describe(reload->old, old_index, before, sizeof(before)),
                   ration_policy_describe(reload->plan->policy, new_index, after, sizeof(after))) ==
@@ -176,7 +176,7 @@ static ration_status plan_limit(struct reload *reload, size_t limit_index)
 {
     struct ration_gate *gate = reload->gate;
     const struct ration_policy_limit *limit =
-        ration_policy_limit(reload->plan->policy, limit_index);
+        ration_policy_limit_at(reload->plan->policy, limit_index);
     uint32_t *limiter_index = &reload->plan->limiter_indexes[limit_index];
     struct step *step = &reload->steps[limit_index];
     char key_text[RATION_GATE_KEY_TEXT_SIZE];
@@ -201,12 +201,27 @@ static ration_status plan_limit(struct reload *reload, size_t limit_index)
     return plan_step(reload, limit, &rule, key_text, found, step);
 }
 
+/* A limit that is as it was has been so since then. */
+static void keep_changed_ns(const struct reload *reload, const struct ration_gate_plan *old)
+{
+    for (size_t i = 0; i < ration_policy_limit_count(reload->plan->policy); i++) {
+        const struct ration_limit *limit = &ration_policy_limit_at(reload->plan->policy, i)->limit;
+
+        for (size_t k = 0; k < ration_policy_limit_count(old->policy); k++) {
+            const struct ration_limit *before = &ration_policy_limit_at(old->policy, k)->limit;
+
+            if (strcmp(before->name, limit->name) == 0 && are_same_limits(before, limit))
+                reload->plan->changed_ns[i] = old->changed_ns[k];
+        }
+    }
+}
+
 /* Nothing here can fail but by a bug: the rules were checked. */
 static void change_limit(const struct reload *reload, size_t limit_index)
 {
     struct ration_gate *gate = reload->gate;
     const struct ration_policy_limit *limit =
-        ration_policy_limit(reload->plan->policy, limit_index);
+        ration_policy_limit_at(reload->plan->policy, limit_index);
     uint32_t limiter_index = reload->plan->limiter_indexes[limit_index];
     struct ration_limiter *limiter = gate->stack->limiters[limiter_index];
     struct step *step = &reload->steps[limit_index];
@@ -231,9 +246,9 @@ static void tell(const struct reload *reload, ration_gate_change_fn *change, voi
 
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
         if (reload->steps[i].is_told)
-            change(context, reload->steps[i].told, ration_policy_limit(policy, i)->limit.name);
+            change(context, reload->steps[i].told, ration_policy_limit_at(policy, i)->limit.name);
     for (size_t i = 0; reload->old != NULL && i < ration_policy_limit_count(reload->old); i++) {
-        const char *name = ration_policy_limit(reload->old, i)->limit.name;
+        const char *name = ration_policy_limit_at(reload->old, i)->limit.name;
 
         if (find_limit(policy, name) == NULL)
             change(context, RATION_GATE_REMOVED, name);
@@ -297,6 +312,8 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
         return status;
     }
     reload.plan->generation = old != NULL ? old->generation + 1 : 1;
+    if (old != NULL && gate->remote != NULL)
+        keep_changed_ns(&reload, old);
     publish(&reload);
     if (change != NULL)
         tell(&reload, change, context);

@@ -58,8 +58,8 @@ static ration_status fit_cluster(const ration_gate *gate, const ration_policy *p
     size_t limit_index, other_index;
 
     if (!is_one_slot && ration_policy_find_two_keys(policy, &limit_index, &other_index)) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, limit_index);
-        const struct ration_policy_limit *other = ration_policy_limit(policy, other_index);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, limit_index);
+        const struct ration_policy_limit *other = ration_policy_limit_at(policy, other_index);
 
         return ration_refuse(error, RATION_EUNFIT,
                              "limits %s, line %u, and %s, line %u, may apply to one request and "
@@ -81,7 +81,7 @@ ration_status ration_gate_remote_fits(const ration_gate *gate, const ration_poli
                                       struct ration_error *error)
 {
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, i);
         struct ration_error reason;
 
         if (ration_redis_fits(&limit->limit, &reason) != RATION_OK)

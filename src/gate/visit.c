@@ -44,7 +44,7 @@ ration_limiter *ration_gate_limiter(const struct ration_visit *visit, size_t lim
                : NULL;
 }
 
-void ration_gate_stats(const ration_gate *gate, struct ration_gate_stats *out_stats)
+void ration_gate_read_stats(const ration_gate *gate, struct ration_gate_stats *out_stats)
 {
     *out_stats = (struct ration_gate_stats){
         .exempt = ration_grace_read(&gate->grace, RATION_GRACE_EXEMPT),

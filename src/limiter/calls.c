@@ -66,6 +66,19 @@ static bool has_queue(const struct ration_call *call)
     return false;
 }
 
+/* A key is reset and blocked under every limit that a rule chooses from, whichever it chose. */
+static void widen(struct ration_op_part *part)
+{
+    const struct ration_config *config = part->to.config;
+
+    for (uint32_t i = 0; i < config->rule_count; i++) {
+        uint32_t first = ration_config_first_choice(config, i);
+
+        for (uint32_t k = 0; part->limits[i] != NULL && k < config->rules[i].choice_count; k++)
+            part->limits[first + k] = &config->rules[first + k].limit;
+    }
+}
+
 static ration_status open_parts(struct ration_call *call, const struct ration_call_ask *asks,
                                 size_t ask_count)
 {
@@ -83,6 +96,9 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
 
         if (status == RATION_OK && asks[i].limit != NULL)
             status = replace_limit(part, asks[i].limit);
+        if (status == RATION_OK &&
+            (call->op.kind == RATION_OP_RESET || call->op.kind == RATION_OP_BLOCK))
+            widen(part);
 
         if (status != RATION_OK) {
             ration_tally_error(&asks[i].limiter->tally,

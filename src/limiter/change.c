@@ -2,6 +2,7 @@
  * change: other limits for all keys, while others decide.
  */
 #include "base/process.h"
+#include "base/refuse.h"
 #include "limiter/limiter.h"
 
 /*
@@ -35,12 +36,8 @@ static void replace(struct ration_limiter *limiter, const struct ration_rule *ru
 {
     struct ration_store *store = limiter->store;
     uint64_t now_ns = ration_clock_now(&limiter->clock);
-    uint64_t number = limiter->configs.current->number + 1;
 
-    if (number >= RATION_CONFIG_COUNT)
-        store->calls->retire(store, &limiter->configs, limiter->section_index,
-                             (uint32_t)(number % RATION_CONFIG_COUNT), now_ns);
-    ration_configs_replace(&limiter->configs, rules, rule_count, change);
+    ration_configs_replace(&limiter->configs, rules, rule_count, change, now_ns);
     store->calls->renew(store, &limiter->configs, limiter->section_index, now_ns);
 }
 
@@ -50,6 +47,10 @@ ration_status ration_limiter_change(ration_limiter *limiter, const struct ration
 {
     ration_status status;
 
+    if ((unsigned)change > RATION_CHANGE_RESET)
+        return ration_refuse(error, RATION_EINVAL,
+                             "change must be RATION_CHANGE_KEEP or RATION_CHANGE_RESET (got %u)",
+                             (unsigned)change);
     ration_limiter_lock(limiter);
     status = ration_configs_check(&limiter->configs, rules, rule_count, error);
     if (status == RATION_OK && limiter->stack != NULL && limiter->stack->limiter_max > 1 &&

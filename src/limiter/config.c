@@ -6,22 +6,76 @@
 #include <string.h>
 
 #include "base/refuse.h"
+#include "core/limit_bounds.h"
 #include "table/block.h"
 
-static ration_status check_rules(const struct ration_rule *rules, size_t rule_count,
-                                 struct ration_error *error)
+/* Rules with one limit each: those of a rule that chooses from several stand side by side. */
+struct flat_rules {
+    uint32_t count;
+    struct ration_rule rules[RATION_RULES_MAX];
+};
+
+/* What a rule says of its function. */
+static ration_status check_choice(const struct ration_rule *rule, size_t rule_index,
+                                  struct ration_error *error)
 {
+    if (rule->choose == NULL && (rule->limit_count > 0 || rule->is_one_budget))
+        return ration_refuse(error, RATION_EINVAL,
+                             "rule %zu has no function (choose) that chooses from its limits",
+                             rule_index);
+    if (rule->limit_count > 0 && rule->limits == NULL)
+        return ration_refuse(error, RATION_EINVAL,
+                             "rule %zu: limits is NULL, with a limit_count of %zu", rule_index,
+                             rule->limit_count);
+    if (rule->limit_count > 0 && rule->is_one_budget)
+        return ration_refuse(
+            error, RATION_EINVAL,
+            "rule %zu: limits have a bucket each, is_one_budget means one for all; "
+            "set one of them",
+            rule_index);
+    return RATION_OK;
+}
+
+static ration_status flatten(const struct ration_rule *rules, size_t rule_count,
+                             struct flat_rules *out_flat, struct ration_error *error)
+{
+    if (rules == NULL && rule_count > 0)
+        return ration_refuse(error, RATION_EINVAL, "rules is NULL, with a rule_count of %zu",
+                             rule_count);
+    out_flat->count = 0;
+    for (size_t i = 0; i < rule_count && rule_count <= RATION_RULES_MAX; i++) {
+        size_t limit_count = rules[i].limit_count > 0 ? rules[i].limit_count : 1;
+        ration_status status = check_choice(&rules[i], i, error);
+
+        if (status != RATION_OK)
+            return status;
+        if (limit_count > RATION_RULES_MAX - out_flat->count)
+            return ration_refuse(error, RATION_EINVAL,
+                                 "the rules have more than %d limits together; put what is limited "
+                                 "into the key instead",
+                                 RATION_RULES_MAX);
+        for (size_t k = 0; k < limit_count; k++) {
+            struct ration_rule *flat = &out_flat->rules[out_flat->count++];
+
+            *flat = rules[i];
+            if (rules[i].limit_count > 0)
+                flat->limit = rules[i].limits[k];
+        }
+    }
+    if (out_flat->count == 0)
+        return ration_refuse(error, RATION_EINVAL, "a limiter has 1 to %d rules (got %zu)",
+                             RATION_RULES_MAX, rule_count);
+    return RATION_OK;
+}
+
+static ration_status check_rules(const struct flat_rules *flat, struct ration_error *error)
+{
+    const struct ration_rule *rules = flat->rules;
     uint32_t cell_count = 0;
     uint32_t log_count = 0;
 
-    if (rule_count == 0 || rule_count > RATION_RULES_MAX)
-        return ration_refuse(error, RATION_EINVAL, "a limiter has 1 to %d rules (got %zu)",
-                             RATION_RULES_MAX, rule_count);
-    if (rules == NULL)
-        return ration_refuse(error, RATION_EINVAL, "rules is NULL, with a rule_count of %zu",
-                             rule_count);
-    for (size_t i = 0; i < rule_count; i++) {
-        if (rules[i].limit.algorithm == RATION_ALGORITHM_DEFAULT)
+    for (size_t i = 0; i < flat->count; i++) {
+        if (!ration_limit_is_made(&rules[i].limit))
             return ration_refuse(
                 error, RATION_EINVAL,
                 "rule %zu has a limit that was never made; use ration_limit_make() or "
@@ -42,6 +96,15 @@ static ration_status check_rules(const struct ration_rule *rules, size_t rule_co
                              "these rules need %" PRIu32 " cells per key; there are at most %d",
                              cell_count, RATION_SECTION_CELLS_MAX);
     return RATION_OK;
+}
+
+/* Both; RATION_OK, RATION_EINVAL or RATION_EUNFIT. */
+static ration_status read_rules(const struct ration_rule *rules, size_t rule_count,
+                                struct flat_rules *out_flat, struct ration_error *error)
+{
+    ration_status status = flatten(rules, rule_count, out_flat, error);
+
+    return status == RATION_OK ? check_rules(out_flat, error) : status;
 }
 
 uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule)
@@ -67,11 +130,14 @@ static struct ration_config_short in_short(const struct ration_rate *rate)
     };
 }
 
-static void fill(struct ration_config *config, const struct ration_rule *rules, size_t rule_count)
+static void fill(struct ration_config *config, const struct flat_rules *flat)
 {
+    const struct ration_rule *rules = flat->rules;
+    uint32_t rule_count = flat->count;
     uint32_t first_cell = 0;
+    uint32_t choice_index = 0;
 
-    config->rule_count = (uint32_t)rule_count;
+    config->rule_count = rule_count;
     config->in_short = in_short(&rules[0].limit.rate);
     config->is_simple = 1;
     config->stale_after_ns = 0;
@@ -83,13 +149,18 @@ static void fill(struct ration_config *config, const struct ration_rule *rules, 
             .choose = rules[i].choose,
             .choose_context = rules[i].choose_context,
             .stale_after_ns = ration_rule_stale_after_ns(&rules[i]),
+            .choices = rules[i].limits,
             .is_shadow = rules[i].is_shadow,
             .sets_cost = rules[i].sets_cost,
+            .is_one_budget = rules[i].is_one_budget,
+            .choice_index = choice_index,
+            .choice_count = (uint32_t)rules[i].limit_count,
             .first_cell = first_cell,
             .cell_count = layout.cell_count,
             .has_ring = layout.ring_cells > 0,
         };
         first_cell += layout.cell_count;
+        choice_index = choice_index + 1 < rules[i].limit_count ? choice_index + 1 : 0;
         if (!is_simple(&rules[i]))
             config->is_simple = 0;
         if (config->rules[i].stale_after_ns > config->stale_after_ns)
@@ -104,23 +175,24 @@ static void fill(struct ration_config *config, const struct ration_rule *rules, 
 ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,
                                   size_t rule_count, struct ration_error *error)
 {
-    ration_status status = check_rules(rules, rule_count, error);
+    struct flat_rules flat;
+    ration_status status = read_rules(rules, rule_count, &flat, error);
 
     if (status != RATION_OK)
         return status;
     memset(configs, 0, sizeof(*configs));
 
     struct ration_config_rule *room =
-        calloc(RATION_CONFIG_COUNT * rule_count, sizeof(struct ration_config_rule));
+        calloc(RATION_CONFIG_COUNT * flat.count, sizeof(struct ration_config_rule));
 
     if (room == NULL)
         return ration_refuse(error, RATION_ENOMEM, "no memory for the rules");
     for (size_t i = 0; i < RATION_CONFIG_COUNT; i++)
-        configs->configs[i].rules = room + i * rule_count;
-    fill(&configs->configs[0], rules, rule_count);
+        configs->configs[i].rules = room + i * flat.count;
+    fill(&configs->configs[0], &flat);
     configs->current = &configs->configs[0];
-    for (size_t i = 0; i < rule_count; i++) {
-        struct ration_any_layout layout = ration_any_layout(&rules[i].limit);
+    for (size_t i = 0; i < flat.count; i++) {
+        struct ration_any_layout layout = ration_any_layout(&flat.rules[i].limit);
 
         configs->moment_mask |= layout.moment_mask << configs->cell_count;
         configs->cell_count += layout.cell_count;
@@ -139,17 +211,18 @@ ration_status ration_configs_check(const struct ration_configs *configs,
                                    struct ration_error *error)
 {
     const struct ration_config *current = ration_configs_current(configs);
-    ration_status status = check_rules(rules, rule_count, error);
+    struct flat_rules flat;
+    ration_status status = read_rules(rules, rule_count, &flat, error);
 
     if (status != RATION_OK)
         return status;
-    if (rule_count != current->rule_count)
+    if (flat.count != current->rule_count)
         return ration_refuse(error, RATION_EUNFIT,
-                             "the limiter has %" PRIu32 " rules and keeps them (got %zu)",
-                             current->rule_count, rule_count);
-    for (size_t i = 0; i < rule_count; i++) {
+                             "the limiter has %" PRIu32 " rules and keeps them (got %" PRIu32 ")",
+                             current->rule_count, flat.count);
+    for (size_t i = 0; i < flat.count; i++) {
         struct ration_any_layout old = ration_any_layout(&current->rules[i].limit);
-        struct ration_any_layout new = ration_any_layout(&rules[i].limit);
+        struct ration_any_layout new = ration_any_layout(&flat.rules[i].limit);
 
         if (old.cell_count != new.cell_count || old.moment_mask != new.moment_mask ||
             (new.ring_cells > 0) != (old.ring_cells > 0))
@@ -168,14 +241,17 @@ ration_status ration_configs_check(const struct ration_configs *configs,
 ration_status ration_configs_check_stacked(const struct ration_rule *rules, size_t rule_count,
                                            struct ration_error *error)
 {
-    for (size_t i = 0; i < rule_count; i++)
-        if (rules[i].limit.algorithm == RATION_LEAKY_QUEUE)
+    struct flat_rules flat;
+    ration_status status = flatten(rules, rule_count, &flat, error);
+
+    for (size_t i = 0; i < flat.count && status == RATION_OK; i++)
+        if (flat.rules[i].limit.algorithm == RATION_LEAKY_QUEUE)
             return ration_refuse(
                 error, RATION_EUNFIT,
                 "rule %zu is a queue, which cannot stand in a stack with other limiters: who "
                 "waits in it would keep the others' buckets closed; use a token bucket",
                 i);
-    return RATION_OK;
+    return status;
 }
 
 /*
@@ -198,24 +274,27 @@ _Static_assert(sizeof(struct ration_config) % sizeof(uint64_t) == 0 &&
                "configs are copied by words, but for the number");
 
 void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
-                            size_t rule_count, enum ration_change change)
+                            size_t rule_count, enum ration_change change, uint64_t now_ns)
 {
     uint64_t number = configs->current->number + 1;
     struct ration_config *config = &configs->configs[number % RATION_CONFIG_COUNT];
 
     struct ration_config_rule room[RATION_RULES_MAX];
+    struct flat_rules flat;
     struct ration_config next = {
         .generation = (uint32_t)(number % RATION_CONFIG_COUNT),
+        .changed_ns = now_ns,
         .is_reset = change == RATION_CHANGE_RESET,
         .rules = room,
     };
 
+    (void)flatten(rules, rule_count, &flat, NULL); /* checked before */
     memset(room, 0, sizeof(room));
-    fill(&next, rules, rule_count);
+    fill(&next, &flat);
     __atomic_store_n(&config->number, UINT64_MAX, __ATOMIC_RELAXED);
     /* release: who reads what is written now sees that it is being written */
     ration_fence_release();
-    overwrite(config->rules, room, rule_count * sizeof(room[0]));
+    overwrite(config->rules, room, flat.count * sizeof(room[0]));
     next.rules = config->rules;
     overwrite((char *)config + sizeof(config->number), (char *)&next + sizeof(next.number),
               sizeof(next) - sizeof(next.number));
@@ -223,15 +302,28 @@ void ration_configs_replace(struct ration_configs *configs, const struct ration_
     __atomic_store_n(&configs->current, config, __ATOMIC_RELEASE);
 }
 
-bool ration_configs_is_reset(const struct ration_configs *configs,
-                             const struct ration_config *current, uint32_t generation)
+struct ration_any ration_configs_convert(const struct ration_configs *configs,
+                                         const struct ration_config *current, uint32_t generation,
+                                         uint32_t rule_index, const struct ration_any *any,
+                                         const struct ration_limit *limit, uint64_t now_ns)
 {
+    struct ration_any next = *any;
     uint32_t index = generation;
 
     while (index != current->generation) {
         index = (index + 1) % RATION_CONFIG_COUNT;
-        if (configs->configs[index].is_reset)
-            return true;
+
+        const struct ration_config *config = &configs->configs[index];
+        const struct ration_limit *its_limit =
+            config == current ? limit : &config->rules[rule_index].limit;
+
+        if (config->is_reset) {
+            next.limit = its_limit;
+            next =
+                ration_any_start(&next, config->changed_ns < now_ns ? config->changed_ns : now_ns);
+        } else {
+            next = ration_any_change_at(&next, its_limit, config->changed_ns, now_ns);
+        }
     }
-    return false;
+    return next;
 }

@@ -2,9 +2,9 @@
  * config: a limiter's rules, as they are at one time and as they were.
  *
  * A change of limits makes a new config, and every bucket remembers by a number of 0 to 13, its
- * generation, which config wrote it. It is converted when it is next met. So the last 14 configs
- * are kept. Before a number is used again, the changer goes through the table and converts what
- * still has it (store.h).
+ * generation, which config wrote it. The changer goes through the table and converts what is in debt
+ * (store.h); a call that meets a bucket before converts it likewise, as of the time of the change. A call
+ * that was under way may still create a bucket of an older config. So the last 14 configs are kept.
  *
  * Deciders read the current config without a lock: an index, then the config. One that slept
  * through 14 changes between these could read a config while it is overwritten; so each has a
@@ -23,9 +23,13 @@ struct ration_config_rule {
     struct ration_limit limit;
     ration_chooser *choose;
     void *choose_context;
-    uint64_t stale_after_ns; /* the config's */
+    const struct ration_limit *choices; /* the caller's array: only addresses in it are compared */
+    uint64_t stale_after_ns;            /* the config's */
     uint32_t is_shadow;
     uint32_t sets_cost;
+    uint32_t is_one_budget;
+    uint32_t choice_index; /* of this limit among those that choose() chooses from, ... */
+    uint32_t choice_count; /* ... which stand side by side. 0: it has no such choice */
     uint32_t first_cell;
     uint32_t cell_count;
     uint32_t has_ring;
@@ -50,7 +54,8 @@ struct ration_config {
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
     struct ration_config_short in_short;
-    uint64_t is_short; /* is_simple, and the capacity of the first rule fits */
+    uint64_t is_short;   /* is_simple, and the capacity of the first rule fits */
+    uint64_t changed_ns; /* when it came into force, by the limiter's clock; 0: the first */
 };
 
 struct ration_configs {
@@ -64,8 +69,17 @@ struct ration_configs {
 /* Limits that do not start full are remembered for a while when they are: one day if not told. */
 uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule);
 
+/* The first of the limits that a rule chooses from; of a rule without such a choice, the rule. */
+static inline uint32_t ration_config_first_choice(const struct ration_config *config,
+                                                  uint32_t rule_index)
+{
+    return rule_index - config->rules[rule_index].choice_index;
+}
+
 /*
- * The first config, of rules that are checked here: RATION_EINVAL or RATION_EUNFIT with error
+ * The first config, of rules that are checked here. A rule with limits to choose from becomes as many rules
+ * of the config, of which at most one applies to a request; everything else about rules holds for them as
+ * for any other: RATION_EINVAL or RATION_EUNFIT with error
  * (may be NULL) telling why, RATION_ENOMEM. Sets the cells that buckets need. Release:
  * ration_configs_done().
  */
@@ -82,7 +96,7 @@ ration_status ration_configs_check(const struct ration_configs *configs,
                                    struct ration_error *error);
 
 /*
- * Whether rules may stand beside other limiters' in a stack: not a queue, whose turns lie ahead.
+ * Whether checked rules may stand beside other limiters' in a stack: not a queue, whose turns lie ahead.
  * RATION_EUNFIT.
  */
 ration_status ration_configs_check_stacked(const struct ration_rule *rules, size_t rule_count,
@@ -90,7 +104,7 @@ ration_status ration_configs_check_stacked(const struct ration_rule *rules, size
 
 /* Makes checked rules the current ones. What had the new generation's number is gone already. */
 void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
-                            size_t rule_count, enum ration_change change);
+                            size_t rule_count, enum ration_change change, uint64_t now_ns);
 
 static inline const struct ration_config *ration_configs_current(
     const struct ration_configs *configs)
@@ -118,8 +132,14 @@ static inline const struct ration_config *ration_configs_of(const struct ration_
     return config->rule_count > 0 ? config : ration_configs_current(configs);
 }
 
-/* Whether a bucket of an older generation starts anew under the current config. */
-bool ration_configs_is_reset(const struct ration_configs *configs,
-                             const struct ration_config *current, uint32_t generation);
+/*
+ * The bucket of a rule that an older generation wrote, as it is under limit, which is of the current config.
+ * Each change is made as of its own time, not as of the call that meets the bucket (now_ns): so a denial
+ * need not write the converted bucket for its wait to be true, and nobody can tell that it was made (R2, R4).
+ */
+struct ration_any ration_configs_convert(const struct ration_configs *configs,
+                                         const struct ration_config *current, uint32_t generation,
+                                         uint32_t rule_index, const struct ration_any *any,
+                                         const struct ration_limit *limit, uint64_t now_ns);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "core/change.h"
 #include "limiter/quick_line.h"
 
 static bool allow_now(struct ration_limiter *limiter, const void *request)
@@ -96,8 +97,12 @@ ration_status ration_limiter_rule(const ration_limiter *limiter, size_t rule_ind
             .limit = config->rules[rule_index].limit,
             .choose = config->rules[rule_index].choose,
             .choose_context = config->rules[rule_index].choose_context,
+            .limits = config->rules[rule_index].choices,
+            .limit_count = config->rules[rule_index].choice_count,
             .stale_after_ns = config->rules[rule_index].stale_after_ns,
             .is_shadow = config->rules[rule_index].is_shadow,
+            .sets_cost = config->rules[rule_index].sets_cost,
+            .is_one_budget = config->rules[rule_index].is_one_budget,
         };
     } while (!ration_config_stands(config, number));
     *out_rule = rule;
@@ -122,6 +127,41 @@ ration_status ration_limiter_key(const struct ration_limiter *limiter, const voi
     return RATION_OK;
 }
 
+static bool is_equal(const struct ration_limit *a, const struct ration_limit *b)
+{
+    return ration_change_is_none(a, b) && a->start == b->start &&
+           a->start_tokens == b->start_tokens && strcmp(a->name, b->name) == 0;
+}
+
+/*
+ * What a rule's function returned, as the limits that apply: of those that it chooses from one, with the
+ * others beside it that do not. RATION_EUNFIT if it may not return that.
+ */
+static ration_status take_choice(struct ration_op_part *part, uint32_t rule_index,
+                                 const struct ration_limit *chosen, uint64_t cost_tokens)
+{
+    const struct ration_config_rule *rule = &part->to.config->rules[rule_index];
+    bool is_found = chosen == NULL;
+
+    for (uint32_t k = 0; k < rule->choice_count; k++) {
+        bool is_chosen = chosen != NULL && chosen == rule->choices + k;
+
+        part->limits[rule_index + k] = is_chosen ? &rule[k].limit : NULL;
+        part->costs[rule_index + k] = cost_tokens;
+        is_found |= is_chosen;
+    }
+    if (rule->choice_count > 0)
+        return is_found ? RATION_OK : RATION_EUNFIT;
+    part->costs[rule_index] = cost_tokens;
+    part->limits[rule_index] = chosen == NULL || rule->is_one_budget ? chosen : &rule->limit;
+    if (is_found)
+        return RATION_OK;
+    return (rule->is_one_budget ? ration_any_is_alike(&rule->limit, chosen)
+                                : is_equal(&rule->limit, chosen))
+               ? RATION_OK
+               : RATION_EUNFIT;
+}
+
 /* Asks one rule. False: the config was replaced while it was read. */
 static bool choose_rule(struct ration_op_part *part, uint32_t rule_index, const void *request,
                         uint64_t cost_tokens, ration_status *out_status)
@@ -129,23 +169,24 @@ static bool choose_rule(struct ration_op_part *part, uint32_t rule_index, const 
     const struct ration_config_rule *rule = &part->to.config->rules[rule_index];
     ration_chooser *choose = rule->choose;
     void *context = rule->choose_context;
-    const struct ration_limit **limit = &part->limits[rule_index];
-    uint64_t *cost = &part->costs[rule_index];
+    uint64_t cost = cost_tokens;
+    const struct ration_limit *chosen;
 
-    *limit = &rule->limit;
-    *cost = cost_tokens;
-    if (choose == NULL)
+    if (choose == NULL) {
+        part->limits[rule_index] = &rule->limit;
+        part->costs[rule_index] = cost_tokens;
         return true;
+    }
     /* a function is called only with the context that it came with */
     if (!ration_config_stands(part->to.config, part->to.config_number))
         return false;
-    *limit = choose(context, request, cost);
+    chosen = choose(context, request, &cost);
     if (cost_tokens == 0)
-        *cost = 0; /* a look stays one */
-    if (rule->sets_cost || *cost != cost_tokens)
-        part->own_cost_mask |= 1u << rule_index;
-    if (*limit != NULL && !ration_any_is_alike(&rule->limit, *limit))
-        *out_status = RATION_EUNFIT;
+        cost = 0; /* a look stays one */
+    *out_status = take_choice(part, rule_index, chosen, cost);
+    if (rule->sets_cost || cost != cost_tokens)
+        for (uint32_t k = 0; k == 0 || k < rule->choice_count; k++)
+            part->own_cost_mask |= 1u << (rule_index + k);
     return *out_status == RATION_OK ||
            ration_config_stands(part->to.config, part->to.config_number);
 }
@@ -160,9 +201,11 @@ static bool choose_all(const struct ration_limiter *limiter, const void *request
     part->to.config = config;
     part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
     part->own_cost_mask = 0;
-    for (uint32_t i = 0; i < config->rule_count && *out_status == RATION_OK; i++)
+    for (uint32_t i = 0; i < config->rule_count && *out_status == RATION_OK;) {
         if (!choose_rule(part, i, request, cost_tokens, out_status))
             return false;
+        i += config->rules[i].choice_count > 0 ? config->rules[i].choice_count : 1;
+    }
     return true;
 }
 

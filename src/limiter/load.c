@@ -30,12 +30,14 @@ ration_status ration_load_open(struct ration_load *load, ration_reader *read, vo
 
 ration_status ration_load_check(const struct ration_saved_limiter *saved,
                                 const struct ration_limiter_options *options,
-                                struct ration_error *error)
+                                const struct ration_configs *configs, struct ration_error *error)
 {
-    if (options->rule_count != saved->rule_count)
+    const struct ration_config *config = &configs->configs[0];
+
+    if (config->rule_count != saved->rule_count)
         return ration_refuse(error, RATION_EUNFIT,
-                             "the dumped limiter has %" PRIu32 " rules (got %zu)",
-                             saved->rule_count, options->rule_count);
+                             "the dumped limiter has %" PRIu32 " rules (got %" PRIu32 ")",
+                             saved->rule_count, config->rule_count);
     if (options->keys_max != 0 && options->keys_max != saved->keys_max)
         return ration_refuse(error, RATION_EUNFIT,
                              "the dumped limiter has keys_max %" PRIu64
@@ -44,7 +46,7 @@ ration_status ration_load_check(const struct ration_saved_limiter *saved,
                              saved->keys_max, options->keys_max);
     for (uint32_t i = 0; i < saved->rule_count; i++) {
         struct ration_any_layout old = ration_any_layout(&saved->rules[i].limit);
-        struct ration_any_layout new = ration_any_layout(&options->rules[i].limit);
+        struct ration_any_layout new = ration_any_layout(&config->rules[i].limit);
 
         if (old.cell_count != new.cell_count || old.moment_mask != new.moment_mask ||
             (old.ring_cells > 0) != (new.ring_cells > 0))

@@ -26,7 +26,7 @@ ration_status ration_load_open(struct ration_load *load, ration_reader *read, vo
  */
 ration_status ration_load_check(const struct ration_saved_limiter *saved,
                                 const struct ration_limiter_options *options,
-                                struct ration_error *error);
+                                const struct ration_configs *configs, struct ration_error *error);
 
 /*
  * Reads all keys into limiters, as many as the header has and made as it says. Returns as

@@ -146,6 +146,8 @@ static ALWAYS_INLINE int count(const struct quick *quick, const struct ration_ke
 {
     struct ration_tally *tally = &quick->limiter->tally;
 
+    if (__builtin_expect(cost_tokens == 0, 0))
+        return verdict; /* a look */
     if (__builtin_expect(verdict == RATION_ALLOW, 1)) {
         ration_counters_add_allowed(tally->counters, 0, cost_tokens);
         if (__builtin_expect(tally->top_cost != NULL, 0))
@@ -197,6 +199,8 @@ static void count_entry(const struct quick *quick, const struct ration_key *key,
 {
     struct ration_tally *tally = &quick->limiter->tally;
 
+    if (cost_tokens == 0)
+        return; /* a look */
     for (uint32_t i = 0; i < quick->config->rule_count; i++)
         if (verdict == RATION_ALLOW)
             ration_counters_add_allowed(tally->counters, i, cost_tokens);
@@ -238,10 +242,14 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
 int ration_quick_take(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                       uint64_t now_ns)
 {
-    const struct ration_key *key = quick_key(request);
+    const struct ration_key *key;
     struct quick quick;
 
-    if (key == NULL || limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
+    /* With a key function the request is of the caller's own type, and may be smaller than a key. */
+    if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick))
+        return RATION_QUICK_NOT;
+    key = quick_key(request);
+    if (key == NULL)
         return RATION_QUICK_NOT;
 
     struct ration_place place =
@@ -400,11 +408,11 @@ static int tell_entry(const struct quick *quick, const struct ration_place *plac
 }
 
 /* What is told of a decision, and whether it came near. */
-static void tell(const struct quick *quick, const struct ration_limit *limit,
+static void tell(const struct quick *quick, const struct ration_limit *limit, uint64_t cost_tokens,
                  const struct ration_step *step, struct ration_decision *out_decision)
 {
     *out_decision = ration_algorithm_describe(limit, step, quick->since_ns);
-    if (step->verdict == RATION_ALLOW && ration_tally_is_near(out_decision))
+    if (step->verdict == RATION_ALLOW && cost_tokens > 0 && ration_tally_is_near(out_decision))
         ration_counters_add(quick->limiter->tally.counters, 0, RATION_COUNT_NEAR, 1);
 }
 
@@ -451,7 +459,7 @@ static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
     item->verdict = (enum ration_verdict)count(quick, item->request, verdict, item->cost_tokens);
     item->status = RATION_OK;
     if (item->decision != NULL) {
-        tell(quick, limit, &step, item->decision);
+        tell(quick, limit, item->cost_tokens, &step, item->decision);
         item->decision->limiter_index = quick->limiter->section_index;
     }
     *allowed += verdict == RATION_ALLOW;

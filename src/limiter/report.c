@@ -6,7 +6,8 @@
 
 #include "limiter/limiter.h"
 
-void ration_limiter_report(const ration_limiter *limiter, struct ration_limiter_report *out_report)
+void ration_limiter_read_report(const ration_limiter *limiter,
+                                struct ration_limiter_report *out_report)
 {
     const struct ration_tally *tally = &limiter->tally;
     struct ration_histogram_counts counts;
@@ -32,7 +33,7 @@ size_t ration_limiter_top_keys(ration_limiter *limiter, enum ration_top by,
     void *scratch;
     size_t count;
 
-    if (top == NULL)
+    if (top == NULL || (unsigned)by > RATION_TOP_COST)
         return 0;
     scratch = malloc(ration_top_keys_scratch_size(tally->top_shape));
     if (scratch == NULL)

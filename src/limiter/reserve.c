@@ -24,7 +24,7 @@ static void write_ticket(const struct ration_call *call, struct ration_ticket *o
                 continue;
             *slip = (struct ration_ticket_part){
                 .cost_tokens = part->costs[i],
-                .chosen = part->to.config->rules[i].choose != NULL ? part->limits[i] : NULL,
+                .chosen = part->to.config->rules[i].is_one_budget ? part->limits[i] : NULL,
                 .limiter_index = limiter->section_index,
                 .rule_index = i,
                 .reserve_part = part->marks[i].part,

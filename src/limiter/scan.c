@@ -1,5 +1,5 @@
 /*
- * scan: the keys in debt, a few at a time.
+ * scan: the keys in debt, a few at a time; and how many they are.
  */
 #include "limiter/limiter.h"
 #include "limiter/walk.h"
@@ -15,50 +15,86 @@ struct scan {
     uint64_t now_ns;
 };
 
+/* Until all buckets of a key are full; 0: it is not in debt, only remembered. */
+static uint64_t full_after_ns(const struct scan *scan, const struct ration_walk_item *found)
+{
+    uint64_t latest_ns = 0;
+
+    for (size_t i = 0; i < scan->rule_count; i++) {
+        uint64_t after_ns = ration_any_full_after_ns(&found->anys[i], scan->now_ns);
+
+        latest_ns = after_ns > latest_ns ? after_ns : latest_ns;
+    }
+    return latest_ns;
+}
+
 static bool visit(void *context, const struct ration_walk_item *found)
 {
     struct scan *scan = context;
-    struct ration_scan_item item = {.tag = found->tag, .rule_count = scan->rule_count};
+    struct ration_scan_item item = {.tag = found->tag,
+                                    .rule_count = scan->rule_count,
+                                    .full_after_ns = full_after_ns(scan, found)};
 
-    for (size_t i = 0; i < scan->rule_count; i++) {
-        uint64_t full_after_ns = ration_any_full_after_ns(&found->anys[i], scan->now_ns);
-
-        if (full_after_ns > item.full_after_ns)
-            item.full_after_ns = full_after_ns;
-        item.remaining[i] = ration_any_remaining(&found->anys[i], scan->now_ns);
-    }
-    if (item.full_after_ns == 0) /* not in debt, only remembered */
+    if (item.full_after_ns == 0)
         return true;
     if (scan->item_count == scan->items_max)
         return false;
+    for (size_t i = 0; i < scan->rule_count; i++)
+        item.remaining[i] = ration_any_remaining(&found->anys[i], scan->now_ns);
     scan->items[scan->item_count++] = item;
     return true;
 }
 
-size_t ration_limiter_scan(ration_limiter *limiter, uint64_t *cursor,
-                           struct ration_scan_item *items, size_t items_max, uint64_t now_ns)
+static bool visit_to_count(void *context, const struct ration_walk_item *found)
+{
+    struct scan *scan = context;
+
+    scan->item_count += full_after_ns(scan, found) > 0;
+    return true;
+}
+
+/* Goes on from a cursor; 0 at the end. */
+static uint64_t walk_on(ration_limiter *limiter, struct scan *scan,
+                        bool (*visit_item)(void *context, const struct ration_walk_item *found),
+                        uint64_t cursor, uint64_t now_ns)
 {
     struct ration_store *store = limiter->store;
-    struct scan scan = {.items = items, .items_max = items_max};
     struct ration_walk walk = {
         .configs = &limiter->configs,
         .section_index = limiter->section_index,
         .now_ns = now_ns,
         .sets_max = SETS_PER_CALL,
-        .visit = visit,
-        .context = &scan,
+        .visit = visit_item,
+        .context = scan,
     };
 
-    if (items_max == 0)
+    if (store->calls->walk == NULL)
         return 0;
-    if (store->calls->walk == NULL) {
-        *cursor = 0;
-        return 0;
-    }
-    scan.now_ns = ration_block_now(store->epoch_ns, now_ns) + store->epoch_ns;
+    scan->now_ns = ration_block_now(store->epoch_ns, now_ns) + store->epoch_ns;
     ration_limiter_lock(limiter);
-    scan.rule_count = ration_configs_current(&limiter->configs)->rule_count;
-    *cursor = store->calls->walk(store, &walk, *cursor);
+    scan->rule_count = ration_configs_current(&limiter->configs)->rule_count;
+    cursor = store->calls->walk(store, &walk, cursor);
     ration_limiter_unlock(limiter);
+    return cursor;
+}
+
+size_t ration_limiter_scan(ration_limiter *limiter, uint64_t *cursor,
+                           struct ration_scan_item *items, size_t items_max, uint64_t now_ns)
+{
+    struct scan scan = {.items = items, .items_max = items_max};
+
+    if (items_max > 0)
+        *cursor = walk_on(limiter, &scan, visit, *cursor, now_ns);
+    return scan.item_count;
+}
+
+size_t ration_limiter_count(ration_limiter *limiter, uint64_t now_ns)
+{
+    struct scan scan = {.item_count = 0};
+    uint64_t cursor = 0;
+
+    do
+        cursor = walk_on(limiter, &scan, visit_to_count, cursor, now_ns);
+    while (cursor != 0);
     return scan.item_count;
 }

@@ -325,3 +325,16 @@ struct ration_any ration_any_change(const struct ration_any *any,
     }
     return change_kind(any, &next, now_ns);
 }
+
+struct ration_any ration_any_change_at(const struct ration_any *any,
+                                       const struct ration_limit *new_limit, uint64_t changed_ns,
+                                       uint64_t now_ns)
+{
+    struct ration_any next = ration_any_change(any, new_limit, changed_ns);
+    struct ration_any early;
+
+    if (changed_ns <= now_ns)
+        return next;
+    early = ration_any_change(any, new_limit, now_ns);
+    return ration_any_join(&next, &early, now_ns);
+}

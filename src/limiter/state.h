@@ -144,4 +144,12 @@ struct ration_any ration_any_join(const struct ration_any *any, const struct rat
 struct ration_any ration_any_change(const struct ration_any *any,
                                     const struct ration_limit *new_limit, uint64_t now_ns);
 
+/*
+ * The same for a change that was made at changed_ns, seen at now_ns. For a now that lies before it, stale or
+ * of another clock, the bucket holds no more than it would if the change were made then.
+ */
+struct ration_any ration_any_change_at(const struct ration_any *any,
+                                       const struct ration_limit *new_limit, uint64_t changed_ns,
+                                       uint64_t now_ns);
+
 #endif

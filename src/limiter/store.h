@@ -26,14 +26,7 @@ struct ration_store_calls {
      */
     const struct ration_section *(*section)(struct ration_store *store, uint32_t section_index);
 
-    /*
-     * Converts every bucket of the section that has this generation and is in debt to the current
-     * config, before the generation's number is used again.
-     */
-    void (*retire)(struct ration_store *store, const struct ration_configs *configs,
-                   uint32_t section_index, uint32_t generation, uint64_t now_ns);
-
-    /* Converts the overflow bucket to the current config, at once: nobody's look at it would. */
+    /* Converts every bucket of the section that is in debt, and the overflow bucket, to the current config. */
     void (*renew)(struct ration_store *store, const struct ration_configs *configs,
                   uint32_t section_index, uint64_t now_ns);
 

@@ -160,11 +160,23 @@ ration_status ration_limiter_reset(ration_limiter *limiter, const void *request,
                 (struct ration_op){.kind = RATION_OP_RESET, .now_ns = now_ns}, 0);
 }
 
+/* Whether a block of this rule is one of every request: under each limit that it chooses from. */
+static bool can_block_rule(const struct ration_op_part *part, uint32_t rule_index)
+{
+    const struct ration_config *config = part->to.config;
+    uint32_t first = ration_config_first_choice(config, rule_index);
+
+    for (uint32_t k = 0; k < config->rules[rule_index].choice_count; k++)
+        if (!ration_any_can_block(&config->rules[first + k].limit))
+            return false;
+    return ration_any_can_block(part->limits[rule_index]);
+}
+
 static bool can_block(const struct ration_op_part *part)
 {
     for (uint32_t i = 0; i < part->to.config->rule_count; i++)
         if (part->limits[i] != NULL && !part->to.config->rules[i].is_shadow &&
-            ration_any_can_block(part->limits[i]))
+            can_block_rule(part, i))
             return true;
     return false;
 }

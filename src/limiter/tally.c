@@ -151,10 +151,12 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
 {
     enum ration_verdict verdict = op->decision.verdict;
     bool is_denied_here = false;
+    bool takes = false;
     uint64_t cost = 0;
 
     for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
-        if (part->limits[i] == NULL)
+        takes |= part->costs[i] > 0;
+        if (part->limits[i] == NULL || part->costs[i] == 0) /* a look is not counted */
             continue;
         count_rule(tally, part, i, verdict);
         if (op->has_details && verdict == RATION_ALLOW && part->verdicts[i] == RATION_ALLOW &&
@@ -163,7 +165,7 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
         is_denied_here |= part->verdicts[i] != RATION_ALLOW && !part->to.config->rules[i].is_shadow;
         cost = part->costs[i] > cost ? part->costs[i] : cost;
     }
-    if (part->has_overflowed)
+    if (part->has_overflowed && takes)
         ration_counters_add_limiter(
             tally->counters,
             part->overflow == RATION_OVERFLOW_SHARED ? RATION_COUNT_OVERFLOW_SHARED
@@ -172,7 +174,7 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
             1);
     if (is_denied_here)
         ration_tally_denied_key(tally, part->to.key);
-    else if (verdict == RATION_ALLOW)
+    else if (verdict == RATION_ALLOW && cost > 0)
         ration_tally_cost_of_key(tally, part->to.key, cost);
 }
 

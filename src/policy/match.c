@@ -104,9 +104,10 @@ static ration_status judge(const struct matcher *matcher, struct ration_policy_m
     return RATION_OK;
 }
 
-ration_status ration_policy_match(const ration_policy *policy,
-                                  const struct ration_attribute *attributes, size_t attribute_count,
-                                  struct ration_policy_match *out_match)
+ration_status ration_policy_find_matches(const ration_policy *policy,
+                                         const struct ration_attribute *attributes,
+                                         size_t attribute_count,
+                                         struct ration_policy_match *out_match)
 {
     struct matcher matcher;
     ration_status status;

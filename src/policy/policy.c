@@ -197,12 +197,19 @@ static ration_status read_policy(struct ration_schema *schema, const char *text,
     const struct ration_node *root;
     ration_status status;
 
+    if (text == NULL && text_size > 0) {
+        ration_faults_add(schema->faults, 1, 1, "the text is NULL, with a size of %zu bytes",
+                          text_size);
+        return RATION_EINVAL;
+    }
     if (text_size > RATION_POLICY_BYTES_MAX) {
         ration_faults_add(schema->faults, 1, 1, "a policy has at most %d bytes (got %zu)",
                           RATION_POLICY_BYTES_MAX, text_size);
         return RATION_EINVAL;
     }
-    status = ration_document_read(text, text_size, schema->scratch, schema->faults, &root);
+    /* libyaml stops the program for a text of NULL, whatever its size */
+    status = ration_document_read(text != NULL ? text : "", text_size, schema->scratch,
+                                  schema->faults, &root);
     if (status != RATION_OK)
         return status;
     read_root(schema, root);
@@ -223,7 +230,7 @@ ration_status ration_policy_parse(const char *text, size_t text_size, ration_pol
         struct ration_schema schema = {policy, &scratch, faults};
         faults->arena = &scratch;
         policy->ip_name = RATION_INDEX_NONE;
-        status = read_policy(&schema, text, text ? text_size : 0);
+        status = read_policy(&schema, text, text_size);
         if (scratch.is_exhausted || policy->arena.is_exhausted)
             status = RATION_ENOMEM;
     }
@@ -249,10 +256,10 @@ size_t ration_policy_limit_count(const ration_policy *policy)
     return policy->limit_count;
 }
 
-const struct ration_policy_limit *ration_policy_limit(const ration_policy *policy,
-                                                      size_t limit_index)
+const struct ration_policy_limit *ration_policy_limit_at(const ration_policy *policy,
+                                                         size_t limit_index)
 {
-    return &policy->limits[limit_index].view;
+    return limit_index < policy->limit_count ? &policy->limits[limit_index].view : NULL;
 }
 
 bool ration_policy_is_one_slot(const ration_policy *policy)
@@ -277,8 +284,8 @@ void ration_policy_forget_settings(ration_policy *policy)
     policy->setting_count = 0;
 }
 
-const struct ration_policy_setting *ration_policy_setting(const ration_policy *policy,
-                                                          size_t setting_index)
+const struct ration_policy_setting *ration_policy_setting_at(const ration_policy *policy,
+                                                             size_t setting_index)
 {
-    return &policy->settings[setting_index];
+    return setting_index < policy->setting_count ? &policy->settings[setting_index] : NULL;
 }

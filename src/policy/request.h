@@ -16,7 +16,7 @@ struct ration_request {
     struct ration_glob_work *work; /* set by the caller; NULL: what globs cost is not counted */
 };
 
-/* Returns RATION_EINVAL as ration_policy_match() does. Only as many values as there are names are set. */
+/* Returns RATION_EINVAL as ration_policy_find_matches() does. Only as many values as there are names are set. */
 ration_status ration_request_read(const struct ration_policy *policy,
                                   const struct ration_attribute *attributes, size_t attribute_count,
                                   struct ration_request *out_request);

@@ -39,6 +39,9 @@ struct ration_redis_part {
     uint64_t cost_tokens;
     uint64_t owed_tokens; /* taken elsewhere, charged whatever is left; token buckets only */
     uint64_t stale_after_ns;
+    uint64_t
+        changed_ago_ns; /* for how long the limit has been this one: what was written under another is
+                                converted as of then */
     bool is_shadow;
     bool is_given; /* the limit came with the request: its bucket is read under any */
 };

@@ -39,7 +39,8 @@ bool ration_redis_convert(const struct ration_redis_text *text,
     if (part->is_given || !read_limit(text, &limit) ||
         !ration_redis_state_read(text, now_ns, &runs, &any, &beside.hold_ns))
         return false;
-    any = ration_any_change(&any, part->limit, now_ns);
+    any = ration_any_change(&any, part->limit,
+                            now_ns > part->changed_ago_ns ? now_ns - part->changed_ago_ns : 0);
     ration_redis_lease_carry(text, &any, now_ns, &any, &beside);
     ration_redis_state_write(&any, &beside, words);
     return true;

@@ -16,6 +16,7 @@ struct draw {
     unsigned convert_count;
     uint64_t deadline_ns; /* of all calls together */
     struct ration_limit limit;
+    uint64_t changed_ago_ns;
     uint64_t cost_tokens;
     uint64_t want_tokens;
     ration_redis_drawn *drawn;
@@ -57,7 +58,7 @@ static bool read_answer(const struct draw *draw, const redisReply *reply,
 /* Nothing was done, since the bucket is of another limit: what is to stand for it. False: it is none. */
 static bool convert(struct draw *draw, const redisReply *reply)
 {
-    struct ration_redis_part part = {.limit = &draw->limit};
+    struct ration_redis_part part = {.limit = &draw->limit, .changed_ago_ns = draw->changed_ago_ns};
     struct ration_redis_text text;
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != ANSWER_COUNT ||
@@ -132,6 +133,7 @@ void ration_redis_draw(struct ration_redis_client *client, const struct ration_r
         lease->deadline_ns > 0 ? lease->deadline_ns : ration_redis_client_deadline(client);
     draw->convert_count = 0;
     draw->limit = *lease->limit;
+    draw->changed_ago_ns = lease->changed_ago_ns;
     draw->cost_tokens = lease->cost_tokens;
     draw->want_tokens = lease->want_tokens;
     draw->drawn = drawn;

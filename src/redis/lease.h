@@ -20,6 +20,7 @@ struct ration_redis_lease {
     uint32_t back_number; /* that lease's */
     uint64_t back_age_ns; /* how long ago it was asked for */
     uint64_t length_ns;
+    uint64_t changed_ago_ns; /* as in struct ration_redis_part */
     bool has_now;
     uint64_t now_ns;
     uint64_t deadline_ns; /* as in struct ration_redis_ask */

@@ -184,7 +184,7 @@ static bool has_cost_attributes(struct ration_http_desk *desk, const struct rati
         desk->has_cost_attributes = false;
         for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
             desk->has_cost_attributes |=
-                ration_policy_limit(policy, i)->cost_kind == RATION_POLICY_COST_ATTRIBUTE;
+                ration_policy_limit_at(policy, i)->cost_kind == RATION_POLICY_COST_ATTRIBUTE;
     }
     return desk->has_cost_attributes;
 }
@@ -197,7 +197,7 @@ bool ration_http_brings_cost(struct ration_http_desk *desk, const struct ration_
     if (!has_cost_attributes(desk, visit))
         return false;
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, i);
 
         for (size_t k = 0; k < asked->attribute_count; k++) {
             const struct ration_attribute *attribute = &asked->attributes[k];

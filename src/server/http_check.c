@@ -42,7 +42,7 @@ static bool prepare_fields(struct ration_http_desk *desk, const struct ration_vi
     if (fields == NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
-        const struct ration_limit *limit = &ration_policy_limit(policy, i)->limit;
+        const struct ration_limit *limit = &ration_policy_limit_at(policy, i)->limit;
 
         ration_fields_limit_init(&fields[i], limit->name, limit);
     }

@@ -4,11 +4,11 @@ void ration_limit_list_get(const struct ration_visit *visit, size_t limit_index,
                            struct ration_admin_limit *out_limit)
 {
     const ration_policy *policy = ration_gate_policy(visit);
-    const struct ration_policy_limit *limit = ration_policy_limit(policy, limit_index);
+    const struct ration_policy_limit *limit = ration_policy_limit_at(policy, limit_index);
     struct ration_limit unnamed = limit->limit;
     struct ration_limiter_report report;
 
-    ration_limiter_report(ration_gate_limiter(visit, limit_index), &report);
+    ration_limiter_read_report(ration_gate_limiter(visit, limit_index), &report);
     *out_limit = (struct ration_admin_limit){
         .limit = limit,
         .tokens = limit->limit.tokens,

@@ -71,7 +71,7 @@ const char *ration_limit_name_find(const struct ration_visit *visit, enum ration
     struct known known = {.name_count = 0};
 
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        const char *of_policy = ration_policy_limit(policy, i)->limit.name;
+        const char *of_policy = ration_policy_limit_at(policy, i)->limit.name;
 
         if (is_same(of_policy, name))
             return of_policy;

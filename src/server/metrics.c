@@ -107,7 +107,7 @@ static void read_report(struct ration_metrics_report *item, const char *name, ui
 {
     snprintf(item->name, sizeof(item->name), "%s", name);
     item->keys_max = keys_max;
-    ration_limiter_report(limiter, &item->report);
+    ration_limiter_read_report(limiter, &item->report);
 }
 
 void ration_metrics_begin(struct ration_walk *walk)
@@ -131,7 +131,7 @@ void ration_metrics_visit(struct ration_walk *walk, const struct ration_visit *v
     const ration_policy *policy = ration_gate_policy(visit);
 
     for (size_t i = first; i < first + count && metrics->reports != NULL; i++) {
-        const struct ration_policy_limit *limit = ration_policy_limit(policy, i);
+        const struct ration_policy_limit *limit = ration_policy_limit_at(policy, i);
 
         read_report(&metrics->reports[metrics->report_count++], limit->limit.name, limit->keys_max,
                     ration_gate_limiter(visit, i));
@@ -364,7 +364,7 @@ static void write_gate(struct ration_service *service, struct ration_output *out
 {
     struct ration_gate_stats stats;
 
-    ration_gate_stats(service->gate, &stats);
+    ration_gate_read_stats(service->gate, &stats);
     write_head(output, "rate_limit_unlimited_total", "counter",
                "Requests that no limit decided, by reason.");
     write_labelled(output, "rate_limit_unlimited_total", "reason", "exempt", stats.exempt);
@@ -410,7 +410,7 @@ static void write_redis(struct ration_service *service, struct ration_output *ou
                                 __ATOMIC_RELAXED);
         up_count += __atomic_load_n(&part->is_redis_up, __ATOMIC_RELAXED);
     }
-    ration_gate_stats(service->gate, &stats);
+    ration_gate_read_stats(service->gate, &stats);
     write_one(output, "ration_redis_links_up", "gauge",
               "Loops whose link to Redis answered when it was last used.", up_count);
     write_head(output, "ration_redis_calls_total", "counter",

@@ -539,7 +539,7 @@ static uint64_t count_keys(ration_limiter *limiter)
 {
     struct ration_limiter_report report;
 
-    ration_limiter_report(limiter, &report);
+    ration_limiter_read_report(limiter, &report);
     return report.limiter.created - report.limiter.reclaimed;
 }
 

@@ -77,7 +77,7 @@ static bool is_memory_ample(const ration_policy *policy)
     uint64_t keys = 0;
 
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
-        keys += ration_policy_limit(policy, i)->keys_max;
+        keys += ration_policy_limit_at(policy, i)->keys_max;
     return keys <= memory_bytes / KEY_BYTES / AMPLE_PART;
 }
 

@@ -371,7 +371,7 @@ static ration_status read_policy(struct reader *reader, const ration_policy *pol
     if (begin(reader) != RATION_OK)
         return RATION_ENOMEM;
     for (size_t i = 0; i < ration_policy_setting_count(policy); i++)
-        read_setting(reader, ration_policy_setting(policy, i));
+        read_setting(reader, ration_policy_setting_at(policy, i));
     return end(reader);
 }
 

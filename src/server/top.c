@@ -56,7 +56,7 @@ void ration_top_add(struct ration_top_list *list, const struct ration_visit *vis
 
     for (size_t i = first; i < first + count; i++)
         add_limiter(list, ration_gate_limiter(visit, i),
-                    ration_policy_limit(policy, i)->limit.name);
+                    ration_policy_limit_at(policy, i)->limit.name);
 }
 
 void ration_top_add_throttle(struct ration_top_list *list, ration_gate *gate)

@@ -58,7 +58,6 @@ static const struct ration_store_calls memory_calls = {
     .begin = ration_memory_begin,
     .fetch = fetch,
     .section = section,
-    .retire = ration_memory_retire,
     .renew = ration_memory_renew,
     .walk = ration_memory_walk,
     .shape = ration_memory_shape,

@@ -42,8 +42,6 @@ void ration_memory_locate(struct ration_target *target, const struct ration_plac
 
 /* Of store.h. */
 ration_status ration_memory_begin(struct ration_store *store, struct ration_op *op);
-void ration_memory_retire(struct ration_store *store, const struct ration_configs *configs,
-                          uint32_t section_index, uint32_t generation, uint64_t now_ns);
 void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
                          uint32_t section_index, uint64_t now_ns);
 uint64_t ration_memory_walk(struct ration_store *store, const struct ration_walk *walk,

@@ -48,7 +48,6 @@ static void read_states(const struct ration_run *run, const struct ration_op_par
     const struct ration_config *writer = ration_configs_of(part->configs, generation);
     uint64_t writer_number = __atomic_load_n(&writer->number, __ATOMIC_ACQUIRE);
     bool is_older = generation != config->generation;
-    bool is_reset = is_older && ration_configs_is_reset(part->configs, config, generation);
 
     shift(writer, ration_section_moment_mask(found->section), cells, false);
     for (uint32_t i = 0; i < config->rule_count; i++) {
@@ -63,17 +62,12 @@ static void read_states(const struct ration_run *run, const struct ration_op_par
             const struct ration_limit *next =
                 part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
 
-            if (is_reset) {
-                any.limit = next;
-                any = ration_any_start(&any, run->now_ns);
-            } else {
-                any = ration_any_change(&any, next, run->now_ns);
-            }
+            any = ration_configs_convert(part->configs, config, generation, i, &any, next,
+                                         run->now_ns);
         }
         found->anys[i] = any;
         found->has_ring_write |= !ration_log_may_go_on(&any);
     }
-    found->is_converted |= is_older;
     /* Converted back to limits that were replaced meanwhile, full would stay full, and mint. */
     found->is_ahead |= is_older && (ration_configs_current(part->configs) != config ||
                                     !ration_config_stands(writer, writer_number));
@@ -315,7 +309,6 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
     const struct ration_op_part *part = &run->op->parts[part_index];
     uint32_t generation;
 
-    found->is_converted = false;
     found->is_ahead = false;
     found->is_reborn = false;
     found->is_behind = false;

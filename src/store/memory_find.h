@@ -24,7 +24,6 @@ struct ration_found {
     struct ration_entry_view view; /* entries: what is there */
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
     struct ration_any anys[RATION_RULES_MAX];     /* under the current config */
-    bool is_converted;                            /* from an older generation: publish it anyway */
     struct ration_any newborns[RATION_RULES_MAX]; /* if it is_full: in a place of its own */
     bool is_ahead;       /* written under limits that this op does not know yet, or not any more */
     bool is_reborn;      /* forgotten while its place was still its own: likewise */

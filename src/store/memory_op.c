@@ -174,9 +174,7 @@ static bool is_changed(const struct ration_run *run, uint32_t part_index)
              memcmp(&item->before.write, &item->after.write, sizeof(item->after.write)) != 0))
             return true;
     }
-    if (found->is_there && found->is_reborn && is_first_touch(run, part_index))
-        return true;
-    return found->is_there && found->is_converted && run->op->kind != RATION_OP_LOOK;
+    return found->is_there && found->is_reborn && is_first_touch(run, part_index);
 }
 
 /*

@@ -1,26 +1,15 @@
 /*
- * Buckets converted to the current config by who changes it, as an op would that met them: those of a
- * config that is about to be forgotten, and the overflow bucket. Only if in debt: idle is idle under
- * any limit.
+ * Buckets converted to the current config by the thread that changes it, as a call would that met them: all
+ * of an older config that are in debt, and the overflow bucket. Idle is idle under any limit.
+ *
+ * None may be left for the calls that meet it: a slot says until when it carries information, and under the
+ * new limit that may be later than what the slot still says. It would be given to another key, and its debt
+ * forgotten (R7).
  */
 #include "store/memory_find.h"
 
-/* Whether a bucket of this generation is to be converted. */
-typedef bool is_due(uint32_t its_generation, uint32_t generation);
-
-static bool is_of(uint32_t its_generation, uint32_t generation)
-{
-    return its_generation == generation;
-}
-
-static bool is_not_of(uint32_t its_generation, uint32_t generation)
-{
-    return its_generation != generation;
-}
-
 static void convert(const struct ration_run *run, const struct ration_op_part *part,
-                    const struct ration_section *section, struct ration_pair *head, is_due *due,
-                    uint32_t generation)
+                    const struct ration_section *section, struct ration_pair *head)
 {
     for (;;) { /* each turn means that another thread changed it */
         struct ration_found found = {.section = section};
@@ -28,7 +17,7 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
         uint32_t its_generation;
 
         if (!ration_found_read_at(run, part, head, &found, &its_generation) ||
-            !due(its_generation, generation))
+            its_generation == part->to.config->generation)
             return;
         next = ration_found_next(run, part, &found);
         if (ration_found_change(&found, &next))
@@ -46,8 +35,8 @@ static void begin(const struct ration_memory *memory, const struct ration_config
     out_run->now_ns = out_run->since_ns + memory->store.epoch_ns;
 }
 
-void ration_memory_retire(struct ration_store *store, const struct ration_configs *configs,
-                          uint32_t section_index, uint32_t generation, uint64_t now_ns)
+void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
+                         uint32_t section_index, uint64_t now_ns)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
     const struct ration_section *section = &memory->sections[section_index];
@@ -56,19 +45,11 @@ void ration_memory_retire(struct ration_store *store, const struct ration_config
     struct ration_run run;
 
     begin(memory, configs, now_ns, &run, &part);
-    for (uint64_t i = 0; i < count; i++)
-        convert(&run, &part, section, ration_section_at(section, i), is_of, generation);
-    convert(&run, &part, section, section->overflow, is_of, generation);
-}
+    for (uint64_t i = 0; i < count; i++) {
+        struct ration_pair *head = ration_section_at(section, i);
 
-void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
-                         uint32_t section_index, uint64_t now_ns)
-{
-    const struct ration_memory *memory = (const struct ration_memory *)store;
-    const struct ration_section *section = &memory->sections[section_index];
-    struct ration_op_part part;
-    struct ration_run run;
-
-    begin(memory, configs, now_ns, &run, &part);
-    convert(&run, &part, section, section->overflow, is_not_of, part.to.config->generation);
+        if (!ration_pair_is_empty(ration_atomic16_load(head))) /* most of a table is */
+            convert(&run, &part, section, head);
+    }
+    convert(&run, &part, section, section->overflow);
 }

@@ -147,10 +147,8 @@ static struct ration_any read_rule(struct step *step, uint32_t rule_index)
     }
     if (step->generation == config->generation)
         return any;
-    if (!ration_configs_is_reset(configs, config, step->generation))
-        return ration_any_change(&any, &config->rules[rule_index].limit, step->now_ns);
-    any.limit = &config->rules[rule_index].limit;
-    return ration_any_start(&any, step->now_ns);
+    return ration_configs_convert(configs, config, step->generation, rule_index, &any,
+                                  &config->rules[rule_index].limit, step->now_ns);
 }
 
 /* Tells what stands at a place, unless it is idle. False: stop. */

@@ -53,7 +53,7 @@ void __wrap_ration_policy_free(ration_policy *policy);
 static void overwrite_names(const ration_policy *policy)
 {
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
-        char *name = (char *)(uintptr_t)ration_policy_limit(policy, i)->limit.name;
+        char *name = (char *)(uintptr_t)ration_policy_limit_at(policy, i)->limit.name;
 
         __atomic_store_n(name, overwritten, __ATOMIC_RELAXED);
     }
@@ -136,7 +136,7 @@ static bool visit(struct game *game)
 
     ration_gate_enter(game->gate, &visit);
     policy = ration_gate_policy(&visit);
-    name = ration_policy_limit(policy, 0)->limit.name;
+    name = ration_policy_limit_at(policy, 0)->limit.name;
     ration_gate_check(game->gate, &check, 1, NOW_NS);
     sched_yield();
     if (is_stale(&check) || __atomic_load_n(name, __ATOMIC_RELAXED) == overwritten)

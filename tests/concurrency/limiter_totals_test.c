@@ -162,7 +162,7 @@ static void check_counts(const struct crowd *crowd, const struct account *sum)
     for (unsigned l = 0; l < crowd->arena.limiter_count; l++) {
         struct ration_limiter_report report;
 
-        ration_limiter_report(crowd->arena.limiters[l], &report);
+        ration_limiter_read_report(crowd->arena.limiters[l], &report);
         /* a stack creates its keys full, so that another may reclaim one before it is charged */
         assert_int_equal(report.limiter.created - report.limiter.reclaimed, KEY_COUNT);
         assert_true(crowd->is_stack || report.limiter.reclaimed == 0);
@@ -287,7 +287,7 @@ static void r1_many_stay_within_burst_plus_rate_times_time(void **state)
     print_message("  %d threads x %d calls in %" PRIu64 " us: %" PRIu64 " admitted of %" PRIu64
                   " at most\n",
                   MANY_COUNT, MANY_CALL_COUNT, spent_ns / 1000, many.admitted, most);
-    ration_limiter_report(many.limiter, &report);
+    ration_limiter_read_report(many.limiter, &report);
     assert_true(many.admitted >= rule.limit.burst);
     assert_true(many.admitted <= most);
     assert_int_equal(report.rules[0].allowed, many.admitted);

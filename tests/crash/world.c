@@ -225,7 +225,7 @@ uint64_t world_overflow_count(const struct world *world)
     for (size_t i = 0; i < world->limiter_count; i++) {
         struct ration_limiter_report report;
 
-        ration_limiter_report(world->limiters[i], &report);
+        ration_limiter_read_report(world->limiters[i], &report);
         count += report.limiter.overflow_shared;
     }
     return count;

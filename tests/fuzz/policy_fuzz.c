@@ -58,7 +58,7 @@ static void check_request(const ration_policy *policy, const struct ration_attri
 {
     struct ration_policy_match match;
 
-    if (ration_policy_match(policy, request, count, &match) != RATION_OK)
+    if (ration_policy_find_matches(policy, request, count, &match) != RATION_OK)
         return;
     CHECK(match.limit_count <= RATION_POLICY_MATCHES_MAX);
     if (match.verdict != RATION_POLICY_LIMITS)

@@ -1,12 +1,14 @@
 /*
  * Limits that change: a limiter of one rule against buckets of one's own, one per key.
  *
- * A limiter converts a key when it is next met, from the limit that wrote it to the one that is then
- * in force. So each bucket remembers its limit, and is changed by ration_bucket_change() when it is
- * next used. What a change keeps is told in core/change.h, and tested there.
+ * A limiter converts a key when it is next met, from the limit that wrote it to the one that is then in
+ * force, each change as of its own time; and writes it so when the call changes the bucket, not when it is
+ * denied (R2). So each bucket remembers its limit and the changes since, which ration_bucket_change() makes.
+ * What a change keeps is told in core/change.h, and tested there.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "limiter_random.h"
 #include "limiter_trace.h"
@@ -19,8 +21,12 @@
 struct change_key {
     struct ration_bucket bucket;
     struct ration_limit limit; /* that wrote it */
-    bool is_reset;             /* since then */
     unsigned change_count;     /* since then */
+    struct {
+        struct ration_limit limit;
+        enum ration_change kind;
+        uint64_t at_ns;
+    } changes[CHANGES_MAX + 1];
 };
 
 struct change_trace {
@@ -99,17 +105,20 @@ static void fail(struct change_trace *t, const struct limiter_step *step)
     limiter_print_step(step);
 }
 
-/* The bucket as it is under the current limit. */
-static struct ration_bucket met(struct change_trace *t, const struct change_key *key,
-                                uint64_t now_ns)
+/* The bucket as it is under the current limit, for a call at now. */
+static struct ration_bucket met(const struct change_key *key, uint64_t now_ns)
 {
     struct ration_bucket bucket = key->bucket;
+    const struct ration_limit *limit = &key->limit;
 
-    if (key->change_count > 0 &&
-        ration_bucket_change(&bucket, &key->limit, current(t),
-                             key->is_reset ? RATION_CHANGE_RESET : RATION_CHANGE_KEEP,
-                             now_ns) != RATION_OK)
-        __builtin_trap();
+    for (unsigned i = 0; i < key->change_count; i++) {
+        uint64_t at_ns = key->changes[i].at_ns < now_ns ? key->changes[i].at_ns : now_ns;
+
+        if (ration_bucket_change(&bucket, limit, &key->changes[i].limit, key->changes[i].kind,
+                                 at_ns) != RATION_OK)
+            __builtin_trap();
+        limit = &key->changes[i].limit;
+    }
     return bucket;
 }
 
@@ -153,7 +162,7 @@ static bool answer(struct ration_bucket *b, const struct ration_limit *limit,
 static void run(struct change_trace *t, const struct limiter_step *step)
 {
     struct change_key *key = &t->keys[step->asks[0].key];
-    struct ration_bucket bucket = met(t, key, step->now_ns);
+    struct ration_bucket before = met(key, step->now_ns), bucket = before;
     struct limiter_answer got;
     struct limiter_answer want;
 
@@ -170,16 +179,18 @@ static void run(struct change_trace *t, const struct limiter_step *step)
         }
     }
     limiter_walk_note(&t->walk, step, &got);
-    if (step->call != LIMITER_LOOK && want.status == RATION_OK)
+    if (memcmp(&bucket, &before, sizeof(bucket)) != 0)
         *key = (struct change_key){.bucket = bucket, .limit = *current(t)};
 }
 
-/* Those that were not met for long are, by a take of nothing. */
+/* Those that were not written for long are: one token is forced. */
 static void meet_all(struct change_trace *t)
 {
     for (unsigned i = 0; i < t->setup.key_count; i++) {
-        struct limiter_step step = {
-            .call = LIMITER_TAKE, .now_ns = t->walk.clock_ns, .ask_count = 1, .asks = {{.key = i}}};
+        struct limiter_step step = {.call = LIMITER_FORCE,
+                                    .now_ns = t->walk.clock_ns,
+                                    .ask_count = 1,
+                                    .asks = {{.key = i, .tokens = 1}}};
 
         if (t->keys[i].change_count >= CHANGES_MAX)
             run(t, &step);
@@ -198,8 +209,11 @@ static void change(struct change_trace *t)
                               NULL) != RATION_OK)
         __builtin_trap();
     for (unsigned i = 0; i < t->setup.key_count; i++) {
-        t->keys[i].change_count++;
-        t->keys[i].is_reset |= is_reset;
+        struct change_key *key = &t->keys[i];
+
+        key->changes[key->change_count].limit = *current(t);
+        key->changes[key->change_count].kind = is_reset ? RATION_CHANGE_RESET : RATION_CHANGE_KEEP;
+        key->changes[key->change_count++].at_ns = t->real.clock.ns;
     }
     t->count->changes++;
 }

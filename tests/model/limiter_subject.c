@@ -352,7 +352,7 @@ struct ration_limiter_stats limiter_subject_stats(const struct limiter_subject *
     for (unsigned i = 0; i < s->setup->limiter_count; i++) {
         struct ration_limiter_report report;
 
-        ration_limiter_report(limiter_subject_at(s, i), &report);
+        ration_limiter_read_report(limiter_subject_at(s, i), &report);
         sum.overflow_shared += report.limiter.overflow_shared;
         sum.overflow_deny += report.limiter.overflow_deny;
         sum.overflow_allow += report.limiter.overflow_allow;

@@ -11,8 +11,8 @@
 
 const char *limiter_mode_name(enum limiter_mode mode)
 {
-    static const char *const names[LIMITER_MODE_COUNT] = {"exact", "overflow", "stale", "reload",
-                                                          "change"};
+    static const char *const names[LIMITER_MODE_COUNT] = {"exact",  "overflow", "stale",
+                                                          "reload", "change",   "choice"};
 
     return names[mode];
 }
@@ -236,6 +236,8 @@ uint64_t limiter_trace_run(const struct limiter_trace_options *options,
 
     if (options->mode == LIMITER_CHANGE)
         return limiter_change_run(options, count);
+    if (options->mode == LIMITER_CHOICE)
+        return limiter_choice_run(options, count);
     begin(t, options, count);
 
     uint64_t steps = 20 + trace_random_sized(&t->walk.random, 600);

@@ -10,6 +10,7 @@
  *     stale      both, with a now that runs back, jumps, is 0 or maximal (R6)
  *     reload     both, dumped and loaded at random points
  *     change     the limit of one rule becomes another: every answer is a bucket's (limiter_change.c)
+ *     choice     a rule chooses from several limits: a bucket for each (limiter_choice.c)
  */
 #ifndef RATION_TESTS_LIMITER_TRACE_H
 #define RATION_TESTS_LIMITER_TRACE_H
@@ -22,6 +23,7 @@ enum limiter_mode {
     LIMITER_STALE,
     LIMITER_RELOAD,
     LIMITER_CHANGE,
+    LIMITER_CHOICE,
     LIMITER_MODE_COUNT
 };
 
@@ -69,8 +71,10 @@ struct limiter_trace_count {
 uint64_t limiter_trace_run(const struct limiter_trace_options *options,
                            struct limiter_trace_count *count);
 
-/* The same for LIMITER_CHANGE, which limiter_trace_run() calls. */
+/* The same for LIMITER_CHANGE and LIMITER_CHOICE, which limiter_trace_run() calls. */
 uint64_t limiter_change_run(const struct limiter_trace_options *options,
+                            struct limiter_trace_count *count);
+uint64_t limiter_choice_run(const struct limiter_trace_options *options,
                             struct limiter_trace_count *count);
 
 #endif

@@ -83,7 +83,7 @@ static uint64_t near_count(ration_gate *gate)
 {
     struct ration_gate_stats stats;
 
-    ration_gate_stats(gate, &stats);
+    ration_gate_read_stats(gate, &stats);
     return stats.near;
 }
 

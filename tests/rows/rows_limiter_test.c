@@ -34,6 +34,7 @@ struct subject {
     enum shape shape;
     uint64_t zero_ns;  /* the limiter's clock at the rows' 0 */
     uint64_t epoch_ns; /* and when it was created */
+    uint64_t clock_ns; /* what it reads: when it was created, or when a limit was changed */
     struct ration_limit limit;
     ration_limiter *limiter;
     ration_stack *stack;
@@ -52,9 +53,9 @@ static void expect_ok(ration_status status, const char *what)
 }
 
 /* As if it were CLOCK_MONOTONIC: a limiter counts from what such a clock says at its creation. */
-static uint64_t read_epoch(void *context)
+static uint64_t read_clock(void *context)
 {
-    return ((const struct subject *)context)->epoch_ns;
+    return ((const struct subject *)context)->clock_ns;
 }
 
 static void close_subject(struct subject *s)
@@ -89,7 +90,7 @@ static void open_stack(struct subject *s, struct ration_limiter_options *options
 static bool open_subject(void *context, const struct ration_limit *limit)
 {
     struct subject *s = context;
-    struct ration_clock clock = {RATION_CLOCK_MONOTONIC, read_epoch, s};
+    struct ration_clock clock = {RATION_CLOCK_MONOTONIC, read_clock, s};
     struct ration_rule rule = {.limit = *limit};
     struct ration_limiter_options options = {.struct_size = sizeof(options),
                                              .rules = &rule,
@@ -103,6 +104,7 @@ static bool open_subject(void *context, const struct ration_limit *limit)
     if (s->shape == STACK && limit->algorithm == RATION_LEAKY_QUEUE)
         return false;
     s->limit = *limit;
+    s->clock_ns = s->epoch_ns;
     if (is_log) /* room for logs to come */
         expect_ok(
             ration_limit_make(&(struct ration_limit_spec){.tokens = LOG_TOKENS_MAX,
@@ -261,15 +263,13 @@ static struct ration_decision call_subject(void *context, const struct rows_requ
     return d;
 }
 
-/* A limiter converts a bucket when it next meets it; the rows mean at once. */
 static void change_subject(void *context, const struct ration_limit *limit, uint64_t now_ns)
 {
     struct subject *s = context;
     struct ration_rule rule = {.limit = *limit};
-    struct ration_decision d;
 
+    s->clock_ns = moved(s, now_ns);
     expect_ok(ration_limiter_change(s->limiter, &rule, 1, RATION_CHANGE_KEEP, NULL), "change");
-    expect_ok(ration_limiter_take(s->limiter, &key, 0, moved(s, now_ns), &d, NULL), "touch");
     s->limit = *limit;
 }
 

@@ -211,9 +211,9 @@ static void what_is_told_names_the_limit_that_is_blocked(void **state)
     assert_int_equal(parts[3].decision.remaining, 0);
     assert_int_equal(parts[3].decision.retry_after_ns, UNTIL_NS - KIT_NOW_NS);
     assert_int_equal(parts[4].decision.remaining, 1); /* a shadow is charged by its own verdict */
-    ration_limiter_report(ration_gate_limiter(&visit, 3), &report);
+    ration_limiter_read_report(ration_gate_limiter(&visit, 3), &report);
     assert_int_equal(report.rules[0].denied, 1);
-    ration_limiter_report(ration_gate_limiter(&visit, 2), &report);
+    ration_limiter_read_report(ration_gate_limiter(&visit, 2), &report);
     assert_int_equal(report.rules[0].denied, 0);
     ration_gate_leave(&visit);
     /* another user, by the same address; and the same key under another limit */

@@ -97,7 +97,7 @@ static void call_everything(struct gate_kit *kit, uint64_t *random)
         ration_gate_block_until(kit->gate, &edit, kit->manual.ns + 9, kit->manual.ns, &count);
         ration_gate_reset(kit->gate, &edit, kit->manual.ns, &count);
     }
-    ration_gate_stats(kit->gate, &stats);
+    ration_gate_read_stats(kit->gate, &stats);
     (void)ration_gate_limiter(&visit, 0);
     ration_gate_leave(&visit);
 }
@@ -227,7 +227,7 @@ static void a_policy_in_use_is_released_later(void **state)
     live_count = allocations.live_count;
     for (int i = 0; i < 3; i++) { /* visits that lie in each other, and in reloads */
         ration_gate_enter(kit.gate, &visits[i]);
-        seen[i] = ration_policy_limit(ration_gate_policy(&visits[i]), 1);
+        seen[i] = ration_policy_limit_at(ration_gate_policy(&visits[i]), 1);
         gate_kit_reload(&kit, text);
     }
     for (int i = 0; i < 3; i++) {

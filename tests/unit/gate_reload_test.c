@@ -334,12 +334,12 @@ static void a_reload_that_fails_changes_nothing(void **state)
             bytes = ration_gate_bytes(kit.gate);
         assert_int_equal(ration_gate_bytes(kit.gate), bytes);
     }
-    ration_gate_stats(kit.gate, &stats);
+    ration_gate_read_stats(kit.gate, &stats);
     assert_int_equal(stats.reloads, 0);
     assert_string_equal(gate_kit_reload(&kit, fits).text, "added b, changed a");
     assert_int_equal(ration_gate_bytes(kit.gate), bytes); /* with what the failed ones had added */
     assert_int_equal(gate_kit_left(&kit, "path=/a ip=192.0.2.1"), 6);
-    ration_gate_stats(kit.gate, &stats);
+    ration_gate_read_stats(kit.gate, &stats);
     assert_int_equal(stats.reloads, 1);
     gate_kit_close(&kit);
 }

@@ -77,7 +77,8 @@ static void what_is_told_names_the_limit_that_decided(void **state)
     check.cost_tokens = 11;
     ration_gate_check(kit.gate, &check, 1, kit.manual.ns);
     assert_int_equal(check.decision.verdict, RATION_NEVER);
-    assert_string_equal(ration_policy_limit(ration_gate_policy(&visit), 3)->limit.name, "tokens");
+    assert_string_equal(ration_policy_limit_at(ration_gate_policy(&visit), 3)->limit.name,
+                        "tokens");
     assert_null(ration_gate_limiter(&visit, 5));
     ration_gate_leave(&visit);
     /* IPv6 by its network */
@@ -109,7 +110,7 @@ static void lists_come_first(void **state)
     assert_int_equal(check.status, RATION_EINVAL);
     assert_non_null(strstr(check.reason, "cost"));
     assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 10); /* nothing was taken */
-    ration_gate_stats(kit.gate, &stats);
+    ration_gate_read_stats(kit.gate, &stats);
     assert_int_equal(stats.exempt, 1);
     assert_int_equal(stats.banned, 1);
     assert_int_equal(stats.errors, 2);
@@ -119,7 +120,7 @@ static void lists_come_first(void **state)
     check = gate_kit_check(&kit, "plan=paid");
     assert_int_equal(check.decision.verdict, RATION_ALLOW);
     assert_int_equal(check.decision.remaining, UINT64_MAX);
-    ration_gate_stats(kit.gate, &stats);
+    ration_gate_read_stats(kit.gate, &stats);
     assert_int_equal(stats.unlimited, 1);
     gate_kit_close(&kit);
 }
@@ -326,7 +327,7 @@ static void near_is_less_than_a_fifth(void **state)
     for (int i = 0; i < 12; i++)
         gate_kit_check(&kit, "ip=192.0.2.1");
     ration_gate_enter(kit.gate, &visit);
-    ration_limiter_report(ration_gate_limiter(&visit, 0), &report);
+    ration_limiter_read_report(ration_gate_limiter(&visit, 0), &report);
     ration_gate_leave(&visit);
     assert_int_equal(report.rules[0].allowed, 10);
     assert_int_equal(report.rules[0].denied, 2);

@@ -240,7 +240,7 @@ static void what_is_named_as_nearest_can_be_made(void **state)
         }
 
         ration_status status = ration_limit_make(&spec, &limit, NULL);
-        struct ration_limit_nearest nearest = ration_limit_nearest(&spec);
+        struct ration_limit_nearest nearest = ration_limit_find_nearest(&spec);
 
         if (status != RATION_ERANGE) {
             assert_int_equal(nearest.count, 0);
@@ -336,9 +336,29 @@ static void limits_differ_by_what_buckets_mean(void **state)
     assert_true(ration_change_is_none(&a, &b));
 }
 
+/* It printed "(null)", or read beyond a table of words. */
+static void a_limit_that_was_never_made_is_not_printed(void **state)
+{
+    struct ration_limit limits[6] = {0};
+    char text[RATION_LIMIT_TEXT_SIZE] = "untouched";
+
+    (void)state;
+    for (int i = 1; i < 6; i++)
+        assert_int_equal(ration_limit_per_second(5, &limits[i]), RATION_OK);
+    limits[1].algorithm = (enum ration_algorithm)(RATION_SLIDING_LOG + 1);
+    limits[2].refill = (enum ration_refill)2;
+    limits[3].start = (enum ration_start)3;
+    limits[4].tokens = 0;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ration_limit_print(&limits[i], text, sizeof(text)), RATION_EINVAL);
+    assert_string_equal(text, "untouched");
+    assert_int_equal(ration_limit_print(&limits[5], text, sizeof(text)), RATION_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_that_was_never_made_is_not_printed),
         cmocka_unit_test(a_token_is_rounded_up_once),
         cmocka_unit_test(any_rate_is_kept_within_tolerance),
         cmocka_unit_test(a_refusal_says_why_and_leaves_the_output),

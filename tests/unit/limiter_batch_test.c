@@ -82,8 +82,8 @@ static void compare(const struct subject *subject, uint32_t trusts_keys, uint64_
     assert_int_equal(subjects_differ(batched, kit.manual.ns, single, kit.manual.ns, key_count), 0);
 
     /* and both have counted the same */
-    ration_limiter_report(batched, &a);
-    ration_limiter_report(single, &b);
+    ration_limiter_read_report(batched, &a);
+    ration_limiter_read_report(single, &b);
     for (size_t i = 0; i < options.rule_count; i++) {
         a.rules[i].near = b.rules[i].near; /* which only what is told can be */
         assert_memory_equal(&a.rules[i], &b.rules[i], sizeof(a.rules[i]));

@@ -355,9 +355,84 @@ static void a_debt_that_is_cut_admits_nobody(void **state)
     kit_end(&kit);
 }
 
+/*
+ * R2, R4: a key is converted as of the change. Calls that are denied in between change nothing for anybody,
+ * and the wait that they report is true, whichever limit is the faster.
+ */
+static void a_denial_after_a_change_can_not_be_observed(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"10/s burst 10", "1/s burst 10"},
+        {"1/h burst 10", "1/s burst 10"},
+        {"10/s leaky-queue", "2/s burst 10"},
+        {"10/s fixed-window", "1/s burst 3"},
+        {"10/s burst 10", "4/10s fixed-window"},
+        {"5/s refill interval", "5/min burst 5"},
+        {"9/min sliding-window", "3/min sliding-window"},
+        {"9/min sliding-log", "4/min sliding-log"},
+        {"5/s burst 5 reserve 2/s", "1/min burst 5 reserve 1/h"}};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(pairs); i++)
+        for (int is_reset = 0; is_reset < 2; is_reset++) {
+            struct kit kits[2];
+            struct ration_rule rule = {.limit = kit_limit(pairs[i][1])};
+
+            for (int k = 0; k < 2; k++) {
+                KIT_BEGIN(&kits[k], pairs[i][0]);
+                while (kit_take(&kits[k], "k", 1).verdict == RATION_ALLOW)
+                    ;
+                kit_pass(&kits[k], 50 * MS);
+                assert_int_equal(ration_limiter_change(
+                                     kits[k].limiter, &rule, 1,
+                                     is_reset ? RATION_CHANGE_RESET : RATION_CHANGE_KEEP, NULL),
+                                 RATION_OK);
+            }
+            for (int step = 0; step < 40; step++) {
+                for (int k = 0; k < 2; k++)
+                    kit_pass(&kits[k], 70 * MS);
+                for (int n = 0; n < 3; n++) { /* the first kit only */
+                    struct ration_decision denied = kit_look(&kits[0], "k", 1);
+
+                    if (denied.verdict != RATION_DENY)
+                        break;
+                    assert_same_decision(kit_take(&kits[0], "k", 1), denied);
+                    assert_wait_is_exact(&kits[0], kit_key("k"), 1, denied);
+                }
+                assert_same_decision(kit_look(&kits[0], "k", 1), kit_look(&kits[1], "k", 1));
+            }
+            for (int k = 0; k < 2; k++)
+                kit_end(&kits[k]);
+        }
+}
+
+/* R7: under a slower limit a key is in debt for longer than its slot said. It is not given to others. */
+static void a_debt_that_a_change_makes_longer_is_not_forgotten(void **state)
+{
+    struct ration_rule rule = {.limit = kit_limit("1/h burst 10")};
+    struct kit_room room;
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "10/s burst 10");
+    kit.options.keys_max = 1;
+    kit.options.overflow = RATION_OVERFLOW_ALLOW; /* a key without a slot would pass */
+    kit_open(&kit);
+    kit_take(&kit, "k", 10);
+    assert_int_equal(ration_limiter_change(kit.limiter, &rule, 1, RATION_CHANGE_KEEP, NULL),
+                     RATION_OK);
+    kit_pass(&kit, 2 * SECOND); /* it would be full again */
+    for (uint64_t i = 0; i < 200; i++)
+        kit_take_key(&kit, kit_numbered(&room, i), 1);
+    assert_int_equal(kit_look(&kit, "k", 1).verdict, RATION_DENY);
+    kit_end(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_denial_after_a_change_can_not_be_observed),
+        cmocka_unit_test(a_debt_that_a_change_makes_longer_is_not_forgotten),
         cmocka_unit_test(every_pair_that_fits_changes_as_a_bucket_does),
         cmocka_unit_test(tokens_are_kept_with_their_fraction),
         cmocka_unit_test(a_reset_starts_every_key_anew),

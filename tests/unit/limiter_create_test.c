@@ -258,9 +258,36 @@ static void all_options_go_together(void **state)
     }
 }
 
+/* One limit given as text, and a number of keys. */
+static void the_common_case_is_one_call(void **state)
+{
+    struct ration_error error = {.message = ""};
+    ration_limiter *untouched = (ration_limiter *)(uintptr_t)16, *limiter = untouched;
+
+    (void)state;
+    assert_int_equal(ration_limiter_create_simple("10/x", 100, &limiter, &error), RATION_EINVAL);
+    assert_int_equal(error.offset, 3);
+    assert_int_equal(ration_limiter_create_simple(NULL, 100, &limiter, &error), RATION_EINVAL);
+    assert_int_equal(ration_limiter_create_simple("10/ns", 100, &limiter, NULL), RATION_ERANGE);
+    assert_int_equal(ration_limiter_create_simple("10/s", 0, &limiter, &error), RATION_EINVAL);
+    assert_non_null(strstr(error.message, "keys_max"));
+    assert_ptr_equal(limiter, untouched);
+
+    assert_int_equal(ration_limiter_create_simple("1/h burst 3", 1000, &limiter, &error),
+                     RATION_OK);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ration_limiter_allow(limiter, &RATION_KEY("198.51.100.7")), i < 3);
+    assert_true(ration_limiter_allow(limiter, &RATION_KEY("198.51.100.8")));
+    assert_int_equal(ration_limiter_count(limiter, ration_limiter_now(limiter)), 2);
+    assert_int_equal(
+        ration_limiter_count(limiter, ration_limiter_now(limiter) + 3 * RATION_NS_PER_HOUR), 0);
+    ration_limiter_free(limiter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_common_case_is_one_call),
         cmocka_unit_test(wrong_sizes_and_counts_are_refused),
         cmocka_unit_test(wrong_rules_are_refused),
         cmocka_unit_test(wrong_memory_is_refused),

@@ -78,7 +78,7 @@ static void debts_of_keys_without_a_place_are_kept(void **state)
         do {
             ration_limiter_allow_at(limiter, subject_request(&key, index++), 1, NOW_NS);
             ration_limiter_force(limiter, &key.key, 2, NOW_NS);
-            ration_limiter_report(limiter, &report);
+            ration_limiter_read_report(limiter, &report);
         } while (report.limiter.overflow_shared == 0);
         /* a place is free again, and the debt of the overflow bucket is not paid */
         ration_limiter_reset(limiter, subject_request(&key, 0), NOW_NS);

@@ -153,7 +153,7 @@ static inline struct ration_limiter_report kit_report(const struct kit *kit)
 {
     struct ration_limiter_report report;
 
-    ration_limiter_report(kit->limiter, &report);
+    ration_limiter_read_report(kit->limiter, &report);
     return report;
 }
 

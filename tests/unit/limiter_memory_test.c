@@ -38,7 +38,7 @@ static void call_everything(ration_limiter *limiter, uint64_t *random, uint64_t 
     if (decision.verdict == RATION_ALLOW)
         ration_limiter_settle(limiter, &ticket, 0, now_ns);
     ration_limiter_reset(limiter, request, now_ns);
-    ration_limiter_report(limiter, &report);
+    ration_limiter_read_report(limiter, &report);
     ration_limiter_scan(limiter, &cursor, &scanned, 1, now_ns);
 }
 

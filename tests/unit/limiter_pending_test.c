@@ -131,7 +131,7 @@ static void an_answer_comes_once_and_later(void **state)
         assert_int_equal(answers[i].decision.verdict, i < 2 ? RATION_ALLOW : RATION_DENY);
     }
     assert_int_equal(answers[2].decision.retry_after_ns, 5 * RATION_NS_PER_SECOND);
-    ration_limiter_report(&scene.limiter, &report);
+    ration_limiter_read_report(&scene.limiter, &report);
     assert_int_equal(report.rules[0].allowed, 2);
     assert_int_equal(report.rules[0].denied, 1);
     scene_done(&scene);
@@ -153,7 +153,7 @@ static void a_store_that_fails_is_no_denial(void **state)
         RATION_EPENDING);
     slow_answer(&scene.slow);
     assert_int_equal(answer.status, RATION_ESTORE);
-    ration_limiter_report(&scene.limiter, &report);
+    ration_limiter_read_report(&scene.limiter, &report);
     assert_int_equal(report.rules[0].errors, 1);
     assert_int_equal(report.rules[0].denied, 0);
     scene_done(&scene);
@@ -176,7 +176,7 @@ static void limits_changed_meanwhile_are_the_new_ones(void **state)
     for (int i = 0; i < RATION_CONFIG_COUNT; i++) {
         struct ration_rule rule = rule_of("5 per 10s");
 
-        ration_configs_replace(&scene.limiter.configs, &rule, 1, RATION_CHANGE_KEEP);
+        ration_configs_replace(&scene.limiter.configs, &rule, 1, RATION_CHANGE_KEEP, 0);
     }
     slow_answer(&scene.slow);
     assert_int_equal(answer.count, 0);

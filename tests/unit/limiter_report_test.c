@@ -294,9 +294,59 @@ static void the_keys_that_took_most_are_named(void **state)
     kit_end(&kit);
 }
 
+/* A take of nothing is a look: ALLOW also of a key in debt or blocked, and not counted, whichever way it goes. */
+static void a_cost_of_nothing_is_not_counted(void **state)
+{
+    static const char *const texts[][2] = {
+        {"1/h burst 4", NULL}, {"1/h burst 4", "9/h"}, {"4/h sliding-log", "9/h"}};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
+        for (int is_crowded = 0; is_crowded < 2; is_crowded++) {
+            struct ration_decision decision;
+            struct ration_limiter_report before, after;
+            uint64_t granted;
+            struct kit kit;
+
+            KIT_PLAN(&kit, texts[i][0], texts[i][1] != NULL ? texts[i][1] : texts[i][0]);
+            kit.options.rule_count = texts[i][1] != NULL ? 2 : 1;
+            kit.options.keys_max = is_crowded ? 1 : 1000;
+            kit.options.top_keys = 4;
+            kit_open(&kit);
+            for (uint64_t k = 0; k < 100 && is_crowded; k++) {
+                struct kit_room room;
+
+                kit_take_key(&kit, kit_numbered(&room, k), 4);
+            }
+            ration_limiter_force(kit.limiter, &key, 20, KIT_NOW_NS);
+            (void)ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + RATION_NS_PER_DAY,
+                                             KIT_NOW_NS);
+            before = kit_report(&kit);
+            for (size_t k = 0; k < 100; k++) {
+                struct ration_batch_item items[2] = {{.request = &key, .decision = &decision},
+                                                     {.request = &key}};
+
+                assert_true(ration_limiter_allow_at(kit.limiter, &key, 0, KIT_NOW_NS));
+                decision = kit_take_key(&kit, key, 0);
+                assert_int_equal(decision.verdict, RATION_ALLOW);
+                assert_int_equal(decision.remaining, 0);
+                assert_int_equal(ration_limiter_take_up_to(kit.limiter, &key, 0, KIT_NOW_NS,
+                                                           &granted, &decision),
+                                 RATION_OK);
+                assert_int_equal(
+                    ration_limiter_take_batch(kit.limiter, items, 1 + k % 2, KIT_NOW_NS),
+                    1 + k % 2);
+            }
+            after = kit_report(&kit);
+            assert_memory_equal(&before, &after, sizeof(before));
+            kit_end(&kit);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cost_of_nothing_is_not_counted),
         cmocka_unit_test(decisions_are_counted_whatever_the_way),
         cmocka_unit_test(up_to_counts_what_was_granted),
         cmocka_unit_test(several_rules_are_counted_by_who_denied),

@@ -149,6 +149,7 @@ static void plan_with_choosers(struct kit *kit)
     plans[WRONG] = kit_limit("60/min fixed-window");
     KIT_PLAN(kit, "60/min burst 10", "1000/h");
     kit->rules[0].choose = choose_plan;
+    kit->rules[0].is_one_budget = 1;
     kit->rules[0].choose_context = kit;
     kit->options.keyer = key_by_user;
     kit_open(kit);

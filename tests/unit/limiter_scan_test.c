@@ -87,6 +87,7 @@ static void same_as_looked_at(const struct subject *subject, ration_limiter *lim
     size_t looked_count = look_at_all(limiter, looked, manual.ns);
     size_t calls;
 
+    assert_int_equal(ration_limiter_count(limiter, manual.ns), looked_count);
     for (size_t items_max = 1; items_max <= KEY_COUNT; items_max += 23) {
         size_t count = scan_all(limiter, found, 2 * KEY_COUNT, items_max, manual.ns, &calls);
 

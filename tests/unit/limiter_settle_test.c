@@ -274,6 +274,7 @@ static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
 
         KIT_PLAN(&kit, "60/min burst 60");
         kit.rules[0].choose = choose_given;
+        kit.rules[0].is_one_budget = 1;
         kit.rules[0].choose_context = &chosen;
         kit_open(&kit);
         kit_pass(&kit, 40 * SECOND); /* into a window: its end is not now */

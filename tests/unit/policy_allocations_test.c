@@ -118,7 +118,7 @@ static void answers_need_no_memory(void **state)
     write_policy();
     ration_policy *policy = kit_policy(text);
     allocations.call_count = 0;
-    assert_int_equal(ration_policy_match(policy, request.attributes, request.count, &match),
+    assert_int_equal(ration_policy_find_matches(policy, request.attributes, request.count, &match),
                      RATION_OK);
     assert_int_equal(match.limit_count, 1);
     assert_int_equal(ration_policy_key(policy, match.limits[0], request.attributes, request.count,

@@ -150,7 +150,7 @@ static ration_status match_plan(const ration_policy *policy, const char *value, 
     struct ration_attribute attribute = {RATION_KEY("plan"), {value, size}};
     struct ration_policy_match match;
 
-    return ration_policy_match(policy, &attribute, 1, &match);
+    return ration_policy_find_matches(policy, &attribute, 1, &match);
 }
 
 /* The least of several measurements: what others do on this machine only adds to it. */

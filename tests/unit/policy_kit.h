@@ -58,7 +58,7 @@ static inline const char *kit_match(const ration_policy *policy, struct kit_requ
     struct ration_policy_match match;
     size_t used = 0;
 
-    if (ration_policy_match(policy, request.attributes, request.count, &match) != RATION_OK)
+    if (ration_policy_find_matches(policy, request.attributes, request.count, &match) != RATION_OK)
         return "error";
     text[0] = '\0';
     if (match.verdict != RATION_POLICY_LIMITS) {
@@ -69,7 +69,7 @@ static inline const char *kit_match(const ration_policy *policy, struct kit_requ
     }
     for (size_t i = 0; i < match.limit_count; i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? "," : "",
-                                 ration_policy_limit(policy, match.limits[i])->limit.name);
+                                 ration_policy_limit_at(policy, match.limits[i])->limit.name);
     return text;
 }
 

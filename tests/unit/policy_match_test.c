@@ -100,7 +100,7 @@ static void wrong_requests_have_no_answer(void **state)
     many.count++;
     memset(&match, 0x5a, sizeof(match));
     untouched = match;
-    assert_int_equal(ration_policy_match(policy, many.attributes, many.count, &match),
+    assert_int_equal(ration_policy_find_matches(policy, many.attributes, many.count, &match),
                      RATION_EINVAL);
     assert_memory_equal(&match, &untouched, sizeof(match));
     ration_policy_free(policy);
@@ -420,7 +420,7 @@ static void check_explanations(const ration_policy *policy, const struct kit_req
     char why[200];
     struct ration_policy_match match;
 
-    ration_policy_match(policy, request->attributes, request->count, &match);
+    ration_policy_find_matches(policy, request->attributes, request->count, &match);
     for (size_t i = 0; i < ration_policy_limit_count(policy); i++) {
         bool applies = false;
         for (size_t m = 0; m < match.limit_count; m++)
@@ -490,7 +490,7 @@ static uint32_t compared(const char *match_format, struct kit_request request)
         used += (size_t)sprintf(text + used, "  - {name: n%d, rate: 1/s, match: %s}\n", i, match);
     }
     ration_policy *policy = kit_policy(text);
-    assert_int_equal(ration_policy_match(policy, request.attributes, request.count, &found),
+    assert_int_equal(ration_policy_find_matches(policy, request.attributes, request.count, &found),
                      RATION_OK);
     assert_int_equal(found.limit_count, 1);
     assert_int_equal(found.limits[0], 777);
@@ -528,7 +528,7 @@ static void a_network_of_a_thousand_is_one_comparison(void **state)
             (size_t)sprintf(text + used, "  - {name: n%d, rate: 1/s, match: {ip: 10.%d.%d.0/24}}\n",
                             i, i / 256, i % 256);
     ration_policy *policy = kit_policy(text);
-    assert_int_equal(ration_policy_match(policy, request.attributes, 1, &match), RATION_OK);
+    assert_int_equal(ration_policy_find_matches(policy, request.attributes, 1, &match), RATION_OK);
     assert_int_equal(match.limit_count, 1);
     assert_int_equal(match.limits[0], 777);
     assert_int_equal(match.compared_count, 1);

@@ -22,7 +22,7 @@ static void fields_left_out_have_defaults(void **state)
                                        "  - name: b\n"
                                        "    rate: 5/min\n"
                                        "    key: ip\n");
-    const struct ration_policy_limit *limit = ration_policy_limit(policy, 0);
+    const struct ration_policy_limit *limit = ration_policy_limit_at(policy, 0);
 
     (void)state;
     assert_int_equal(ration_policy_limit_count(policy), 2);
@@ -39,8 +39,8 @@ static void fields_left_out_have_defaults(void **state)
     assert_int_equal(limit->stale_after_ns, 0);
     assert_int_equal(limit->keys_max, 1);
     assert_int_equal(limit->line, 2);
-    assert_int_equal(ration_policy_limit(policy, 1)->keys_max, 1000000);
-    assert_int_equal(ration_policy_limit(policy, 1)->line, 4);
+    assert_int_equal(ration_policy_limit_at(policy, 1)->keys_max, 1000000);
+    assert_int_equal(ration_policy_limit_at(policy, 1)->line, 4);
     ration_policy_free(policy);
 }
 
@@ -62,7 +62,7 @@ static void fields_given_are_kept(void **state)
                                        "    stale_after: 1d\n"
                                        "    keys: 5k\n"
                                        "    missing: skip\n");
-    const struct ration_policy_limit *limit = ration_policy_limit(policy, 0);
+    const struct ration_policy_limit *limit = ration_policy_limit_at(policy, 0);
 
     (void)state;
     assert_int_equal(limit->limit.burst, 20);
@@ -116,7 +116,7 @@ static void the_rate_may_hold_the_whole_limit(void **state)
         }
         policy = kit_policy(text);
         snprintf(expected, sizeof(expected), "%s name n", cases[i].limit);
-        limit_is(ration_policy_limit(policy, 0), expected);
+        limit_is(ration_policy_limit_at(policy, 0), expected);
         ration_policy_free(policy);
     }
 }
@@ -129,7 +129,7 @@ static void settings_are_kept_as_written(void **state)
                                        "  trusted: [10.0.0.0/8, \"fd00::/8\"]\n"
                                        "  none: []\n"
                                        "  blank:\n");
-    const struct ration_policy_setting *setting = ration_policy_setting(policy, 0);
+    const struct ration_policy_setting *setting = ration_policy_setting_at(policy, 0);
 
     (void)state;
     assert_int_equal(ration_policy_setting_count(policy), 4);
@@ -141,16 +141,16 @@ static void settings_are_kept_as_written(void **state)
     assert_string_equal(setting->values[0].text, "127.0.0.1:8429");
     assert_int_equal(setting->values[0].size, 14);
     assert_int_equal(setting->values[0].column, 9);
-    setting = ration_policy_setting(policy, 1);
+    setting = ration_policy_setting_at(policy, 1);
     assert_int_equal(setting->value_count, 2);
     assert_int_equal(setting->is_list, 1);
     assert_string_equal(setting->values[1].text, "fd00::/8");
     assert_int_equal(setting->values[1].line, 4);
     assert_int_equal(setting->values[1].column, 25);
-    setting = ration_policy_setting(policy, 2);
+    setting = ration_policy_setting_at(policy, 2);
     assert_int_equal(setting->value_count, 0);
     assert_int_equal(setting->is_list, 1);
-    setting = ration_policy_setting(policy, 3);
+    setting = ration_policy_setting_at(policy, 3);
     assert_int_equal(setting->value_count, 1);
     assert_string_equal(setting->values[0].text, "");
     ration_policy_free(policy);
