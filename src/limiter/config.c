@@ -72,6 +72,7 @@ static void fill(struct ration_config *config, const struct ration_rule *rules, 
     uint32_t first_cell = 0;
 
     config->rule_count = (uint32_t)rule_count;
+    config->established_mark = config->generation | RATION_MARK_ESTABLISHED;
     config->in_short = in_short(&rules[0].limit.rate);
     config->is_simple = 1;
     config->stale_after_ns = 0;

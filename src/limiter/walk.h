@@ -22,6 +22,7 @@ struct ration_walk_item {
     enum ration_walk_kind kind;
     uint32_t set_index;
     uint64_t tag;
+    bool is_established; /* KEY: it keeps its place for a while when it is idle (table/slot.h) */
 
     /* Of each rule, under its current limit. A log is read through it until visit() returns. */
     struct ration_any anys[RATION_RULES_MAX];

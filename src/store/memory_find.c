@@ -88,7 +88,7 @@ struct ration_entry_next ration_found_next(const struct ration_run *run,
                                            const struct ration_op_part *part,
                                            const struct ration_found *found)
 {
-    struct ration_entry_next next = {.generation = part->to.config->generation};
+    struct ration_entry_next next = {.mark = part->to.config->generation};
 
     for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
         const struct ration_any *any = &found->anys[i];
@@ -136,10 +136,10 @@ static uint32_t take_cells(const struct ration_found *found, struct ration_time 
 {
     if (ration_found_is_plain(found)) {
         out_cells[0] = ration_pair_moment(found->slot.value);
-        return ration_pair_mark(found->slot.value);
+        return ration_pair_generation(found->slot.value);
     }
     memcpy(out_cells, found->view.cells, sizeof(found->view.cells));
-    return ration_head_unpack(found->view.value.words[1]).generation;
+    return ration_head_generation(found->view.value.words[1]);
 }
 
 /* What either of the two owes, of each rule. */
@@ -157,7 +157,7 @@ static bool touch_overflow(const struct ration_found *shared)
 
     if (ration_found_is_plain(shared))
         return ration_plain_touch_overflow(shared->section, shared->slot.value);
-    next.generation = ration_head_unpack(shared->view.value.words[1]).generation;
+    next.mark = ration_head_unpack(shared->view.value.words[1]).mark;
     next.ring.modulus = 0;
     memcpy(next.cells, shared->view.cells, sizeof(next.cells));
     return ration_entry_change(shared->section, &shared->view, &next);
@@ -347,9 +347,10 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
         keep_origin(run, part, found);
 }
 
-bool ration_found_read_at(const struct ration_run *run, const struct ration_op_part *part,
-                          struct ration_pair *head, struct ration_found *found,
-                          uint32_t *out_generation)
+enum ration_found_at ration_found_read_at(const struct ration_run *run,
+                                          const struct ration_op_part *part,
+                                          struct ration_pair *head, struct ration_found *found,
+                                          uint32_t *out_generation)
 {
     struct ration_pair value = ration_atomic16_load(head);
     bool is_overflow = head == found->section->overflow;
@@ -359,17 +360,17 @@ bool ration_found_read_at(const struct ration_run *run, const struct ration_op_p
     if (ration_found_is_plain(found)) {
         found->slot = (struct ration_entrance){head, value, false};
         if (!is_overflow && ration_plain_kind.role(value) != RATION_ROLE_MEMBER)
-            return false;
+            return RATION_FOUND_NONE;
     } else if (!ration_entry_read(found->section, head, ration_pair_label(value), &found->view)) {
-        return false;
+        return RATION_FOUND_NONE;
     }
     *out_generation = take_cells(found, found->cells);
     moment = ration_found_is_plain(found) ? found->cells[0]
                                           : ration_entry_moment(found->section, found->cells);
     if (!ration_time_less(ration_time_from_ns(run->since_ns), moment))
-        return false;
+        return RATION_FOUND_IDLE;
     read_states(run, part, found, found->cells, *out_generation);
-    return true;
+    return RATION_FOUND_IN_USE;
 }
 
 bool ration_found_change(const struct ration_found *found, const struct ration_entry_next *next)
@@ -378,7 +379,7 @@ bool ration_found_change(const struct ration_found *found, const struct ration_e
         return ration_entry_change(found->section, &found->view, next);
 
     struct ration_pair expected = found->slot.value;
-    struct ration_slot slot = {ration_pair_label(expected), next->generation, next->cells[0]};
+    struct ration_slot slot = {ration_pair_label(expected), next->mark, next->cells[0]};
 
     ration_yield_point();
     return ration_atomic16_swap(found->slot.head, &expected, ration_slot_pack(slot));

@@ -63,12 +63,14 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
                        struct ration_found *found);
 
 /*
- * Reads whatever key's bucket stands at head, whose generation is *out_generation. False: none, or it
- * is idle. part has a config and no limits: those of the config count.
+ * Reads whatever key's bucket stands at head, whose generation is *out_generation; of one that is idle
+ * only where it stands. part has a config and no limits: those of the config count.
  */
-bool ration_found_read_at(const struct ration_run *run, const struct ration_op_part *part,
-                          struct ration_pair *head, struct ration_found *found,
-                          uint32_t *out_generation);
+enum ration_found_at { RATION_FOUND_NONE, RATION_FOUND_IDLE, RATION_FOUND_IN_USE };
+enum ration_found_at ration_found_read_at(const struct ration_run *run,
+                                          const struct ration_op_part *part,
+                                          struct ration_pair *head, struct ration_found *found,
+                                          uint32_t *out_generation);
 
 /* Changes the bucket that was found. False if it has changed since. */
 bool ration_found_change(const struct ration_found *found, const struct ration_entry_next *next);

@@ -254,11 +254,21 @@ static bool announce_overflow(struct ration_found *found, const struct ration_en
     return found->is_full;
 }
 
+/* The cells of a part after what was judged. A key that is there is established by being charged again. */
+static struct ration_entry_next next_of(const struct ration_run *run, uint32_t part_index)
+{
+    const struct ration_found *found = &run->found[part_index];
+    struct ration_entry_next next = ration_found_next(run, &run->op->parts[part_index], found);
+
+    if (found->is_there && !found->is_full && run->op->kind != RATION_OP_RESET)
+        next.mark |= RATION_MARK_ESTABLISHED;
+    return next;
+}
+
 static bool publish_there(struct ration_run *run, uint32_t part_index)
 {
     struct ration_found *found = &run->found[part_index];
-    const struct ration_op_part *part = &run->op->parts[part_index];
-    struct ration_entry_next next = ration_found_next(run, part, found);
+    struct ration_entry_next next = next_of(run, part_index);
 
     if (found->is_full && !announce_overflow(found, &next))
         return false;
@@ -268,12 +278,12 @@ static bool publish_there(struct ration_run *run, uint32_t part_index)
 static bool complete(const struct ration_run *run, uint32_t part_index)
 {
     const struct ration_found *found = &run->found[part_index];
-    struct ration_entry_next next = ration_found_next(run, &run->op->parts[part_index], found);
+    struct ration_entry_next next = next_of(run, part_index);
 
     if (!ration_found_is_plain(found))
         return ration_entry_complete(found->section, &found->slot, &next);
-    return ration_plain_complete(
-        &found->slot, (struct ration_slot){found->place.tag, next.generation, next.cells[0]});
+    return ration_plain_complete(&found->slot,
+                                 (struct ration_slot){found->place.tag, next.mark, next.cells[0]});
 }
 
 /*
@@ -380,7 +390,7 @@ static bool publish_together(struct ration_run *run, const bool *changes)
 
     for (uint32_t p = 0; p < run->op->part_count; p++)
         if (changes[p])
-            nexts[p] = ration_found_next(run, &run->op->parts[p], &run->found[p]);
+            nexts[p] = next_of(run, p);
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         struct ration_found *found = &run->found[p];
         uint32_t last = last_sharing(run, changes, p);

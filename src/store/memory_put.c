@@ -50,7 +50,8 @@ static void write_place(const struct ration_section *section, uint64_t place_ind
     bool is_plain = ration_section_is_plain(section);
     struct ration_pair *head = is_key ? ration_section_at(section, place_index) : section->overflow;
     struct ration_slot slot = {.label = is_key ? item->tag : RATION_OVERFLOW_LABEL,
-                               .mark = config->generation};
+                               .mark = config->generation |
+                                       (item->is_established ? RATION_MARK_ESTABLISHED : 0)};
     struct ration_time cells[RATION_SECTION_CELLS_MAX] = {{0, 0}};
 
     for (uint32_t i = 0; i < config->rule_count; i++) {
@@ -70,8 +71,8 @@ static void write_place(const struct ration_section *section, uint64_t place_ind
     for (uint32_t k = 0; k < section->shape.cell_count; k++)
         head[1 + k] = ration_slot_pack((struct ration_slot){.moment = cells[k]});
     head->words[0] = slot.label << RATION_FRAC_BITS;
-    head->words[1] = ration_head_pack(
-        (struct ration_head){.generation = config->generation, .state = RATION_HEAD_LIVE});
+    head->words[1] =
+        ration_head_pack((struct ration_head){.mark = slot.mark, .state = RATION_HEAD_LIVE});
 }
 
 /*

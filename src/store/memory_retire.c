@@ -1,7 +1,7 @@
 /*
- * Buckets converted to the current config by who changes it, as an op would that met them: those of a
- * config that is about to be forgotten, and the overflow bucket. Only if in debt: idle is idle under
- * any limit.
+ * Buckets converted to the current config by the thread that changes it, as an op would that met them:
+ * those of a config that is about to be forgotten, and the overflow bucket. Keys that are idle lose their
+ * places instead: their cells would be read under the config that has the generation's number next.
  */
 #include "store/memory_find.h"
 
@@ -18,6 +18,28 @@ static bool is_not_of(uint32_t its_generation, uint32_t generation)
     return its_generation != generation;
 }
 
+static uint32_t mark_of(const struct ration_found *found)
+{
+    return ration_found_is_plain(found) ? ration_pair_mark(found->slot.value)
+                                        : ration_head_unpack(found->view.value.words[1]).mark;
+}
+
+/* Makes an idle key's place empty. False if it has changed. */
+static bool forget(const struct ration_section *section, const struct ration_found *found)
+{
+    bool is_plain = ration_found_is_plain(found);
+    struct ration_entrance at = found->slot;
+    struct ration_time moment = found->cells[0];
+
+    if (!is_plain) {
+        at = (struct ration_entrance){found->view.head, found->view.value, false};
+        moment = ration_entry_moment(section, found->cells);
+    }
+    /* before the place is empty, as a key that takes it does */
+    ration_section_raise_origin(section, ration_section_set_at(section, at.head), moment);
+    return ration_create_withdraw(ration_found_kind(found), &at);
+}
+
 static void convert(const struct ration_run *run, const struct ration_op_part *part,
                     const struct ration_section *section, struct ration_pair *head, is_due *due,
                     uint32_t generation)
@@ -26,11 +48,19 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
         struct ration_found found = {.section = section};
         struct ration_entry_next next;
         uint32_t its_generation;
+        enum ration_found_at at = ration_found_read_at(run, part, head, &found, &its_generation);
 
-        if (!ration_found_read_at(run, part, head, &found, &its_generation) ||
-            !due(its_generation, generation))
+        if (at == RATION_FOUND_NONE || !due(its_generation, generation) ||
+            (at == RATION_FOUND_IDLE && head == section->overflow))
             return;
+        if (at == RATION_FOUND_IDLE) {
+            if (forget(section, &found))
+                return;
+            continue;
+        }
         next = ration_found_next(run, part, &found);
+        /* to convert a bucket is not to use it */
+        next.mark |= mark_of(&found) & RATION_MARK_ESTABLISHED;
         if (ration_found_change(&found, &next))
             return;
     }

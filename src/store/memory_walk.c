@@ -57,14 +57,17 @@ static bool read_place(struct step *step, struct ration_pair *head)
     step->item.tag = ration_pair_label(value);
     if (ration_section_is_plain(step->section)) {
         step->cells[0] = ration_pair_moment(value);
-        step->generation = ration_pair_mark(value);
-        return !ration_pair_is_empty(value) && step->generation < RATION_MARK_CLAIM;
+        step->generation = ration_pair_generation(value);
+        step->item.is_established = ration_pair_mark(value) & RATION_MARK_ESTABLISHED;
+        return !ration_pair_is_empty(value) && ration_pair_mark(value) != RATION_MARK_CLAIM;
     }
     /* If another key takes the place just now, that one is not in debt all the while. */
     if (!ration_entry_read(step->section, head, step->item.tag, &view))
         return false;
     memcpy(step->cells, view.cells, sizeof(step->cells));
-    step->generation = ration_head_unpack(view.value.words[1]).generation;
+    step->generation = ration_head_generation(view.value.words[1]);
+    step->item.is_established =
+        ration_head_unpack(view.value.words[1]).mark & RATION_MARK_ESTABLISHED;
     step->ring.version = ration_head_unpack(view.value.words[1]).version;
     return true;
 }

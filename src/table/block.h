@@ -29,7 +29,7 @@
 #include "table/place.h"
 
 #define RATION_BLOCK_MAGIC        UINT64_C(0x656c626174746172) /* "rattable" */
-#define RATION_BLOCK_VERSION      1
+#define RATION_BLOCK_VERSION      2
 #define RATION_BLOCK_ALIGNMENT    128
 #define RATION_BLOCK_SECTIONS_MAX 16384
 #define RATION_SECTION_CELLS_MAX  15

@@ -211,11 +211,11 @@ static void fill_seat(const struct ration_section *section, struct ration_seat *
 
 /* The head's word that names the seat, one version on. */
 static uint64_t changed_word(const struct ration_section *section, const struct ration_seat *seat,
-                             uint64_t word, uint32_t generation)
+                             uint64_t word, uint32_t mark)
 {
     return ration_head_pack((struct ration_head){
         .version = ration_head_unpack(word).version + 1,
-        .generation = generation,
+        .mark = mark,
         .state = RATION_HEAD_LIVE,
         .seat = ration_seat_number(section, seat),
         .turn = ration_seat_turn(seat),
@@ -227,7 +227,7 @@ bool ration_entry_change(const struct ration_section *section, const struct rati
 {
     struct ration_seat *seat = ration_seat_take(section);
     uint64_t expected = view->value.words[1];
-    uint64_t desired = changed_word(section, seat, expected, next->generation);
+    uint64_t desired = changed_word(section, seat, expected, next->mark);
 
     fill_seat(section, seat, view->head, expected, next);
     ration_yield_point();
@@ -247,9 +247,8 @@ bool ration_entry_complete(const struct ration_section *section,
 {
     struct ration_seat *seat = ration_seat_take(section);
     struct ration_pair expected = claim->value;
-    struct ration_pair desired = {
-        {ration_pair_label(expected) << RATION_FRAC_BITS,
-         changed_word(section, seat, expected.words[1], next->generation)}};
+    struct ration_pair desired = {{ration_pair_label(expected) << RATION_FRAC_BITS,
+                                   changed_word(section, seat, expected.words[1], next->mark)}};
 
     fill_seat(section, seat, claim->head, expected.words[1], next);
     ration_yield_point();
@@ -333,7 +332,7 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
             return false;
     }
     *out_moment = ration_entry_moment(section, cells);
-    return !ration_time_less(ration_time_from_ns(now_ns), *out_moment);
+    return !ration_time_less(ration_time_from_ns(now_ns), ration_free_at(*out_moment, state.mark));
 }
 
 /* The version goes on from whoever had the place, so that no claim's bytes come again. */
@@ -343,7 +342,7 @@ static struct ration_pair claim(const struct ration_section *section,
 {
     struct ration_head head = {
         .version = ration_head_unpack(victim.words[1]).version + 1,
-        .generation = RATION_GENERATION_NONE,
+        .mark = RATION_MARK_CLAIM,
         .state = RATION_HEAD_CLAIM,
         .seat = (uint32_t)(now_ns / RATION_CLAIM_NS >> RATION_FRAC_BITS) & 1023,
     };
@@ -384,7 +383,8 @@ struct ration_time ration_entry_free_at(const struct ration_section *section,
         if (!ration_entry_read(section, head, label, &view))
             continue;
 
-        struct ration_time moment = ration_entry_moment(section, view.cells);
+        struct ration_time moment = ration_free_at(ration_entry_moment(section, view.cells),
+                                                   ration_head_unpack(view.value.words[1]).mark);
 
         if (ration_time_less(moment, earliest))
             earliest = moment;

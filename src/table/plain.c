@@ -18,7 +18,8 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
         *out_moment = ration_pair_moment(value);
     else
         *out_moment = (struct ration_time){0, 0}; /* a lapsed claim takes nothing with it */
-    return ration_pair_is_empty(value) || ration_pair_is_idle(value, now_ns);
+    return !ration_time_less(ration_time_from_ns(now_ns),
+                             ration_free_at(ration_pair_moment(value), ration_pair_mark(value)));
 }
 
 /* Its moment is about now + RATION_CLAIM_NS; the low 40 bits are a number used once. */
@@ -78,7 +79,8 @@ struct ration_time ration_plain_free_at(const struct ration_section *section,
     for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
         struct ration_pair value =
             ration_atomic16_load(ration_section_at(section, ration_place_index(place, i)));
-        struct ration_time moment = ration_pair_moment(value);
+        struct ration_time moment =
+            ration_free_at(ration_pair_moment(value), ration_pair_mark(value));
 
         if (ration_time_less(moment, earliest))
             earliest = moment;

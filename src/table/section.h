@@ -43,6 +43,13 @@ static inline struct ration_pair *ration_section_at(const struct ration_section 
     return section->sets + place_index * section->entry_slots;
 }
 
+/* The set of the place that begins at head. */
+static inline uint32_t ration_section_set_at(const struct ration_section *section,
+                                             const struct ration_pair *head)
+{
+    return (uint32_t)((uint64_t)(head - section->sets) / section->entry_slots / RATION_SET_PLACES);
+}
+
 /* Starts fetching where the key may stand. */
 static inline void ration_section_prefetch(const struct ration_section *section,
                                            const struct ration_place *place)
