@@ -53,6 +53,7 @@ static bool visit(void *context, const struct ration_walk_item *item)
         break;
     case RATION_WALK_OVERFLOW:
         record.kind = RATION_SAVED_OVERFLOW;
+        record.word = item->tag;
         break;
     default:
         record.kind = RATION_SAVED_KEY;

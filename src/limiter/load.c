@@ -159,6 +159,7 @@ static void get_key(struct ration_chunk_reader *reader, const struct target *tar
         return;
     case RATION_SAVED_OVERFLOW:
         item.kind = RATION_WALK_OVERFLOW;
+        item.tag = record->word;
         break;
     default:
         item.kind = RATION_WALK_KEY;

@@ -111,6 +111,7 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     const struct ration_section *section = quick->section;
     struct ration_time room = ration_time_add(ration_time_from_ns(quick->since_ns), rate->capacity);
     struct ration_slot member = {.label = place->tag, .mark = quick->config->generation};
+    struct ration_newcomer newcomer; /* what it may take besides is for the long way */
     struct ration_entrance entrance;
 
     if (cost_tokens > rate->burst)
@@ -124,7 +125,14 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
 
     if (ration_section_origin_ns(section, place) > quick->since_ns)
         return RATION_QUICK_NOT; /* a now that runs back */
-    if (ration_create_enter(&ration_plain_kind, section, place, quick->since_ns, &entrance) !=
+    /* acquire: who took the key's place because limits were reset has seen the change */
+    ration_fence_acquire();
+    if (ration_configs_current(&quick->limiter->configs) != quick->config)
+        return RATION_QUICK_NOT;
+    newcomer.now_ns = quick->since_ns;
+    newcomer.reset_mask = 0;
+    newcomer.is_scarce = false;
+    if (ration_create_enter(&ration_plain_kind, section, place, &newcomer, &entrance) !=
         RATION_ENTER_CLAIMED)
         return RATION_QUICK_NOT;
     member.moment = gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)), cost,

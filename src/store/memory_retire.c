@@ -51,7 +51,7 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
         enum ration_found_at at = ration_found_read_at(run, part, head, &found, &its_generation);
 
         if (at == RATION_FOUND_NONE || !due(its_generation, generation) ||
-            (at == RATION_FOUND_IDLE && head == section->overflow))
+            (at == RATION_FOUND_IDLE && ration_section_is_overflow(section, head)))
             return;
         if (at == RATION_FOUND_IDLE) {
             if (forget(section, &found))
@@ -76,6 +76,13 @@ static void begin(const struct ration_memory *memory, const struct ration_config
     out_run->now_ns = out_run->since_ns + memory->store.epoch_ns;
 }
 
+static void convert_overflow(const struct ration_run *run, const struct ration_op_part *part,
+                             const struct ration_section *section, is_due *due, uint32_t generation)
+{
+    for (uint64_t i = 0; i < section->overflow_count; i++)
+        convert(run, part, section, ration_section_overflow_at(section, i), due, generation);
+}
+
 void ration_memory_retire(struct ration_store *store, const struct ration_configs *configs,
                           uint32_t section_index, uint32_t generation, uint64_t now_ns)
 {
@@ -88,7 +95,7 @@ void ration_memory_retire(struct ration_store *store, const struct ration_config
     begin(memory, configs, now_ns, &run, &part);
     for (uint64_t i = 0; i < count; i++)
         convert(&run, &part, section, ration_section_at(section, i), is_of, generation);
-    convert(&run, &part, section, section->overflow, is_of, generation);
+    convert_overflow(&run, &part, section, is_of, generation);
 }
 
 void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
@@ -100,5 +107,5 @@ void ration_memory_renew(struct ration_store *store, const struct ration_configs
     struct ration_run run;
 
     begin(memory, configs, now_ns, &run, &part);
-    convert(&run, &part, section, section->overflow, is_not_of, part.to.config->generation);
+    convert_overflow(&run, &part, section, is_not_of, part.to.config->generation);
 }

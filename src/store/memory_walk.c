@@ -160,12 +160,16 @@ static struct ration_any read_rule(struct step *step, uint32_t rule_index)
 static bool visit_place(struct step *step, uint64_t place_index, enum ration_walk_kind kind)
 {
     const struct ration_config *config = ration_configs_current(step->walk->configs);
+    uint64_t place_count = (uint64_t)step->section->set_count * RATION_SET_PLACES;
     bool is_key = kind == RATION_WALK_KEY;
 
-    if (!read_place(step, is_key ? ration_section_at(step->section, place_index)
-                                 : step->section->overflow) ||
+    if (!read_place(
+            step, is_key ? ration_section_at(step->section, place_index)
+                         : ration_section_overflow_at(step->section, place_index - place_count)) ||
         is_idle(step))
         return true;
+    if (!is_key)
+        step->item.tag = place_index - place_count;
     step->item.kind = kind;
     step->item.set_index = is_key ? (uint32_t)(place_index / RATION_SET_PLACES) : 0;
     step->ring.cells = ring_at(step->section, place_index);
@@ -218,8 +222,9 @@ uint64_t ration_memory_walk(struct ration_store *store, const struct ration_walk
     }
     if (end < count)
         return end;
-    if (walk->is_whole)
-        (void)visit_place(&step, count, RATION_WALK_OVERFLOW);
+    for (uint64_t i = 0; walk->is_whole && i < step.section->overflow_count; i++)
+        if (!visit_place(&step, count + i, RATION_WALK_OVERFLOW))
+            break;
     return 0;
 }
 

@@ -48,11 +48,7 @@ static void copy_cell(struct ration_pair *cell, struct ration_pair value, uint64
 static struct ration_pair *ring_of(const struct ration_section *section,
                                    const struct ration_pair *head)
 {
-    uint64_t place = (uint64_t)section->set_count * RATION_SET_PLACES; /* the overflow entry's */
-
-    if (head != section->overflow)
-        place = (uint64_t)(head - section->sets) / section->entry_slots;
-    return section->rings + place * section->shape.ring_cells;
+    return section->rings + ration_section_index_of(section, head) * section->shape.ring_cells;
 }
 
 static void copy_ring(const struct ration_section *section, struct ration_pair *head,
@@ -185,6 +181,18 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
     }
 }
 
+void ration_entry_open_overflow(struct ration_pair *head)
+{
+    struct ration_pair zero = {{0, 0}};
+    struct ration_pair live = {{RATION_OVERFLOW_LABEL << RATION_FRAC_BITS,
+                                ration_head_pack((struct ration_head){.state = RATION_HEAD_LIVE})}};
+
+    if (ration_pair_is_empty(ration_atomic16_load(head))) {
+        ration_yield_point();
+        (void)ration_atomic16_swap(head, &zero, live);
+    }
+}
+
 bool ration_entry_find(const struct ration_section *section, const struct ration_place *place,
                        struct ration_entry_view *out_view)
 {
@@ -312,7 +320,8 @@ static enum ration_role role(struct ration_pair value)
 }
 
 static bool is_free(const struct ration_section *section, struct ration_pair *head,
-                    struct ration_pair value, uint64_t now_ns, struct ration_time *out_moment)
+                    struct ration_pair value, const struct ration_newcomer *newcomer,
+                    struct ration_time *out_moment)
 {
     struct ration_head state = ration_head_unpack(value.words[1]);
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
@@ -321,7 +330,7 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
     if (state.state == RATION_HEAD_EMPTY)
         return true;
     if (state.state == RATION_HEAD_CLAIM)
-        return is_lapsed(value, now_ns);
+        return is_lapsed(value, newcomer->now_ns);
     if (state.state == RATION_HEAD_HELD) { /* nobody may ask for this key again: see it through */
         ration_commit_resolve(section, head, value.words[1]);
         return false;
@@ -331,8 +340,8 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
         if (!read_cells(section, head, state.version, cells))
             return false;
     }
-    *out_moment = ration_entry_moment(section, cells);
-    return !ration_time_less(ration_time_from_ns(now_ns), ration_free_at(*out_moment, state.mark));
+    return ration_newcomer_may_take(newcomer, cells, section->shape.moment_mask, state.mark,
+                                    out_moment);
 }
 
 /* The version goes on from whoever had the place, so that no claim's bytes come again. */

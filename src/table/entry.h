@@ -102,6 +102,9 @@ struct ration_entry_next {
 bool ration_entry_read(const struct ration_section *section, struct ration_pair *head, uint64_t tag,
                        struct ration_entry_view *out_view);
 
+/* Makes an overflow entry that was never used a full bucket, so that it can be read and changed. */
+void ration_entry_open_overflow(struct ration_pair *head);
+
 /* Finds and reads the key's entry. False if the key is absent. */
 bool ration_entry_find(const struct ration_section *section, const struct ration_place *place,
                        struct ration_entry_view *out_view);

@@ -53,7 +53,7 @@ bool ration_plain_complete(const struct ration_entrance *claim, struct ration_sl
  * Makes a charge of the overflow slot fail that was judged by what is there, without a change of
  * what is there. False if it has changed.
  */
-bool ration_plain_touch_overflow(const struct ration_section *section, struct ration_pair value);
+bool ration_plain_touch_overflow(struct ration_pair *overflow, struct ration_pair value);
 
 /* The earliest moment at which one of the key's 16 places will be free. */
 struct ration_time ration_plain_free_at(const struct ration_section *section,
