@@ -20,6 +20,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-rest-ms -x -d
 complete -c ration -n '__fish_seen_subcommand_from serve' -l redis-rest-max-ms -x -d 'the same, when it was tried in vain'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l nodes -x -d 'that share the limits in Redis: without it, each has one part of so many'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l throttle-keys -x -d 'keys of limits that come with requests (CL.THROTTLE)'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l inline-fill-max -x -d 'the longest time in which a limit in a request (CL.THROTTLE) may fill; 0: any'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l top-keys -x -d 'of each limit, the keys that are denied most are known; 0: none'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l prefault -d 'touch all memory at the start'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l huge-pages -x -a 'auto always never' -d 'auto: if all tables take no more than 1/16 of the memory'

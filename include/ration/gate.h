@@ -248,6 +248,12 @@ RATION_API void ration_gate_editing_forget(ration_gate_editing *editing);
  */
 RATION_API ration_limiter *ration_gate_throttle(ration_gate *gate);
 
+/*
+ * Clears the limits that came with requests: every key is as new, and gives up its place. Others may
+ * decide meanwhile. RATION_EUNFIT where they live in Redis.
+ */
+RATION_API ration_status ration_gate_clear_inline(ration_gate *gate);
+
 /* The policy as it is, for a thread that visits. */
 RATION_API const ration_policy *ration_gate_policy(const struct ration_visit *visit);
 

@@ -133,6 +133,12 @@ RATION_API ration_status ration_limit_make(const struct ration_limit_spec *spec,
 RATION_API struct ration_limit_nearest ration_limit_find_nearest(
     const struct ration_limit_spec *spec);
 
+/*
+ * How long an empty bucket of the limit takes until it is full, in nanoseconds, rounded up: of a window
+ * its length (of a sliding window two), of a burst reserve the longer of its two.
+ */
+RATION_API uint64_t ration_limit_fill_ns(const struct ration_limit *limit);
+
 /* Shorthands for a token bucket of tokens per period whose burst is tokens. Same errors. */
 RATION_API ration_status ration_limit_per(uint64_t tokens, uint64_t period_ns,
                                           struct ration_limit *out_limit);

@@ -141,8 +141,10 @@ struct ration_limiter_options {
     const struct ration_rule *rules; /* copied */
     size_t rule_count;               /* 1 to RATION_RULES_MAX */
 
-    uint64_t keys_max; /* so many keys in debt at one time have a place. 0: from bytes_max */
-    size_t bytes_max;  /* of the table; some 10 KB for rules and counts come on top. 0: as needed */
+    uint64_t
+        keys_max;     /* so many keys have a place that are in use at one time, or were charged more
+                          than once and used within the last minute. 0: from bytes_max */
+    size_t bytes_max; /* of the table; some 10 KB for rules and counts come on top. 0: as needed */
     enum ration_overflow overflow;
 
     ration_keyer *keyer; /* NULL: the request is a struct ration_key */
@@ -157,6 +159,9 @@ struct ration_limiter_options {
     uint32_t threads_max;        /* that decide at one instant, where a key has several buckets.
                                     0: 64. More wait for each other */
     uint32_t trusts_keys;        /* 1: keys are not chosen by strangers: a hash without secret */
+    uint32_t has_inline_limits; /* 1: requests bring their own limits (struct ration_batch_item), so
+                                    overflow buckets are kept apart by fill time */
+    uint32_t unused;            /* 0 */
 
     uint32_t top_keys;       /* how many to keep by denials, and by cost. 0: none */
     uint32_t sample_latency; /* 1: time one decision in 64 */

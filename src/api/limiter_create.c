@@ -60,6 +60,10 @@ static struct ration_section_shape shape_of(const struct ration_limiter_options 
                                             const struct ration_saved_limiter *saved)
 {
     bool is_plain = configs->cell_count == 1 && configs->ring_cells == 0 && !is_stackable;
+    bool is_mixed = options->has_inline_limits != 0;
+
+    for (size_t i = 0; i < options->rule_count; i++)
+        is_mixed |= options->rules[i].choose != NULL;
 
     return (struct ration_section_shape){
         .keys_max = saved != NULL ? saved->keys_max : options->keys_max,
@@ -67,6 +71,7 @@ static struct ration_section_shape shape_of(const struct ration_limiter_options 
         .cell_count = is_plain ? 0 : configs->cell_count,
         .moment_mask = is_plain ? 0 : configs->moment_mask,
         .ring_cells = configs->ring_cells,
+        .is_mixed = is_mixed,
     };
 }
 

@@ -89,6 +89,20 @@ ration_status ration_limit_make(const struct ration_limit_spec *spec,
     return status;
 }
 
+uint64_t ration_limit_fill_ns(const struct ration_limit *limit)
+{
+    uint64_t main_ns = ration_time_ceil_ns(limit->rate.capacity);
+    uint64_t reserve_ns = ration_time_ceil_ns(limit->reserve_rate.capacity);
+
+    if (limit->algorithm == RATION_SLIDING_WINDOW)
+        return 2 * limit->period_ns;
+    if (ration_limit_has_windows(limit->algorithm))
+        return limit->period_ns;
+    if (limit->refill == RATION_REFILL_INTERVAL)
+        return (limit->burst - 1) / limit->tokens * limit->period_ns + limit->period_ns;
+    return reserve_ns > main_ns ? reserve_ns : main_ns;
+}
+
 ration_status ration_limit_per(uint64_t tokens, uint64_t period_ns, struct ration_limit *out_limit)
 {
     struct ration_limit_spec spec = {.tokens = tokens, .period_ns = period_ns};

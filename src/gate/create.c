@@ -208,6 +208,7 @@ ration_status ration_gate_make_throttle(struct ration_gate *gate,
         .is_prefaulted = options->is_prefaulted,
         .uses_huge_pages = 1 /* one table, and each request misses in it */,
         .top_keys = options->top_keys,
+        .has_inline_limits = 1,
     };
 
     (void)ration_limit_per_second(1, &rule.limit); /* an example of its kind */
@@ -215,6 +216,16 @@ ration_status ration_gate_make_throttle(struct ration_gate *gate,
         return ration_limiter_create(&asked, &gate->throttle, error);
     asked.keys_max = 0; /* as it was saved */
     return ration_limiter_load(&asked, read, context, &gate->throttle, error);
+}
+
+ration_status ration_gate_clear_inline(ration_gate *gate)
+{
+    struct ration_rule rule = {0};
+
+    if (gate->remote != NULL)
+        return RATION_EUNFIT;
+    (void)ration_limit_per_second(1, &rule.limit);
+    return ration_limiter_change(gate->throttle, &rule, 1, RATION_CHANGE_RESET, NULL);
 }
 
 /* All limits of the policy, as they are: each a limiter of its own, in their order. */

@@ -65,8 +65,9 @@ bool ration_near_change(struct ration_near *near, struct ration_near_note *note,
 
     if (note->slot != NULL)
         return ration_atomic16_swap(note->slot, &note->value, ration_slot_pack(next));
-    if (ration_create_enter(&ration_plain_kind, section, &note->place, since_ns, &entrance) !=
-        RATION_ENTER_CLAIMED)
+    if (ration_create_enter(&ration_plain_kind, section, &note->place,
+                            &(struct ration_newcomer){.now_ns = since_ns},
+                            &entrance) != RATION_ENTER_CLAIMED)
         return false;
     return ration_plain_complete(&entrance, next);
 }

@@ -128,6 +128,13 @@ static void write_sliding(const struct ration_limit *limit, struct ration_slidin
     cells[1] = cell_of((uint64_t)window.previous_tokens << 32 | window.current_tokens);
 }
 
+bool ration_any_is_ordered(const struct ration_limit *limit)
+{
+    enum way way = way_of(limit);
+
+    return way == WAY_TAT || way == WAY_RESERVE || way == WAY_FIXED;
+}
+
 void ration_any_read(struct ration_any *any, const struct ration_time *cells, uint64_t epoch_ns)
 {
     union ration_any_state *state = &any->state;

@@ -138,6 +138,7 @@ static void fill(struct ration_config *config, const struct flat_rules *flat)
     uint32_t choice_index = 0;
 
     config->rule_count = rule_count;
+    config->established_mark = config->generation | RATION_MARK_ESTABLISHED;
     config->in_short = in_short(&rules[0].limit.rate);
     config->is_simple = 1;
     config->stale_after_ns = 0;
@@ -300,6 +301,19 @@ void ration_configs_replace(struct ration_configs *configs, const struct ration_
               sizeof(next) - sizeof(next.number));
     __atomic_store_n(&config->number, number, __ATOMIC_RELEASE);
     __atomic_store_n(&configs->current, config, __ATOMIC_RELEASE);
+}
+
+bool ration_configs_is_reset(const struct ration_configs *configs,
+                             const struct ration_config *current, uint32_t generation)
+{
+    uint32_t index = generation;
+
+    while (index != current->generation) {
+        index = (index + 1) % RATION_CONFIG_COUNT;
+        if (configs->configs[index].is_reset)
+            return true;
+    }
+    return false;
 }
 
 struct ration_any ration_configs_convert(const struct ration_configs *configs,

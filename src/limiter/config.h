@@ -1,13 +1,13 @@
 /*
  * config: a limiter's rules, as they are at one time and as they were.
  *
- * A change of limits makes a new config, and every bucket remembers by a number of 0 to 13, its
+ * A change of limits makes a new config, and every bucket remembers by a number of 0 to 6, its
  * generation, which config wrote it. The changer goes through the table and converts what is in debt
  * (store.h); a call that meets a bucket before converts it likewise, as of the time of the change. A call
- * that was under way may still create a bucket of an older config. So the last 14 configs are kept.
+ * that was under way may still create a bucket of an older config. So the last 7 configs are kept.
  *
  * Deciders read the current config without a lock: an index, then the config. One that slept
- * through 14 changes between these could read a config while it is overwritten; so each has a
+ * through 7 changes between these could read a config while it is overwritten; so each has a
  * count that is checked once more before what was computed is published.
  */
 #ifndef RATION_LIMITER_CONFIG_H
@@ -16,8 +16,9 @@
 #include "base/fence.h"
 #include "limiter/state.h"
 #include "ration/limiter.h"
+#include "table/slot.h"
 
-#define RATION_CONFIG_COUNT 14
+#define RATION_CONFIG_COUNT RATION_GENERATION_COUNT
 
 struct ration_config_rule {
     struct ration_limit limit;
@@ -54,8 +55,9 @@ struct ration_config {
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
     struct ration_config_rule *rules;
     struct ration_config_short in_short;
-    uint64_t is_short;   /* is_simple, and the capacity of the first rule fits */
-    uint64_t changed_ns; /* when it came into force, by the limiter's clock; 0: the first */
+    uint64_t is_short;         /* is_simple, and the capacity of the first rule fits */
+    uint64_t changed_ns;       /* when it came into force, by the limiter's clock; 0: the first */
+    uint64_t established_mark; /* of a key that this config charges again: see table/slot.h */
 };
 
 struct ration_configs {
@@ -131,6 +133,10 @@ static inline const struct ration_config *ration_configs_of(const struct ration_
 
     return config->rule_count > 0 ? config : ration_configs_current(configs);
 }
+
+/* Whether buckets of an older generation start anew: a change since then was a reset. */
+bool ration_configs_is_reset(const struct ration_configs *configs,
+                             const struct ration_config *current, uint32_t generation);
 
 /*
  * The bucket of a rule that an older generation wrote, as it is under limit, which is of the current config.

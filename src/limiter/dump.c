@@ -53,10 +53,11 @@ static bool visit(void *context, const struct ration_walk_item *item)
         break;
     case RATION_WALK_OVERFLOW:
         record.kind = RATION_SAVED_OVERFLOW;
+        record.word = item->tag;
         break;
     default:
         record.kind = RATION_SAVED_KEY;
-        record.word = item->tag;
+        record.word = item->tag | (item->is_established ? RATION_SAVED_ESTABLISHED : 0);
     }
     if (item->kind != RATION_WALK_MARK && is_idle(dump, item))
         return true;

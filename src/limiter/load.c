@@ -161,10 +161,12 @@ static void get_key(struct ration_chunk_reader *reader, const struct target *tar
         return;
     case RATION_SAVED_OVERFLOW:
         item.kind = RATION_WALK_OVERFLOW;
+        item.tag = record->word;
         break;
     default:
         item.kind = RATION_WALK_KEY;
-        item.tag = record->word;
+        item.tag = record->word & ~RATION_SAVED_ESTABLISHED;
+        item.is_established = record->word & RATION_SAVED_ESTABLISHED;
     }
     if (get_states(reader, target, &item) && reader->status == RATION_OK)
         put(reader, target, &item);

@@ -58,7 +58,8 @@ static ALWAYS_INLINE int take_slot(const struct quick *quick, uint64_t tag,
     const struct ration_config *config = quick->config;
     const struct ration_rate *rate = &config->rules[0].limit.rate;
 
-    while (ration_plain_is_member(value, tag) && ration_pair_mark(value) == config->generation) {
+    while (ration_plain_is_member(value, tag) &&
+           ration_pair_generation(value) == config->generation) {
         struct ration_time room =
             ration_time_add(ration_time_from_ns(quick->since_ns), rate->capacity);
         struct ration_time cost = rate->token;
@@ -77,10 +78,11 @@ static ALWAYS_INLINE int take_slot(const struct quick *quick, uint64_t tag,
         if (ration_time_less(room, next))
             return RATION_DENY;
         /* sequentially consistent: pairs with the loads that find slots, and with itself */
-        if (__builtin_expect(ration_atomic16_swap(slot, &value,
-                                                  ration_slot_pack((struct ration_slot){
-                                                      tag, config->generation, next})),
-                             1))
+        if (__builtin_expect(
+                ration_atomic16_swap(slot, &value,
+                                     ration_slot_pack((struct ration_slot){
+                                         tag, (uint32_t)config->established_mark, next})),
+                1))
             return RATION_ALLOW;
     }
     return RATION_QUICK_NOT;
@@ -109,6 +111,7 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     const struct ration_section *section = quick->section;
     struct ration_time room = ration_time_add(ration_time_from_ns(quick->since_ns), rate->capacity);
     struct ration_slot member = {.label = place->tag, .mark = quick->config->generation};
+    struct ration_newcomer newcomer; /* what it may take besides is for the long way */
     struct ration_entrance entrance;
 
     if (cost_tokens > rate->burst)
@@ -122,7 +125,14 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
 
     if (ration_section_origin_ns(section, place) > quick->since_ns)
         return RATION_QUICK_NOT; /* a now that runs back */
-    if (ration_create_enter(&ration_plain_kind, section, place, quick->since_ns, &entrance) !=
+    /* acquire: who took the key's place because limits were reset has seen the change */
+    ration_fence_acquire();
+    if (ration_configs_current(&quick->limiter->configs) != quick->config)
+        return RATION_QUICK_NOT;
+    newcomer.now_ns = quick->since_ns;
+    newcomer.reset_mask = 0;
+    newcomer.is_scarce = false;
+    if (ration_create_enter(&ration_plain_kind, section, place, &newcomer, &entrance) !=
         RATION_ENTER_CLAIMED)
         return RATION_QUICK_NOT;
     member.moment = gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)), cost,
@@ -170,7 +180,7 @@ static int take_entry(const struct quick *quick, const struct ration_place *plac
     struct ration_entry_next next;
 
     while (ration_entry_find(quick->section, place, &view) &&
-           ration_head_unpack(view.value.words[1]).generation == config->generation) {
+           ration_head_generation(view.value.words[1]) == config->generation) {
         enum ration_verdict verdict = RATION_ALLOW;
 
         for (uint32_t i = 0; i < config->rule_count; i++) {
@@ -186,7 +196,7 @@ static int take_entry(const struct quick *quick, const struct ration_place *plac
             break;
         if (verdict != RATION_ALLOW || cost_tokens == 0)
             return (int)verdict;
-        next.generation = config->generation;
+        next.mark = (uint32_t)config->established_mark;
         next.ring.modulus = 0;
         if (ration_entry_change(quick->section, &view, &next))
             return RATION_ALLOW;
@@ -362,10 +372,10 @@ static int tell_slot(const struct quick *quick, uint64_t tag, struct ration_pair
                      uint64_t cost_tokens, struct ration_step *out_step)
 {
     while (ration_plain_is_member(value, tag) &&
-           ration_pair_mark(value) == quick->config->generation) {
+           ration_pair_generation(value) == quick->config->generation) {
         struct ration_gcra_step step = ration_gcra_take(ration_pair_moment(value), &limit->rate,
                                                         cost_tokens, 0, quick->since_ns);
-        struct ration_slot next = {tag, quick->config->generation, step.next};
+        struct ration_slot next = {tag, (uint32_t)quick->config->established_mark, step.next};
 
         *out_step = (struct ration_step){step.verdict, step.wait_ns, {.tat = step.next}};
         if (!ration_config_stands(quick->config, quick->config_number))
@@ -388,7 +398,7 @@ static int tell_entry(const struct quick *quick, const struct ration_place *plac
     struct ration_entry_view view;
 
     while (ration_entry_find(quick->section, place, &view) &&
-           ration_head_unpack(view.value.words[1]).generation == config->generation) {
+           ration_head_generation(view.value.words[1]) == config->generation) {
         struct ration_gcra_step step =
             ration_gcra_take(view.cells[0], &limit->rate, cost_tokens, 0, quick->since_ns);
         struct ration_entry_next next;
@@ -398,7 +408,7 @@ static int tell_entry(const struct quick *quick, const struct ration_place *plac
             break;
         if (step.verdict != RATION_ALLOW || cost_tokens == 0)
             return (int)step.verdict;
-        next.generation = config->generation;
+        next.mark = (uint32_t)config->established_mark;
         next.ring.modulus = 0;
         next.cells[0] = step.next;
         if (ration_entry_change(quick->section, &view, &next))

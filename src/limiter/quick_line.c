@@ -25,8 +25,8 @@ static __attribute__((noinline)) bool step_long(const struct ration_config *conf
 
     if (ration_time_less(ration_time_add(now, rate->capacity), next))
         return false;
-    *out_next =
-        ration_slot_pack((struct ration_slot){ration_pair_label(value), config->generation, next});
+    *out_next = ration_slot_pack(
+        (struct ration_slot){ration_pair_label(value), (uint32_t)config->established_mark, next});
     return true;
 }
 
@@ -52,7 +52,7 @@ static ALWAYS_INLINE bool step(const struct ration_config *config, uint64_t sinc
         return false;
     out_next->words[0] = (value.words[0] & ~RATION_FRAC_MASK) | (owed & RATION_FRAC_MASK);
     out_next->words[1] =
-        (since_ns + (owed >> RATION_FRAC_BITS)) << RATION_MARK_BITS | config->generation;
+        (since_ns + (owed >> RATION_FRAC_BITS)) << RATION_MARK_BITS | config->established_mark;
     return true;
 }
 
@@ -115,7 +115,7 @@ static ALWAYS_INLINE int take(const struct ration_config *config, uint64_t confi
     do {
         /* of this generation: then it is a member, and no claim */
         if (!LIKELY(ration_pair_label(value) == tag &&
-                    ration_pair_mark(value) == config->generation))
+                    ration_pair_generation(value) == config->generation))
             return RATION_QUICK_NOT;
 
         bool allowed = step(config, since_ns, value, &next);

@@ -158,8 +158,9 @@ void ration_saved_get_record(struct ration_chunk_reader *reader,
     }
     if (out_record->set_index >= header->limiters[out_record->limiter_index].set_count)
         ration_chunks_refuse(reader, "it has a record of a set that its limiter has not");
-    if (kind == RATION_SAVED_KEY &&
-        (out_record->word == 0 || out_record->word >> RATION_LABEL_BITS != 0))
+    uint64_t tag = out_record->word & ~RATION_SAVED_ESTABLISHED;
+
+    if (kind == RATION_SAVED_KEY && (tag == 0 || tag >> RATION_LABEL_BITS != 0))
         ration_chunks_refuse(reader, "it has a key whose tag is none");
     if (kind == RATION_SAVED_MARK && out_record->word > RATION_SAVED_TO_COME_NS_MAX)
         ration_chunks_refuse(reader, "it has a time that is too long");

@@ -21,6 +21,8 @@
 /* The clock that runs from the dump to the load is the same if it agrees with the wall's so far. */
 #define RATION_SAVED_SAME_CLOCK_NS RATION_NS_PER_SECOND
 
+#define RATION_SAVED_ESTABLISHED (UINT64_C(1) << 63) /* of a key's word: the key is established */
+
 enum ration_saved_kind {
     RATION_SAVED_KEY = 1,
     RATION_SAVED_OVERFLOW,
@@ -60,7 +62,8 @@ struct ration_saved_record {
     enum ration_saved_kind kind;
     uint32_t limiter_index;
     uint32_t set_index;
-    uint64_t word; /* KEY: the tag. MARK: the time to come. END: how many records came before */
+    uint64_t
+        word; /* KEY: the tag, with RATION_SAVED_ESTABLISHED. MARK: the time to come. END: how many records came before */
 };
 
 void ration_saved_put_record(struct ration_chunk_writer *writer,

@@ -77,6 +77,9 @@ struct ration_any_layout {
 
 struct ration_any_layout ration_any_layout(const struct ration_limit *limit);
 
+/* Whether of two states of the limit that whose moments are no later holds no less. */
+bool ration_any_is_ordered(const struct ration_limit *limit);
+
 /* Whether what was written under one limit can be read under the other without a conversion. */
 bool ration_any_is_alike(const struct ration_limit *a, const struct ration_limit *b);
 

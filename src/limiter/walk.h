@@ -14,14 +14,15 @@
 
 enum ration_walk_kind {
     RATION_WALK_KEY = 1,  /* not idle: in debt, or remembered */
-    RATION_WALK_OVERFLOW, /* the overflow bucket */
+    RATION_WALK_OVERFLOW, /* an overflow bucket */
     RATION_WALK_MARK      /* a set, keys of which may have debt in the overflow bucket */
 };
 
 struct ration_walk_item {
     enum ration_walk_kind kind;
     uint32_t set_index;
-    uint64_t tag;
+    uint64_t tag;        /* OVERFLOW: which of the overflow buckets */
+    bool is_established; /* KEY: it keeps its place for a while when it is idle (table/slot.h) */
 
     /* Of each rule, under its current limit. A log is read through it until visit() returns. */
     struct ration_any anys[RATION_RULES_MAX];

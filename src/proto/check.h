@@ -36,6 +36,7 @@ struct ration_asked {
     bool has_limit; /* always with has_key, but for a reset */
     struct ration_key key;
     struct ration_limit limit;
+    bool is_inline;      /* a reset of all limits that came with requests, and nothing else */
     bool has_limit_name; /* attributes, and only this limit of the policy; not to check or peek */
     struct ration_key limit_name;
     const struct ration_attribute *attributes;

@@ -341,13 +341,25 @@ static const struct kind {
     [RATION_CHECK_REFUND] = {{"attributes", "key", "limit", "tokens"},
                              4,
                              "known are attributes, key, limit and tokens"},
-    [RATION_CHECK_RESET] = {{"attributes", "key", "limit"},
-                            3,
-                            "known are attributes, key and limit"},
+    [RATION_CHECK_RESET] = {{"attributes", "key", "limit", "inline"},
+                            4,
+                            "known are attributes, key, limit and inline"},
     [RATION_CHECK_BLOCK] = {{"attributes", "key", "limit", "seconds", "ns"},
                             5,
                             "known are attributes, key, limit, seconds and ns"},
 };
+
+/* A reset of all limits that came with requests says nothing else. */
+static bool read_inline(struct place *place, const json_t *object, struct ration_asked *check)
+{
+    if (!read_bool(place, object, "inline", &check->is_inline))
+        return false;
+    if (check->is_inline ? json_object_size(object) > 1 : json_object_get(object, "inline") != NULL)
+        return FAIL_AT(place, "inline",
+                       "inline resets all limits that came with requests: write only "
+                       "\"inline\": true");
+    return true;
+}
 
 static bool read_rest(struct place *place, const json_t *object, struct ration_asked *check)
 {
@@ -377,7 +389,10 @@ static bool read_check(struct place *place, enum ration_check_kind kind, json_t 
     if (!json_is_object(object))
         return FAIL(place, "a check must be an object (got %s)", type_name(object));
     if (!check_names(place, object, kinds[kind].names, kinds[kind].name_count, kinds[kind].fix) ||
-        !read_subject(place, object, room, &check) || !read_rest(place, object, &check))
+        !read_inline(place, object, &check))
+        return false;
+    if (!check.is_inline &&
+        (!read_subject(place, object, room, &check) || !read_rest(place, object, &check)))
         return false;
     *out_check = check;
     return true;

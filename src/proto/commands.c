@@ -150,6 +150,7 @@ static argument info_arguments[] = {
 };
 
 static argument select_arguments[] = {{.name = "index", .type = "integer"}};
+static argument flush_arguments[] = {{.name = "inline", .type = "pure-token", .token = "INLINE"}};
 static argument ping_arguments[] = {{.name = "message", .type = "string", .is_optional = true}};
 static argument echo_arguments[] = {{.name = "message", .type = "string"}};
 
@@ -208,6 +209,11 @@ const struct ration_command ration_commands[RATION_COMMAND_COUNT] = {
                               .summary = "Deny what a request's keys ask for, for some time",
                               .group = "module", .complexity = "O(N) in the limits of the policy",
                               ARGUMENTS(block_arguments)},
+    [RATION_COMMAND_FLUSH] = {NAME(FLUSH, "ration.flush"), ADMIN_ACCESS, .arity = 2,
+                              .flags = WRITE | ADMIN,
+                              .summary = "Clear all keys of limits that came with requests",
+                              .group = "module", .complexity = "O(N) in the keys at most",
+                              ARGUMENTS(flush_arguments)},
     [RATION_COMMAND_TOP] = {NAME(TOP, "ration.top"), ADMIN_ACCESS, .arity = -1, .flags = READONLY,
                             .summary = "List the keys that are denied most, or that cost most",
                             .group = "module", .complexity = "O(N) in the keys listed",

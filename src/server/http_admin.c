@@ -160,6 +160,13 @@ static void answer_edit(struct ration_http_desk *desk, const struct ration_asked
     size_t count = 0;
     ration_status status;
 
+    if (asked->is_inline) {
+        if (ration_gate_clear_inline(desk->service->gate) == RATION_OK)
+            write_edited(desk, RATION_OK, 1);
+        else
+            ration_http_desk_problem(desk, 400, RATION_INLINE_IN_REDIS, "/inline");
+        return;
+    }
     if (desk->part->link != NULL) {
         edit_later(desk, asked, limit_name);
         return;

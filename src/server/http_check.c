@@ -192,6 +192,9 @@ void ration_http_decide(struct ration_http_desk *desk, struct ration_http_check 
 
         if (!item->asked.has_key)
             continue;
+        item->status = ration_service_check_inline(desk->service, &item->asked.limit);
+        if (item->status != RATION_OK)
+            continue;
         ration_limiter_take_batch(throttle, &taken, 1, now_ns);
         item->status = taken.status;
     }
@@ -203,6 +206,8 @@ static const char *reason_of(const struct ration_http_check *item)
 {
     if (!item->asked.has_key)
         return item->check.reason;
+    if (item->status == RATION_ERANGE)
+        return RATION_INLINE_FILL_REASON;
     return item->status == RATION_EUNFIT
                ? "a limit in a request is a token bucket that refills continuously and starts "
                  "full; others need a policy"

@@ -108,7 +108,8 @@ static void on_decided(void *context)
 
 /* Asking --------------------------------------------------------------------------------------- */
 
-static ration_status add(struct ration_http_later *later, const struct ration_asked *asked)
+static ration_status add(const struct ration_http_desk *desk, struct ration_http_later *later,
+                         const struct ration_asked *asked)
 {
     struct ration_check check = {
         .attributes = asked->attributes,
@@ -116,9 +117,13 @@ static ration_status add(struct ration_http_later *later, const struct ration_as
         .cost_tokens = asked->tokens,
         .is_peek = asked->kind == RATION_CHECK_PEEK,
     };
+    ration_status status;
 
     if (!asked->has_key)
         return ration_gate_batch_add(later->batch, &check);
+    status = ration_service_check_inline(desk->service, &asked->limit);
+    if (status != RATION_OK)
+        return status;
     return ration_gate_batch_add_throttle(later->batch, &asked->key, &asked->limit, asked->tokens,
                                           asked->kind == RATION_CHECK_PEEK);
 }
@@ -165,7 +170,7 @@ void ration_http_get_later(struct ration_http_desk *desk, const struct ration_ht
         return;
     later->is_get = true;
     later->deny_status = deny_status;
-    later->statuses[0] = add(later, &item->asked);
+    later->statuses[0] = add(desk, later, &item->asked);
     later->asked = item->asked;
     send_later(desk, later);
 }
@@ -182,7 +187,7 @@ void ration_http_post_later(struct ration_http_desk *desk, ration_checks *checks
     later->checks = checks;
     for (size_t i = 0; i < later->count; i++) {
         ration_checks_get(checks, i, &item->room, &item->asked);
-        later->statuses[i] = add(later, &item->asked);
+        later->statuses[i] = add(desk, later, &item->asked);
     }
     send_later(desk, later);
 }

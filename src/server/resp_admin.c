@@ -478,6 +478,19 @@ void ration_desk_clock(struct ration_resp_desk *desk)
     }
 }
 
+/* RATION.FLUSH INLINE */
+void ration_desk_flush_inline(struct ration_resp_desk *desk)
+{
+    struct ration_words words = ration_desk_words(desk);
+
+    if (!ration_commands_is_word(&words.items[1], "inline"))
+        ration_desk_error(desk, "ERR syntax error: RATION.FLUSH INLINE");
+    else if (ration_gate_clear_inline(desk->service->gate) != RATION_OK)
+        ration_desk_error(desk, "ERR " RATION_INLINE_IN_REDIS);
+    else
+        ration_resp_write_simple(desk->output, "OK");
+}
+
 /* Forgets keys of limits that came with requests. */
 void ration_desk_delete(struct ration_resp_desk *desk)
 {

@@ -127,6 +127,10 @@ static const struct ration_limit *find_limit(struct ration_resp_desk *desk,
         answer_error(desk, error);
         return NULL;
     }
+    if (ration_service_check_inline(desk->service, &limit) != RATION_OK) {
+        answer_error(desk, "ERR " RATION_INLINE_FILL_REASON);
+        return NULL;
+    }
     if (desk->throttle_count > 0 && cached->batch_number == desk->batch_number &&
         !ration_desk_flush(desk)) /* one that waits uses what is replaced */
         return NULL;

@@ -93,7 +93,8 @@ static void quit(struct ration_resp_desk *desk)
 static bool is_costly(enum ration_command_id id)
 {
     return id == RATION_COMMAND_TOP || id == RATION_COMMAND_LIMITS || id == RATION_COMMAND_INFO ||
-           id == RATION_COMMAND_DBSIZE || id == RATION_COMMAND_COMMAND || id == RATION_COMMAND_DEL;
+           id == RATION_COMMAND_DBSIZE || id == RATION_COMMAND_COMMAND ||
+           id == RATION_COMMAND_DEL || id == RATION_COMMAND_FLUSH;
 }
 
 /* All but those that are decided in batches. */
@@ -104,6 +105,7 @@ static void serve_other(struct ration_resp_desk *desk, enum ration_command_id id
         [RATION_COMMAND_PING] = ping,
         [RATION_COMMAND_RESET_KEY] = ration_desk_reset_keys,
         [RATION_COMMAND_BLOCK] = ration_desk_block,
+        [RATION_COMMAND_FLUSH] = ration_desk_flush_inline,
         [RATION_COMMAND_TOP] = ration_desk_top,
         [RATION_COMMAND_LIMITS] = ration_desk_limits,
         [RATION_COMMAND_RELOAD] = ration_desk_reload,

@@ -198,6 +198,7 @@ void ration_desk_top(struct ration_resp_desk *desk);
 void ration_desk_limits(struct ration_resp_desk *desk);
 void ration_desk_reload(struct ration_resp_desk *desk);
 void ration_desk_clock(struct ration_resp_desk *desk);
+void ration_desk_flush_inline(struct ration_resp_desk *desk);
 void ration_desk_delete(struct ration_resp_desk *desk);
 
 /* Requests that are kept back and served together (resp_multi.c). */

@@ -94,3 +94,14 @@ void ration_service_close_loop(struct ration_loop *loop)
     free(part);
     ration_loop_set_user(loop, NULL);
 }
+
+ration_status ration_service_check_inline(const struct ration_service *service,
+                                          const struct ration_limit *limit)
+{
+    uint64_t max_s = service->settings->inline_fill_max_s;
+
+    return max_s == 0 || ration_limit_fill_ns(limit) / RATION_NS_PER_SECOND < max_s ||
+                   ration_limit_fill_ns(limit) == max_s * RATION_NS_PER_SECOND
+               ? RATION_OK
+               : RATION_ERANGE;
+}

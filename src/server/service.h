@@ -124,4 +124,17 @@ void ration_resp_desk_free(struct ration_resp_desk *desk);
 struct ration_http_desk *ration_http_desk_create(struct ration_service *service);
 void ration_http_desk_free(struct ration_http_desk *desk);
 
+/*
+ * Whether a limit that a request brings may be used: one that takes long to fill keeps its key's place as
+ * long. RATION_OK or RATION_ERANGE. RATION_INLINE_FILL_REASON is what to write then.
+ */
+#define RATION_INLINE_FILL_REASON                                                                \
+    "the limit takes longer to fill than inline-fill-max allows: lower its burst or period, or " \
+    "write it into the policy"
+/* Why inline limits cannot be cleared. */
+#define RATION_INLINE_IN_REDIS \
+    "limits of requests live in Redis, and are not cleared here: delete their keys in Redis"
+ration_status ration_service_check_inline(const struct ration_service *service,
+                                          const struct ration_limit *limit);
+
 #endif

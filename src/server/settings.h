@@ -54,6 +54,7 @@ struct ration_settings {
     char *state_path;  /* NULL: debts are not kept */
     uint32_t threads;
     uint64_t throttle_keys;
+    uint64_t inline_fill_max_s; /* the longest fill time of a limit in a request */
     uint32_t top_keys;
     bool is_prefaulted;
     enum ration_huge_pages huge_pages;

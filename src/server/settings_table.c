@@ -9,21 +9,23 @@
 #include "server/loops.h"
 #include "server/settings.h"
 
-#define NS_PER_MS      UINT64_C(1000000)
-#define NS_PER_S       UINT64_C(1000000000)
-#define BYTES_MOST     (UINT64_C(1) << 30)
-#define KEYS_PRESET    1000000
-#define TOP_KEYS       100
-#define TOP_KEYS_MOST  4096
-#define RETRY_MOST_S   (UINT64_C(366) * 86400)
-#define HTTP_IDLE_MS   75000
-#define DRAIN_MS       10000
-#define DRAIN_MOST_MS  3600000
-#define HEAD_LEAST     1024
-#define HEAD_PRESET    16384 /* as in RATION_HTTP_LIMITS_DEFAULT */
-#define BODY_PRESET    (1 << 20)
-#define ARGUMENT_LEAST 64
-#define ARGUMENT_MOST  (RATION_KEY_SIZE_MAX + 1) /* so a key too long is the command's to refuse */
+#define NS_PER_MS            UINT64_C(1000000)
+#define NS_PER_S             UINT64_C(1000000000)
+#define BYTES_MOST           (UINT64_C(1) << 30)
+#define KEYS_PRESET          1000000
+#define TOP_KEYS             100
+#define TOP_KEYS_MOST        4096
+#define RETRY_MOST_S         (UINT64_C(366) * 86400)
+#define INLINE_FILL_PRESET_S 86400
+#define INLINE_FILL_MOST_S   (UINT64_C(16) * 365 * 86400)
+#define HTTP_IDLE_MS         75000
+#define DRAIN_MS             10000
+#define DRAIN_MOST_MS        3600000
+#define HEAD_LEAST           1024
+#define HEAD_PRESET          16384 /* as in RATION_HTTP_LIMITS_DEFAULT */
+#define BODY_PRESET          (1 << 20)
+#define ARGUMENT_LEAST       64
+#define ARGUMENT_MOST        (RATION_KEY_SIZE_MAX + 1) /* so a key too long is the command's to refuse */
 
 #define AT(member)                                      \
     .offset = offsetof(struct ration_settings, member), \
@@ -89,6 +91,10 @@ const struct ration_setting ration_settings_table[] = {
     {"throttle-keys", "N", "keys of limits that come with requests (CL.THROTTLE)",
      RATION_SETTING_COUNT, RATION_SETTINGS_LIMITING, AT(throttle_keys), .least = 1,
      .most = RATION_POLICY_KEYS_MAX, .preset = KEYS_PRESET},
+    {"inline-fill-max", "TIME",
+     "the longest time in which a limit in a request (CL.THROTTLE) may fill; 0: any",
+     RATION_SETTING_SECONDS, RATION_SETTINGS_LIMITING, AT(inline_fill_max_s), .least = 0,
+     .most = INLINE_FILL_MOST_S, .preset = INLINE_FILL_PRESET_S},
     {"top-keys", "N", "of each limit, the keys that are denied most are known; 0: none",
      RATION_SETTING_COUNT, RATION_SETTINGS_LIMITING, AT(top_keys), .least = 0,
      .most = TOP_KEYS_MOST, .preset = TOP_KEYS},

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fence.h"
 #include "base/yield.h"
 #include "limiter/log.h"
 
@@ -82,7 +83,7 @@ struct ration_entry_next ration_found_next(const struct ration_run *run,
                                            const struct ration_op_part *part,
                                            const struct ration_found *found)
 {
-    struct ration_entry_next next = {.generation = part->to.config->generation};
+    struct ration_entry_next next = {.mark = part->to.config->generation};
 
     for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
         const struct ration_any *any = &found->anys[i];
@@ -113,14 +114,15 @@ static bool read_there(struct ration_found *found, bool is_overflow)
     const struct ration_section *section = found->section;
 
     if (!ration_found_is_plain(found)) {
-        if (is_overflow)
-            return ration_entry_read(section, section->overflow, RATION_OVERFLOW_LABEL,
-                                     &found->view);
+        if (is_overflow) {
+            ration_entry_open_overflow(found->overflow);
+            return ration_entry_read(section, found->overflow, RATION_OVERFLOW_LABEL, &found->view);
+        }
         return ration_entry_find(section, &found->place, &found->view);
     }
     if (is_overflow)
-        found->slot = (struct ration_entrance){section->overflow,
-                                               ration_atomic16_load(section->overflow), false};
+        found->slot =
+            (struct ration_entrance){found->overflow, ration_atomic16_load(found->overflow), false};
     else
         found->slot.head = ration_plain_find(section, &found->place, &found->slot.value);
     return found->slot.head != NULL;
@@ -130,10 +132,10 @@ static uint32_t take_cells(const struct ration_found *found, struct ration_time 
 {
     if (ration_found_is_plain(found)) {
         out_cells[0] = ration_pair_moment(found->slot.value);
-        return ration_pair_mark(found->slot.value);
+        return ration_pair_generation(found->slot.value);
     }
     memcpy(out_cells, found->view.cells, sizeof(found->view.cells));
-    return ration_head_unpack(found->view.value.words[1]).generation;
+    return ration_head_generation(found->view.value.words[1]);
 }
 
 /* What either of the two owes, of each rule. */
@@ -150,8 +152,8 @@ static bool touch_overflow(const struct ration_found *shared)
     struct ration_entry_next next;
 
     if (ration_found_is_plain(shared))
-        return ration_plain_touch_overflow(shared->section, shared->slot.value);
-    next.generation = ration_head_unpack(shared->view.value.words[1]).generation;
+        return ration_plain_touch_overflow(shared->overflow, shared->slot.value);
+    next.mark = ration_head_unpack(shared->view.value.words[1]).mark;
     next.ring.modulus = 0;
     memcpy(next.cells, shared->view.cells, sizeof(next.cells));
     return ration_entry_change(shared->section, &shared->view, &next);
@@ -181,8 +183,10 @@ static void cut_off(const struct ration_run *run, const struct ration_op_part *p
 static void inherit_overflow(const struct ration_run *run, const struct ration_op_part *part,
                              struct ration_found *found)
 {
-    struct ration_found shared = {
-        .section = found->section, .place = found->place, .is_there = true};
+    struct ration_found shared = {.section = found->section,
+                                  .place = found->place,
+                                  .overflow = found->overflow,
+                                  .is_there = true};
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
     uint32_t generation;
 
@@ -225,8 +229,9 @@ static void read_newborn(const struct ration_run *run, const struct ration_op_pa
         /* the ring is still that of whoever had the place: other moments, in another order */
         if (config->rules[i].has_ring && origin_ns > 0)
             any = ration_log_empty_until(&any, origin_ns + epoch_ns);
-        if (limit->start != RATION_START_FULL && !found->is_behind)
-            any = ration_any_start(&any, run->now_ns);
+        /* what was reclaimed later may have been no more than a key that was new then */
+        if (limit->start != RATION_START_FULL)
+            any = ration_any_start(&any, found->is_behind ? origin_ns + epoch_ns : run->now_ns);
         found->anys[i] = any;
     }
     inherit_overflow(run, part, found);
@@ -276,13 +281,86 @@ static void read_reborn(const struct ration_run *run, const struct ration_op_par
 static void keep_origin(const struct ration_run *run, const struct ration_op_part *part,
                         struct ration_found *found)
 {
-    struct ration_found newborn = {.section = found->section, .place = found->place};
+    struct ration_found newborn = {
+        .section = found->section, .place = found->place, .overflow = found->overflow};
 
     read_newborn(run, part, &newborn);
     found->is_ahead |= newborn.is_ahead;
     memcpy(found->newborns, newborn.anys, sizeof(found->newborns));
     if (newborn.is_behind)
         join(run, part, found, &newborn);
+}
+
+static struct ration_newcomer newcomer_of(const struct ration_run *run,
+                                          const struct ration_op_part *part)
+{
+    const struct ration_config *config = part->to.config;
+    struct ration_newcomer newcomer = {.current = (const void *const *)&part->configs->current,
+                                       .config = &config->number,
+                                       .config_number = part->to.config_number,
+                                       .now_ns = run->since_ns,
+                                       .generation = config->generation,
+                                       .kept_ns = config->stale_after_ns};
+
+    for (uint32_t g = 0; g < RATION_GENERATION_COUNT; g++)
+        if (g != config->generation && ration_configs_is_reset(part->configs, config, g))
+            newcomer.reset_mask |= 1u << g;
+    return newcomer;
+}
+
+/*
+ * Whether a newcomer may also take places of keys that hold no less than it starts with. Then its
+ * bounds are what it would have. Not where a rule starts full, which is what the first look is for.
+ */
+static bool make_scarce(const struct ration_run *run, const struct ration_op_part *part,
+                        struct ration_newcomer *newcomer)
+{
+    const struct ration_config *config = part->to.config;
+
+    for (uint32_t i = 0; i < config->rule_count; i++) {
+        const struct ration_config_rule *rule = &config->rules[i];
+        struct ration_any any = {.limit = &rule->limit};
+        struct ration_time *bounds = &newcomer->bounds[rule->first_cell];
+
+        if (!ration_any_is_ordered(&rule->limit) || rule->limit.start == RATION_START_FULL ||
+            part->limits[i] != &rule->limit)
+            return false;
+        any = ration_any_start(&any, run->now_ns);
+        ration_any_write(&any, bounds, run->memory->store.epoch_ns);
+    }
+    shift(config,
+          UINT32_MAX >> (32 - config->rules[config->rule_count - 1].first_cell -
+                         config->rules[config->rule_count - 1].cell_count),
+          newcomer->bounds, true);
+    newcomer->is_scarce = true;
+    return true;
+}
+
+enum ration_enter ration_found_enter(const struct ration_run *run,
+                                     const struct ration_op_part *part, struct ration_found *found)
+{
+    struct ration_newcomer newcomer = newcomer_of(run, part);
+    enum ration_enter entered;
+
+    do
+        entered = ration_create_enter(ration_found_kind(found), found->section, &found->place,
+                                      &newcomer, &found->slot);
+    while (entered == RATION_ENTER_FULL && !newcomer.is_scarce &&
+           make_scarce(run, part, &newcomer));
+    return entered;
+}
+
+bool ration_found_has_room(const struct ration_run *run, const struct ration_op_part *part,
+                           const struct ration_found *found)
+{
+    struct ration_newcomer newcomer = newcomer_of(run, part);
+    bool has_room;
+
+    do
+        has_room = ration_create_has_room(ration_found_kind(found), found->section, &found->place,
+                                          &newcomer);
+    while (!has_room && !newcomer.is_scarce && make_scarce(run, part, &newcomer));
+    return has_room;
 }
 
 /*
@@ -299,8 +377,7 @@ static bool is_left_over(const struct ration_run *run, const struct ration_op_pa
         return false;
     for (uint32_t i = 0; i < part->to.config->rule_count; i++)
         is_wanted |= part->limits[i] != NULL && part->costs[i] > 0;
-    return is_wanted && !ration_create_has_room(ration_found_kind(found), found->section,
-                                                &found->place, run->since_ns);
+    return is_wanted && !ration_found_has_room(run, part, found);
 }
 
 void ration_found_read(const struct ration_run *run, uint32_t part_index,
@@ -328,6 +405,12 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
     }
     if (!found->is_there) {
         read_newborn(run, part, found);
+        /*
+         * A change that resets lets others take the key's place. Under the limits before it the key must
+         * not be created again. acquire: who took the place has seen the change.
+         */
+        ration_fence_acquire();
+        found->is_ahead |= ration_configs_current(part->configs) != part->to.config;
         return;
     }
     generation = take_cells(found, found->cells);
@@ -340,29 +423,30 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
         keep_origin(run, part, found);
 }
 
-bool ration_found_read_at(const struct ration_run *run, const struct ration_op_part *part,
-                          struct ration_pair *head, struct ration_found *found,
-                          uint32_t *out_generation)
+enum ration_found_at ration_found_read_at(const struct ration_run *run,
+                                          const struct ration_op_part *part,
+                                          struct ration_pair *head, struct ration_found *found,
+                                          uint32_t *out_generation)
 {
     struct ration_pair value = ration_atomic16_load(head);
-    bool is_overflow = head == found->section->overflow;
+    bool is_overflow = ration_section_is_overflow(found->section, head);
     struct ration_time moment;
 
     found->is_there = true;
     if (ration_found_is_plain(found)) {
         found->slot = (struct ration_entrance){head, value, false};
         if (!is_overflow && ration_plain_kind.role(value) != RATION_ROLE_MEMBER)
-            return false;
+            return RATION_FOUND_NONE;
     } else if (!ration_entry_read(found->section, head, ration_pair_label(value), &found->view)) {
-        return false;
+        return RATION_FOUND_NONE;
     }
     *out_generation = take_cells(found, found->cells);
     moment = ration_found_is_plain(found) ? found->cells[0]
                                           : ration_entry_moment(found->section, found->cells);
     if (!ration_time_less(ration_time_from_ns(run->since_ns), moment))
-        return false;
+        return RATION_FOUND_IDLE;
     read_states(run, part, found, found->cells, *out_generation);
-    return true;
+    return RATION_FOUND_IN_USE;
 }
 
 bool ration_found_change(const struct ration_found *found, const struct ration_entry_next *next)
@@ -371,7 +455,7 @@ bool ration_found_change(const struct ration_found *found, const struct ration_e
         return ration_entry_change(found->section, &found->view, next);
 
     struct ration_pair expected = found->slot.value;
-    struct ration_slot slot = {ration_pair_label(expected), next->generation, next->cells[0]};
+    struct ration_slot slot = {ration_pair_label(expected), next->mark, next->cells[0]};
 
     ration_yield_point();
     return ration_atomic16_swap(found->slot.head, &expected, ration_slot_pack(slot));

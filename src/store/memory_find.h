@@ -14,6 +14,7 @@
 struct ration_found {
     const struct ration_section *section;
     struct ration_place place;
+    struct ration_pair *overflow; /* the key's overflow bucket */
     bool is_there;
     bool is_claimed;               /* absent, with the claim that slot holds */
     bool is_full;                  /* no place for it: what follows is about the overflow bucket */
@@ -62,12 +63,23 @@ void ration_found_read(const struct ration_run *run, uint32_t part_index,
                        struct ration_found *found);
 
 /*
- * Reads whatever key's bucket stands at head, whose generation is *out_generation. False: none, or it
- * is idle. part has a config and no limits: those of the config count.
+ * Reads whatever key's bucket stands at head, whose generation is *out_generation; of one that is idle
+ * only where it stands. part has a config and no limits: those of the config count.
  */
-bool ration_found_read_at(const struct ration_run *run, const struct ration_op_part *part,
-                          struct ration_pair *head, struct ration_found *found,
-                          uint32_t *out_generation);
+enum ration_found_at { RATION_FOUND_NONE, RATION_FOUND_IDLE, RATION_FOUND_IN_USE };
+enum ration_found_at ration_found_read_at(const struct ration_run *run,
+                                          const struct ration_op_part *part,
+                                          struct ration_pair *head, struct ration_found *found,
+                                          uint32_t *out_generation);
+
+/*
+ * Claims a place for an absent key, and whether there is one: first among those that are free, then, where
+ * limits do not start full, among those of keys that hold no less than a new one.
+ */
+enum ration_enter ration_found_enter(const struct ration_run *run,
+                                     const struct ration_op_part *part, struct ration_found *found);
+bool ration_found_has_room(const struct ration_run *run, const struct ration_op_part *part,
+                           const struct ration_found *found);
 
 /* Changes the bucket that was found. False if it has changed since. */
 bool ration_found_change(const struct ration_found *found, const struct ration_entry_next *next);

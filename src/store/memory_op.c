@@ -71,7 +71,7 @@ static void tell_places(const struct ration_run *run, const struct ration_found 
 static bool shares_bucket(const struct ration_run *run, uint32_t a, uint32_t b)
 {
     return run->found[a].is_full && run->found[b].is_full &&
-           run->found[a].section == run->found[b].section &&
+           run->found[a].overflow == run->found[b].overflow &&
            run->op->parts[a].overflow == RATION_OVERFLOW_SHARED;
 }
 
@@ -135,12 +135,35 @@ static void build_case(struct ration_run *run)
     }
 }
 
+/*
+ * What one key without a place has used beyond what was there is not owed by the others who share its
+ * bucket: a forced charge leaves the bucket empty at most.
+ */
+static struct ration_any bound_forced(const struct ration_run *run, const struct ration_item *item)
+{
+    bool is_forced = run->op->kind == RATION_OP_FORCE || run->op->kind == RATION_OP_SETTLE;
+    struct ration_any empty;
+
+    if (!is_forced || !run->found[item->part_index].is_full ||
+        item->before.limit->algorithm == RATION_SLIDING_LOG)
+        return item->after;
+    empty = ration_any_set(&item->before, 0, run->now_ns);
+    if (ration_any_full_after_ns(&item->after, run->now_ns) <=
+        ration_any_full_after_ns(&empty, run->now_ns))
+        return item->after;
+    /* unless it was further in use already, by turns that were reserved */
+    return ration_any_full_after_ns(&item->before, run->now_ns) >
+                   ration_any_full_after_ns(&empty, run->now_ns)
+               ? item->before
+               : empty;
+}
+
 static void adopt(struct ration_run *run)
 {
     for (uint32_t i = 0; i < run->c.item_count; i++) {
         const struct ration_item *item = &run->c.items[i];
 
-        run->found[item->part_index].anys[item->rule_index] = item->after;
+        run->found[item->part_index].anys[item->rule_index] = bound_forced(run, item);
     }
 }
 
@@ -231,8 +254,7 @@ static bool finds_no_place(const struct ration_run *run, uint32_t part_index)
         for (uint32_t i = 0; i < part->to.config->rule_count; i++)
             is_wanted |= part->limits[i] != NULL && part->costs[i] > 0;
     }
-    return is_wanted && !ration_create_has_room(ration_found_kind(found), found->section,
-                                                &found->place, run->since_ns);
+    return is_wanted && !ration_found_has_room(run, part, found);
 }
 
 /*
@@ -252,11 +274,21 @@ static bool announce_overflow(struct ration_found *found, const struct ration_en
     return found->is_full;
 }
 
+/* The cells of a part after what was judged. A key that is there is established by being charged again. */
+static struct ration_entry_next next_of(const struct ration_run *run, uint32_t part_index)
+{
+    const struct ration_found *found = &run->found[part_index];
+    struct ration_entry_next next = ration_found_next(run, &run->op->parts[part_index], found);
+
+    if (found->is_there && !found->is_full && run->op->kind != RATION_OP_RESET)
+        next.mark |= RATION_MARK_ESTABLISHED;
+    return next;
+}
+
 static bool publish_there(struct ration_run *run, uint32_t part_index)
 {
     struct ration_found *found = &run->found[part_index];
-    const struct ration_op_part *part = &run->op->parts[part_index];
-    struct ration_entry_next next = ration_found_next(run, part, found);
+    struct ration_entry_next next = next_of(run, part_index);
 
     if (found->is_full && !announce_overflow(found, &next))
         return false;
@@ -266,12 +298,12 @@ static bool publish_there(struct ration_run *run, uint32_t part_index)
 static bool complete(const struct ration_run *run, uint32_t part_index)
 {
     const struct ration_found *found = &run->found[part_index];
-    struct ration_entry_next next = ration_found_next(run, &run->op->parts[part_index], found);
+    struct ration_entry_next next = next_of(run, part_index);
 
     if (!ration_found_is_plain(found))
         return ration_entry_complete(found->section, &found->slot, &next);
-    return ration_plain_complete(
-        &found->slot, (struct ration_slot){found->place.tag, next.generation, next.cells[0]});
+    return ration_plain_complete(&found->slot,
+                                 (struct ration_slot){found->place.tag, next.mark, next.cells[0]});
 }
 
 /*
@@ -312,8 +344,7 @@ static void claim_part(struct ration_run *run, uint32_t part_index)
 {
     struct ration_found *found = &run->found[part_index];
 
-    switch (ration_create_enter(ration_found_kind(found), found->section, &found->place,
-                                run->since_ns, &found->slot)) {
+    switch (ration_found_enter(run, &run->op->parts[part_index], found)) {
     case RATION_ENTER_CLAIMED:
         found->is_claimed = true;
         break;
@@ -378,7 +409,7 @@ static bool publish_together(struct ration_run *run, const bool *changes)
 
     for (uint32_t p = 0; p < run->op->part_count; p++)
         if (changes[p])
-            nexts[p] = ration_found_next(run, &run->op->parts[p], &run->found[p]);
+            nexts[p] = next_of(run, p);
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         struct ration_found *found = &run->found[p];
         uint32_t last = last_sharing(run, changes, p);
@@ -567,6 +598,21 @@ static bool decide(struct ration_run *run)
     return true;
 }
 
+/* The overflow bucket of a part's key: where requests bring their own limits, that of the limit's fill time. */
+static struct ration_pair *overflow_of(const struct ration_found *found,
+                                       const struct ration_op_part *part)
+{
+    const struct ration_config *config = part->to.config;
+    const struct ration_limit *limit = &config->rules[0].limit;
+
+    if (found->section->overflow_count == 1)
+        return found->section->overflow;
+    for (uint32_t i = config->rule_count; i-- > 0;)
+        if (part->limits[i] != NULL && part->limits[i] != &config->rules[i].limit)
+            limit = part->limits[i];
+    return ration_section_overflow_of(found->section, ration_limit_fill_ns(limit));
+}
+
 ration_status ration_memory_begin(struct ration_store *store, struct ration_op *op)
 {
     struct ration_run run;
@@ -579,6 +625,7 @@ ration_status ration_memory_begin(struct ration_store *store, struct ration_op *
         run.found[p].section = &run.memory->sections[op->parts[p].to.section_index];
         run.found[p].place = ration_memory_place(run.memory, &op->parts[p].to);
         ration_memory_locate(&op->parts[p].to, &run.found[p].place);
+        run.found[p].overflow = overflow_of(&run.found[p], &op->parts[p]);
         run.found[p].is_unborn = false;
         run.found[p].is_claimed = false;
         run.found[p].is_there = false;

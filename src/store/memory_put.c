@@ -42,15 +42,31 @@ static void write_log(const struct ration_any *any, struct ration_pair *ring, ui
     }
 }
 
+/* An overflow bucket owes no more than its limits hold, whatever was saved. */
+static void bound_overflow(const struct ration_section *section, uint64_t index, uint64_t since_ns,
+                           struct ration_time *cells)
+{
+    uint64_t fill_ns = ration_section_overflow_fill_ns(section, index);
+    struct ration_time latest = {since_ns + fill_ns, 0};
+
+    for (uint32_t k = 0; ration_section_moment_mask(section) >> k != 0; k++)
+        if (ration_section_moment_mask(section) >> k & 1 && ration_time_less(latest, cells[k]))
+            cells[k] = latest;
+}
+
 static void write_place(const struct ration_section *section, uint64_t place_index,
                         const struct ration_config *config, const struct ration_walk_item *item,
                         uint64_t epoch_ns, uint64_t now_ns)
 {
     bool is_key = item->kind == RATION_WALK_KEY;
     bool is_plain = ration_section_is_plain(section);
-    struct ration_pair *head = is_key ? ration_section_at(section, place_index) : section->overflow;
+    uint64_t place_count = (uint64_t)section->set_count * RATION_SET_PLACES;
+    struct ration_pair *head = is_key
+                                   ? ration_section_at(section, place_index)
+                                   : ration_section_overflow_at(section, place_index - place_count);
     struct ration_slot slot = {.label = is_key ? item->tag : RATION_OVERFLOW_LABEL,
-                               .mark = config->generation};
+                               .mark = config->generation |
+                                       (item->is_established ? RATION_MARK_ESTABLISHED : 0)};
     struct ration_time cells[RATION_SECTION_CELLS_MAX] = {{0, 0}};
 
     for (uint32_t i = 0; i < config->rule_count; i++) {
@@ -62,6 +78,8 @@ static void write_place(const struct ration_section *section, uint64_t place_ind
             write_log(&item->anys[i], section->rings + place_index * section->shape.ring_cells,
                       epoch_ns, now_ns);
     }
+    if (!is_key)
+        bound_overflow(section, item->tag, now_ns - epoch_ns, cells);
     if (is_plain) {
         slot.moment = cells[0];
         *head = ration_slot_pack(slot);
@@ -70,8 +88,8 @@ static void write_place(const struct ration_section *section, uint64_t place_ind
     for (uint32_t k = 0; k < section->shape.cell_count; k++)
         head[1 + k] = ration_slot_pack((struct ration_slot){.moment = cells[k]});
     head->words[0] = slot.label << RATION_FRAC_BITS;
-    head->words[1] = ration_head_pack(
-        (struct ration_head){.generation = config->generation, .state = RATION_HEAD_LIVE});
+    head->words[1] =
+        ration_head_pack((struct ration_head){.mark = slot.mark, .state = RATION_HEAD_LIVE});
 }
 
 /*
@@ -101,8 +119,11 @@ ration_status ration_memory_put(struct ration_store *store, const struct ration_
     const struct ration_section *section = &memory->sections[section_index];
     uint64_t place_index = (uint64_t)section->set_count * RATION_SET_PLACES; /* the overflow's */
 
-    if (item->set_index >= section->set_count)
+    if (item->set_index >= section->set_count ||
+        (item->kind == RATION_WALK_OVERFLOW && item->tag >= section->overflow_count))
         return RATION_EINVAL;
+    if (item->kind == RATION_WALK_OVERFLOW)
+        place_index += item->tag;
     if (item->kind == RATION_WALK_MARK) {
         section->notes[item->set_index].overflow_ns = item->kept_until_ns[0] - store->epoch_ns;
         return RATION_OK;

@@ -1,12 +1,43 @@
 /*
  * Buckets converted to the current config by the thread that changes it, as a call would that met them: all
- * of an older config that are in debt, and the overflow bucket. Idle is idle under any limit.
+ * of an older config that are in debt, and the overflow buckets.
  *
  * None may be left for the calls that meet it: a slot says until when it carries information, and under the
  * new limit that may be later than what the slot still says. It would be given to another key, and its debt
  * forgotten (R7).
+ *
+ * Idle is idle under any limit, so a key that is idle keeps its place as it is. But before the number of
+ * its generation is used again it loses the place: its cells would be read under another config.
  */
 #include "store/memory_find.h"
+
+static uint32_t mark_of(const struct ration_found *found)
+{
+    return ration_found_is_plain(found) ? ration_pair_mark(found->slot.value)
+                                        : ration_head_unpack(found->view.value.words[1]).mark;
+}
+
+/* Makes an idle key's place empty. False if it has changed. */
+static bool forget(const struct ration_section *section, const struct ration_found *found)
+{
+    bool is_plain = ration_found_is_plain(found);
+    struct ration_entrance at = found->slot;
+    struct ration_time moment = found->cells[0];
+
+    if (!is_plain) {
+        at = (struct ration_entrance){found->view.head, found->view.value, false};
+        moment = ration_entry_moment(section, found->cells);
+    }
+    /* before the place is empty, as a key that takes it does */
+    ration_section_raise_origin(section, ration_section_set_at(section, at.head), moment);
+    return ration_create_withdraw(ration_found_kind(found), &at);
+}
+
+/* Whether an idle key of this generation is in the way of the next change. */
+static bool is_next(const struct ration_config *config, uint32_t generation)
+{
+    return generation == (config->generation + 1) % RATION_CONFIG_COUNT;
+}
 
 static void convert(const struct ration_run *run, const struct ration_op_part *part,
                     const struct ration_section *section, struct ration_pair *head)
@@ -15,11 +46,19 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
         struct ration_found found = {.section = section};
         struct ration_entry_next next;
         uint32_t its_generation;
+        enum ration_found_at at = ration_found_read_at(run, part, head, &found, &its_generation);
 
-        if (!ration_found_read_at(run, part, head, &found, &its_generation) ||
-            its_generation == part->to.config->generation)
+        if (at == RATION_FOUND_NONE || its_generation == part->to.config->generation)
             return;
+        if (at == RATION_FOUND_IDLE) {
+            if (ration_section_is_overflow(section, head) ||
+                !is_next(part->to.config, its_generation) || forget(section, &found))
+                return;
+            continue;
+        }
         next = ration_found_next(run, part, &found);
+        /* to convert a bucket is not to use it */
+        next.mark |= mark_of(&found) & RATION_MARK_ESTABLISHED;
         if (ration_found_change(&found, &next))
             return;
     }
@@ -51,5 +90,6 @@ void ration_memory_renew(struct ration_store *store, const struct ration_configs
         if (!ration_pair_is_empty(ration_atomic16_load(head))) /* most of a table is */
             convert(&run, &part, section, head);
     }
-    convert(&run, &part, section, section->overflow);
+    for (uint64_t i = 0; i < section->overflow_count; i++)
+        convert(&run, &part, section, ration_section_overflow_at(section, i));
 }

@@ -57,14 +57,17 @@ static bool read_place(struct step *step, struct ration_pair *head)
     step->item.tag = ration_pair_label(value);
     if (ration_section_is_plain(step->section)) {
         step->cells[0] = ration_pair_moment(value);
-        step->generation = ration_pair_mark(value);
-        return !ration_pair_is_empty(value) && step->generation < RATION_MARK_CLAIM;
+        step->generation = ration_pair_generation(value);
+        step->item.is_established = ration_pair_mark(value) & RATION_MARK_ESTABLISHED;
+        return !ration_pair_is_empty(value) && ration_pair_mark(value) != RATION_MARK_CLAIM;
     }
     /* If another key takes the place just now, that one is not in debt all the while. */
     if (!ration_entry_read(step->section, head, step->item.tag, &view))
         return false;
     memcpy(step->cells, view.cells, sizeof(step->cells));
-    step->generation = ration_head_unpack(view.value.words[1]).generation;
+    step->generation = ration_head_generation(view.value.words[1]);
+    step->item.is_established =
+        ration_head_unpack(view.value.words[1]).mark & RATION_MARK_ESTABLISHED;
     step->ring.version = ration_head_unpack(view.value.words[1]).version;
     return true;
 }
@@ -155,12 +158,16 @@ static struct ration_any read_rule(struct step *step, uint32_t rule_index)
 static bool visit_place(struct step *step, uint64_t place_index, enum ration_walk_kind kind)
 {
     const struct ration_config *config = ration_configs_current(step->walk->configs);
+    uint64_t place_count = (uint64_t)step->section->set_count * RATION_SET_PLACES;
     bool is_key = kind == RATION_WALK_KEY;
 
-    if (!read_place(step, is_key ? ration_section_at(step->section, place_index)
-                                 : step->section->overflow) ||
+    if (!read_place(
+            step, is_key ? ration_section_at(step->section, place_index)
+                         : ration_section_overflow_at(step->section, place_index - place_count)) ||
         is_idle(step))
         return true;
+    if (!is_key)
+        step->item.tag = place_index - place_count;
     step->item.kind = kind;
     step->item.set_index = is_key ? (uint32_t)(place_index / RATION_SET_PLACES) : 0;
     step->ring.cells = ring_at(step->section, place_index);
@@ -213,8 +220,9 @@ uint64_t ration_memory_walk(struct ration_store *store, const struct ration_walk
     }
     if (end < count)
         return end;
-    if (walk->is_whole)
-        (void)visit_place(&step, count, RATION_WALK_OVERFLOW);
+    for (uint64_t i = 0; walk->is_whole && i < step.section->overflow_count; i++)
+        if (!visit_place(&step, count + i, RATION_WALK_OVERFLOW))
+            break;
     return 0;
 }
 

@@ -47,13 +47,17 @@ static struct ration_section_header lay_out(struct ration_section_shape shape, s
 
     uint64_t slots = (uint64_t)RATION_SET_PLACES * header.entry_slots;
 
+    header.overflow_count = shape.is_mixed ? RATION_OVERFLOW_CLASSES : 1;
+
     header.sets_offset = take(room, header.set_count, slots * sizeof(struct ration_pair));
     header.notes_offset = take(room, header.set_count, sizeof(struct ration_set_note));
-    header.overflow_offset = take(room, header.entry_slots, sizeof(struct ration_pair));
-    /* one ring more than there are places: the overflow entry's */
+    header.overflow_offset = take(room, (uint64_t)header.overflow_count * header.entry_slots,
+                                  sizeof(struct ration_pair));
+    /* rings of the places, then those of the overflow entries */
     if (shape.ring_cells > 0)
-        header.rings_offset = take(room, (uint64_t)header.set_count * RATION_SET_PLACES + 1,
-                                   (uint64_t)shape.ring_cells * sizeof(struct ration_pair));
+        header.rings_offset =
+            take(room, (uint64_t)header.set_count * RATION_SET_PLACES + header.overflow_count,
+                 (uint64_t)shape.ring_cells * sizeof(struct ration_pair));
     return header;
 }
 
@@ -131,18 +135,6 @@ uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_c
     return fits;
 }
 
-/* The overflow slot or entry is a member from the start, and full. */
-static void open_overflow(struct ration_block *block, uint32_t section_index)
-{
-    struct ration_section section = ration_section_open(block, section_index);
-    struct ration_slot slot = {.label = RATION_OVERFLOW_LABEL};
-
-    *section.overflow = ration_slot_pack(slot);
-    if (section.shape.cell_count > 0)
-        section.overflow->words[1] =
-            ration_head_pack((struct ration_head){.state = RATION_HEAD_LIVE});
-}
-
 bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape)
 {
     uint32_t section_count = ration_block_section_count(block);
@@ -156,7 +148,6 @@ bool ration_block_add(struct ration_block *block, const struct ration_section_sh
         return false;
     ration_block_sections(block)[section_count] = header;
     block->end_offset = room.end;
-    open_overflow(block, section_count);
     /* release: pairs with the acquire in ration_block_section_count(); it is whole */
     __atomic_store_n(&block->section_count, section_count + 1, __ATOMIC_RELEASE);
     return true;
@@ -165,9 +156,7 @@ bool ration_block_add(struct ration_block *block, const struct ration_section_sh
 void ration_block_drop(struct ration_block *block)
 {
     uint32_t last = block->section_count - 1;
-    struct ration_section section = ration_section_open(block, last);
 
-    memset(section.overflow, 0, section.entry_slots * sizeof(*section.overflow));
     block->end_offset = ration_block_sections(block)[last].sets_offset;
     __atomic_store_n(&block->section_count, last, __ATOMIC_RELEASE);
 }

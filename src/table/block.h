@@ -29,7 +29,7 @@
 #include "table/place.h"
 
 #define RATION_BLOCK_MAGIC        UINT64_C(0x656c626174746172) /* "rattable" */
-#define RATION_BLOCK_VERSION      1
+#define RATION_BLOCK_VERSION      2
 #define RATION_BLOCK_ALIGNMENT    128
 #define RATION_BLOCK_SECTIONS_MAX 16384
 #define RATION_SECTION_CELLS_MAX  15
@@ -40,6 +40,13 @@
 /* How crowded a section is when it holds keys_max keys: 4.75 of the 8 places of a set. */
 #define RATION_SET_KEYS_X100 475
 
+/*
+ * Keys that find no place share one overflow bucket. Where requests bring their own limits there is one
+ * for each class of fill times, a quarter of an octave wide: a limit that fills in a day leaves no debt
+ * for one that fills in a minute. The last class has the fill times from 2^59 ns on.
+ */
+#define RATION_OVERFLOW_CLASSES 240
+
 /* What one section is to hold. */
 struct ration_section_shape {
     uint64_t keys_max;
@@ -47,6 +54,8 @@ struct ration_section_shape {
     uint32_t moment_mask; /* bit i: cell i is a moment, and keeps its entry while it is to come */
     uint32_t ring_cells;  /* further cells of each entry, for a log; 0: none */
     uint32_t set_count;   /* 0: as many as keys_max needs */
+    uint32_t is_mixed;    /* requests bring their own limits */
+    uint32_t unused;
 };
 
 /*
@@ -64,6 +73,8 @@ struct ration_section_header {
     struct ration_section_shape shape;
     uint32_t set_count;
     uint32_t entry_slots; /* slots from one entry to the next: 1 if plain, else a power of two */
+    uint32_t overflow_count;
+    uint32_t unused;
     uint64_t sets_offset;
     uint64_t notes_offset;
     uint64_t overflow_offset;

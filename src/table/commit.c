@@ -19,7 +19,7 @@ void ration_commit_write_part(const struct ration_section *section, struct ratio
     ration_seat_put(&part->section_index, section->index);
     ration_seat_put(&part->head_offset, (uint64_t)((char *)head - (char *)section->block));
     ration_seat_put(&part->expected_word, expected_word);
-    ration_seat_put(&part->generation, next->generation);
+    ration_seat_put(&part->mark, next->mark);
     ration_seat_put(&part->cells_first, cells_first);
     ration_seat_put(&part->ring_modulus, next->ring.modulus);
     if (next->ring.modulus > 0) {
@@ -47,7 +47,7 @@ struct plan {
         struct ration_pair *head;
         uint64_t expected_word;
         uint64_t held_word;
-        uint32_t generation;
+        uint32_t mark;
     } parts[RATION_SEAT_ENTRIES_MAX];
 };
 
@@ -67,7 +67,7 @@ static struct part read_part(const struct ration_section *section, const struct 
         .head = (struct ration_pair *)(void *)((char *)section->block +
                                                ration_seat_get(&source->head_offset)),
         .expected_word = ration_seat_get(&source->expected_word),
-        .generation = (uint32_t)ration_seat_get(&source->generation),
+        .mark = (uint32_t)ration_seat_get(&source->mark),
     };
     struct ration_head held = ration_head_unpack(part.expected_word);
 
@@ -145,8 +145,7 @@ static void let_go(struct ration_pair *head, uint64_t held_word)
     struct ration_head before = ration_head_unpack(held_word);
 
     before.version--;
-    before.state =
-        before.generation == RATION_GENERATION_NONE ? RATION_HEAD_CLAIM : RATION_HEAD_LIVE;
+    before.state = before.mark == RATION_MARK_CLAIM ? RATION_HEAD_CLAIM : RATION_HEAD_LIVE;
     before.seat = 0;
     before.turn = 0;
     swap_word(head, held_word, ration_head_pack(before));
@@ -158,7 +157,7 @@ static void put_through(const struct plan *plan, uint32_t part_index)
     struct ration_head live = ration_head_unpack(part->held_word);
 
     ration_entry_copy(&part->section, part->head, plan->seat, part_index, live.version);
-    live.generation = part->generation;
+    live.mark = part->mark;
     live.state = RATION_HEAD_LIVE;
     live.seat = 0;
     live.turn = 0;

@@ -9,6 +9,36 @@ static bool swap(struct ration_pair *head, struct ration_pair expected, struct r
     return ration_atomic16_swap(head, &expected, desired);
 }
 
+bool ration_newcomer_may_take(const struct ration_newcomer *newcomer,
+                              const struct ration_time *cells, uint32_t moment_mask, uint32_t mark,
+                              struct ration_time *out_moment)
+{
+    struct ration_time now = ration_time_from_ns(newcomer->now_ns);
+    struct ration_time latest = {0, 0};
+    bool is_bounded = true;
+
+    for (uint32_t i = 0; moment_mask >> i != 0; i++) {
+        if (!(moment_mask >> i & 1))
+            continue;
+        latest = ration_time_max(latest, cells[i]);
+        is_bounded &= !ration_time_less(newcomer->bounds[i], cells[i]);
+    }
+    *out_moment = (struct ration_time){0, 0};
+    if (newcomer->reset_mask >> ration_mark_generation(mark) & 1)
+        return true;
+    *out_moment = latest;
+    if (!ration_time_less(now, ration_free_at(latest, mark)))
+        return true;
+    if (!newcomer->is_scarce || !is_bounded || ration_mark_generation(mark) != newcomer->generation)
+        return false;
+    *out_moment = ration_time_less(now, latest) ? now : latest;
+    if (!(mark & RATION_MARK_ESTABLISHED))
+        return true;
+    /* an established key: only if it has been full as long as others are kept */
+    latest = ration_time_sub_or_zero(latest, ration_time_from_ns(newcomer->kept_ns));
+    return !ration_time_less(now, ration_free_at(latest, mark));
+}
+
 /* The best place of one set to give to a newcomer, and how many are in use. */
 struct offer {
     bool has_claims; /* of others, some of which may be one too many, and be withdrawn */
@@ -27,7 +57,8 @@ static bool is_of(const struct ration_head_kind *kind, struct ration_pair value,
 
 static struct offer look_for_room(const struct ration_head_kind *kind,
                                   const struct ration_section *section,
-                                  const struct ration_place *place, uint32_t half, uint64_t now_ns)
+                                  const struct ration_place *place, uint32_t half,
+                                  const struct ration_newcomer *newcomer)
 {
     struct offer offer = {.set = place->sets[half]};
 
@@ -40,7 +71,7 @@ static struct offer look_for_room(const struct ration_head_kind *kind,
         ration_yield_point();
         offer.is_begun |= is_of(kind, value, place->tag);
         offer.used_count += kind->role(value) != RATION_ROLE_EMPTY;
-        if (!kind->is_free(section, head, value, now_ns, &moment)) {
+        if (!kind->is_free(section, head, value, newcomer, &moment)) {
             offer.busy_count++;
             offer.has_claims |= kind->role(value) == RATION_ROLE_CLAIM;
         } else if (offer.place.head == NULL || ration_time_less(moment, offer.moment)) {
@@ -59,14 +90,15 @@ static struct offer look_for_room(const struct ration_head_kind *kind,
  */
 static struct offer choose_room(const struct ration_head_kind *kind,
                                 const struct ration_section *section,
-                                const struct ration_place *place, uint64_t now_ns)
+                                const struct ration_place *place,
+                                const struct ration_newcomer *newcomer)
 {
-    struct offer first = look_for_room(kind, section, place, 0, now_ns);
+    struct offer first = look_for_room(kind, section, place, 0, newcomer);
 
     if (first.used_count < RATION_SET_CROWDED_PLACES)
         return first;
 
-    struct offer second = look_for_room(kind, section, place, 1, now_ns);
+    struct offer second = look_for_room(kind, section, place, 1, newcomer);
 
     first.is_begun |= second.is_begun;
     second.is_begun = first.is_begun;
@@ -81,11 +113,21 @@ static struct offer choose_room(const struct ration_head_kind *kind,
 
 bool ration_create_has_room(const struct ration_head_kind *kind,
                             const struct ration_section *section, const struct ration_place *place,
-                            uint64_t now_ns)
+                            const struct ration_newcomer *newcomer)
 {
-    struct offer offer = choose_room(kind, section, place, now_ns);
+    struct offer offer = choose_room(kind, section, place, newcomer);
 
     return offer.place.head != NULL || offer.is_begun;
+}
+
+/* Whether what the newcomer may take besides free places still holds. */
+static bool is_meant(const struct ration_newcomer *newcomer)
+{
+    if (newcomer->reset_mask == 0 && !newcomer->is_scarce)
+        return true;
+    /* acquire: who has written a place under later limits has seen them in force */
+    return __atomic_load_n(newcomer->current, __ATOMIC_ACQUIRE) == newcomer->config &&
+           __atomic_load_n(newcomer->config, __ATOMIC_RELAXED) == newcomer->config_number;
 }
 
 enum room { ROOM_CLAIMED, ROOM_NONE, ROOM_BEGUN };
@@ -96,14 +138,21 @@ enum room { ROOM_CLAIMED, ROOM_NONE, ROOM_BEGUN };
  */
 static enum room claim_room(const struct ration_head_kind *kind,
                             const struct ration_section *section, const struct ration_place *place,
-                            uint64_t now_ns, struct ration_entrance *out_claim)
+                            const struct ration_newcomer *newcomer,
+                            struct ration_entrance *out_claim)
 {
+    struct ration_newcomer own = *newcomer;
     uint32_t looks = 0;
 
     for (;
          ;) { /* each turn means that another thread changed the set, or may yet withdraw a claim */
-        struct offer offer = choose_room(kind, section, place, now_ns);
+        struct offer offer = choose_room(kind, section, place, &own);
 
+        if (!is_meant(&own)) {
+            own.reset_mask = 0;
+            own.is_scarce = false;
+            continue;
+        }
         if (offer.place.head == NULL && offer.has_claims && !offer.is_begun &&
             looks++ < RATION_LOOKS_MAX)
             continue;
@@ -112,7 +161,7 @@ static enum room claim_room(const struct ration_head_kind *kind,
         if (offer.moment.ns > 0)
             ration_section_raise_origin(section, offer.set, offer.moment);
 
-        struct ration_pair claim = kind->claim(section, place, offer.place.value, now_ns);
+        struct ration_pair claim = kind->claim(section, place, offer.place.value, newcomer->now_ns);
 
         if (swap(offer.place.head, offer.place.value, claim)) {
             /* the claim stands before the look for others begins: of two, one sees the other */
@@ -194,7 +243,8 @@ static enum fate see_through(const struct ration_head_kind *kind,
 
 enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
                                       const struct ration_section *section,
-                                      const struct ration_place *place, uint64_t now_ns,
+                                      const struct ration_place *place,
+                                      const struct ration_newcomer *newcomer,
                                       struct ration_entrance *out_entrance)
 {
     for (;;) { /* each turn means that another thread's claim became a member, or was cancelled */
@@ -208,7 +258,7 @@ enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
         case RATION_ROLE_CLAIM:
             break;
         case RATION_ROLE_EMPTY:
-            room = claim_room(kind, section, place, now_ns, &entrance);
+            room = claim_room(kind, section, place, newcomer, &entrance);
         }
         if (room == ROOM_NONE)
             return RATION_ENTER_FULL;

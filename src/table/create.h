@@ -50,16 +50,48 @@ struct ration_entrance {
     bool is_reclaimed; /* of a claim that was just made: another key had the place */
 };
 
+/*
+ * The key that a place is looked for, and which places it may take: those that are free at now, and
+ *
+ *     reset_mask    those of these generations: their buckets start over whatever they hold
+ *     is_scarce     those of keys that hold no less than a new key starts with. They lose what they have
+ *                   more, so this is for limits that do not start full, when no other place is left
+ *
+ * Both are meant only as long as *current is config, and the number there is config_number: a thread that
+ * slept while limits changed would take keys of a later generation for those of an earlier one. That is
+ * checked after a place was read, and before it is taken.
+ */
+struct ration_newcomer {
+    uint64_t now_ns;
+    uint32_t reset_mask;
+    uint32_t generation; /* of the bounds */
+    bool is_scarce;
+    uint64_t kept_ns; /* how long after it is full a key is remembered: a part of its moments */
+    struct ration_time bounds[RATION_SECTION_CELLS_MAX]; /* moments of a key that is new now */
+    const void *const *current;
+    const uint64_t *config;
+    uint64_t config_number;
+};
+
+/*
+ * Whether the newcomer may take the place of a member with these cells, of which those in moment_mask are
+ * moments, and this mark. *out_moment is then what is lost with it.
+ */
+bool ration_newcomer_may_take(const struct ration_newcomer *newcomer,
+                              const struct ration_time *cells, uint32_t moment_mask, uint32_t mark,
+                              struct ration_time *out_moment);
+
 /* What plain slots and entries do differently. */
 struct ration_head_kind {
     enum ration_role (*role)(struct ration_pair value);
 
     /*
-     * Whether the place may be given to another at now. *out_moment is then the latest moment
-     * that is lost with it; zero if nothing is.
+     * Whether the place may be given to the newcomer. *out_moment is then the latest moment that is lost
+     * with it; zero if nothing is.
      */
     bool (*is_free)(const struct ration_section *section, struct ration_pair *head,
-                    struct ration_pair value, uint64_t now_ns, struct ration_time *out_moment);
+                    struct ration_pair value, const struct ration_newcomer *newcomer,
+                    struct ration_time *out_moment);
 
     /* A claim of the tag, to stand where victim does. */
     struct ration_pair (*claim)(const struct ration_section *section,
@@ -84,7 +116,8 @@ enum ration_enter {
  */
 enum ration_enter ration_create_enter(const struct ration_head_kind *kind,
                                       const struct ration_section *section,
-                                      const struct ration_place *place, uint64_t now_ns,
+                                      const struct ration_place *place,
+                                      const struct ration_newcomer *newcomer,
                                       struct ration_entrance *out_entrance);
 
 /* Whether a claim or a member of the tag stands. */
@@ -94,7 +127,7 @@ bool ration_create_is_begun(const struct ration_head_kind *kind,
 /* Whether an absent key would find a place now. */
 bool ration_create_has_room(const struct ration_head_kind *kind,
                             const struct ration_section *section, const struct ration_place *place,
-                            uint64_t now_ns);
+                            const struct ration_newcomer *newcomer);
 
 /* Gives a claim up. False if another thread has completed or cancelled it. */
 bool ration_create_withdraw(const struct ration_head_kind *kind,

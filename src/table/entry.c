@@ -48,11 +48,7 @@ static void copy_cell(struct ration_pair *cell, struct ration_pair value, uint64
 static struct ration_pair *ring_of(const struct ration_section *section,
                                    const struct ration_pair *head)
 {
-    uint64_t place = (uint64_t)section->set_count * RATION_SET_PLACES; /* the overflow entry's */
-
-    if (head != section->overflow)
-        place = (uint64_t)(head - section->sets) / section->entry_slots;
-    return section->rings + place * section->shape.ring_cells;
+    return section->rings + ration_section_index_of(section, head) * section->shape.ring_cells;
 }
 
 static void copy_ring(const struct ration_section *section, struct ration_pair *head,
@@ -185,6 +181,18 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
     }
 }
 
+void ration_entry_open_overflow(struct ration_pair *head)
+{
+    struct ration_pair zero = {{0, 0}};
+    struct ration_pair live = {{RATION_OVERFLOW_LABEL << RATION_FRAC_BITS,
+                                ration_head_pack((struct ration_head){.state = RATION_HEAD_LIVE})}};
+
+    if (ration_pair_is_empty(ration_atomic16_load(head))) {
+        ration_yield_point();
+        (void)ration_atomic16_swap(head, &zero, live);
+    }
+}
+
 bool ration_entry_find(const struct ration_section *section, const struct ration_place *place,
                        struct ration_entry_view *out_view)
 {
@@ -211,11 +219,11 @@ static void fill_seat(const struct ration_section *section, struct ration_seat *
 
 /* The head's word that names the seat, one version on. */
 static uint64_t changed_word(const struct ration_section *section, const struct ration_seat *seat,
-                             uint64_t word, uint32_t generation)
+                             uint64_t word, uint32_t mark)
 {
     return ration_head_pack((struct ration_head){
         .version = ration_head_unpack(word).version + 1,
-        .generation = generation,
+        .mark = mark,
         .state = RATION_HEAD_LIVE,
         .seat = ration_seat_number(section, seat),
         .turn = ration_seat_turn(seat),
@@ -227,7 +235,7 @@ bool ration_entry_change(const struct ration_section *section, const struct rati
 {
     struct ration_seat *seat = ration_seat_take(section);
     uint64_t expected = view->value.words[1];
-    uint64_t desired = changed_word(section, seat, expected, next->generation);
+    uint64_t desired = changed_word(section, seat, expected, next->mark);
 
     fill_seat(section, seat, view->head, expected, next);
     ration_yield_point();
@@ -247,9 +255,8 @@ bool ration_entry_complete(const struct ration_section *section,
 {
     struct ration_seat *seat = ration_seat_take(section);
     struct ration_pair expected = claim->value;
-    struct ration_pair desired = {
-        {ration_pair_label(expected) << RATION_FRAC_BITS,
-         changed_word(section, seat, expected.words[1], next->generation)}};
+    struct ration_pair desired = {{ration_pair_label(expected) << RATION_FRAC_BITS,
+                                   changed_word(section, seat, expected.words[1], next->mark)}};
 
     fill_seat(section, seat, claim->head, expected.words[1], next);
     ration_yield_point();
@@ -313,7 +320,8 @@ static enum ration_role role(struct ration_pair value)
 }
 
 static bool is_free(const struct ration_section *section, struct ration_pair *head,
-                    struct ration_pair value, uint64_t now_ns, struct ration_time *out_moment)
+                    struct ration_pair value, const struct ration_newcomer *newcomer,
+                    struct ration_time *out_moment)
 {
     struct ration_head state = ration_head_unpack(value.words[1]);
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
@@ -322,7 +330,7 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
     if (state.state == RATION_HEAD_EMPTY)
         return true;
     if (state.state == RATION_HEAD_CLAIM)
-        return is_lapsed(value, now_ns);
+        return is_lapsed(value, newcomer->now_ns);
     if (state.state == RATION_HEAD_HELD) { /* nobody may ask for this key again: see it through */
         ration_commit_resolve(section, head, value.words[1]);
         return false;
@@ -332,8 +340,8 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
         if (!read_cells(section, head, state.version, cells))
             return false;
     }
-    *out_moment = ration_entry_moment(section, cells);
-    return !ration_time_less(ration_time_from_ns(now_ns), *out_moment);
+    return ration_newcomer_may_take(newcomer, cells, section->shape.moment_mask, state.mark,
+                                    out_moment);
 }
 
 /* The version goes on from whoever had the place, so that no claim's bytes come again. */
@@ -343,7 +351,7 @@ static struct ration_pair claim(const struct ration_section *section,
 {
     struct ration_head head = {
         .version = ration_head_unpack(victim.words[1]).version + 1,
-        .generation = RATION_GENERATION_NONE,
+        .mark = RATION_MARK_CLAIM,
         .state = RATION_HEAD_CLAIM,
         .seat = (uint32_t)(now_ns / RATION_CLAIM_NS >> RATION_FRAC_BITS) & 1023,
     };
@@ -384,7 +392,8 @@ struct ration_time ration_entry_free_at(const struct ration_section *section,
         if (!ration_entry_read(section, head, label, &view))
             continue;
 
-        struct ration_time moment = ration_entry_moment(section, view.cells);
+        struct ration_time moment = ration_free_at(ration_entry_moment(section, view.cells),
+                                                   ration_head_unpack(view.value.words[1]).mark);
 
         if (ration_time_less(moment, earliest))
             earliest = moment;

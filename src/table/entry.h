@@ -7,8 +7,8 @@
  *
  * The head's second word is one atomic word:
  *
- *     bits   63 ....... 28 | 27 .. 24   | 23 22 | 21 .. 12 | 11 .. 0
- *             version 36   | generation | state | seat     | turn of the seat
+ *     bits   63 ....... 28 | 27 .. 24 | 23 22 | 21 .. 12 | 11 .. 0
+ *             version 36   | mark     | state | seat     | turn of the seat
  *
  * and a cell is a slot (slot.h) whose label is the version that wrote it. An entry stands at
  * version v when its head says v and all of its cells do.
@@ -47,14 +47,11 @@ enum ration_head_state {
 
 struct ration_head {
     uint64_t version;
-    uint32_t generation;
+    uint32_t mark; /* as in slot.h. Of a held head RATION_MARK_CLAIM says that a claim was there */
     enum ration_head_state state;
     uint32_t seat; /* number, 0: none */
     uint32_t turn;
 };
-
-/* The generation of a claim, which has none. Held, it tells that a claim is what was there. */
-#define RATION_GENERATION_NONE 15
 
 /* Every so many versions the labels of a log's ring are renewed. */
 #define RATION_RING_REFRESH (UINT64_C(1) << 33)
@@ -64,7 +61,7 @@ struct ration_head {
 
 static inline uint64_t ration_head_pack(struct ration_head head)
 {
-    return (head.version & RATION_VERSION_MASK) << 28 | (uint64_t)head.generation << 24 |
+    return (head.version & RATION_VERSION_MASK) << 28 | (uint64_t)head.mark << 24 |
            (uint64_t)head.state << 22 | (uint64_t)head.seat << RATION_TURN_BITS | head.turn;
 }
 
@@ -72,11 +69,16 @@ static inline struct ration_head ration_head_unpack(uint64_t word)
 {
     return (struct ration_head){
         .version = word >> 28,
-        .generation = (uint32_t)(word >> 24) & 15,
+        .mark = (uint32_t)(word >> 24) & 15,
         .state = (enum ration_head_state)((word >> 22) & 3),
         .seat = (uint32_t)(word >> RATION_TURN_BITS) & 1023,
         .turn = (uint32_t)word & ((1u << RATION_TURN_BITS) - 1),
     };
+}
+
+static inline uint32_t ration_head_generation(uint64_t word)
+{
+    return ration_mark_generation(ration_head_unpack(word).mark);
 }
 
 /* An entry as it stood at one version. */
@@ -88,7 +90,7 @@ struct ration_entry_view {
 
 /* The state an entry is to have. */
 struct ration_entry_next {
-    uint32_t generation;
+    uint32_t mark;
     struct ration_ring_write ring;
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
 };
@@ -99,6 +101,9 @@ struct ration_entry_next {
  */
 bool ration_entry_read(const struct ration_section *section, struct ration_pair *head, uint64_t tag,
                        struct ration_entry_view *out_view);
+
+/* Makes an overflow entry that was never used a full bucket, so that it can be read and changed. */
+void ration_entry_open_overflow(struct ration_pair *head);
 
 /* Finds and reads the key's entry. False if the key is absent. */
 bool ration_entry_find(const struct ration_section *section, const struct ration_place *place,

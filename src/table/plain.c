@@ -10,15 +10,18 @@ static enum ration_role role(struct ration_pair value)
 }
 
 static bool is_free(const struct ration_section *section, struct ration_pair *head,
-                    struct ration_pair value, uint64_t now_ns, struct ration_time *out_moment)
+                    struct ration_pair value, const struct ration_newcomer *newcomer,
+                    struct ration_time *out_moment)
 {
+    struct ration_time now = ration_time_from_ns(newcomer->now_ns);
+    struct ration_time moment = ration_pair_moment(value);
+
     (void)section;
     (void)head;
-    if (role(value) == RATION_ROLE_MEMBER)
-        *out_moment = ration_pair_moment(value);
-    else
-        *out_moment = (struct ration_time){0, 0}; /* a lapsed claim takes nothing with it */
-    return ration_pair_is_empty(value) || ration_pair_is_idle(value, now_ns);
+    *out_moment = (struct ration_time){0, 0}; /* a lapsed claim takes nothing with it */
+    if (role(value) != RATION_ROLE_MEMBER)
+        return !ration_time_less(now, moment);
+    return ration_newcomer_may_take(newcomer, &moment, 1, ration_pair_mark(value), out_moment);
 }
 
 /* Its moment is about now + RATION_CLAIM_NS; the low 40 bits are a number used once. */
@@ -61,13 +64,13 @@ bool ration_plain_complete(const struct ration_entrance *entrance, struct ration
     return ration_atomic16_swap(entrance->head, &expected, ration_slot_pack(member));
 }
 
-bool ration_plain_touch_overflow(const struct ration_section *section, struct ration_pair value)
+bool ration_plain_touch_overflow(struct ration_pair *overflow, struct ration_pair value)
 {
     struct ration_pair desired = value;
 
     desired.words[0] += UINT64_C(1) << RATION_FRAC_BITS; /* the label */
     ration_yield_point();
-    return ration_atomic16_swap(section->overflow, &value, desired);
+    return ration_atomic16_swap(overflow, &value, desired);
 }
 
 struct ration_time ration_plain_free_at(const struct ration_section *section,
@@ -78,7 +81,8 @@ struct ration_time ration_plain_free_at(const struct ration_section *section,
     for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
         struct ration_pair value =
             ration_atomic16_load(ration_section_at(section, ration_place_index(place, i)));
-        struct ration_time moment = ration_pair_moment(value);
+        struct ration_time moment =
+            ration_free_at(ration_pair_moment(value), ration_pair_mark(value));
 
         if (ration_time_less(moment, earliest))
             earliest = moment;

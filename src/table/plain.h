@@ -3,18 +3,14 @@
  *
  * A slot's tag and moment change together, by one 16-byte compare-and-swap. So a slot that was
  * reclaimed and given to another key between a look and a swap fails the swap: nobody is charged
- * for another. The mark of a member is the generation of the limit that wrote it, which tells
- * when to convert it; that of a claim is RATION_MARK_CLAIM, and its moment has a number in it
- * that is used once.
+ * for another. The mark of a member says which generation of the limit wrote it, and thereby when
+ * to convert it; that of a claim is RATION_MARK_CLAIM, and its moment has a number in it that is
+ * used once.
  */
 #ifndef RATION_TABLE_PLAIN_H
 #define RATION_TABLE_PLAIN_H
 
 #include "table/create.h"
-
-/* Marks below are generations. */
-#define RATION_MARK_CLAIM       14
-#define RATION_GENERATION_COUNT 14
 
 static inline bool ration_plain_is_member(struct ration_pair pair, uint64_t tag)
 {
@@ -57,7 +53,7 @@ bool ration_plain_complete(const struct ration_entrance *claim, struct ration_sl
  * Makes a charge of the overflow slot fail that was judged by what is there, without a change of
  * what is there. False if it has changed.
  */
-bool ration_plain_touch_overflow(const struct ration_section *section, struct ration_pair value);
+bool ration_plain_touch_overflow(struct ration_pair *overflow, struct ration_pair value);
 
 /* The earliest moment at which one of the key's 16 places will be free. */
 struct ration_time ration_plain_free_at(const struct ration_section *section,

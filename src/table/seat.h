@@ -51,7 +51,7 @@ struct ration_seat_entry {
     uint64_t section_index;
     uint64_t head_offset;   /* in the block */
     uint64_t expected_word; /* the head's second word before */
-    uint64_t generation;    /* after */
+    uint64_t mark;          /* after */
     uint64_t cells_first;   /* of the seat's cells */
     uint64_t ring_modulus;
     uint64_t ring_first_index;

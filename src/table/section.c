@@ -14,12 +14,37 @@ struct ration_section ration_section_open(struct ration_block *block, uint32_t s
         .entry_slots = header->entry_slots,
         .shape = header->shape,
         .overflow = (struct ration_pair *)(void *)(base + header->overflow_offset),
+        .overflow_count = header->overflow_count,
         .rings = (struct ration_pair *)(void *)(base + header->rings_offset),
         .block = block,
         .seats = (struct ration_seat *)(void *)(base + block->seats_offset),
         .seat_count = block->seat_count,
         .index = section_index,
     };
+}
+
+/* Four classes to an octave, by the highest bit and the two that follow. */
+static uint32_t class_of(uint64_t fill_ns)
+{
+    uint32_t octave = 63 - (uint32_t)__builtin_clzll(fill_ns | 4);
+    uint32_t class = octave * 4 + (uint32_t)(fill_ns >> (octave - 2) & 3);
+
+    return class < RATION_OVERFLOW_CLASSES ? class : RATION_OVERFLOW_CLASSES - 1;
+}
+
+struct ration_pair *ration_section_overflow_of(const struct ration_section *section,
+                                               uint64_t fill_ns)
+{
+    return ration_section_overflow_at(section, section->overflow_count > 1 ? class_of(fill_ns) : 0);
+}
+
+uint64_t ration_section_overflow_fill_ns(const struct ration_section *section, uint64_t index)
+{
+    uint64_t next = index + 1; /* class */
+
+    if (section->overflow_count == 1 || next >= RATION_OVERFLOW_CLASSES)
+        return RATION_SPAN_NS;
+    return next < 8 ? 8 : ((4 | next % 4) << (next / 4 - 2)) - 1;
 }
 
 /* Makes *word at least ns. */

@@ -14,7 +14,8 @@ struct ration_section {
     uint32_t set_count;
     uint32_t entry_slots;
     struct ration_section_shape shape;
-    struct ration_pair *overflow; /* one entry or slot, used by those who find no place */
+    struct ration_pair *overflow; /* entries or slots, used by keys that find no place */
+    uint32_t overflow_count;      /* 1, or RATION_OVERFLOW_CLASSES */
     struct ration_pair *rings;
     struct ration_block *block;
     struct ration_seat *seats;
@@ -41,6 +42,43 @@ static inline struct ration_pair *ration_section_at(const struct ration_section 
                                                     uint64_t place_index)
 {
     return section->sets + place_index * section->entry_slots;
+}
+
+/* An overflow bucket by its index. Zero bytes are a full one, of a plain section as it is; see below. */
+static inline struct ration_pair *ration_section_overflow_at(const struct ration_section *section,
+                                                             uint64_t index)
+{
+    return section->overflow + index * section->entry_slots;
+}
+
+static inline bool ration_section_is_overflow(const struct ration_section *section,
+                                              const struct ration_pair *head)
+{
+    return head >= section->overflow; /* they lie behind the sets */
+}
+
+/* The index of what begins at head among all that may have a ring: the places, then overflow buckets. */
+static inline uint64_t ration_section_index_of(const struct ration_section *section,
+                                               const struct ration_pair *head)
+{
+    if (!ration_section_is_overflow(section, head))
+        return (uint64_t)(head - section->sets) / section->entry_slots;
+    return (uint64_t)section->set_count * RATION_SET_PLACES +
+           (uint64_t)(head - section->overflow) / section->entry_slots;
+}
+
+/* The overflow bucket for a limit that fills in fill_ns: one for all, unless requests bring their own. */
+struct ration_pair *ration_section_overflow_of(const struct ration_section *section,
+                                               uint64_t fill_ns);
+
+/* The longest fill time of the limits that use the overflow bucket of this index. */
+uint64_t ration_section_overflow_fill_ns(const struct ration_section *section, uint64_t index);
+
+/* The set of the place that begins at head. */
+static inline uint32_t ration_section_set_at(const struct ration_section *section,
+                                             const struct ration_pair *head)
+{
+    return (uint32_t)((uint64_t)(head - section->sets) / section->entry_slots / RATION_SET_PLACES);
 }
 
 /* Starts fetching where the key may stand. */

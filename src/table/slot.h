@@ -13,6 +13,10 @@
  *
  * The label is the key's tag in a slot that stands alone (plain.h), and the version in a cell of
  * an entry (entry.h). All-zero bytes are an empty slot.
+ *
+ * The mark of a key is the generation of the limit that wrote it, 0 to 6, and a bit that says whether
+ * the key is established: it was charged again after the charge that created it. The mark of a claim
+ * is RATION_MARK_CLAIM. Entries have the same four bits in their heads.
  */
 #ifndef RATION_TABLE_SLOT_H
 #define RATION_TABLE_SLOT_H
@@ -26,6 +30,17 @@
 #define RATION_LABEL_BITS 44
 #define RATION_MARK_BITS  4
 #define RATION_FRAC_BITS  20
+
+#define RATION_GENERATION_COUNT 7
+#define RATION_GENERATION_MASK  7u
+#define RATION_MARK_ESTABLISHED 8u
+#define RATION_MARK_CLAIM       15u
+
+/*
+ * How long an established key keeps its place after its bucket is full, whoever else looks for a place.
+ * A flood of new keys takes only places of keys that were charged once, or not for so long.
+ */
+#define RATION_ESTABLISHED_NS (UINT64_C(60) * 1000000000)
 
 #define RATION_FRAC_MASK (RATION_FRAC_COUNT - 1)
 #define RATION_MARK_MASK ((UINT64_C(1) << RATION_MARK_BITS) - 1)
@@ -51,6 +66,16 @@ static inline uint64_t ration_pair_label(struct ration_pair pair)
 static inline uint32_t ration_pair_mark(struct ration_pair pair)
 {
     return (uint32_t)(pair.words[1] & RATION_MARK_MASK);
+}
+
+static inline uint32_t ration_mark_generation(uint32_t mark)
+{
+    return mark & RATION_GENERATION_MASK;
+}
+
+static inline uint32_t ration_pair_generation(struct ration_pair pair)
+{
+    return ration_mark_generation((uint32_t)pair.words[1]);
 }
 
 static inline struct ration_time ration_pair_moment(struct ration_pair pair)
@@ -87,12 +112,13 @@ static inline bool ration_pair_is_empty(struct ration_pair pair)
     return (pair.words[0] | pair.words[1]) == 0;
 }
 
-/* Whether the moment has come: the slot carries no information any more (R7). */
-static inline bool ration_pair_is_idle(struct ration_pair pair, uint64_t now_ns)
+/* When a place may be given to another key: the moment after which its key's state carries no
+   information (R7) and, if the key is established, some time after that. */
+static inline struct ration_time ration_free_at(struct ration_time moment, uint32_t mark)
 {
-    uint64_t ns = pair.words[1] >> RATION_MARK_BITS;
-
-    return ns < now_ns || (ns == now_ns && (pair.words[0] & RATION_FRAC_MASK) == 0);
+    if (mark & RATION_MARK_ESTABLISHED && mark != RATION_MARK_CLAIM && moment.ns > 0)
+        moment.ns += RATION_ESTABLISHED_NS;
+    return moment;
 }
 
 #endif

@@ -16,7 +16,7 @@
 #define KEYS_MAX 8
 
 /* A key that is not met through so many changes keeps its moment instead of its tokens. */
-#define CHANGES_MAX 12
+#define CHANGES_MAX 5
 
 struct change_key {
     struct ration_bucket bucket;

@@ -168,7 +168,7 @@ static void edit_rule(struct limiter_trace *t, const struct limiter_step *step,
     struct limiter_key *key = &t->keys[a->limiter][a->key];
     bool is_forced = step->call == LIMITER_SETTLE ? used > a->tokens
                                                   : step->call == LIMITER_FORCE && a->tokens > 0;
-    bool is_kept = t->setup.plans[a->limiter].overflow == RATION_OVERFLOW_SHARED;
+    bool is_kept = !t->is_tight; /* an overflow bucket owes no more than it holds, however forced */
 
     if (step->call == LIMITER_REFUND)
         model_refund(own, a->tokens, now_ns);

@@ -60,27 +60,43 @@ static void be_sure_of(struct limiter_trace *t, struct limiter_step *step)
         }
 }
 
-/* Whether the twin has a place for every key of the step: 16 of each limiter. */
-static bool twin_has_room(const struct limiter_trace *t, const struct limiter_step *step)
+/* Whether a key may still have its place: an established key keeps it for a minute when it is full. */
+static bool is_kept(const struct limiter_trace *t, unsigned limiter, unsigned key, uint64_t now_ns)
 {
+    const uint64_t grace_ns = 60 * RATION_NS_PER_SECOND;
+    uint64_t early_ns = now_ns > grace_ns ? now_ns - grace_ns : 0;
+
+    if (limiter_expect_is_kept(&t->expect, limiter, key, now_ns))
+        return true;
+    return t->asked_ns[limiter][key] > early_ns ||
+           limiter_expect_is_kept(&t->expect, limiter, key, early_ns);
+}
+
+/* Whether the twin has a place for every key of the step: 16 of each limiter. Notes the keys if so. */
+static bool twin_has_room(struct limiter_trace *t, const struct limiter_step *step)
+{
+    bool is_asked[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX] = {{false}};
     uint64_t now_ns = limiter_setup_clamp(&t->setup, step->now_ns);
     const struct limiter_expect_ticket *ticket = &t->expect.tickets[step->ticket];
 
     for (unsigned i = 0; i < t->setup.limiter_count; i++) {
-        bool is_asked[LIMITER_KEYS_MAX] = {false};
         unsigned kept = 0;
 
         for (unsigned a = 0; a < step->ask_count; a++)
             if (step->asks[a].limiter == i || step->scope == LIMITER_ALL)
-                is_asked[step->asks[a].key] = true;
+                is_asked[i][step->asks[a].key] = true;
         for (unsigned k = 0; step->call == LIMITER_SETTLE && k < ticket->count; k++)
             if (ticket->slips[k].limiter == i)
-                is_asked[ticket->slips[k].key] = true;
+                is_asked[i][ticket->slips[k].key] = true;
         for (unsigned key = 0; key < t->setup.key_count; key++)
-            kept += is_asked[key] || limiter_expect_is_kept(&t->expect, i, key, now_ns);
+            kept += is_asked[i][key] || is_kept(t, i, key, now_ns);
         if (kept > 16)
             return false;
     }
+    for (unsigned i = 0; i < t->setup.limiter_count; i++)
+        for (unsigned key = 0; key < t->setup.key_count; key++)
+            if (is_asked[i][key])
+                t->asked_ns[i][key] = now_ns;
     return true;
 }
 
@@ -132,6 +148,7 @@ static void begin(struct limiter_trace *t, const struct limiter_trace_options *o
     t->count = count;
     t->failed = false;
     t->latest_ns = 0;
+    memset(t->asked_ns, 0, sizeof(t->asked_ns));
     t->walk = (struct limiter_walk){.random = {options->seed}};
     t->is_tight = mode == LIMITER_OVERFLOW ||
                   (mode != LIMITER_EXACT && trace_random_below(&t->walk.random, 2));

@@ -32,6 +32,9 @@ struct limiter_trace {
     struct limiter_answerer *subject;
     struct limiter_subject real;
     struct limiter_subject twin; /* as the subject, with 16 places */
+
+    /* Of each key: when it was last asked for, so that the twin may keep its place. 0: never */
+    uint64_t asked_ns[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX];
     struct limiter_expect expect;
 
     uint64_t made_ns;

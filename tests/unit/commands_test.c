@@ -88,6 +88,7 @@ static void how_many_words_fit(void **state)
         {"ping", 1, 0},          {"echo", 2, 2},          {"reset", 1, 1},
         {"multi", 1, 1},         {"exec", 1, 1},          {"discard", 1, 1},
         {"quit", 1, 0},          {"time", 1, 1},          {"dbsize", 1, 1},
+        {"ration.flush", 2, 2},
     };
     assert_int_equal(COUNT_OF(rows), RATION_COMMAND_COUNT);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -171,10 +172,10 @@ static void all_of_them(void **state)
     ration_output_reset(&output);
     ration_commands_write_list(&output);
     assert_true(resp_check(output.bytes, output.size, 2));
-    assert_memory_equal(output.bytes, "*28\r\n$11\r\ncl.throttle\r\n", 23);
+    assert_memory_equal(output.bytes, "*29\r\n$11\r\ncl.throttle\r\n", 23);
     ration_output_reset(&output);
     ration_commands_write_count(&output);
-    check(":28\r\n", 2);
+    check(":29\r\n", 2);
 }
 
 /* The texts were taken from Redis 7.0.15. */

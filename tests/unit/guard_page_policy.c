@@ -121,6 +121,7 @@ static void gates_checked(void)
     check->parts = GUARDED_ARRAY(struct ration_check_part, RATION_POLICY_MATCHES_MAX);
     ration_gate_check(gate, check, 1, now_ns);
     assert_int_equal(check->status, RATION_OK);
+    assert_int_equal(ration_gate_clear_inline(gate), RATION_OK);
     assert_int_equal(check->part_count, 3);
     assert_int_equal(ration_gate_refund(gate, edit, 1, now_ns, GUARDED(size_t)), RATION_OK);
     edit->limit_name = GUARDED_TEXT("window");
@@ -226,7 +227,7 @@ const struct guard_row guard_policy_rows[] = {
     {"ration_gate_create ration_gate_free ration_gate_now ration_gate_check ration_gate_refund "
      "ration_gate_reset ration_gate_block_until ration_gate_enter ration_gate_leave "
      "ration_gate_policy ration_gate_generation ration_gate_limiter ration_gate_throttle "
-     "ration_gate_is_remote ration_gate_read_stats ration_gate_bytes",
+     "ration_gate_is_remote ration_gate_read_stats ration_gate_bytes ration_gate_clear_inline",
      gates_checked},
     {"ration_gate_reload ration_gate_save ration_gate_load", gates_saved},
     {"ration_gate_link_create ration_gate_link_free ration_gate_link_is_up "

@@ -164,6 +164,7 @@ static void limits_as_text(void)
     struct ration_limit *limit = guarded_limit("10/s burst 20 name a");
 
     assert_int_equal(ration_limit_print(limit, printed, sizeof(printed)), RATION_OK);
+    assert_true(ration_limit_fill_ns(limit) > 0);
     for (size_t size = 0; size <= strlen(printed) + 1; size++) /* each too small, then enough */
         assert_int_equal(ration_limit_print(limit, guarded(size), size),
                          size > strlen(printed) ? RATION_OK : RATION_ENOSPC);
@@ -502,7 +503,8 @@ static const struct guard_row rows[] = {
     {"ration_limit_make ration_limit_find_nearest ration_limit_per ration_limit_per_second "
      "ration_limit_per_minute ration_limit_per_hour",
      limits_from_specs},
-    {"ration_limit_parse ration_limit_parse_bytes ration_limit_print", limits_as_text},
+    {"ration_limit_parse ration_limit_parse_bytes ration_limit_print ration_limit_fill_ns",
+     limits_as_text},
     {"ration_retry_init ration_retry_next", retries},
     {"ration_bucket_fits ration_bucket_init ration_bucket_allow ration_bucket_allow_at "
      "ration_bucket_take ration_bucket_look ration_bucket_take_up_to ration_bucket_refund "

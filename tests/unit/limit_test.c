@@ -355,6 +355,34 @@ static void a_limit_that_was_never_made_is_not_printed(void **state)
     assert_int_equal(ration_limit_print(&limits[5], text, sizeof(text)), RATION_OK);
 }
 
+static void the_time_to_fill_is_that_of_the_whole_bucket(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t fill_ns;
+    } rows[] = {
+        {"10/min", 60 * S},
+        {"3/s", S + 1}, /* a token is rounded up */
+        {"1/s burst 30", 30 * S},
+        {"1/s burst 30 leaky-queue", 30 * S},
+        {"10/min refill interval", 60 * S},
+        {"10/min burst 11 refill interval", 120 * S},
+        {"10/min fixed-window", 60 * S},
+        {"10/min sliding-log", 60 * S},
+        {"10/min sliding-window", 120 * S},
+        {"1/s burst 5 reserve 1/min burst 2", 120 * S},
+        {"1/s burst 500 reserve 1 per 2s burst 2", 500 * S},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ration_limit limit;
+
+        assert_int_equal(ration_limit_parse(rows[i].text, &limit, NULL), RATION_OK);
+        assert_int_equal(ration_limit_fill_ns(&limit), rows[i].fill_ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +391,7 @@ int main(void)
         cmocka_unit_test(any_rate_is_kept_within_tolerance),
         cmocka_unit_test(a_refusal_says_why_and_leaves_the_output),
         cmocka_unit_test(what_is_named_as_nearest_can_be_made),
+        cmocka_unit_test(the_time_to_fill_is_that_of_the_whole_bucket),
         cmocka_unit_test(defaults_and_names_are_filled_in),
         cmocka_unit_test(a_name_has_letters_digits_and_five_signs),
         cmocka_unit_test(every_status_and_verdict_has_a_name),

@@ -157,10 +157,11 @@ static void denied_keys_are_denied_until_a_place_is_free(void **state)
         placed = kit_numbered(&room, numbers[7]);
         ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
         ration_limiter_force(kit.limiter, &placed, 77, kit.manual.ns);
-        assert_answer(kit_take(&kit, "k", 1), RATION_DENY, 0, 77 * SECOND);
+        /* charged again, it is established, and keeps its place for a minute more */
+        assert_answer(kit_take(&kit, "k", 1), RATION_DENY, 0, (77 + 60) * SECOND);
         assert_wait_is_exact(&kit, kit_key("k"), 1, kit_take(&kit, "k", 1));
         assert_int_equal(kit_take(&kit, "k", 500).verdict, RATION_NEVER);
-        kit_pass(&kit, 77 * SECOND);
+        kit_pass(&kit, (77 + 60) * SECOND);
         assert_answer(kit_take(&kit, "k", 1), RATION_ALLOW, 299, 0);
         kit_end(&kit);
     }
@@ -394,6 +395,70 @@ static void r4_a_shared_debt_is_converted_once(void **state)
     kit_end(&kit);
 }
 
+/* What a key is answered with a limit of its own. */
+static struct ration_decision take_as(struct kit *kit, const char *name, const char *limit_text)
+{
+    struct ration_limit limit = kit_limit(limit_text);
+    struct ration_key key = kit_key(name);
+    struct ration_decision decision = {0};
+    struct ration_batch_item item = {
+        .request = &key, .cost_tokens = 1, .limit = &limit, .decision = &decision};
+
+    ration_limiter_take_batch(kit->limiter, &item, 1, kit->manual.ns);
+    assert_int_equal(item.status, RATION_OK);
+    return decision;
+}
+
+/*
+ * Requests bring their own limits. Whoever drains an overflow bucket with one that fills in a day leaves
+ * those alone whose limits fill in a minute; and nobody is told to wait for much longer than that.
+ */
+static void a_slow_inline_limit_leaves_no_debt_for_a_fast_one(void **state)
+{
+    uint64_t numbers[KIT_CROWD_MAX];
+    char name[32];
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "1/s burst 300");
+    kit.options.keys_max = 1;
+    kit.options.has_inline_limits = 1;
+    kit_open(&kit);
+    assert_int_equal(kit_crowd(&kit, numbers), 16);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "evil-%d", i);
+        take_as(&kit, name, "1 per 1d burst 1");
+    }
+    assert_answer(take_as(&kit, "evil-x", "1 per 1d burst 1"), RATION_DENY, 0, 24 * 3600 * SECOND);
+    assert_answer(take_as(&kit, "honest", "10/min"), RATION_ALLOW, 9, 0);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "near-%d",
+                 i); /* of the same class: at most a quarter longer */
+        take_as(&kit, name, "1/min burst 1");
+    }
+    assert_in_range(take_as(&kit, "honest", "10/min burst 9").retry_after_ns, 0, 60 * SECOND);
+    kit_end(&kit);
+}
+
+/* The keys that share a bucket do not pay for what one of them has used beyond what was there. */
+static void a_forced_charge_leaves_the_shared_bucket_empty_at_most(void **state)
+{
+    uint64_t numbers[KIT_CROWD_MAX];
+
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+        struct ration_key key = kit_key("k");
+        struct kit kit;
+
+        begin_crowded(&kit, RATION_OVERFLOW_SHARED, rule_count, numbers);
+        ration_limiter_force(kit.limiter, &key, 1000000, kit.manual.ns);
+        assert_answer(kit_take(&kit, "other", 1), RATION_DENY, 0, SECOND);
+        kit_pass(&kit, 300 * SECOND);
+        assert_int_equal(kit_left(&kit, "other"), 300);
+        kit_end(&kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +467,8 @@ int main(void)
         cmocka_unit_test(shared_keys_have_one_bucket_together),
         cmocka_unit_test(every_decision_of_the_shared_bucket_is_counted),
         cmocka_unit_test(shared_debt_is_taken_along),
+        cmocka_unit_test(a_slow_inline_limit_leaves_no_debt_for_a_fast_one),
+        cmocka_unit_test(a_forced_charge_leaves_the_shared_bucket_empty_at_most),
         cmocka_unit_test(nothing_is_given_back_to_the_shared_bucket),
         cmocka_unit_test(allowed_keys_are_not_limited_at_all),
         cmocka_unit_test(denied_keys_are_denied_until_a_place_is_free),

@@ -139,28 +139,71 @@ static void several_rules_remember_as_long_as_the_longest(void **state)
     kit_end(&kit);
 }
 
-/* R7: remembered keys keep their places from others; then they are given away. */
-static void remembered_keys_keep_their_places(void **state)
+/*
+ * R7: remembered keys keep their places as long as there are others. Then one that holds no less than a
+ * new key gives its place up, and starts over: nothing is minted. Not one that is established.
+ */
+static void remembered_keys_give_up_their_places_when_none_is_left(void **state)
 {
-    struct kit_room room;
-    struct kit kit;
+    (void)state;
+    for (uint64_t charge_count = 1; charge_count <= 2; charge_count++) {
+        struct kit_room room;
+        struct kit kit;
+        int restarted = 0;
+
+        KIT_PLAN(&kit, "1/s burst 10 start 5");
+        kit.rules[0].stale_after_ns = 200 * SECOND;
+        kit.options.keys_max = 1;
+        kit.options.overflow = RATION_OVERFLOW_DENY;
+        kit_open(&kit);
+        for (uint64_t i = 0; i < 16 * charge_count; i++)
+            kit_take_key(&kit, kit_numbered(&room, i % 16), 1);
+        /* all owe something: they have fewer tokens than a new key */
+        assert_int_equal(kit_take(&kit, "new", 1).verdict, RATION_DENY);
+        kit_pass(&kit, 50 * SECOND); /* all are full, those with two charges for 43 s */
+        for (uint64_t i = 0; i < 16; i++)
+            assert_int_equal(kit_look_key(&kit, kit_numbered(&room, i), 0).remaining, 10);
+        assert_int_equal(kit_take(&kit, "new", 1).verdict,
+                         charge_count == 1 ? RATION_ALLOW : RATION_DENY);
+        kit_pass(&kit, 30 * SECOND);
+        assert_int_equal(kit_take(&kit, "other", 1).verdict, RATION_ALLOW);
+        for (uint64_t i = 0; i < 16; i++)
+            restarted += kit_look_key(&kit, kit_numbered(&room, i), 0).remaining == 5;
+        assert_int_equal(restarted, charge_count == 1 ? 2 : 1);
+        assert_int_equal(kit_report(&kit).limiter.reclaimed, restarted);
+        kit_end(&kit);
+    }
+}
+
+/* Keys that were only denied take no place from others, a day ago or just now. */
+static void keys_that_were_only_denied_give_up_their_places(void **state)
+{
+    static const uint64_t passed_ns[] = {0, SECOND, 23 * 3600 * SECOND};
 
     (void)state;
-    KIT_PLAN(&kit, "1/s burst 10 start 5");
-    kit.rules[0].stale_after_ns = 100 * SECOND;
-    kit.options.keys_max = 1;
-    kit.options.overflow = RATION_OVERFLOW_DENY;
-    kit_open(&kit);
-    for (uint64_t i = 0; i < 16; i++)
-        assert_answer(kit_take_key(&kit, kit_numbered(&room, i), 1), RATION_ALLOW, 4, 0);
-    kit_pass(&kit, 50 * SECOND); /* all are full */
-    assert_int_equal(kit_take(&kit, "new", 1).verdict, RATION_DENY);
-    for (uint64_t i = 0; i < 16; i++)
-        assert_int_equal(kit_look_key(&kit, kit_numbered(&room, i), 0).remaining, 10);
-    kit_pass(&kit, 56 * SECOND); /* 6 s to fill, 100 s more */
-    assert_answer(kit_take(&kit, "new", 1), RATION_ALLOW, 4, 0);
-    assert_int_equal(kit_report(&kit).limiter.reclaimed, 1);
-    kit_end(&kit);
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++)
+        for (size_t p = 0; p < KIT_COUNT_OF(passed_ns); p++) {
+            struct kit_room room;
+            struct kit kit;
+            unsigned allowed_count = 0;
+
+            KIT_PLAN(&kit, "5/min start empty", "100/h start empty");
+            kit.options.rule_count = rule_count;
+            kit.options.keys_max = 1000;
+            kit_open(&kit);
+            for (uint64_t i = 0; i < 20000; i++)
+                assert_int_equal(kit_take_key(&kit, kit_numbered(&room, i), 1).verdict,
+                                 RATION_DENY);
+            kit_pass(&kit, passed_ns[p]);
+            for (uint64_t i = 0; i < 200; i++) /* new clients, told to come back */
+                kit_take_key(&kit, kit_numbered(&room, 100000 + i), 1);
+            kit_pass(&kit, 40 * SECOND);
+            for (uint64_t i = 0; i < 200; i++)
+                allowed_count +=
+                    kit_take_key(&kit, kit_numbered(&room, 100000 + i), 1).verdict == RATION_ALLOW;
+            assert_in_range(allowed_count, 150, 200);
+            kit_end(&kit);
+        }
 }
 
 /* Cost 0, a NEVER's look and a refund of nothing are no touch; what is given back is one. */
@@ -190,7 +233,8 @@ int main(void)
         cmocka_unit_test(a_key_is_remembered_for_stale_after),
         cmocka_unit_test(a_key_in_use_is_not_forgotten),
         cmocka_unit_test(several_rules_remember_as_long_as_the_longest),
-        cmocka_unit_test(remembered_keys_keep_their_places),
+        cmocka_unit_test(remembered_keys_give_up_their_places_when_none_is_left),
+        cmocka_unit_test(keys_that_were_only_denied_give_up_their_places),
         cmocka_unit_test(what_asks_for_nothing_starts_nothing),
     };
 

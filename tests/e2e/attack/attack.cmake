@@ -28,4 +28,5 @@ if(NOT RATION_SANITIZE) # sanitizers map terabytes, and keep what is released
 endif()
 ration_attack_test(signals)
 ration_attack_test(flood SERIAL)
+ration_attack_test(poison)
 ration_attack_test(idle SERIAL)

@@ -282,12 +282,12 @@ def test_redis_benchmark():
         assert "PING_MBULK" in benchmark(server, "-t", "ping", "-n", 5000, "-q")
         assert "PING_MBULK" in benchmark(server, "-t", "ping", "-n", 5000, "-P", 16, "-3", "-q")
         # 20 keys of which 5 tokens each are there: every other one of 2000 answers is a denial, no error.
-        benchmark(server, "-n", 2000, "-c", 10, "-P", 16, "-r", 20, "-q", "CL.THROTTLE", "k__rand_int__", 4, 1, 86400)
+        benchmark(server, "-n", 2000, "-c", 10, "-P", 16, "-r", 20, "-q", "CL.THROTTLE", "k__rand_int__", 4, 1, 14400)
         benchmark(server, "-n", 2000, "-c", 10, "-P", 16, "-3", "-r", 20, "-q", "--threads", 2,
-                  "CL.THROTTLE", "k__rand_int__", 4, 1, 86400)
+                  "CL.THROTTLE", "k__rand_int__", 4, 1, 14400)
         serve.expect(cli(server, "DBSIZE"), "20\n")
         for key in range(20):
-            answer = cli(server, "CL.THROTTLE", f"k{key:012}", 4, 1, 86400, 0).split("\n")
+            answer = cli(server, "CL.THROTTLE", f"k{key:012}", 4, 1, 14400, 0).split("\n")
             serve.expect(answer[:3], ["0", "5", "0"], f"key {key}")
         # The text version says whether settings could be read; in CSV it is left out.
         assert "WARNING" not in benchmark(server, "-t", "ping", "-n", 100), "redis-benchmark warns"

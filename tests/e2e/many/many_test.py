@@ -138,7 +138,7 @@ class ByKey:
 def crowd(policy, request, rounds, options=()):
     """rounds: (nanoseconds to go on by before it, what it must admit)."""
     asked = PROCESSES * CONNECTIONS * ROUND
-    with serve.Server(BINARY, policy=policy, options=["--threads", "2", *options]) as server:
+    with serve.Server(BINARY, policy=policy, options=["--threads", "2", "--inline-fill-max", "0", *options]) as server:
         people = Crowd(server, request)
         control = server.resp()
         seen = [0, 0]

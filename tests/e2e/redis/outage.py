@@ -174,7 +174,7 @@ def check_fresh(asker, tag):
 
 def check_others(asker, tag):
     """A limit that comes with the request, and checks in one request."""
-    limited = [asker.resp2.ask("CL.THROTTLE", tag, BURST - 1, 1, 86400)[0] for _ in range(SHARE + 1)]
+    limited = [asker.resp2.ask("CL.THROTTLE", tag, BURST - 1, 1, 10800)[0] for _ in range(SHARE + 1)]
     serve.expect(limited, [0] * SHARE + [1], "CL.THROTTLE")
     status, _, body = asker.server.http("POST", "/v1/check", {"checks": [
         {"attributes": {"user": tag, "path": f"/{mode}-{kind}"}} for mode, kind in LIMITS]})

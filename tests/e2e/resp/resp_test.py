@@ -155,6 +155,8 @@ TABLE = [
         "ERR a request has at most 64 attributes, none of them twice, an ip that is an address, values of at most attribute-bytes-max, and at most 16 limits that apply")),
     (("RATION.RESET", *WHO), 1),  # not of the limit that is everybody's
     (("RATION.PEEK", *WHO), decision("allow", "login", 3, 3, 0, 0)),
+    (("RATION.FLUSH",), arity("ration.flush")),
+    (("RATION.FLUSH", "ALL"), RespError("ERR syntax error: RATION.FLUSH INLINE")),
     (("RATION.BLOCK", "SECONDS", 10), arity("ration.block")),
     (("RATION.BLOCK", *WHO), HOW_LONG),
     (("RATION.BLOCK", "SECONDS", "x", *WHO), NOT_A_NUMBER),
@@ -205,8 +207,9 @@ TABLE = [
     (("DEL",), arity("del")),
     (("DEL", "k", "nobody", "g"), 2),
     (("DEL", "k"), 0),
+    (("RATION.FLUSH", "INLINE"), "OK"),
     (("CL.THROTTLE", "k", 4, 1, 1), [0, 5, 4, -1, 1]),
-    (("COMMAND", "COUNT"), 28),
+    (("COMMAND", "COUNT"), 29),
     (("COMMAND", "INFO", "cl.throttle", "nobody"),
      [[b"cl.throttle", -5, ["write", "fast"], 1, 1, 1, ["@write", "@fast"], [], [], []], None]),
     (("COMMAND", "DOCS", "echo", "nobody"),
@@ -467,7 +470,7 @@ def test_strangers_can_ask_nothing():
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--check-secret", PASSWORD]) as server:
         client = server.resp(password=PASSWORD)
         commands = client.ask("COMMAND")
-        expect(len(commands), 28)
+        expect(len(commands), 29)
         for command in commands:
             name, words = command[0], abs(command[1])
             if "no_auth" in command[2]:
@@ -548,7 +551,7 @@ def test_a_limit_replaced_while_others_wait():
 def test_the_longest_pipeline_that_may_be_set():
     """As many as a batch may hold, and one more; a larger setting is refused at the start."""
     with serve.Server(BINARY, http="none", options=["--pipeline-max", "1024", "--manual-clock"]) as server:
-        answers = server.resp().pipeline([("CL.THROTTLE", "k", 9999, 1, 60)] * 5000)
+        answers = server.resp().pipeline([("CL.THROTTLE", "k", 9999, 10, 60)] * 5000)
         expect([answer[2] for answer in answers], list(range(9999, 4999, -1)))
     done = subprocess.run([BINARY, "serve", "--pipeline-max", "1025", "--http", "none", "--resp", "127.0.0.1:0"],
                           capture_output=True, text=True, timeout=30, check=False)
