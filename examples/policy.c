@@ -69,7 +69,7 @@ int main(int argument_count, char **arguments)
     check.attribute_count = read_attributes(arguments + 2, argument_count - 2, attributes);
     for (int i = 0; i < 5; i++) {
         ration_gate_enter(gate, &visit); /* names of limits stay, even if the policy is replaced */
-        ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+        ration_gate_check_guarded(&visit, &check, 1, ration_gate_now(gate));
         print_answer(&check);
         ration_gate_leave(&visit);
     }

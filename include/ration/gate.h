@@ -71,12 +71,17 @@ RATION_API void ration_gate_free(ration_gate *gate);
 RATION_API uint64_t ration_gate_now(const ration_gate *gate);
 
 /*
- * While a thread visits, what it was told of the policy stays: pointers to limits and names. A reload
- * takes effect at once, and waits for those who visit before it releases the old policy; so leave
- * soon. Visits may lie in each other.
+ * A read guard: it holds the policy that was in force when it was entered. Everything that is asked
+ * through it (the policy, its generation, its limiters, checks) is about that one policy, and pointers to
+ * its limits and names stay valid until the guard is left, whatever is reloaded meanwhile. A reload takes
+ * effect for guards that are entered afterwards; it waits for older guards before it releases the old
+ * policy, so leave soon. Guards may be nested; each holds its own policy. Fields are private.
  */
+struct ration_gate_plan;
+
 struct ration_visit {
     ration_gate *gate;
+    const struct ration_gate_plan *plan;
     uint32_t phase;
 };
 
@@ -85,7 +90,7 @@ RATION_API void ration_gate_leave(struct ration_visit *visit);
 
 /* What one limit said of a check. */
 struct ration_check_part {
-    const struct ration_policy_limit *limit; /* for a thread that visits */
+    const struct ration_policy_limit *limit; /* valid while the guard of the check is held */
     uint64_t cost_tokens;
     struct ration_decision decision;
 };
@@ -104,7 +109,8 @@ struct ration_check {
     enum ration_policy_verdict policy_verdict; /* exempt is ALLOW, and banned NEVER */
     struct ration_decision decision; /* of all limits together, as of a stack; its limit_index is
                                         the policy's. limit is 0 if no limit applies */
-    const struct ration_policy_limit *limit; /* that decided, for a thread that visits; or NULL */
+    const struct ration_policy_limit *limit; /* that decided, valid while the guard of the check is
+                                                held; or NULL */
 
     struct ration_check_part *parts; /* written, if not NULL: of every limit that applies, shadow
                                         ones too; room for RATION_POLICY_MATCHES_MAX */
@@ -114,9 +120,18 @@ struct ration_check {
 /* Room for the keys of one request that have to be composed: several attributes, or an address. */
 #define RATION_CHECK_KEYS_ROOM 16384
 
-/* Decides checks one after the other, at one now; hashing and fetching run ahead. */
+/*
+ * Decides checks one after the other, all by the policy in force, at one now; hashing and fetching run
+ * ahead. To read the limits that decided, use ration_gate_check_guarded(): here the policy may be
+ * released before this returns.
+ */
 RATION_API void ration_gate_check(ration_gate *gate, struct ration_check *checks,
                                   size_t check_count, uint64_t now_ns);
+
+/* The same, by the policy that the guard holds. */
+RATION_API void ration_gate_check_guarded(const struct ration_visit *guard,
+                                          struct ration_check *checks, size_t check_count,
+                                          uint64_t now_ns);
 
 /* Whether Redis decides. */
 RATION_API bool ration_gate_is_remote(const ration_gate *gate);
@@ -146,7 +161,7 @@ RATION_API void ration_gate_link_stats(const ration_gate_link *link,
 /*
  * Checks that are decided together, later.
  *
- *     batch = ration_gate_batch_create(link, now_ns, done, context);
+ *     batch = ration_gate_batch_create(link, NULL, now_ns, done, context);
  *     ration_gate_batch_add(batch, &check);                    as many as there are
  *     if (ration_gate_batch_send(batch))                       all are decided already
  *         use(ration_gate_batch_check(batch, 0));              else done() is called once
@@ -155,8 +170,13 @@ RATION_API void ration_gate_link_stats(const ration_gate_link *link,
 typedef struct ration_gate_batch ration_gate_batch;
 typedef void ration_gate_batch_done(void *context);
 
-/* NULL: no memory. What is told of the policy stays until the batch is released: do that soon. */
-RATION_API ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now_ns,
+/*
+ * NULL: no memory. The batch holds the policy of the guard, or if that is NULL the policy in force, until
+ * it is released: do that soon. The guard may be left before.
+ */
+RATION_API ration_gate_batch *ration_gate_batch_create(ration_gate_link *link,
+                                                       const struct ration_visit *guard,
+                                                       uint64_t now_ns,
                                                        ration_gate_batch_done *done, void *context);
 
 /* Adds a check; what it points to is used during the call only. RATION_ENOMEM. */
@@ -188,6 +208,7 @@ struct ration_edit {
     const struct ration_attribute *attributes;
     size_t attribute_count;
     const char *limit_name;
+    const struct ration_visit *guard; /* by its policy; NULL: by the policy in force */
 };
 
 /*
@@ -254,7 +275,7 @@ RATION_API ration_limiter *ration_gate_throttle(ration_gate *gate);
  */
 RATION_API ration_status ration_gate_clear_inline(ration_gate *gate);
 
-/* The policy as it is, for a thread that visits. */
+/* The policy that the guard holds. Borrowed until the guard is left. */
 RATION_API const ration_policy *ration_gate_policy(const struct ration_visit *visit);
 
 /* Its number, from 1 on: another for each policy that the gate has had. */
@@ -262,8 +283,8 @@ RATION_API uint64_t ration_gate_generation(const struct ration_visit *visit);
 
 /*
  * The limiter behind a limit of the policy, for reports, top keys and scans: its only rule is the
- * limit, its requests are struct ration_key as ration_policy_key() makes them. For a thread that
- * visits. NULL if there is no such limit.
+ * limit, its requests are struct ration_key as ration_policy_key() makes them. Borrowed until the guard
+ * is left. NULL if the guard's policy has no such limit.
  */
 RATION_API ration_limiter *ration_gate_limiter(const struct ration_visit *visit,
                                                size_t limit_index);

@@ -13,7 +13,8 @@
 #define ENTRIES_FIRST 4
 #define LOOK_EVERY    128
 
-ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now_ns,
+ration_gate_batch *ration_gate_batch_create(ration_gate_link *link,
+                                            const struct ration_visit *guard, uint64_t now_ns,
                                             ration_gate_batch_done *done, void *context)
 {
     ration_gate_batch *batch = calloc(1, sizeof(*batch));
@@ -25,8 +26,8 @@ ration_gate_batch *ration_gate_batch_create(ration_gate_link *link, uint64_t now
         ration_gate_remote_now(link->gate, now_ns); /* a connection may have been waited for */
     batch->done = done;
     batch->context = context;
-    batch->phase = ration_grace_enter(&link->gate->grace);
-    batch->plan = ration_gate_plan(link->gate);
+    ration_gate_hold_plan(link->gate, guard, &batch->guard);
+    batch->plan = batch->guard.plan;
     return batch;
 }
 
@@ -37,7 +38,7 @@ static void free_batch(ration_gate_batch *batch)
             free(batch->entries[i]->keys);
         free(batch->entries[i]);
     }
-    ration_grace_leave(&batch->link->gate->grace, batch->phase);
+    ration_gate_leave(&batch->guard);
     free(batch->entries);
     free(batch);
 }

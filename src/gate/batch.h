@@ -37,8 +37,8 @@ struct ration_gate_entry {
 
 struct ration_gate_batch {
     ration_gate_link *link;
-    const struct ration_gate_plan *plan;
-    uint32_t phase;
+    struct ration_visit guard;
+    const struct ration_gate_plan *plan; /* the guard's */
     uint64_t now_ns;
     uint64_t deadline_ns; /* of all answers, by the link's loop; 0: as long as each may take */
     ration_gate_batch_done *done;

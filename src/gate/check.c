@@ -249,22 +249,21 @@ void ration_gate_decide(struct ration_gate *gate, const struct ration_gate_plan 
     ration_gate_tell(plan, check, prepared, details, binding_part(check, prepared));
 }
 
-void ration_gate_check(ration_gate *gate, struct ration_check *checks, size_t check_count,
-                       uint64_t now_ns)
+void ration_gate_check_guarded(const struct ration_visit *guard, struct ration_check *checks,
+                               size_t check_count, uint64_t now_ns)
 {
+    struct ration_gate *gate = guard->gate;
     struct chunk chunk;
 
     if (gate->remote != NULL) {
-        ration_gate_check_remote(gate, checks, check_count, now_ns);
+        ration_gate_check_remote(guard, checks, check_count, now_ns);
         return;
     }
     chunk.desk = (struct ration_gate_desk){
-        .gate = gate, .room = chunk.room, .room_size = sizeof(chunk.room)};
+        .gate = gate, .plan = guard->plan, .room = chunk.room, .room_size = sizeof(chunk.room)};
     for (size_t done = 0; done < check_count;) {
-        uint32_t phase = ration_grace_enter(&gate->grace);
         size_t count = 0;
 
-        chunk.desk.plan = ration_gate_plan(gate);
         chunk.desk.room_used = 0;
         while (count < CHUNK && done + count < check_count &&
                ration_gate_prepare(&chunk.desk, &checks[done + count], &chunk.prepared[count]) ==
@@ -277,6 +276,15 @@ void ration_gate_check(ration_gate *gate, struct ration_check *checks, size_t ch
             ration_gate_decide(gate, chunk.desk.plan, &checks[done + i], &chunk.prepared[i],
                                now_ns);
         done += count;
-        ration_grace_leave(&gate->grace, phase);
     }
+}
+
+void ration_gate_check(ration_gate *gate, struct ration_check *checks, size_t check_count,
+                       uint64_t now_ns)
+{
+    struct ration_visit guard;
+
+    ration_gate_enter(gate, &guard);
+    ration_gate_check_guarded(&guard, checks, check_count, now_ns);
+    ration_gate_leave(&guard);
 }

@@ -151,7 +151,7 @@ static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan 
 static ration_status run(ration_gate *gate, const struct ration_edit *edit, const struct task *task,
                          size_t *out_count)
 {
-    uint32_t phase;
+    struct ration_visit guard;
     ration_status status;
 
     if (gate->remote != NULL) {
@@ -165,10 +165,9 @@ static ration_status run(ration_gate *gate, const struct ration_edit *edit, cons
 
         return ration_gate_edit_remote(gate, &remote, out_count);
     }
-    phase = ration_grace_enter(&gate->grace);
-    status = edit_plan(gate, ration_gate_plan(gate), edit, task, out_count);
-
-    ration_grace_leave(&gate->grace, phase);
+    ration_gate_hold_plan(gate, edit->guard, &guard);
+    status = edit_plan(gate, guard.plan, edit, task, out_count);
+    ration_gate_leave(&guard);
     return status;
 }
 

@@ -27,7 +27,7 @@ struct target {
 
 struct ration_gate_editing {
     ration_gate_link *link;
-    uint32_t phase;
+    struct ration_visit guard;
     enum ration_gate_edit_kind kind;
     uint64_t until_ns;
     uint64_t now_ns;
@@ -52,7 +52,7 @@ static void look(struct ration_gate_editing *editing);
 
 static void free_editing(struct ration_gate_editing *editing)
 {
-    ration_grace_leave(&editing->link->gate->grace, editing->phase);
+    ration_gate_leave(&editing->guard);
     free(editing->targets);
     free(editing->keys);
     free(editing);
@@ -301,7 +301,7 @@ static ration_status find_limits(struct ration_gate_editing *editing,
                                  const struct ration_gate_task *task)
 {
     const struct ration_gate *gate = editing->link->gate;
-    const struct ration_gate_plan *plan = ration_gate_plan(gate);
+    const struct ration_gate_plan *plan = editing->guard.plan;
     const ration_policy *policy = plan->policy;
     const struct ration_edit *edit = task->edit;
     struct ration_policy_match match;
@@ -393,7 +393,8 @@ ration_gate_editing *ration_gate_edit_begin(ration_gate_link *link,
         return NULL;
     }
     editing->link = link;
-    editing->phase = ration_grace_enter(&link->gate->grace);
+    ration_gate_hold_plan(link->gate, task->edit != NULL ? task->edit->guard : NULL,
+                          &editing->guard);
     editing->kind = task->kind;
     editing->until_ns = task->until_ns;
     editing->now_ns = task->now_ns;

@@ -70,6 +70,13 @@ static inline const struct ration_gate_plan *ration_gate_plan(const struct ratio
     return __atomic_load_n(&gate->plan, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * A guard of its own on the plan that guard holds, or on the current plan if guard is NULL. Release:
+ * ration_gate_leave().
+ */
+void ration_gate_hold_plan(ration_gate *gate, const struct ration_visit *guard,
+                           struct ration_visit *out_visit);
+
 /* How limiters are made from a limit of a policy. rule is room that options point to. */
 struct ration_limiter_options ration_gate_limiter_options(const struct ration_gate *gate,
                                                           const struct ration_policy_limit *limit,

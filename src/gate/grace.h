@@ -55,6 +55,18 @@ static inline uint32_t ration_grace_enter(struct ration_grace *grace)
     return phase;
 }
 
+/*
+ * Enters once more the phase that the caller is inside already, for something that leaves later than the
+ * caller does. The current phase would not do: if it has turned since the caller entered, a writer that
+ * waits for the caller's phase only would release what the caller has handed on.
+ */
+static inline void ration_grace_enter_again(struct ration_grace *grace, uint32_t phase)
+{
+    struct ration_shard shard = ration_shards_mine(&grace->shards);
+
+    __atomic_fetch_add(&grace->cells[shard.index].entered[phase], 1, __ATOMIC_SEQ_CST);
+}
+
 static inline void ration_grace_leave(struct ration_grace *grace, uint32_t phase)
 {
     struct ration_shard shard = ration_shards_mine(&grace->shards);

@@ -163,11 +163,12 @@ static void copy_answer(const struct ration_check *answer, struct ration_check *
 }
 
 /* Decides as many as fit one batch; false: no memory for any. */
-static bool check_batch(struct ration_gate_link *link, struct ration_check *checks, size_t count,
-                        uint64_t now_ns, uint64_t deadline_ns)
+static bool check_batch(struct ration_gate_link *link, const struct ration_visit *guard,
+                        struct ration_check *checks, size_t count, uint64_t now_ns,
+                        uint64_t deadline_ns)
 {
     bool is_done = false;
-    ration_gate_batch *batch = ration_gate_batch_create(link, now_ns, note_done, &is_done);
+    ration_gate_batch *batch = ration_gate_batch_create(link, guard, now_ns, note_done, &is_done);
     bool has_all = batch != NULL;
 
     if (has_all)
@@ -202,21 +203,21 @@ static void draw_ahead(const struct ration_gate_case *c, const struct ration_gat
  * By what is known here, with neither a lock nor memory. False: Redis has to be asked, or a lease may have come
  * from it.
  */
-static bool check_near(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+static bool check_near(const struct ration_visit *guard, struct ration_check *check,
+                       uint64_t now_ns)
 {
+    ration_gate *gate = guard->gate;
     char room[RATION_CHECK_KEYS_ROOM];
     struct ration_gate_prepared prepared;
     struct ration_gate_draws draws = {.count = 0};
-    struct ration_gate_desk desk = {.gate = gate, .room = room, .room_size = sizeof(room)};
+    struct ration_gate_desk desk = {
+        .gate = gate, .plan = guard->plan, .room = room, .room_size = sizeof(room)};
     struct ration_gate_case c = {
-        .gate = gate, .check = check, .prepared = &prepared, .now_ns = now_ns};
+        .gate = gate, .plan = guard->plan, .check = check, .prepared = &prepared, .now_ns = now_ns};
     bool is_decided;
-    uint32_t phase;
 
     if (ration_gate_pool_has_draws(gate))
         return false;
-    phase = ration_grace_enter(&gate->grace);
-    c.plan = desk.plan = ration_gate_plan(gate);
     (void)ration_gate_prepare(&desk, check, &prepared); /* the room is enough, or never */
     is_decided = check->status != RATION_OK || prepared.match.limit_count == 0 ||
                  (ration_gate_case_is_near(&c) && ration_gate_case_decide_near(&c, &draws));
@@ -224,14 +225,14 @@ static bool check_near(ration_gate *gate, struct ration_check *check, uint64_t n
         ration_gate_answer_plainly(gate, check);
     if (draws.count > 0)
         draw_ahead(&c, &draws);
-    ration_grace_leave(&gate->grace, phase);
     return is_decided;
 }
 
 /* Asks Redis. */
-static void check_far(ration_gate *gate, struct ration_check *checks, size_t check_count,
-                      uint64_t now_ns)
+static void check_far(const struct ration_visit *guard, struct ration_check *checks,
+                      size_t check_count, uint64_t now_ns)
 {
+    ration_gate *gate = guard->gate;
     uint64_t deadline_ns = 0;
     struct ration_gate_link *link = ration_gate_pool_take(gate, &deadline_ns);
     size_t done = 0;
@@ -240,7 +241,7 @@ static void check_far(ration_gate *gate, struct ration_check *checks, size_t che
         size_t some =
             check_count - done < RATION_GATE_BATCH_MAX ? check_count - done : RATION_GATE_BATCH_MAX;
 
-        if (link == NULL || !check_batch(link, checks + done, some, now_ns, deadline_ns))
+        if (link == NULL || !check_batch(link, guard, checks + done, some, now_ns, deadline_ns))
             for (size_t i = 0; i < some; i++)
                 ration_gate_refuse(gate, &checks[done + i], RATION_ENOMEM,
                                    "no memory to ask Redis");
@@ -251,16 +252,16 @@ static void check_far(ration_gate *gate, struct ration_check *checks, size_t che
         ration_gate_pool_give_back(gate, link);
 }
 
-void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
-                              uint64_t now_ns)
+void ration_gate_check_remote(const struct ration_visit *guard, struct ration_check *checks,
+                              size_t check_count, uint64_t now_ns)
 {
     size_t done = 0;
 
-    now_ns = ration_gate_remote_now(gate, now_ns);
-    while (done < check_count && check_near(gate, &checks[done], now_ns))
+    now_ns = ration_gate_remote_now(guard->gate, now_ns);
+    while (done < check_count && check_near(guard, &checks[done], now_ns))
         done++;
     if (done < check_count)
-        check_far(gate, checks + done, check_count - done, now_ns);
+        check_far(guard, checks + done, check_count - done, now_ns);
 }
 
 /* What came of an edit. */

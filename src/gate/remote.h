@@ -52,9 +52,9 @@ ration_status ration_gate_remote_fits(const ration_gate *gate, const ration_poli
 struct ration_limit ration_gate_share(const struct ration_gate_remote *remote,
                                       const struct ration_limit *limit);
 
-/* Decides checks by Redis, and waits for it. */
-void ration_gate_check_remote(ration_gate *gate, struct ration_check *checks, size_t check_count,
-                              uint64_t now_ns);
+/* Decides checks by the guard's policy and by Redis, and waits for it. */
+void ration_gate_check_remote(const struct ration_visit *guard, struct ration_check *checks,
+                              size_t check_count, uint64_t now_ns);
 
 /* Edits buckets in Redis, and waits for it. */
 ration_status ration_gate_edit_remote(ration_gate *gate, const struct ration_gate_task *task,

@@ -7,12 +7,25 @@ void ration_gate_enter(ration_gate *gate, struct ration_visit *out_visit)
 {
     out_visit->gate = gate;
     out_visit->phase = ration_grace_enter(&gate->grace);
+    out_visit->plan = ration_gate_plan(gate);
+}
+
+void ration_gate_hold_plan(ration_gate *gate, const struct ration_visit *guard,
+                           struct ration_visit *out_visit)
+{
+    if (guard == NULL) {
+        ration_gate_enter(gate, out_visit);
+        return;
+    }
+    *out_visit = *guard;
+    ration_grace_enter_again(&gate->grace, guard->phase);
 }
 
 void ration_gate_leave(struct ration_visit *visit)
 {
     ration_grace_leave(&visit->gate->grace, visit->phase);
     visit->gate = NULL;
+    visit->plan = NULL;
 }
 
 uint64_t ration_gate_now(const ration_gate *gate)
@@ -27,20 +40,18 @@ ration_limiter *ration_gate_throttle(ration_gate *gate)
 
 const ration_policy *ration_gate_policy(const struct ration_visit *visit)
 {
-    return ration_gate_plan(visit->gate)->policy;
+    return visit->plan->policy;
 }
 
 uint64_t ration_gate_generation(const struct ration_visit *visit)
 {
-    return ration_gate_plan(visit->gate)->generation;
+    return visit->plan->generation;
 }
 
 ration_limiter *ration_gate_limiter(const struct ration_visit *visit, size_t limit_index)
 {
-    const struct ration_gate_plan *plan = ration_gate_plan(visit->gate);
-
-    return limit_index < ration_policy_limit_count(plan->policy)
-               ? ration_stack_limiter(visit->gate->stack, plan->limiter_indexes[limit_index])
+    return limit_index < ration_policy_limit_count(visit->plan->policy)
+               ? ration_stack_limiter(visit->gate->stack, visit->plan->limiter_indexes[limit_index])
                : NULL;
 }
 

@@ -56,14 +56,16 @@ static ration_status edit_key(ration_limiter *throttle, const struct ration_aske
     }
 }
 
-static ration_status edit(struct ration_http_desk *desk, const struct ration_asked *asked,
-                          const char *limit_name, size_t *out_count)
+static ration_status edit(struct ration_http_desk *desk, const struct ration_visit *guard,
+                          const struct ration_asked *asked, const char *limit_name,
+                          size_t *out_count)
 {
     ration_gate *gate = desk->service->gate;
     uint64_t now_ns = ration_http_desk_now(desk);
     struct ration_edit edit = {.attributes = asked->attributes,
                                .attribute_count = asked->attribute_count,
-                               .limit_name = limit_name};
+                               .limit_name = limit_name,
+                               .guard = guard};
     uint64_t until_ns;
 
     if (asked->has_key) {
@@ -126,8 +128,8 @@ static void on_edited(void *context, ration_status status, size_t count)
 }
 
 /* In Redis: answered when it is done. */
-static void edit_later(struct ration_http_desk *desk, const struct ration_asked *asked,
-                       const char *limit_name)
+static void edit_later(struct ration_http_desk *desk, const struct ration_visit *guard,
+                       const struct ration_asked *asked, const char *limit_name)
 {
     static const enum ration_gate_edit_kind kinds[] = {
         [RATION_CHECK_REFUND] = RATION_EDIT_REFUND,
@@ -137,7 +139,8 @@ static void edit_later(struct ration_http_desk *desk, const struct ration_asked 
     struct ration_http_session *session = ration_connection_state(desk->connection);
     struct ration_edit edit = {.attributes = asked->attributes,
                                .attribute_count = asked->attribute_count,
-                               .limit_name = limit_name};
+                               .limit_name = limit_name,
+                               .guard = guard};
     struct ration_gate_task task = {
         .kind = kinds[asked->kind],
         .edit = asked->has_key ? NULL : &edit,
@@ -154,8 +157,8 @@ static void edit_later(struct ration_http_desk *desk, const struct ration_asked 
     session->editing = ration_gate_edit_begin(desk->part->link, &task, on_edited, desk->connection);
 }
 
-static void answer_edit(struct ration_http_desk *desk, const struct ration_asked *asked,
-                        const char *limit_name)
+static void answer_edit(struct ration_http_desk *desk, const struct ration_visit *guard,
+                        const struct ration_asked *asked, const char *limit_name)
 {
     size_t count = 0;
     ration_status status;
@@ -168,10 +171,10 @@ static void answer_edit(struct ration_http_desk *desk, const struct ration_asked
         return;
     }
     if (desk->part->link != NULL) {
-        edit_later(desk, asked, limit_name);
+        edit_later(desk, guard, asked, limit_name);
         return;
     }
-    status = edit(desk, asked, limit_name, &count);
+    status = edit(desk, guard, asked, limit_name, &count);
     write_edited(desk, status, count);
 }
 
@@ -187,7 +190,7 @@ static void answer_admin(struct ration_http_desk *desk, ration_checks *checks)
     if (asked->has_limit_name)
         name = find_limit(desk, &visit, RATION_LIMIT_NAMES_POLICY, &asked->limit_name, "/limit");
     if (!asked->has_limit_name || name != NULL)
-        answer_edit(desk, asked, name);
+        answer_edit(desk, &visit, asked, name);
     ration_gate_leave(&visit);
     ration_checks_free(checks);
 }

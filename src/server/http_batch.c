@@ -25,7 +25,6 @@ static void visit_batch(struct ration_walk *walk, const struct ration_visit *vis
     struct batch_walk *batch = (struct batch_walk *)walk;
     struct ration_http_desk *desk = ration_http_desk_take(walk->connection);
 
-    (void)visit; /* what is answered points to the policy's limits */
     for (size_t done = 0; done < count;) {
         size_t some = count - done;
 
@@ -34,7 +33,7 @@ static void visit_batch(struct ration_walk *walk, const struct ration_visit *vis
         for (size_t i = 0; i < some; i++)
             ration_checks_get(batch->checks, first + done + i, &desk->checks[i].room,
                               &desk->checks[i].asked);
-        ration_http_decide(desk, desk->checks, some);
+        ration_http_decide(desk, visit, desk->checks, some);
         for (size_t i = 0; i < some; i++)
             ration_http_write_check(&batch->json, &desk->checks[i]);
         done += some;
@@ -80,7 +79,7 @@ static void answer_one(struct ration_http_desk *desk, ration_checks *checks)
 
     ration_gate_enter(desk->service->gate, &visit);
     ration_checks_get(checks, 0, &item->room, &item->asked);
-    ration_http_decide(desk, item, 1);
+    ration_http_decide(desk, &visit, item, 1);
     ration_http_answer_one(desk, item);
     ration_gate_leave(&visit);
     ration_checks_free(checks);

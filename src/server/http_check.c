@@ -151,8 +151,8 @@ static void answer_get(struct ration_http_desk *desk, const struct ration_check 
 }
 
 /* By policy, or with the limit that the request brings. */
-void ration_http_decide(struct ration_http_desk *desk, struct ration_http_check *items,
-                        size_t count)
+void ration_http_decide(struct ration_http_desk *desk, const struct ration_visit *guard,
+                        struct ration_http_check *items, size_t count)
 {
     struct ration_check checks[RATION_HTTP_CHUNK_CHECKS];
     size_t check_indexes[RATION_HTTP_CHUNK_CHECKS];
@@ -176,7 +176,7 @@ void ration_http_decide(struct ration_http_desk *desk, struct ration_http_check 
             checks[check_count++] = item->check;
         }
     }
-    ration_gate_check(desk->service->gate, checks, check_count, now_ns);
+    ration_gate_check_guarded(guard, checks, check_count, now_ns);
     for (size_t i = 0; i < check_count; i++)
         items[check_indexes[i]].check = checks[i];
     for (size_t i = 0; i < count; i++) {
@@ -323,9 +323,9 @@ void ration_http_get_check(struct ration_http_desk *desk)
     else if (reason != NULL)
         ration_http_desk_problem(desk, 400, reason, NULL);
     else if (desk->part->link != NULL)
-        ration_http_get_later(desk, item, deny_status);
+        ration_http_get_later(desk, &visit, item, deny_status);
     else if (prepare_fields(desk, &visit)) {
-        ration_http_decide(desk, item, 1);
+        ration_http_decide(desk, &visit, item, 1);
         ration_http_answer_get(desk, item, deny_status, true);
     } else
         ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);

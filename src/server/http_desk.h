@@ -163,8 +163,8 @@ void ration_http_release_checks(struct ration_loop *loop, ration_checks *checks)
 void ration_http_forget_body(struct ration_http_session *session);
 
 /* Decides items of at most RATION_HTTP_CHUNK_CHECKS, by policy or with their own limits (http_check.c). */
-void ration_http_decide(struct ration_http_desk *desk, struct ration_http_check *items,
-                        size_t count);
+void ration_http_decide(struct ration_http_desk *desk, const struct ration_visit *guard,
+                        struct ration_http_check *items, size_t count);
 
 /*
  * Checks (http_check.c, http_batch.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.
@@ -181,8 +181,8 @@ const char *ration_http_add_attributes(struct ration_http_desk *desk, const rati
                                        struct ration_asked *asked, struct ration_check_room *room);
 
 /* What is asked of Redis, and answered when that has answered (http_later.c). Takes the checks over. */
-void ration_http_get_later(struct ration_http_desk *desk, const struct ration_http_check *item,
-                           unsigned deny_status);
+void ration_http_get_later(struct ration_http_desk *desk, const struct ration_visit *guard,
+                           const struct ration_http_check *item, unsigned deny_status);
 void ration_http_post_later(struct ration_http_desk *desk, ration_checks *checks);
 void ration_http_forget_later(struct ration_http_session *session);
 

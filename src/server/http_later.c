@@ -129,14 +129,15 @@ static ration_status add(const struct ration_http_desk *desk, struct ration_http
 }
 
 /* NULL: no memory, which is answered. */
-static struct ration_http_later *make_later(struct ration_http_desk *desk, size_t count)
+static struct ration_http_later *make_later(struct ration_http_desk *desk,
+                                            const struct ration_visit *guard, size_t count)
 {
     struct ration_http_later *later = calloc(1, sizeof(*later));
 
     if (later != NULL) {
         later->count = count;
         later->statuses = calloc(count, sizeof(later->statuses[0]));
-        later->batch = ration_gate_batch_create(desk->part->link, ration_http_desk_now(desk),
+        later->batch = ration_gate_batch_create(desk->part->link, guard, ration_http_desk_now(desk),
                                                 on_decided, desk->connection);
         later->began_ns = ration_durations_begin(&desk->part->durations);
         if (later->statuses != NULL && later->batch != NULL)
@@ -161,10 +162,10 @@ static void send_later(struct ration_http_desk *desk, struct ration_http_later *
     ration_connection_hold(desk->connection);
 }
 
-void ration_http_get_later(struct ration_http_desk *desk, const struct ration_http_check *item,
-                           unsigned deny_status)
+void ration_http_get_later(struct ration_http_desk *desk, const struct ration_visit *guard,
+                           const struct ration_http_check *item, unsigned deny_status)
 {
-    struct ration_http_later *later = make_later(desk, 1);
+    struct ration_http_later *later = make_later(desk, guard, 1);
 
     if (later == NULL)
         return;
@@ -177,7 +178,7 @@ void ration_http_get_later(struct ration_http_desk *desk, const struct ration_ht
 
 void ration_http_post_later(struct ration_http_desk *desk, ration_checks *checks)
 {
-    struct ration_http_later *later = make_later(desk, ration_checks_count(checks));
+    struct ration_http_later *later = make_later(desk, NULL, ration_checks_count(checks));
     struct ration_http_check *item = &desk->checks[0];
 
     if (later == NULL) {

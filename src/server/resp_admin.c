@@ -202,6 +202,7 @@ static void serve_edit(struct ration_resp_desk *desk, enum ration_gate_edit_kind
     ration_gate_enter(gate, &visit);
     if (words->has_limit)
         edit.limit_name = find_limit(desk, &visit, RATION_LIMIT_NAMES_POLICY, &words->limit_name);
+    edit.guard = &visit;
     if (!words->has_limit || edit.limit_name != NULL)
         run_edit(desk, kind, &edit, words);
     ration_gate_leave(&visit);

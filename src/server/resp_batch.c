@@ -71,7 +71,7 @@ static void decide_checks(struct ration_resp_desk *desk)
     struct ration_visit visit;
 
     ration_gate_enter(desk->service->gate, &visit);
-    ration_gate_check(desk->service->gate, desk->checks, count, ration_desk_now(desk));
+    ration_gate_check_guarded(&visit, desk->checks, count, ration_desk_now(desk));
     ration_durations_end(&desk->part->durations, began_ns, count);
     for (size_t i = 0; i < count; i++)
         ration_desk_write_check(desk, &desk->checks[i]);

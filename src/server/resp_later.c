@@ -90,8 +90,8 @@ static struct ration_resp_later *make_later(struct ration_resp_desk *desk)
     later->count = 0;
     later->is_silent = desk->session->reply_mode != RATION_REPLY_ON;
     later->began_ns = ration_durations_begin(&desk->part->durations);
-    later->batch = ration_gate_batch_create(desk->part->link, ration_desk_now(desk), on_decided,
-                                            desk->connection);
+    later->batch = ration_gate_batch_create(desk->part->link, NULL, ration_desk_now(desk),
+                                            on_decided, desk->connection);
     if (later->batch != NULL && add_all(desk, later))
         return later;
     free_later(later);

@@ -6,6 +6,9 @@
  * until the end, so that a visitor who still looks at one sees it; with a sanitizer of addresses they
  * are released at once, for it to see. The control is built with a grace period that does not wait
  * (RATION_TESTS_CONTROL), and must be caught.
+ *
+ * What is asked through a guard is about one policy: its limits, its generation, and what checks say of
+ * it. A second control has guards that look at the policy in force each time (RATION_TESTS_CONTROL_GUARD).
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -22,7 +25,11 @@
 
 #define NOW_NS       (1000 * RATION_NS_PER_SECOND)
 #define THREAD_COUNT 4 /* of which the first one reloads */
-#define ROUND_COUNT  (1500 / THREADS_SHARE)
+#ifdef RATION_TESTS_CONTROL_GUARD
+#define ROUND_COUNT 100 /* it is caught within the first */
+#else
+#define ROUND_COUNT (1500 / THREADS_SHARE)
+#endif
 #define RELOAD_COUNT 4 /* in a round */
 #define BURST        4
 #define TRIES_MIN    (2 * BURST)
@@ -77,6 +84,7 @@ struct game {
     uint64_t reload_index;
     uint32_t is_over; /* this round's reloads are done */
     uint64_t stale_count;
+    uint64_t mixed_count; /* guards that told of two policies */
     char ip[32];
     struct ration_attribute attributes[2];
 };
@@ -124,6 +132,22 @@ static bool is_stale(const struct ration_check *check)
     return is_any;
 }
 
+/* Whether all that a guard tells is of the policy that it told first. */
+static bool is_of_one_policy(const struct ration_visit *guard, const ration_policy *policy,
+                             uint64_t generation, const struct ration_check *check)
+{
+    bool is_one =
+        ration_gate_policy(guard) == policy && ration_gate_generation(guard) == generation;
+
+    for (size_t i = 0; i < ration_policy_limit_count(policy); i++)
+        is_one &= ration_gate_limiter(guard, i) != NULL;
+    is_one &= ration_gate_limiter(guard, ration_policy_limit_count(policy)) == NULL;
+    for (uint32_t i = 0; i < check->part_count && is_one; i++)
+        is_one = check->parts[i].limit ==
+                 ration_policy_limit_at(policy, check->parts[i].decision.limit_index);
+    return is_one;
+}
+
 /* One check, by a thread that visits and dawdles. */
 static bool visit(struct game *game)
 {
@@ -132,15 +156,19 @@ static bool visit(struct game *game)
         .attributes = game->attributes, .attribute_count = 2, .cost_tokens = 1, .parts = parts};
     struct ration_visit visit;
     const ration_policy *policy;
+    uint64_t generation;
     const char *name;
 
     ration_gate_enter(game->gate, &visit);
     policy = ration_gate_policy(&visit);
+    generation = ration_gate_generation(&visit);
     name = ration_policy_limit_at(policy, 0)->limit.name;
-    ration_gate_check(game->gate, &check, 1, NOW_NS);
+    ration_gate_check_guarded(&visit, &check, 1, NOW_NS);
     sched_yield();
     if (is_stale(&check) || __atomic_load_n(name, __ATOMIC_RELAXED) == overwritten)
         __atomic_fetch_add(&game->stale_count, 1, __ATOMIC_RELAXED);
+    if (!is_of_one_policy(&visit, policy, generation, &check))
+        __atomic_fetch_add(&game->mixed_count, 1, __ATOMIC_RELAXED);
     ration_gate_leave(&visit);
     return check.status == RATION_OK && check.decision.verdict == RATION_ALLOW;
 }
@@ -163,7 +191,7 @@ static bool holds(void *context, uint64_t total)
     return total == BURST;
 }
 
-static struct tally run(uint64_t *out_stale_count)
+static struct tally run(uint64_t *out_stale_count, uint64_t *out_mixed_count)
 {
     struct ration_manual_clock manual = {NOW_NS};
     struct ration_clock clock = ration_clock_manual(&manual);
@@ -186,13 +214,23 @@ static struct tally run(uint64_t *out_stale_count)
     while (kept_count > 0)
         __real_ration_policy_free(kept[--kept_count]);
     *out_stale_count = game.stale_count;
+    *out_mixed_count = game.mixed_count;
     print_message("  %" PRIu64 " of %" PRIu64 " rounds wrong, %" PRIu64
-                  " visits of what was gone\n",
-                  tally.bad_count, tally.round_count, game.stale_count);
+                  " visits of what was gone, %" PRIu64 " guards that told of two policies\n",
+                  tally.bad_count, tally.round_count, game.stale_count, game.mixed_count);
     return tally;
 }
 
-#ifdef RATION_TESTS_CONTROL
+#ifdef RATION_TESTS_CONTROL_GUARD
+static void a_guard_that_does_not_hold_its_policy_is_caught(void **state)
+{
+    uint64_t stale_count, mixed_count;
+
+    (void)state;
+    (void)run(&stale_count, &mixed_count);
+    assert_true(mixed_count > 10);
+}
+#elif defined(RATION_TESTS_CONTROL)
 /* In a child, since who looks at what is gone may also die of it. */
 static void a_grace_period_that_does_not_wait_is_caught(void **state)
 {
@@ -202,11 +240,11 @@ static void a_grace_period_that_does_not_wait_is_caught(void **state)
     (void)state;
     assert_true(child >= 0);
     if (child == 0) {
-        uint64_t stale_count;
+        uint64_t stale_count, mixed_count;
 
         signal(SIGSEGV, SIG_DFL); /* the test library has its own ideas of these */
         signal(SIGBUS, SIG_DFL);
-        (void)run(&stale_count);
+        (void)run(&stale_count, &mixed_count);
         _exit(stale_count > 10 ? 1 : 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -215,21 +253,24 @@ static void a_grace_period_that_does_not_wait_is_caught(void **state)
 #else
 static void r1_r3_exactly_the_burst_whatever_policy_decides(void **state)
 {
-    uint64_t stale_count;
+    uint64_t stale_count, mixed_count;
     struct tally tally;
 
     (void)state;
-    tally = run(&stale_count);
+    tally = run(&stale_count, &mixed_count);
     assert_true(tally.round_count > 0);
     assert_int_equal(tally.bad_count, 0);
     assert_int_equal(stale_count, 0);
+    assert_int_equal(mixed_count, 0);
 }
 #endif
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#ifdef RATION_TESTS_CONTROL
+#ifdef RATION_TESTS_CONTROL_GUARD
+        cmocka_unit_test(a_guard_that_does_not_hold_its_policy_is_caught),
+#elif defined(RATION_TESTS_CONTROL)
         cmocka_unit_test(a_grace_period_that_does_not_wait_is_caught),
 #else
         cmocka_unit_test(r1_r3_exactly_the_burst_whatever_policy_decides),

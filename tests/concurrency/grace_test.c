@@ -4,7 +4,9 @@
  * grace period does not wait, and must be caught.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
+#include <time.h>
 
 #include "gate/grace.h"
 #include "support/threads.h"
@@ -44,12 +46,17 @@ static void replace_all(struct game *game)
     __atomic_store_n(&game->is_over, 1, __ATOMIC_RELEASE);
 }
 
-static void look(struct game *game)
+static void look(struct game *game, bool hands_on)
 {
     uint32_t phase = ration_grace_enter(&game->grace);
     const uint32_t *thing = __atomic_load_n(&game->current, __ATOMIC_SEQ_CST);
 
     sched_yield();
+    if (hands_on) { /* as a check that Redis decides later: its guard outlives the one it was made in */
+        ration_grace_enter_again(&game->grace, phase);
+        ration_grace_leave(&game->grace, phase);
+        sched_yield();
+    }
     if (__atomic_load_n(thing, __ATOMIC_RELAXED) != THING_MADE)
         __atomic_fetch_add(&game->gone_count, 1, __ATOMIC_RELAXED);
     ration_grace_add(&game->grace, RATION_GRACE_ERRORS);
@@ -66,7 +73,7 @@ static void play(void *context, unsigned thread_index)
         return;
     }
     do {
-        look(game);
+        look(game, look_count % 2 == 1);
         if (look_count++ == 0)
             __atomic_fetch_add(&game->reader_count, 1, __ATOMIC_RELAXED);
     } while (!__atomic_load_n(&game->is_over, __ATOMIC_ACQUIRE));
@@ -108,10 +115,58 @@ static void none_of_many_sees_what_is_gone(void **state)
     ration_grace_done(&game.grace);
 }
 
+#ifndef RATION_TESTS_CONTROL
+/* A writer, and how far it has come. */
+static void *wait_for_readers(void *context)
+{
+    struct game *writer = context;
+
+    (void)ration_grace_wait(&writer->grace);
+    __atomic_store_n(&writer->is_over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void wait_for_phase(const struct ration_grace *grace, uint32_t phase)
+{
+    while (__atomic_load_n(&grace->phase, __ATOMIC_SEQ_CST) != phase)
+        sched_yield();
+}
+
+/* A reader in the phase that the writer waits for last: what it hands on is waited for as it is. */
+static void what_a_reader_hands_on_is_waited_for(void **state)
+{
+    struct game own = {.is_over = 0};
+    pthread_t thread;
+    uint32_t first, second;
+
+    (void)state;
+    assert_int_equal(ration_grace_init(&own.grace), RATION_OK);
+    first = ration_grace_enter(&own.grace);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_readers, &own), 0);
+    wait_for_phase(&own.grace, 1 - first);
+    second = ration_grace_enter(&own.grace);
+    assert_int_not_equal(second, first);
+    ration_grace_leave(&own.grace, first);
+    wait_for_phase(&own.grace, first); /* now it waits for the second reader */
+    ration_grace_enter_again(&own.grace, second);
+    ration_grace_leave(&own.grace, second);
+    for (int i = 0; i < 20; i++) /* it looks ten times as often */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_false(__atomic_load_n(&own.is_over, __ATOMIC_ACQUIRE));
+    ration_grace_leave(&own.grace, second);
+    pthread_join(thread, NULL);
+    assert_true(own.is_over);
+    ration_grace_done(&own.grace);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(none_of_many_sees_what_is_gone),
+#ifndef RATION_TESTS_CONTROL
+        cmocka_unit_test(what_a_reader_hands_on_is_waited_for),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,8 +271,8 @@ static void check_alike(ration_gate *far, ration_gate *near, struct ration_manua
         }
         ration_gate_enter(far, &visits[0]);
         ration_gate_enter(near, &visits[1]);
-        ration_gate_check(far, checks[0], count, ration_gate_now(far));
-        ration_gate_check(near, checks[1], count, ration_gate_now(near));
+        ration_gate_check_guarded(&visits[0], checks[0], count, ration_gate_now(far));
+        ration_gate_check_guarded(&visits[1], checks[1], count, ration_gate_now(near));
         for (size_t i = 0; i < count; i++, step++) {
             compare(step, &checks[0][i], &checks[1][i]);
             if (checks[1][i].status == RATION_OK)
@@ -316,7 +316,7 @@ static void check_unmet(ration_gate *far, ration_gate *near, struct ration_manua
         ration_gate_enter(gates[i], &visits[i]);
         checks[i] = (struct ration_check){
             .attributes = attributes, .attribute_count = 2, .cost_tokens = 1, .parts = parts[i]};
-        ration_gate_check(gates[i], &checks[i], 1, ration_gate_now(gates[i]));
+        ration_gate_check_guarded(&visits[i], &checks[i], 1, ration_gate_now(gates[i]));
     }
     compare(0, &checks[0], &checks[1]);
     for (int i = 0; i < 2; i++)

@@ -193,7 +193,7 @@ static void what_is_told_names_the_limit_that_is_blocked(void **state)
     check.attributes = request.attributes;
     check.attribute_count = request.count;
     ration_gate_enter(kit.gate, &visit);
-    ration_gate_check(kit.gate, &check, 1, KIT_NOW_NS);
+    ration_gate_check_guarded(&visit, &check, 1, KIT_NOW_NS);
     assert_int_equal(check.decision.verdict, RATION_DENY);
     assert_string_equal(check.limit->limit.name, "log");
     assert_int_equal(check.decision.limit_index, 3);
@@ -363,7 +363,7 @@ static void all_of_sixteen_limits_are_blocked(void **state)
     check.attributes = request.attributes;
     check.attribute_count = request.count;
     ration_gate_enter(kit.gate, &visit);
-    ration_gate_check(kit.gate, &check, 1, KIT_NOW_NS);
+    ration_gate_check_guarded(&visit, &check, 1, KIT_NOW_NS);
     ration_gate_leave(&visit);
     for (uint64_t i = 0; i < RATION_POLICY_MATCHES_MAX; i++)
         assert_int_equal(parts[i].decision.retry_after_ns, UNTIL_NS + i - KIT_NOW_NS);

@@ -87,7 +87,7 @@ static void call_everything(struct gate_kit *kit, uint64_t *random)
                                           .is_peek = ration_random_up_to(random, 9) == 0,
                                           .parts = i % 2 == 0 ? parts : NULL};
     ration_gate_enter(kit->gate, &visit);
-    ration_gate_check(kit->gate, checks, BATCH, kit->manual.ns);
+    ration_gate_check_guarded(&visit, checks, BATCH, kit->manual.ns);
     ration_gate_check(kit->gate, checks, 1, kit->manual.ns);
     for (size_t i = 0; i < BATCH; i += 7) {
         struct ration_edit edit = {.attributes = built[i].attributes,

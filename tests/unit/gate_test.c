@@ -58,7 +58,7 @@ static void what_is_told_names_the_limit_that_decided(void **state)
     check.attribute_count = request.count;
     ration_gate_enter(kit.gate, &visit);
     for (int i = 0; i < 2; i++)
-        ration_gate_check(kit.gate, &check, 1, kit.manual.ns);
+        ration_gate_check_guarded(&visit, &check, 1, kit.manual.ns);
     assert_int_equal(check.status, RATION_OK);
     assert_int_equal(check.decision.verdict, RATION_ALLOW);
     assert_string_equal(check.limit->limit.name, "login");
@@ -71,11 +71,11 @@ static void what_is_told_names_the_limit_that_decided(void **state)
     assert_string_equal(parts[3].limit->limit.name, "trial");
     assert_int_equal(parts[3].decision.verdict, RATION_DENY); /* in the shadow */
     check.cost_tokens = 2;
-    ration_gate_check(kit.gate, &check, 1, kit.manual.ns);
+    ration_gate_check_guarded(&visit, &check, 1, kit.manual.ns);
     assert_int_equal(check.decision.verdict, RATION_DENY);
     assert_string_equal(check.limit->limit.name, "login");
     check.cost_tokens = 11;
-    ration_gate_check(kit.gate, &check, 1, kit.manual.ns);
+    ration_gate_check_guarded(&visit, &check, 1, kit.manual.ns);
     assert_int_equal(check.decision.verdict, RATION_NEVER);
     assert_string_equal(ration_policy_limit_at(ration_gate_policy(&visit), 3)->limit.name,
                         "tokens");

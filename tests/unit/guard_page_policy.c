@@ -198,7 +198,7 @@ static void gates_on_redis(void)
     (void)ration_gate_link_is_tried(*link);
     assert_non_null(ration_gate_link_trouble(*link));
     ration_gate_link_stats(*link, GUARDED(struct ration_redis_stats));
-    batch = ration_gate_batch_create(*link, ration_gate_now(gate), note_batch, done_count);
+    batch = ration_gate_batch_create(*link, NULL, ration_gate_now(gate), note_batch, done_count);
     assert_int_equal(ration_gate_batch_add(batch, check), RATION_OK);
     assert_int_equal(
         ration_gate_batch_add_throttle(batch, guarded_key("k"), guarded_limit("5/s"), 1, false),

@@ -27,6 +27,7 @@ if(NOT RATION_SANITIZE) # sanitizers map terabytes, and keep what is released
     ration_attack_test(secrets)
 endif()
 ration_attack_test(signals)
+ration_attack_test(reload BASIC)
 ration_attack_test(flood SERIAL)
 ration_attack_test(poison)
 ration_attack_test(idle SERIAL)
