@@ -149,14 +149,19 @@ ration_status ration_acceptor_add(struct ration_loop *loop, const struct ration_
 
 void ration_acceptors_start(struct ration_loop *loop)
 {
+    loop->has_started = true;
     watch_all(loop);
 }
 
-/* Those who wait in the queue are let in first: closing would reset them. */
+/*
+ * Those who wait in the queue are let in first: closing would reset them. Not by a loop that never ran: then
+ * the server could not start, and what would serve them is gone.
+ */
 void ration_acceptors_stop(struct ration_loop *loop)
 {
     for (unsigned i = 0; i < loop->acceptor_count; i++) {
-        accept_some(&loop->acceptors[i]);
+        if (loop->has_started)
+            accept_some(&loop->acceptors[i]);
         uv_close((uv_handle_t *)&loop->acceptors[i].poll, NULL);
         close(loop->acceptors[i].fd);
     }

@@ -242,10 +242,23 @@ static bool evict(struct ration_loop *loop, const struct ration_connection *newc
     return false;
 }
 
-static void evict_one(struct ration_loop *loop, void *unused)
+/* As many as other loops have asked for meanwhile. From the exchange on the message may be posted again. */
+static void evict_some(struct ration_loop *loop, void *unused)
 {
+    uint32_t count = __atomic_exchange_n(&loop->evict_requests, 0, __ATOMIC_ACQ_REL);
+
     (void)unused;
-    (void)evict(loop, NULL);
+    while (count > 0 && evict(loop, NULL))
+        count--;
+}
+
+static void request_eviction(struct ration_loop *loop)
+{
+    if (__atomic_fetch_add(&loop->evict_requests, 1, __ATOMIC_ACQ_REL) > 0)
+        return; /* the message is on its way */
+    loop->evict_message.function = evict_some;
+    (void)ration_loop_post(loop,
+                           &loop->evict_message); /* a loop that has ended has none to close */
 }
 
 /*
@@ -261,7 +274,7 @@ static bool make_room(const struct ration_connection *newcomer)
     for (unsigned i = 0; i < loops->loop_count; i++)
         if (loops->loops[i] != newcomer->loop &&
             __atomic_load_n(&loops->unauthenticated_count, __ATOMIC_RELAXED) > 0)
-            (void)ration_loop_post(loops->loops[i], evict_one, NULL);
+            request_eviction(loops->loops[i]);
     return false;
 }
 

@@ -3,8 +3,12 @@
  */
 #include "server/loop.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/refuse.h"
 #include "server/loop_parts.h"
@@ -196,30 +200,52 @@ void ration_loop_tick(struct ration_loop *loop)
 
 /* Messages ----------------------------------------------------------------------------------- */
 
-bool ration_loop_post(struct ration_loop *loop, ration_loop_function *function, void *argument)
+/* With the lock of the messages. */
+static bool post_locked(struct ration_loop *loop, struct ration_loop_message *message)
 {
-    struct ration_message *message = malloc(sizeof(*message));
+    if (loop->messages_closed)
+        return false;
+    message->next = NULL;
+    *loop->messages_last = message;
+    loop->messages_last = &message->next;
+    uv_async_send(&loop->wake);
+    return true;
+}
+
+bool ration_loop_post(struct ration_loop *loop, struct ration_loop_message *message)
+{
     bool posted;
 
-    if (message == NULL)
-        return false;
-    *message = (struct ration_message){NULL, function, argument};
     pthread_mutex_lock(&loop->messages_lock);
-    posted = !loop->messages_closed;
-    if (posted) {
-        *loop->messages_last = message;
-        loop->messages_last = &message->next;
-        uv_async_send(&loop->wake);
-    }
+    posted = post_locked(loop, message);
     pthread_mutex_unlock(&loop->messages_lock);
-    if (!posted)
-        free(message);
     return posted;
 }
 
-static struct ration_message *take_messages(struct ration_loop *loop, bool close)
+void ration_loop_request_drain(struct ration_loop *loop, uint32_t deadline_ms)
 {
-    struct ration_message *first;
+    bool is_posted; /* already, and not taken yet */
+
+    pthread_mutex_lock(&loop->messages_lock);
+    is_posted = loop->drain_request_ms != RATION_DEADLINE_NEVER_MS;
+    if (deadline_ms < loop->drain_request_ms)
+        loop->drain_request_ms = deadline_ms;
+    if (!is_posted)
+        (void)post_locked(loop, &loop->drain_message);
+    pthread_mutex_unlock(&loop->messages_lock);
+}
+
+void ration_loop_request_look(struct ration_loop *loop)
+{
+    pthread_mutex_lock(&loop->messages_lock);
+    if (!loop->messages_closed)
+        uv_async_send(&loop->wake);
+    pthread_mutex_unlock(&loop->messages_lock);
+}
+
+static struct ration_loop_message *take_messages(struct ration_loop *loop, bool close)
+{
+    struct ration_loop_message *first;
 
     pthread_mutex_lock(&loop->messages_lock);
     first = loop->messages_first;
@@ -232,21 +258,25 @@ static struct ration_message *take_messages(struct ration_loop *loop, bool close
 
 static void run_messages(struct ration_loop *loop, bool close)
 {
-    struct ration_message *message = take_messages(loop, close);
+    struct ration_loop_message *message = take_messages(loop, close);
 
     while (message != NULL) {
-        struct ration_message *next = message->next;
+        struct ration_loop_message *next = message->next; /* the function may release it */
 
         message->function(loop, message->argument);
-        free(message);
         message = next;
     }
 }
 
 static void on_wake(uv_async_t *wake)
 {
-    run_messages(wake->data, false);
+    struct ration_loop *loop = wake->data;
+
+    run_messages(loop, false);
+    ration_loop_end_if_empty(loop);
 }
+
+static void on_drain_request(struct ration_loop *loop, void *unused);
 
 /* Beginning and end -------------------------------------------------------------------------- */
 
@@ -296,6 +326,27 @@ static int init_handles(struct ration_loop *loop)
     return 0;
 }
 
+/*
+ * libuv has a table of watchers by file number, and aborts if it has no memory to enlarge it when a
+ * connection comes. So it is made to have room for all files that there may be now, when a lack of memory
+ * harms nobody: it watches the highest one for a moment.
+ */
+static void reserve_watchers(struct ration_loop *loop, uint64_t file_count)
+{
+    int low = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int high =
+        low >= 0 && file_count <= INT_MAX ? fcntl(low, F_DUPFD_CLOEXEC, (int)file_count - 1) : -1;
+
+    if (high >= 0 && uv_poll_init(&loop->uv, &loop->highest, high) == 0) {
+        (void)uv_poll_start(&loop->highest, UV_READABLE, NULL);
+        uv_close((uv_handle_t *)&loop->highest, NULL);
+    }
+    if (high >= 0)
+        close(high);
+    if (low >= 0)
+        close(low);
+}
+
 ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
                                  struct ration_loop **out_loop, struct ration_error *error)
 {
@@ -316,9 +367,12 @@ ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
     loop->index = index;
     loop->spare_fd = ration_acceptors_open_spare();
     loop->messages_last = &loop->messages_first;
+    loop->drain_request_ms = RATION_DEADLINE_NEVER_MS;
+    loop->drain_message.function = on_drain_request;
     pthread_mutex_init(&loop->messages_lock, NULL);
     ration_output_init(&loop->output, loops->limits.output_bytes_max);
     init_deadlines(loop);
+    reserve_watchers(loop, loops->files_max);
     *out_loop = loop;
     return RATION_OK;
 }
@@ -356,9 +410,9 @@ void ration_loop_end_if_empty(struct ration_loop *loop)
     ration_loops_one_ended(loop);
 }
 
-void ration_loop_drain(struct ration_loop *loop, void *deadline_ms)
+static void drain(struct ration_loop *loop, uint64_t deadline_ms)
 {
-    uint64_t end_ms = ration_loop_coarse_ms(loop) + (uintptr_t)deadline_ms;
+    uint64_t end_ms = ration_loop_coarse_ms(loop) + deadline_ms;
     struct ration_connection *connection, *behind;
 
     if (!loop->draining || end_ms < loop->drain_end_ms)
@@ -375,9 +429,21 @@ void ration_loop_drain(struct ration_loop *loop, void *deadline_ms)
     ration_loop_end_if_empty(loop);
 }
 
+static void on_drain_request(struct ration_loop *loop, void *unused)
+{
+    uint64_t deadline_ms;
+
+    (void)unused;
+    pthread_mutex_lock(&loop->messages_lock);
+    deadline_ms = loop->drain_request_ms;
+    loop->drain_request_ms = RATION_DEADLINE_NEVER_MS;
+    pthread_mutex_unlock(&loop->messages_lock);
+    drain(loop, deadline_ms);
+}
+
 void ration_loop_free(struct ration_loop *loop)
 {
-    ration_loop_drain(loop, 0);
+    drain(loop, 0);
     if (loop->index == 0)
         ration_loops_close_signals(loop->loops);
     uv_run(&loop->uv, UV_RUN_DEFAULT);

@@ -73,12 +73,22 @@ void ration_loop_set_end(struct ration_loop *loop, void (*function)(struct ratio
 #define RATION_LOOP_READS_PER_NOW 256
 uint64_t ration_loop_now(struct ration_loop *loop);
 
-/*
- * Has the loop call function(loop, argument) on its thread, soon and in the order of the posts of
- * one thread. Any thread. false, and nothing is called, if the loop has ended or memory is short.
- */
 typedef void ration_loop_function(struct ration_loop *loop, void *argument);
-bool ration_loop_post(struct ration_loop *loop, ration_loop_function *function, void *argument);
+
+/* A call for a loop to make. It lies in memory of the sender's, so that sending it never lacks any. */
+struct ration_loop_message {
+    struct ration_loop_message *next; /* the loop's */
+    ration_loop_function *function;
+    void *argument;
+};
+
+/*
+ * Has the loop call message->function(loop, message->argument) on its thread, soon and in the order of
+ * the posts of one thread. Any thread. The message is borrowed until the function is called, which may
+ * release it. false means one thing: the loop has ended with all of its connections, and nothing is
+ * called.
+ */
+bool ration_loop_post(struct ration_loop *loop, struct ration_loop_message *message);
 
 /*
  * Ends the connections whose deadline has passed. The loop's timer does it; with an injected

@@ -131,12 +131,6 @@ struct ration_acceptor {
     int fd;
 };
 
-struct ration_message {
-    struct ration_message *next;
-    ration_loop_function *function;
-    void *argument;
-};
-
 struct ration_loop {
     uv_loop_t uv;
     struct ration_loops *loops;
@@ -162,15 +156,21 @@ struct ration_loop {
 
     struct ration_acceptor acceptors[RATION_LISTENERS_MAX];
     unsigned acceptor_count;
-    int spare_fd; /* given up for a moment when there are no files left */
+    bool has_started; /* to accept */
+    int spare_fd;     /* given up for a moment when there are no files left */
     uv_timer_t accept_pause;
+    uv_poll_t highest; /* file number: only to have libuv reserve its table */
 
     uv_async_t wake;
     void (*on_end)(struct ration_loop *loop); /* NULL: nothing to do */
     pthread_mutex_t messages_lock;
-    struct ration_message *messages_first;
-    struct ration_message **messages_last;
+    struct ration_loop_message *messages_first;
+    struct ration_loop_message **messages_last;
     bool messages_closed;
+    struct ration_loop_message evict_message;
+    uint32_t evict_requests; /* atomic: of the message; 0: it is not posted */
+    struct ration_loop_message drain_message;
+    uint64_t drain_request_ms; /* of the message; RATION_DEADLINE_NEVER_MS: it is not posted */
 
     bool draining;
     uint64_t drain_end_ms;
@@ -198,6 +198,7 @@ struct ration_loops {
     struct ration_signal signals[RATION_SIGNALS_MAX];
     unsigned signal_count;
 
+    uint64_t files_max;             /* that the server may have open */
     uint32_t open_count;            /* atomic: connections on all loops */
     uint32_t unauthenticated_count; /* atomic: of these, so many */
     uint32_t delayed_count;         /* atomic: connections whose replies are delayed */
@@ -233,7 +234,9 @@ ration_status ration_loop_create(struct ration_loops *loops, unsigned index,
                                  struct ration_loop **out_loop, struct ration_error *error);
 void ration_loop_free(struct ration_loop *loop);
 void ration_loop_deadline_started(struct ration_loop *loop, uint64_t end_ms);
-void ration_loop_drain(struct ration_loop *loop, void *deadline_ms);
+/* Has the loop drain within deadline_ms, or sooner if it was asked to before; or look whether it is to end. */
+void ration_loop_request_drain(struct ration_loop *loop, uint32_t deadline_ms);
+void ration_loop_request_look(struct ration_loop *loop);
 void ration_loop_end_if_empty(struct ration_loop *loop);
 
 /* loops.c */

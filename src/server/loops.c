@@ -47,6 +47,7 @@ static void fit_connections(struct ration_loops *loops)
 
     if (loops->limits.connections_max > most)
         loops->limits.connections_max = (uint32_t)most;
+    loops->files_max = other + loops->limits.connections_max;
 }
 
 static uint64_t read_default_clock(void *unused)
@@ -286,16 +287,6 @@ ration_status ration_loops_run(struct ration_loops *loops, struct ration_error *
     return status;
 }
 
-bool ration_loops_call_all(struct ration_loops *loops, ration_loop_function *function,
-                           void *argument)
-{
-    bool called_all = true;
-
-    for (unsigned i = 0; i < loops->loop_count; i++)
-        called_all &= ration_loop_post(loops->loops[i], function, argument);
-    return called_all;
-}
-
 void ration_loops_drain(struct ration_loops *loops, uint32_t deadline_ms,
                         ration_loop_function *function, void *argument)
 {
@@ -307,13 +298,8 @@ void ration_loops_drain(struct ration_loops *loops, uint32_t deadline_ms,
         unlink_sockets(loops);
     }
     pthread_mutex_unlock(&loops->drain_lock);
-    ration_loops_call_all(loops, ration_loop_drain, (void *)(uintptr_t)deadline_ms);
-}
-
-static void end_if_empty(struct ration_loop *loop, void *unused)
-{
-    (void)unused;
-    ration_loop_end_if_empty(loop);
+    for (unsigned i = 0; i < loops->loop_count; i++)
+        ration_loop_request_drain(loops->loops[i], deadline_ms);
 }
 
 /* acq_rel: what the loops did before they ended is seen by the last one's callback. */
@@ -323,7 +309,7 @@ void ration_loops_one_ended(struct ration_loop *loop)
     unsigned ended_count = __atomic_add_fetch(&loops->ended_count, 1, __ATOMIC_ACQ_REL);
 
     if (ended_count + 1 == loops->loop_count) /* loop 0 is left; it may have waited for this one */
-        ration_loop_post(loops->loops[0], end_if_empty, NULL);
+        ration_loop_request_look(loops->loops[0]);
     if (ended_count == loops->loop_count && loops->drained != NULL)
         loops->drained(loop, loops->drained_argument);
 }

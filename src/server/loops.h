@@ -81,14 +81,10 @@ ration_status ration_loops_run(struct ration_loops *loops, struct ration_error *
  * Begins to stop: nothing new is accepted, connections at rest are closed, the others when their
  * request is answered, and what is left after deadline_ms is closed as it is. Each loop ends when
  * it is empty, loop 0 last; that one calls function (may be NULL) on its thread. Any thread; a second call
- * only shortens the deadline. 0 closes everything at once.
+ * only shortens the deadline. 0 closes everything at once. It needs no memory.
  */
 void ration_loops_drain(struct ration_loops *loops, uint32_t deadline_ms,
                         ration_loop_function *function, void *argument);
-
-/* Posts function to each loop. false if it could not be posted to all. */
-bool ration_loops_call_all(struct ration_loops *loops, ration_loop_function *function,
-                           void *argument);
 
 unsigned ration_loops_count(const struct ration_loops *loops);
 struct ration_loop *ration_loops_at(struct ration_loops *loops, unsigned index);

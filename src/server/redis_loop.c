@@ -194,8 +194,6 @@ struct awaiting {
     struct ration_service *service;
     struct ration_loop *loop;
     unsigned tries;
-    void (*ready)(struct ration_loop *loop, void *argument);
-    void *argument;
 };
 
 static void on_try(uv_timer_t *timer)
@@ -210,19 +208,18 @@ static void on_try(uv_timer_t *timer)
     if (has_link)
         ration_service_publish_link(part);
     if (__atomic_sub_fetch(&service->links_untried, 1, __ATOMIC_ACQ_REL) == 0)
-        (void)ration_loop_post(ration_loops_at(service->loops, 0), awaiting->ready,
-                               awaiting->argument);
+        (void)ration_loop_post(ration_loops_at(service->loops, 0), &service->ready);
     uv_close((uv_handle_t *)timer, free_handle);
 }
 
-bool ration_service_when_ready(struct ration_service *service,
-                               void (*ready)(struct ration_loop *loop, void *argument),
+bool ration_service_when_ready(struct ration_service *service, ration_loop_function *ready,
                                void *argument)
 {
     unsigned count = ration_loops_count(service->loops);
 
+    service->ready = (struct ration_loop_message){.function = ready, .argument = argument};
     if (!ration_gate_is_remote(service->gate))
-        return ration_loop_post(ration_loops_at(service->loops, 0), ready, argument);
+        return ration_loop_post(ration_loops_at(service->loops, 0), &service->ready);
     service->links_untried = count;
     for (unsigned i = 0; i < count; i++) {
         struct awaiting *awaiting = calloc(1, sizeof(*awaiting));
@@ -231,8 +228,6 @@ bool ration_service_when_ready(struct ration_service *service,
             return false;
         awaiting->service = service;
         awaiting->loop = ration_loops_at(service->loops, i);
-        awaiting->ready = ready;
-        awaiting->argument = argument;
         awaiting->timer.data = awaiting;
         uv_timer_init(&awaiting->loop->uv, &awaiting->timer);
         uv_timer_start(&awaiting->timer, on_try, 0, TRY_EVERY_MS);

@@ -14,6 +14,7 @@
 /* One who waits for a reload. Its loop's thread owns it, but for what the reload says. */
 struct ration_reload {
     struct ration_reload *next; /* in the queue; the reloader's */
+    struct ration_loop_message message;
     struct ration_loop *loop;
     struct ration_connection *connection; /* NULL: it is gone */
     struct ration_reload **place;
@@ -97,7 +98,7 @@ static bool is_other_text(struct ration_reloader *reloader)
     const char *path = reloader->given->policy_path;
     FILE *file = path != NULL ? fopen(path, "re") : NULL;
     char *text = file != NULL ? malloc(RATION_POLICY_BYTES_MAX) : NULL;
-    bool is_other = false;
+    bool is_other = path != NULL; /* one that cannot be read may be another */
 
     if (text != NULL) {
         setvbuf(file, NULL, _IONBF, 0); /* a buffer of its own would keep what it read */
@@ -232,7 +233,8 @@ static void serve(struct ration_reloader *reloader, struct ration_reload *wait)
         return;
     }
     wait->is_done = reload(reloader, &wait->text);
-    if (!ration_loop_post(wait->loop, finish, wait))
+    wait->message = (struct ration_loop_message){.function = finish, .argument = wait};
+    if (!ration_loop_post(wait->loop, &wait->message))
         free_reload(wait); /* the loop has ended, and with it the connection */
 }
 
@@ -321,8 +323,13 @@ void ration_reloader_ask(struct ration_reloader *reloader)
 {
     pthread_mutex_lock(&reloader->lock);
     reloader->is_asked = true;
-    if (!begin_thread(reloader))
-        ration_log(RATION_LOG_ERROR, "reload: no thread for it; the policy stays as it is");
+    if (!begin_thread(reloader)) {
+        reloader->is_asked = false;
+        __atomic_add_fetch(&reloader->service->failed_reloads, 1, __ATOMIC_RELAXED);
+        ration_log(RATION_LOG_ERROR,
+                   "the policy was not reloaded: no thread can be started; the one before stays in "
+                   "force. Send SIGHUP again when memory or threads are free");
+    }
     pthread_mutex_unlock(&reloader->lock);
 }
 

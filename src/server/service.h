@@ -63,6 +63,7 @@ struct ration_service {
 
     struct ration_reloader *reloader;
     struct ration_auth_failures *auth_failures; /* NULL: replies to failures are not delayed */
+    struct ration_loop_message ready;           /* for the first loop, once all can be served */
 
     unsigned links_untried; /* to Redis, which connect the first time; atomic */
     bool is_ready;          /* the loops run, and do not drain */
@@ -108,10 +109,9 @@ ration_status ration_service_open_link(struct ration_service *service, struct ra
 
 /*
  * Has ready() called by the first loop when it runs; where limits live in Redis, when all loops have found it or
- * failed to, for which they have a second. False: no memory.
+ * failed to, for which they have a second. Before the loops run; once. False: no memory.
  */
-bool ration_service_when_ready(struct ration_service *service,
-                               void (*ready)(struct ration_loop *loop, void *argument),
+bool ration_service_when_ready(struct ration_service *service, ration_loop_function *ready,
                                void *argument);
 
 /* The protocols; the context of their listeners is the service. */

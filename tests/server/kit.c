@@ -69,6 +69,7 @@ void kit_start(struct kit *kit, const struct ration_loops_options *options,
 }
 
 struct call {
+    struct ration_loop_message messages[RATION_LOOPS_MAX];
     ration_loop_function *function;
     void *argument;
     sem_t done;
@@ -87,7 +88,10 @@ void kit_on_loops(struct kit *kit, ration_loop_function *function, void *argumen
     struct call call = {.function = function, .argument = argument};
 
     sem_init(&call.done, 0, 0);
-    assert_true(ration_loops_call_all(kit->loops, run_call, &call));
+    for (unsigned i = 0; i < ration_loops_count(kit->loops); i++) {
+        call.messages[i] = (struct ration_loop_message){.function = run_call, .argument = &call};
+        assert_true(ration_loop_post(ration_loops_at(kit->loops, i), &call.messages[i]));
+    }
     for (unsigned i = 0; i < ration_loops_count(kit->loops); i++)
         while (sem_wait(&call.done) != 0)
             ;

@@ -112,13 +112,14 @@ static void block(struct ration_loop *loop, void *lock)
 static void what_arrived_before_is_answered(void **unused)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct ration_loop_message message = {.function = block, .argument = &lock};
 
     (void)unused;
     start(1);
     int fd = client_open(&kit);
     kit_await_accepted(&kit, 1);
     pthread_mutex_lock(&lock);
-    ration_loop_post(ration_loops_at(kit.loops, 0), block, &lock);
+    ration_loop_post(ration_loops_at(kit.loops, 0), &message);
     drain(1000000); /* will run right after it, before any socket is looked at */
     client_say(fd, "hello\n");
     int newcomer = client_open(&kit);
@@ -202,8 +203,10 @@ static size_t receive_nothing(struct ration_connection *connection, char *bytes,
 
 static void post_last_words(struct ration_connection *connection, enum ration_ending ending)
 {
+    static struct ration_loop_message message = {.function = note_last_words};
+
     (void)ending;
-    assert_true(ration_loop_post(ration_connection_loop(connection), note_last_words, NULL));
+    assert_true(ration_loop_post(ration_connection_loop(connection), &message));
 }
 
 static void messages_posted_until_the_end_are_run(void **unused)

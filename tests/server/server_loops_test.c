@@ -72,6 +72,7 @@ struct log {
 };
 
 struct post {
+    struct ration_loop_message message;
     struct log *log;
     unsigned poster;
     unsigned number;
@@ -96,8 +97,8 @@ static void *post_many(void *argument)
     for (unsigned i = 1; i <= POSTS; i++) {
         struct post *post = malloc(sizeof(*post));
 
-        *post = (struct post){first->log, first->poster, i};
-        if (!ration_loop_post(ration_loops_at(kit.loops, 1), note, post))
+        *post = (struct post){{.function = note, .argument = post}, first->log, first->poster, i};
+        if (!ration_loop_post(ration_loops_at(kit.loops, 1), &post->message))
             abort();
     }
     return NULL;
@@ -115,7 +116,7 @@ static void messages_arrive_once_and_in_order(void **unused)
     sem_init(&log.done, 0, 0);
     kit_start(&kit, &options, &kit_lines, NULL);
     for (unsigned i = 0; i < POSTERS; i++) {
-        posts[i] = (struct post){&log, i, 0};
+        posts[i] = (struct post){.log = &log, .poster = i};
         pthread_create(&threads[i], NULL, post_many, &posts[i]);
     }
     for (unsigned i = 0; i < POSTERS; i++)
@@ -149,12 +150,13 @@ static void a_loop_that_ended_takes_no_messages(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     unsigned seen[1] = {0};
+    struct ration_loop_message message = {.function = count_loop, .argument = seen};
 
     (void)unused;
     kit_start(&kit, &options, &kit_lines, NULL);
     ration_loops_drain(kit.loops, 0, NULL, NULL);
     assert_int_equal(pthread_join(kit.thread, NULL), 0);
-    assert_false(ration_loop_post(ration_loops_at(kit.loops, 0), count_loop, seen));
+    assert_false(ration_loop_post(ration_loops_at(kit.loops, 0), &message));
     assert_int_equal(seen[0], 0);
     ration_loops_free(kit.loops);
 }
