@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/wall.h"
+#include "ration/clock.h"
+#include "ration/limit.h"
 
 #define NS_PER_S  1000000000u
 #define NS_PER_MS 1000000u
@@ -185,20 +187,67 @@ static bool write_lost_count(void)
     return true;
 }
 
-void ration_log_fields(enum ration_log_level level, const struct ration_log_field *fields,
-                       size_t field_count, const char *format, ...)
+static void log_line(enum ration_log_level level, const struct ration_log_field *fields,
+                     size_t field_count, const char *format, va_list arguments)
 {
     char bytes[RATION_LOG_LINE_MAX], message[RATION_LOG_MESSAGE_MAX];
-    va_list arguments;
     size_t size;
 
-    va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
     size = ration_log_compose(sink.is_json, ration_wall_now(), level, message, fields, field_count,
                               bytes);
     pthread_mutex_lock(&sink.lock);
     if (!write_lost_count() || !write_line(bytes, size))
         sink.lost_count++;
     pthread_mutex_unlock(&sink.lock);
+}
+
+void ration_log_fields(enum ration_log_level level, const struct ration_log_field *fields,
+                       size_t field_count, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    log_line(level, fields, field_count, format, arguments);
+    va_end(arguments);
+}
+
+/* Bounded lines ------------------------------------------------------------------------------- */
+
+bool ration_log_bound_allows(struct ration_log_bound *bound, uint64_t now_ns)
+{
+    struct ration_limit_spec spec = {
+        .tokens = bound->lines_per_second, .period_ns = NS_PER_S, .burst = bound->burst_lines};
+    struct ration_limit limit;
+
+    if (ration_limit_make(&spec, &limit, NULL) != RATION_OK || /* cannot be: bounds are ours */
+        ration_bucket_allow_at(&bound->bucket, &limit, 1, now_ns))
+        return true;
+    __atomic_add_fetch(&bound->suppressed_count, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+void ration_log_bound_report(struct ration_log_bound *bound)
+{
+    uint64_t count = __atomic_exchange_n(&bound->suppressed_count, 0, __ATOMIC_RELAXED);
+
+    if (count > 0)
+        ration_log(RATION_LOG_WARNING,
+                   "%llu lines about %s were not logged: more than %lu at once and %lu per second",
+                   (unsigned long long)count, bound->about, (unsigned long)bound->burst_lines,
+                   (unsigned long)bound->lines_per_second);
+}
+
+void ration_log_bounded(struct ration_log_bound *bound, enum ration_log_level level,
+                        const struct ration_log_field *fields, size_t field_count,
+                        const char *format, ...)
+{
+    va_list arguments;
+
+    if (!ration_log_bound_allows(bound, ration_now()))
+        return;
+    ration_log_bound_report(bound);
+    va_start(arguments, format);
+    log_line(level, fields, field_count, format, arguments);
+    va_end(arguments);
 }

@@ -14,6 +14,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "ration/bucket.h"
 
 #define RATION_LOG_LINE_MAX    4096 /* at most PIPE_BUF: such a write is whole or not at all */
 #define RATION_LOG_MESSAGE_MAX 1024
@@ -39,6 +42,36 @@ void ration_log_fields(enum ration_log_level level, const struct ration_log_fiel
     __attribute__((format(printf, 4, 5)));
 
 #define ration_log(level, ...) ration_log_fields(level, NULL, 0, __VA_ARGS__)
+
+/*
+ * A bound on lines of one kind that clients can cause, so that they cannot fill the log:
+ *
+ *     static struct ration_log_bound bound = {"failed logins", .burst_lines = 20, .lines_per_second = 1};
+ *     ration_log_bounded(&bound, RATION_LOG_WARNING, NULL, 0, "...");
+ *
+ * Lines beyond the bound are counted and not written. The next line of the kind that is written follows
+ * one that says how many were not; ration_log_bound_report() writes that at the end. Static storage: a
+ * bound is shared by all threads.
+ */
+struct ration_log_bound {
+    const char
+        *about; /* what the lines are about, for "12 lines about failed logins were not logged" */
+    uint32_t burst_lines;
+    uint32_t lines_per_second;
+    struct ration_bucket bucket; /* private */
+    uint64_t suppressed_count;   /* private; atomic */
+};
+
+/* As ration_log_fields(), within the bound. */
+void ration_log_bounded(struct ration_log_bound *bound, enum ration_log_level level,
+                        const struct ration_log_field *fields, size_t field_count,
+                        const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Writes how many lines were not, if any, and begins to count again. */
+void ration_log_bound_report(struct ration_log_bound *bound);
+
+/* Whether a line may be written at now_ns, by a clock that never goes back. False: it is counted. */
+bool ration_log_bound_allows(struct ration_log_bound *bound, uint64_t now_ns);
 
 /*
  * The text of a line, as it would be written at wall_ns, with its line end. Returns its size, which is

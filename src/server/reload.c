@@ -38,7 +38,17 @@ struct ration_reloader {
     pthread_t thread;
 };
 
-/* Lines that are logged and also handed to whoever asked. */
+/*
+ * Whoever may reload may do so again and again. What one reload changes is logged line by line, for
+ * policies of any size that people have; what came of it in one line. Those who sent the request are told
+ * all of it, and each reload is counted.
+ */
+static struct ration_log_bound change_lines = {"what reloads changed or found wrong",
+                                               .burst_lines = 5000, .lines_per_second = 10};
+static struct ration_log_bound outcome_lines = {"the outcome of reloads", .burst_lines = 200,
+                                                .lines_per_second = 1};
+
+/* Lines that are logged and also handed to the client that sent the request. */
 struct report {
     struct ration_output *text; /* NULL: nobody */
     enum ration_log_level level;
@@ -51,7 +61,7 @@ static void report_line(void *context, const char *line)
     struct report *report = context;
     size_t size_before = report->text != NULL ? report->text->size : 0;
 
-    ration_log(report->level, "reload: %s", line);
+    ration_log_bounded(&change_lines, report->level, NULL, 0, "reload: %s", line);
     report->line_count++;
     if (report->text == NULL)
         return;
@@ -166,10 +176,11 @@ static bool reload(struct ration_reloader *reloader, struct ration_output *text)
     bool is_done = reload_and_report(reloader, &report);
 
     if (is_done) {
-        ration_log(RATION_LOG_INFO, "reloaded the policy");
+        ration_log_bounded(&outcome_lines, RATION_LOG_INFO, NULL, 0, "reloaded the policy");
     } else {
         __atomic_add_fetch(&service->failed_reloads, 1, __ATOMIC_RELAXED);
-        ration_log(RATION_LOG_ERROR, "the policy was not reloaded; the one before stays in force");
+        ration_log_bounded(&outcome_lines, RATION_LOG_ERROR, NULL, 0,
+                           "the policy was not reloaded; the one before stays in force");
     }
     if (text != NULL)
         end_report(&report, text);
@@ -326,9 +337,9 @@ void ration_reloader_ask(struct ration_reloader *reloader)
     if (!begin_thread(reloader)) {
         reloader->is_asked = false;
         __atomic_add_fetch(&reloader->service->failed_reloads, 1, __ATOMIC_RELAXED);
-        ration_log(RATION_LOG_ERROR,
-                   "the policy was not reloaded: no thread can be started; the one before stays in "
-                   "force. Send SIGHUP again when memory or threads are free");
+        ration_log_bounded(&outcome_lines, RATION_LOG_ERROR, NULL, 0,
+                           "the policy was not reloaded: no thread can be started; the one before "
+                           "stays in force. Send SIGHUP again when memory or threads are free");
     }
     pthread_mutex_unlock(&reloader->lock);
 }
@@ -344,6 +355,8 @@ void ration_reloader_free(struct ration_reloader *reloader)
         pthread_join(reloader->thread, NULL);
     for (struct ration_reload *wait; (wait = take_first(reloader)) != NULL;)
         free_reload(wait);
+    ration_log_bound_report(&change_lines);
+    ration_log_bound_report(&outcome_lines);
     pthread_mutex_destroy(&reloader->lock);
     free(reloader);
 }

@@ -127,6 +127,52 @@ static void a_reader_that_does_not_keep_up_loses_lines(void **state)
     close(pipes[1]);
 }
 
+/* Of lines that clients can cause, so many are written, and how many were not. */
+static void repeated_lines_are_bounded_and_counted(void **state)
+{
+    struct ration_log_bound bound = {"tests", .burst_lines = 3, .lines_per_second = 2};
+    uint64_t now_ns = 7 * RATION_NS_PER_SECOND;
+    unsigned allowed_count = 0;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        allowed_count += ration_log_bound_allows(&bound, now_ns);
+    assert_int_equal(allowed_count, 3);
+    assert_int_equal(bound.suppressed_count, 997);
+    for (int i = 0; i < 1000; i++) /* for ten seconds */
+        allowed_count += ration_log_bound_allows(&bound, now_ns += 10000000);
+    assert_int_equal(allowed_count, 3 + 20);
+    assert_int_equal(bound.suppressed_count, 997 + 980);
+}
+
+static void what_was_not_logged_is_reported(void **state)
+{
+    struct ration_log_bound bound = {"tests", .burst_lines = 2, .lines_per_second = 1};
+    char text[4096];
+    int pipes[2];
+    ssize_t size;
+
+    (void)state;
+    assert_int_equal(pipe2(pipes, O_NONBLOCK), 0);
+    ration_log_open(pipes[1], false);
+    for (int i = 0; i < 50; i++)
+        ration_log_bounded(&bound, RATION_LOG_INFO, NULL, 0, "line %d", i);
+    ration_log_bound_report(&bound);
+    ration_log_bound_report(&bound); /* once */
+    ration_log_open(STDERR_FILENO, false);
+    size = read(pipes[0], text, sizeof(text) - 1);
+    assert_true(size > 0);
+    text[size] = '\0';
+    assert_non_null(strstr(text, "info line 0\n"));
+    assert_non_null(strstr(text, "info line 1\n"));
+    assert_null(strstr(text, "line 49"));
+    assert_non_null(
+        strstr(text, "lines about tests were not logged: more than 2 at once and 1 per second\n"));
+    assert_null(strstr(strstr(text, "were not logged") + 1, "were not logged"));
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +181,8 @@ int main(void)
         cmocka_unit_test(values_are_cut),
         cmocka_unit_test(long_lines_end_well),
         cmocka_unit_test(a_reader_that_does_not_keep_up_loses_lines),
+        cmocka_unit_test(repeated_lines_are_bounded_and_counted),
+        cmocka_unit_test(what_was_not_logged_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

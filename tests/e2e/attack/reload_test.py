@@ -145,4 +145,23 @@ def test_every_list_of_limits_is_of_one_policy():
         read_during_reloads(server)
 
 
+
+def test_requests_to_reload_do_not_flood_the_log():
+    """Each is answered and counted; the log has so many lines, and says how many it has not."""
+    requests = 600
+    with kit.server(SMALL) as server:
+        client = server.resp()
+        began = time.monotonic()
+        for _ in range(requests):
+            serve.expect(client.ask("RATION.RELOAD"), b"nothing has changed")
+        seconds = time.monotonic() - began
+        serve.expect(kit.metrics(server)['ration_reloads_total{result="done"}'], requests)
+        server.stop()
+        lines = [line for line in server.lines if "reloaded the policy" in line]
+        assert len(lines) <= 200 + seconds + 1, f"{len(lines)} lines in {seconds} s"
+        missing = sum(int(found.group(1)) for line in server.lines
+                      if (found := re.search(r"(\d+) lines about the outcome of reloads were not logged", line)))
+        serve.expect(missing, requests - len(lines), "lines that were not logged")
+
+
 serve.run()
