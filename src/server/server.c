@@ -29,6 +29,8 @@ struct server {
     struct ration_service service;
     struct ration_reloader *reloader;
     bool has_settings;
+    bool has_state_lock;
+    int state_lock;
     bool is_draining;
     bool is_protected;   /* by ration_secret_protect_process() */
     unsigned http_index; /* of the first listener of its kind */
@@ -119,6 +121,9 @@ static bool open_gate(struct server *server, ration_policy *policy)
                                                : "cannot make room for the policy's limits",
                                            &error);
     }
+    if (ration_state_file_lock(settings->state_path, &server->state_lock, &error) != RATION_OK)
+        return fail("cannot use the state file", &error);
+    server->has_state_lock = true;
     if (ration_state_file_probe(settings->state_path, &error) != RATION_OK)
         return fail("the state could not be kept", &error);
     status = ration_state_file_open(settings->state_path, &options, policy, &server->service.gate,
@@ -408,6 +413,8 @@ static void take_down(struct server *server)
     ration_loops_free(loops);
     ration_auth_failures_free(server->service.auth_failures);
     ration_gate_free(server->service.gate);
+    if (server->has_state_lock)
+        ration_state_file_unlock(server->state_lock);
     if (server->has_settings)
         ration_settings_done(&server->settings);
     if (server->is_protected)

@@ -4,17 +4,79 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/refuse.h"
 
 static const char temporary_suffix[] = ".tmp";
+static const char lock_suffix[] = ".lock";
 
 static ration_status fail(struct ration_error *error, const char *what, const char *path)
 {
     return ration_refuse(error, RATION_ESTORE, "cannot %s %.300s: %s", what, path, strerror(errno));
+}
+
+/* One server at a time -------------------------------------------------------------------------- */
+
+/* Who has the lock, as it says itself. 0: it does not. */
+static long read_owner(int file)
+{
+    char text[32];
+    ssize_t size = pread(file, text, sizeof(text) - 1, 0);
+
+    text[size > 0 ? size : 0] = '\0';
+    return strtol(text, NULL, 10);
+}
+
+/* For the message of another server; without it the lock holds all the same. */
+static void write_owner(int file)
+{
+    char text[32];
+    int size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+    if (ftruncate(file, 0) == 0)
+        (void)!pwrite(file, text, (size_t)size, 0);
+}
+
+ration_status ration_state_file_lock(const char *path, int *out_lock, struct ration_error *error)
+{
+    char lock_path[PATH_MAX];
+    ration_status status = RATION_OK;
+    int file;
+
+    if ((size_t)snprintf(lock_path, sizeof(lock_path), "%s%s", path, lock_suffix) >=
+        sizeof(lock_path))
+        return ration_refuse(error, RATION_ESTORE, "the path of the state is too long");
+    file = open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return ration_refuse(
+            error, RATION_ESTORE,
+            "cannot create %.300s: %s. The folder must be writable for the server, "
+            "which writes %s and %s files beside the state",
+            lock_path, strerror(errno), temporary_suffix, lock_suffix);
+    if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK)
+            status = ration_refuse(error, RATION_ESTORE,
+                                   "%.300s is in use by another server (process %ld). Give each "
+                                   "server a --state file of its own, or stop that one first",
+                                   path, read_owner(file));
+        else
+            status = fail(error, "lock", lock_path);
+        close(file);
+        return status;
+    }
+    write_owner(file);
+    *out_lock = file;
+    return RATION_OK;
+}
+
+void ration_state_file_unlock(int lock)
+{
+    close(lock);
 }
 
 /* Writing ------------------------------------------------------------------------------------- */

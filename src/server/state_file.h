@@ -17,6 +17,16 @@
 
 #include "ration/gate.h"
 
+/*
+ * Takes the file for this server alone, before it is read or written: a server that ends replaces FILE, and
+ * two of them would each forget what the other was told, and write the same FILE.tmp. The lock is on
+ * FILE.lock, which stays there: FILE itself is replaced by each save. The system releases it when the
+ * process ends, however that happens. *out_lock is released with ration_state_file_unlock().
+ * Returns RATION_ESTORE with the reason in error: another server has it, or the file cannot be made.
+ */
+ration_status ration_state_file_lock(const char *path, int *out_lock, struct ration_error *error);
+void ration_state_file_unlock(int lock);
+
 /* Whether a state can be written there, found out now and not when it is lost: error says why not. */
 ration_status ration_state_file_probe(const char *path, struct ration_error *error);
 

@@ -107,8 +107,19 @@ refuses "cannot restore state from $scratch/state: " --policy "$scratch/policy.y
 refuses 'The file is left untouched; move it away to start with empty buckets' --policy "$scratch/policy.yaml" \
     --state "$scratch/state"
 same "the damaged state" "$before" "$(sha256sum "$scratch/state")"
-refuses 'the state could not be kept: cannot create /nowhere/at/all.tmp: No such file' \
+refuses 'cannot use the state file: cannot create /nowhere/at/all.lock: No such file' \
     --state /nowhere/at/all
+
+# One server at a time has a state. A second one disturbs the first in nothing, and may start after it.
+rm "$scratch/state"
+start --policy "$scratch/policy.yaml" --state "$scratch/state" --manual-clock
+check 0 'allowed: a has 0 left' --cost 2 user=u
+refuses "$scratch/state is in use by another server (process $server)" --policy "$scratch/policy.yaml" \
+    --state "$scratch/state"
+finish 0 TERM
+start --policy "$scratch/policy.yaml" --state "$scratch/state" --manual-clock
+"$ration" check --quiet --connect "$resp" user=u && fail "a debt is gone after a second server"
+finish 0 TERM
 
 # Other reasons not to start.
 refuses 'http 0.0.0.0:0 can be reached from other hosts, and there is no check secret' --http 0.0.0.0:0

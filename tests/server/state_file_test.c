@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ration/ration.h"
@@ -17,7 +18,7 @@
 
 #define HOUR_NS UINT64_C(3600000000000)
 
-static char folder[64], path[96], temporary[128];
+static char folder[64], path[96], temporary[128], lock_path[128];
 static struct ration_manual_clock manual;
 static struct ration_clock clock_of_test;
 static struct ration_gate_options options;
@@ -30,6 +31,7 @@ static int set_up(void **state)
         return -1;
     snprintf(path, sizeof(path), "%s/state", folder);
     snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+    snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
     ration_manual_clock_set(&manual, 10 * HOUR_NS);
     clock_of_test = ration_clock_manual(&manual);
     options = (struct ration_gate_options){
@@ -41,6 +43,7 @@ static int tear_down(void **state)
 {
     (void)state;
     unlink(temporary);
+    unlink(lock_path);
     unlink(path);
     return rmdir(folder);
 }
@@ -283,6 +286,75 @@ static void a_place_that_cannot_be_written_is_known_at_the_start(void **state)
     assert_int_equal(access(temporary, F_OK), -1);
 }
 
+static void must_be_in_use(long by)
+{
+    struct ration_error error = {.message = ""};
+    char owner[64];
+    int lock;
+
+    snprintf(owner, sizeof(owner), "in use by another server (process %ld)", by);
+    assert_int_equal(ration_state_file_lock(path, &lock, &error), RATION_ESTORE);
+    assert_non_null(strstr(error.message, owner));
+    assert_non_null(strstr(error.message, path));
+}
+
+static void two_servers_cannot_have_one_file(void **state)
+{
+    bool is_loaded;
+    ration_gate *gate;
+    int lock;
+
+    (void)state;
+    assert_int_equal(ration_state_file_lock(path, &lock, NULL), RATION_OK);
+    must_be_in_use(getpid());
+    gate = open_gate(&is_loaded);
+    save(gate); /* which replaces the file */
+    must_be_in_use(getpid());
+    ration_state_file_unlock(lock);
+    assert_int_equal(ration_state_file_lock(path, &lock, NULL), RATION_OK);
+    ration_state_file_unlock(lock);
+}
+
+static void a_server_that_is_killed_leaves_the_file_free(void **state)
+{
+    int pipes[2], lock;
+    char byte;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    child = fork();
+    if (child == 0) {
+        if (ration_state_file_lock(path, &lock, NULL) != RATION_OK || write(pipes[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(pipes[0], &byte, 1), 1);
+    must_be_in_use(child);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(ration_state_file_lock(path, &lock, NULL), RATION_OK);
+    ration_state_file_unlock(lock);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+static void a_folder_that_cannot_be_written_is_named(void **state)
+{
+    struct ration_error error = {.message = ""};
+    int lock = -1;
+
+    (void)state;
+    assert_int_equal(ration_state_file_lock("/proc/state", &lock, &error), RATION_ESTORE);
+    assert_non_null(strstr(error.message, "cannot create /proc/state.lock"));
+    assert_non_null(strstr(error.message, "must be writable"));
+    assert_int_equal(lock, -1);
+    /* nor is a link followed, to wherever somebody wants an empty file */
+    assert_int_equal(symlink("/tmp/ration-elsewhere", lock_path), 0);
+    assert_int_equal(ration_state_file_lock(path, &lock, NULL), RATION_ESTORE);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -295,6 +367,9 @@ int main(void)
         TEST(a_state_of_a_later_version_is_refused),
         TEST(a_full_disk_leaves_the_state_before),
         TEST(a_place_that_cannot_be_written_is_known_at_the_start),
+        TEST(two_servers_cannot_have_one_file),
+        TEST(a_server_that_is_killed_leaves_the_file_free),
+        TEST(a_folder_that_cannot_be_written_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

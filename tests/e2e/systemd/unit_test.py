@@ -146,7 +146,7 @@ def test_nothing_but_the_state_can_be_written():
             with serve.Server(confined.program, options=options):
                 raise AssertionError("a state outside of the state folder was accepted")
         except AssertionError as error:
-            assert "the state could not be kept" in str(error), error
+            assert "cannot use the state file" in str(error), error
 
 
 serve.run()
