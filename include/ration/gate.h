@@ -37,7 +37,8 @@ struct ration_gate_options {
     size_t struct_size;               /* = sizeof(struct ration_gate_options) */
     const struct ration_clock *clock; /* copied; NULL: the default clock */
     uint64_t throttle_keys_max;       /* keys of limits that come with requests. 0: 1000000 */
-    size_t spare_bytes;   /* for limits that reloads add. 0: 256 GiB, or what the system allows: of
+    size_t
+        spare_bytes; /* for limits that reloads add beside those that were removed. 0: 256 GiB, or what the system allows: of
                              addresses, since memory is used when keys are, not before */
     uint32_t threads_max; /* as in struct ration_limiter_options */
     uint32_t top_keys;    /* the same, for every limit with a key, and for the throttle; with more
@@ -325,9 +326,12 @@ RATION_API const char *ration_gate_change_name(enum ration_gate_change change);
 
 /*
  * Replaces the policy, while others check: all of it, or nothing. policy is taken over, on success.
- * Limits of the same name go on with their buckets. One caller at a time; others wait.
- * Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM (the gate's spare_bytes have no room for what is
- * added), with error (may be NULL) telling why.
+ * Limits of the same name go on with their buckets. So do limits that were removed and come back, unless
+ * their memory was needed: those that were removed last are kept, as many as the policy has limits and at
+ * least 8, and others while there are spare_bytes. One whose memory was needed starts with full buckets; so
+ * R1 holds for it from its return on. One caller at a time; others wait.
+ * Returns RATION_EINVAL, RATION_EUNFIT, RATION_ENOMEM (neither the gate's spare_bytes nor the memory of
+ * removed limits have room for what is added), with error (may be NULL) telling why.
  */
 RATION_API ration_status ration_gate_reload(ration_gate *gate, ration_policy *policy,
                                             ration_gate_change_fn *change, void *context,

@@ -470,12 +470,24 @@ RATION_API void ration_stack_free(ration_stack *stack);
 
 /*
  * Adds a limiter to a stack whose limiters_max is not reached, while others decide; *out_index is
- * its index. One caller at a time. It stays as long as the stack.
+ * its index. One caller at a time. It stays as long as the stack, or until it is replaced.
  * Returns as ration_limiter_create(); RATION_ENOMEM also if spare_bytes are used up.
  */
 RATION_API ration_status ration_stack_add(ration_stack *stack,
                                           const struct ration_limiter_options *options,
                                           size_t *out_index, struct ration_error *error);
+
+/*
+ * Replaces one of some limiters that no thread uses any more by another one, in the same memory, while
+ * others decide by other limiters: the first of limiter_indexes whose memory is enough. Its keys, what was
+ * taken from them, and its statistics are gone. *out_index is its index. One caller at a time.
+ * Returns as ration_stack_add(); RATION_EUNFIT if none has enough memory, with nothing changed. After any
+ * other failure all limiters are there, but one may have lost its keys.
+ */
+RATION_API ration_status ration_stack_replace(ration_stack *stack, const size_t *limiter_indexes,
+                                              size_t index_count,
+                                              const struct ration_limiter_options *options,
+                                              size_t *out_index, struct ration_error *error);
 
 RATION_API size_t ration_stack_limiter_count(const ration_stack *stack);
 

@@ -333,10 +333,10 @@ static ration_status plan_limiters(const struct ration_stack_options *options,
 }
 
 /* A limiter over a section of the stack's store. configs are taken over, on success. */
-static ration_status place_limiter(struct ration_stack *stack,
-                                   const struct ration_limiter_options *options,
-                                   struct ration_configs *configs, uint32_t section_index,
-                                   struct ration_error *error)
+static ration_status make_stacked(struct ration_stack *stack,
+                                  const struct ration_limiter_options *options,
+                                  struct ration_configs *configs, uint32_t section_index,
+                                  struct ration_limiter **out_limiter, struct ration_error *error)
 {
     struct ration_limiter_options stacked = *options;
     struct ration_limiter *limiter = calloc(1, sizeof(*limiter));
@@ -355,7 +355,20 @@ static ration_status place_limiter(struct ration_stack *stack,
                                                      : "top_keys is at most 4096");
     }
     limiter->stack = stack;
-    stack->limiters[section_index] = limiter;
+    *out_limiter = limiter;
+    return RATION_OK;
+}
+
+static ration_status place_limiter(struct ration_stack *stack,
+                                   const struct ration_limiter_options *options,
+                                   struct ration_configs *configs, uint32_t section_index,
+                                   struct ration_error *error)
+{
+    ration_status status = make_stacked(stack, options, configs, section_index,
+                                        &stack->limiters[section_index], error);
+
+    if (status != RATION_OK)
+        return status;
     /* release: pairs with the acquire in ration_stack_count() */
     __atomic_store_n(&stack->limiter_count, section_index + 1, __ATOMIC_RELEASE);
     return RATION_OK;
@@ -470,6 +483,57 @@ ration_status ration_stack_add(ration_stack *stack, const struct ration_limiter_
     }
     *out_index = section_index;
     return RATION_OK;
+}
+
+/* Makes a limiter in the section of another one, which is released. configs are taken over, on success. */
+static ration_status replace_limiter(struct ration_stack *stack, uint32_t section_index,
+                                     const struct ration_limiter_options *options,
+                                     const struct ration_section_shape *shape,
+                                     struct ration_configs *configs, struct ration_error *error)
+{
+    struct ration_memory *memory = (struct ration_memory *)stack->store;
+    struct ration_section_shape before = memory->sections[section_index].shape;
+    struct ration_limiter *limiter = NULL;
+    ration_status status = ration_memory_replace(memory, section_index, shape);
+
+    if (status == RATION_OK)
+        status = make_stacked(stack, options, configs, section_index, &limiter, error);
+    else
+        ration_refuse(error, status, "the limiter's memory is not enough for so many keys");
+    if (status != RATION_OK) {
+        if (status != RATION_EUNFIT)
+            (void)ration_memory_replace(memory, section_index, &before);
+        return status;
+    }
+    ration_limiter_done(stack->limiters[section_index]);
+    free(stack->limiters[section_index]);
+    stack->limiters[section_index] = limiter;
+    return RATION_OK;
+}
+
+ration_status ration_stack_replace(ration_stack *stack, const size_t *limiter_indexes,
+                                   size_t index_count, const struct ration_limiter_options *options,
+                                   size_t *out_index, struct ration_error *error)
+{
+    struct ration_section_shape shape;
+    struct ration_configs configs;
+    ration_status status = plan_limiter(options, NULL, true, &configs, &shape, error);
+
+    if (status != RATION_OK)
+        return status;
+    status = ration_refuse(error, RATION_EUNFIT, "there is no limiter to replace");
+    for (size_t i = 0; i < index_count && status == RATION_EUNFIT; i++) {
+        if (limiter_indexes[i] >= ration_stack_count(stack))
+            status = ration_refuse(error, RATION_EINVAL, "the stack has no such limiter");
+        else
+            status = replace_limiter(stack, (uint32_t)limiter_indexes[i], options, &shape, &configs,
+                                     error);
+        if (status == RATION_OK)
+            *out_index = limiter_indexes[i];
+    }
+    if (status != RATION_OK)
+        ration_configs_done(&configs);
+    return status;
 }
 
 void ration_stack_free(ration_stack *stack)

@@ -31,7 +31,7 @@ ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishe
         (void)madvise(memory, size_bytes, MADV_HUGEPAGE); /* a wish: small pages do as well */
     if (wishes.is_secret)
         (void)madvise(memory, size_bytes, MADV_DONTDUMP);
-    *out_mapping = (struct ration_mapping){memory, size_bytes, wishes.is_secret};
+    *out_mapping = (struct ration_mapping){memory, size_bytes, wishes.is_secret, wishes.is_shared};
     return RATION_OK;
 }
 
@@ -51,13 +51,29 @@ ration_status ration_mapping_touch(const struct ration_mapping *mapping, size_t 
     return RATION_OK;
 }
 
+void ration_mapping_clear(const struct ration_mapping *mapping, size_t offset, size_t size_bytes)
+{
+    char *start = (char *)mapping->memory + offset;
+    size_t first = (offset + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES; /* whole pages of it */
+    size_t last = (offset + size_bytes) / PAGE_BYTES * PAGE_BYTES;
+
+    /* a private page comes back as zeroes; one that is shared as it was */
+    if (mapping->is_shared || first >= last ||
+        madvise((char *)mapping->memory + first, last - first, MADV_DONTNEED) != 0) {
+        memset(start, 0, size_bytes);
+        return;
+    }
+    memset(start, 0, first - offset);
+    memset((char *)mapping->memory + last, 0, offset + size_bytes - last);
+}
+
 void ration_mapping_done(struct ration_mapping *mapping)
 {
     if (mapping->is_secret)
         explicit_bzero(mapping->memory, mapping->size_bytes);
     if (mapping->memory != NULL)
         (void)munmap(mapping->memory, mapping->size_bytes);
-    *mapping = (struct ration_mapping){NULL, 0, false};
+    *mapping = (struct ration_mapping){.memory = NULL};
 }
 
 bool ration_random_secret(void *bytes, size_t size)

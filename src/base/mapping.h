@@ -21,6 +21,7 @@ struct ration_mapping {
     void *memory;
     size_t size_bytes;
     bool is_secret;
+    bool is_shared;
 };
 
 /* The most that may be asked for if what is then taken is to fit a budget. */
@@ -31,6 +32,12 @@ size_t ration_mapping_fit(size_t budget_bytes, struct ration_mapping_wishes wish
  */
 ration_status ration_mapping_touch(const struct ration_mapping *mapping, size_t offset,
                                    size_t size_bytes);
+
+/*
+ * Makes bytes of a mapping zero that nobody uses, and gives their pages back to the system, if others
+ * do not have them too.
+ */
+void ration_mapping_clear(const struct ration_mapping *mapping, size_t offset, size_t size_bytes);
 
 /* Returns RATION_ENOMEM, with *out_mapping untouched. Release: ration_mapping_done(). */
 ration_status ration_mapping_init(size_t size_bytes, struct ration_mapping_wishes wishes,

@@ -4,7 +4,8 @@
  * A limit of the policy is a limiter of one rule in a stack, made when the limit first appears. A
  * reload makes a new plan, which says for each limit of the new policy which limiter it is, and swaps
  * it in. Limiters stay where they are: one whose limit is gone is only not asked any more, and is
- * taken up again if a limit of its name and kind comes back.
+ * taken up again if a limit of its name and kind comes back. Those that are gone for longest give their
+ * memory to limits that are new, so that reloads without end take no more and more of it.
  */
 #ifndef RATION_GATE_GATE_H
 #define RATION_GATE_GATE_H
@@ -35,8 +36,10 @@ struct ration_gate_plan {
 
 /* What is known of a limiter of the stack beside what it knows itself. */
 struct ration_gate_table {
-    char *key_text; /* owned: by which attributes, see ration_gate_key_text() */
-    bool is_used;   /* by the current plan */
+    char *key_text;              /* owned: by which attributes, see ration_gate_key_text() */
+    bool is_used;                /* by the current plan */
+    bool is_planned;             /* by the plan that is made */
+    uint64_t removed_generation; /* whose plan did not use it any more; 0: none ever did */
 };
 
 struct ration_gate_remote;

@@ -4,6 +4,10 @@
  * First everything is made and checked that can fail: the plan, and limiters for limits that are new
  * or whose kind has changed. Then limits are changed and the plan is swapped. What was added for a
  * reload that failed is not asked, and is taken up by a later one that has such a limit.
+ *
+ * Limiters of limits that are gone are kept for when these come back: as many as the policy has limits, and
+ * at least REMOVED_MIN. Beyond that, and when there is no spare memory, a new limit takes the place of one
+ * of them, whose keys are then forgotten.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +25,11 @@ const char *ration_gate_change_name(enum ration_gate_change change)
 }
 
 #define MATCH_TEXT_SIZE 8192
+#define REMOVED_MIN     8
 
 /* What becomes of one limit of the new policy. */
 struct step {
+    bool is_new;     /* it has no limiter yet */
     bool is_changed; /* its limiter's rule is another */
     bool is_reset;   /* keys start anew */
     bool is_told;
@@ -31,11 +37,19 @@ struct step {
     char *key_text; /* owned: its limiter's, from now on. NULL: as it was */
 };
 
+/* A limiter whose limit is gone. */
+struct removed {
+    uint64_t generation; /* as in struct ration_gate_table */
+    size_t limiter_index;
+};
+
 struct reload {
     struct ration_gate *gate;
     const ration_policy *old; /* NULL: the gate has none yet */
     struct ration_gate_plan *plan;
-    struct step *steps; /* by limit */
+    struct step *steps;      /* by limit */
+    struct removed *removed; /* room for all limiters, as is the next */
+    size_t *removed_indexes;
     struct ration_error *error;
 };
 
@@ -110,33 +124,92 @@ static int find_limiter(const struct ration_gate *gate, const struct ration_poli
     for (size_t i = count; i-- > 0;) {
         const struct ration_limiter *limiter = gate->stack->limiters[i];
 
-        if (gate->tables[i].is_used == is_used && strcmp(limiter->name, limit->limit.name) == 0 &&
+        if (gate->tables[i].is_used == is_used && !gate->tables[i].is_planned &&
+            strcmp(limiter->name, limit->limit.name) == 0 &&
             (is_used || is_fit(gate, i, limit, rule, key_text)))
             return (int)i;
     }
     return -1;
 }
 
-static ration_status add_limiter(struct reload *reload, const struct ration_policy_limit *limit,
-                                 const char *key_text, uint32_t *out_index)
+static bool is_removed(const struct ration_gate *gate, size_t limiter_index)
+{
+    return !gate->tables[limiter_index].is_used && !gate->tables[limiter_index].is_planned;
+}
+
+static int compare_removed(const void *a, const void *b)
+{
+    const struct removed *one = a, *other = b;
+
+    return one->generation < other->generation ? -1 : one->generation > other->generation ? 1 : 0;
+}
+
+/* The limiters that are gone, those that are gone for longest first. Returns how many. */
+static size_t list_removed(const struct reload *reload)
+{
+    const struct ration_gate *gate = reload->gate;
+    size_t count = 0;
+
+    for (size_t i = 0; i < ration_stack_limiter_count(gate->stack); i++)
+        if (is_removed(gate, i))
+            reload->removed[count++] = (struct removed){gate->tables[i].removed_generation, i};
+    qsort(reload->removed, count, sizeof(reload->removed[0]), compare_removed);
+    for (size_t i = 0; i < count; i++)
+        reload->removed_indexes[i] = reload->removed[i].limiter_index;
+    return count;
+}
+
+/* A limiter for a limit that has none: in the place of one that is gone, or in spare memory. */
+static ration_status make_limiter(const struct reload *reload,
+                                  const struct ration_limiter_options *options, size_t *out_index)
 {
     struct ration_gate *gate = reload->gate;
+    size_t limit_count = ration_policy_limit_count(reload->plan->policy);
+    /* while somebody may still use a plan that was replaced, its limiters are not gone */
+    size_t count = gate->retired == NULL ? list_removed(reload) : 0;
+    bool has_many = count > (limit_count > REMOVED_MIN ? limit_count : REMOVED_MIN);
+    struct ration_error unfit;
+    ration_status status = RATION_EUNFIT;
+
+    if (has_many)
+        status = ration_stack_replace(gate->stack, reload->removed_indexes, count, options,
+                                      out_index, reload->error);
+    if (status == RATION_EUNFIT)
+        status = ration_stack_add(gate->stack, options, out_index, reload->error);
+    if (status == RATION_ENOMEM && !has_many && count > 0 &&
+        ration_stack_replace(gate->stack, reload->removed_indexes, count, options, out_index,
+                             &unfit) == RATION_OK)
+        status = RATION_OK;
+    return status;
+}
+
+static ration_status add_limiter(struct reload *reload, size_t limit_index)
+{
+    struct ration_gate *gate = reload->gate;
+    const struct ration_policy_limit *limit =
+        ration_policy_limit_at(reload->plan->policy, limit_index);
+    char key_text[RATION_GATE_KEY_TEXT_SIZE];
     struct ration_rule rule;
     struct ration_limiter_options options = ration_gate_limiter_options(gate, limit, &rule);
-    char *kept_text = strdup(key_text);
     size_t index;
+    char *kept_text;
     ration_status status = RATION_ENOMEM;
 
+    ration_gate_key_text(limit, key_text);
+    kept_text = strdup(key_text);
     if (kept_text != NULL)
-        status = ration_stack_add(gate->stack, &options, &index, reload->error);
+        status = make_limiter(reload, &options, &index);
     else
         ration_refuse(reload->error, status, "no memory for the policy");
     if (status != RATION_OK) {
         free(kept_text);
         return status;
     }
+    free(gate->tables[index].key_text);
     gate->tables[index].key_text = kept_text;
-    *out_index = (uint32_t)index;
+    gate->tables[index].removed_generation = 0;
+    gate->tables[index].is_planned = true;
+    reload->plan->limiter_indexes[limit_index] = (uint32_t)index;
     return RATION_OK;
 }
 
@@ -171,7 +244,7 @@ static ration_status plan_step(struct reload *reload, const struct ration_policy
                : ration_refuse(reload->error, RATION_ENOMEM, "no memory for the policy");
 }
 
-/* Finds or makes the limiter of one limit, and what is to be done with it. */
+/* Finds the limiter of one limit, and what is to be done with it. */
 static ration_status plan_limit(struct reload *reload, size_t limit_index)
 {
     struct ration_gate *gate = reload->gate;
@@ -195,9 +268,11 @@ static ration_status plan_limit(struct reload *reload, size_t limit_index)
     }
     if (found < 0)
         found = find_limiter(gate, limit, &rule, key_text, false);
+    step->is_new = found < 0;
     if (found < 0)
-        return add_limiter(reload, limit, key_text, limiter_index);
+        return RATION_OK;
     *limiter_index = (uint32_t)found;
+    gate->tables[found].is_planned = true;
     return plan_step(reload, limit, &rule, key_text, found, step);
 }
 
@@ -214,6 +289,22 @@ static void keep_changed_ns(const struct reload *reload, const struct ration_gat
                 reload->plan->changed_ns[i] = old->changed_ns[k];
         }
     }
+}
+
+/* First those that have a limiter, or had one, lest another limit takes its place. */
+static ration_status plan_limits(struct reload *reload)
+{
+    size_t limit_count = ration_policy_limit_count(reload->plan->policy);
+    ration_status status = RATION_OK;
+
+    for (size_t i = 0; i < reload->gate->table_max; i++)
+        reload->gate->tables[i].is_planned = false;
+    for (size_t i = 0; i < limit_count && status == RATION_OK; i++)
+        status = plan_limit(reload, i);
+    for (size_t i = 0; i < limit_count && status == RATION_OK; i++)
+        if (reload->steps[i].is_new)
+            status = add_limiter(reload, i);
+    return status;
 }
 
 /* Nothing here can fail but by a bug: the rules were checked. */
@@ -262,10 +353,13 @@ static void publish(struct reload *reload)
 
     for (size_t i = 0; i < limit_count; i++)
         change_limit(reload, i);
-    for (size_t i = 0; i < gate->table_max; i++)
-        gate->tables[i].is_used = false;
-    for (size_t i = 0; i < limit_count; i++)
-        gate->tables[reload->plan->limiter_indexes[i]].is_used = true;
+    for (size_t i = 0; i < gate->table_max; i++) {
+        struct ration_gate_table *table = &gate->tables[i];
+
+        if (table->is_used && !table->is_planned)
+            table->removed_generation = reload->plan->generation;
+        table->is_used = table->is_planned;
+    }
     /* pairs with the load in ration_gate_plan() */
     __atomic_store_n(&gate->plan, reload->plan, __ATOMIC_SEQ_CST);
 }
@@ -297,15 +391,21 @@ ration_status ration_gate_adopt(struct ration_gate *gate, ration_policy *policy,
         .old = old != NULL ? old->policy : NULL,
         .plan = ration_gate_plan_create(gate, policy),
         .steps = calloc(limit_count, sizeof(*reload.steps)),
+        .removed = calloc(ration_stack_limiter_count(gate->stack), sizeof(*reload.removed)),
+        .removed_indexes =
+            calloc(ration_stack_limiter_count(gate->stack), sizeof(*reload.removed_indexes)),
         .error = error,
     };
     ration_status status =
         gate->remote != NULL ? ration_gate_remote_fits(gate, policy, error) : RATION_OK;
 
-    if (status == RATION_OK && (reload.plan == NULL || reload.steps == NULL))
+    if (status == RATION_OK && (reload.plan == NULL || reload.steps == NULL ||
+                                reload.removed == NULL || reload.removed_indexes == NULL))
         status = ration_refuse(error, RATION_ENOMEM, "no memory for the policy");
-    for (size_t i = 0; i < limit_count && status == RATION_OK; i++)
-        status = plan_limit(&reload, i);
+    if (status == RATION_OK)
+        status = plan_limits(&reload);
+    free(reload.removed);
+    free(reload.removed_indexes);
     if (status != RATION_OK) {
         free(reload.plan);
         free_steps(reload.steps, limit_count);

@@ -116,11 +116,30 @@ ration_status ration_memory_add(struct ration_memory *memory,
         return RATION_ENOMEM;
     if (memory->is_prefaulted &&
         ration_mapping_touch(&memory->mapping, end_before,
-                             memory->block->end_offset - end_before) != RATION_OK) {
+                             ration_block_sections(memory->block)[section_index].end_offset -
+                                 end_before) != RATION_OK) {
         ration_block_drop(memory->block);
         return RATION_ENOMEM;
     }
     memory->sections[section_index] = ration_section_open(memory->block, section_index);
     *out_section_index = section_index;
     return RATION_OK;
+}
+
+ration_status ration_memory_replace(struct ration_memory *memory, uint32_t section_index,
+                                    const struct ration_section_shape *shape)
+{
+    const struct ration_section_header *header =
+        &ration_block_sections(memory->block)[section_index];
+
+    if (!ration_block_can_replace(memory->block, section_index, shape))
+        return RATION_EUNFIT;
+    ration_mapping_clear(&memory->mapping, header->sets_offset,
+                         header->end_offset - header->sets_offset);
+    ration_block_replace(memory->block, section_index, shape);
+    memory->sections[section_index] = ration_section_open(memory->block, section_index);
+    if (!memory->is_prefaulted)
+        return RATION_OK;
+    return ration_mapping_touch(&memory->mapping, header->sets_offset,
+                                header->end_offset - header->sets_offset);
 }

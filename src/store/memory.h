@@ -33,6 +33,14 @@ ration_status ration_memory_add(struct ration_memory *memory,
                                 const struct ration_section_shape *shape,
                                 uint32_t *out_section_index);
 
+/*
+ * Replaces a section that nobody uses any more by an empty one of another shape, in the same place. Returns
+ * RATION_EUNFIT if it does not fit there, with nothing changed, and RATION_ENOMEM if the system has no
+ * memory for what is to be touched now; then it is there all the same.
+ */
+ration_status ration_memory_replace(struct ration_memory *memory, uint32_t section_index,
+                                    const struct ration_section_shape *shape);
+
 /* Where a target's key may stand in its section. */
 struct ration_place ration_memory_place(const struct ration_memory *memory,
                                         const struct ration_target *target);

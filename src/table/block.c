@@ -58,6 +58,7 @@ static struct ration_section_header lay_out(struct ration_section_shape shape, s
         header.rings_offset =
             take(room, (uint64_t)header.set_count * RATION_SET_PLACES + header.overflow_count,
                  (uint64_t)shape.ring_cells * sizeof(struct ration_pair));
+    header.end_offset = header.limit_offset = room->end;
     return header;
 }
 
@@ -135,6 +136,21 @@ uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_c
     return fits;
 }
 
+/*
+ * Sections that are added have addresses up to a round number, at most a quarter more than they need: one
+ * that replaces them may be a little larger. Addresses that are not used take no memory.
+ */
+static uint64_t round_limit(const struct ration_block *block, uint64_t begin, uint64_t end)
+{
+    uint64_t step = RATION_BLOCK_ALIGNMENT;
+    uint64_t limit;
+
+    while (step <= (end - begin) / 8)
+        step *= 2;
+    limit = begin + (end - begin + step - 1) / step * step;
+    return limit < block->size_bytes ? limit : block->size_bytes;
+}
+
 bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape)
 {
     uint32_t section_count = ration_block_section_count(block);
@@ -146,11 +162,41 @@ bool ration_block_add(struct ration_block *block, const struct ration_section_sh
     header = lay_out(*shape, &room);
     if (room.is_over || room.end > block->size_bytes)
         return false;
+    if (block->magic == RATION_BLOCK_MAGIC) /* else it is one of the first */
+        header.limit_offset = round_limit(block, header.sets_offset, header.end_offset);
     ration_block_sections(block)[section_count] = header;
-    block->end_offset = room.end;
+    block->end_offset = header.limit_offset;
     /* release: pairs with the acquire in ration_block_section_count(); it is whole */
     __atomic_store_n(&block->section_count, section_count + 1, __ATOMIC_RELEASE);
     return true;
+}
+
+static struct ration_section_header lay_out_again(const struct ration_block *block,
+                                                  uint32_t section_index,
+                                                  const struct ration_section_shape *shape)
+{
+    const struct ration_section_header *before = &ration_block_sections(block)[section_index];
+    struct room room = {before->sets_offset, false};
+    struct ration_section_header header = lay_out(*shape, &room);
+
+    if (room.is_over)
+        header.end_offset = UINT64_MAX;
+    header.limit_offset = before->limit_offset;
+    return header;
+}
+
+bool ration_block_can_replace(const struct ration_block *block, uint32_t section_index,
+                              const struct ration_section_shape *shape)
+{
+    struct ration_section_header header = lay_out_again(block, section_index, shape);
+
+    return is_shape_possible(shape, block->seat_count) && header.end_offset <= header.limit_offset;
+}
+
+void ration_block_replace(struct ration_block *block, uint32_t section_index,
+                          const struct ration_section_shape *shape)
+{
+    ration_block_sections(block)[section_index] = lay_out_again(block, section_index, shape);
 }
 
 void ration_block_drop(struct ration_block *block)
@@ -200,9 +246,12 @@ static bool is_laid_out(const struct ration_block *block)
         const struct ration_section_header *header = &ration_block_sections(block)[i];
         struct ration_section_header expected = lay_out(header->shape, &lines.room);
 
+        expected.limit_offset = header->limit_offset;
         if (!is_shape_possible(&header->shape, block->seat_count) ||
-            memcmp(&expected, header, sizeof(expected)) != 0)
+            memcmp(&expected, header, sizeof(expected)) != 0 ||
+            header->limit_offset < header->end_offset)
             return false;
+        lines.room.end = header->limit_offset;
     }
     return !lines.room.is_over && lines.room.end <= block->end_offset &&
            block->end_offset <= block->size_bytes;

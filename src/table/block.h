@@ -7,7 +7,8 @@
  *
  * Everything is found by offsets from the start, so the block may be mapped at different
  * addresses by different processes. All of its memory is there from the beginning; a section that is
- * added later takes from what was left spare, and none is ever moved or given back.
+ * added later takes from what was left spare, or the place of one that nobody uses any more. None is
+ * ever moved.
  *
  * A section holds the keys of one limiter, all of one shape:
  *
@@ -75,6 +76,8 @@ struct ration_section_header {
     uint32_t entry_slots; /* slots from one entry to the next: 1 if plain, else a power of two */
     uint32_t overflow_count;
     uint32_t unused;
+    uint64_t end_offset;   /* of what it has; it begins with its sets */
+    uint64_t limit_offset; /* of what it may have when it is replaced */
     uint64_t sets_offset;
     uint64_t notes_offset;
     uint64_t overflow_offset;
@@ -135,6 +138,15 @@ void ration_block_init(struct ration_block *block, const struct ration_block_pla
  * once they know of it. False if there is no room, or no seats that it would need.
  */
 bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape);
+
+/*
+ * Whether a section of this shape fits where another one is; and puts it there, once nobody uses that one
+ * and its memory is zeroed from sets_offset to end_offset. One caller at a time.
+ */
+bool ration_block_can_replace(const struct ration_block *block, uint32_t section_index,
+                              const struct ration_section_shape *shape);
+void ration_block_replace(struct ration_block *block, uint32_t section_index,
+                          const struct ration_section_shape *shape);
 
 /* Takes back the section that was added last, and that nobody has heard of. */
 void ration_block_drop(struct ration_block *block);

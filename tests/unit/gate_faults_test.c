@@ -119,6 +119,44 @@ static void a_reload_without_memory_changes_nothing(void **state)
     assert_true(refused > 10);
 }
 
+/* A new limit in the place of one that is gone. Pages that the system does not take back are cleared by hand. */
+static void a_limit_without_memory_replaces_none(void **state)
+{
+    uint64_t refused = 1, refused_count = 0;
+    bool is_given = false;
+
+    (void)state;
+    for (; !is_given; refused++) {
+        ration_policy *policy;
+        struct gate_kit kit;
+        ration_status status;
+        char text[128];
+
+        open_kit(&kit);
+        for (unsigned i = 0; i < 12; i++) {
+            snprintf(text, sizeof(text), "limits: [{name: n%u, key: ip, rate: 10/h, keys: 100}]",
+                     i);
+            gate_kit_reload(&kit, text);
+            gate_kit_ask(&kit, "ip=192.0.2.1", 4, 0);
+        }
+        policy = gate_kit_policy("limits: [{name: last, key: ip, rate: 10/h, keys: 100}]");
+        begin_refusal(refused);
+        status = ration_gate_reload(kit.gate, policy, NULL, NULL, NULL);
+        is_given = allocations.call_count < allocations.fails_at;
+        allocations.fails_at = 0;
+        if (status != RATION_OK) {
+            assert_int_equal(status, RATION_ENOMEM);
+            assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 6);
+            assert_int_equal(ration_gate_reload(kit.gate, policy, NULL, NULL, NULL), RATION_OK);
+            refused_count++;
+        }
+        assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 10);
+        gate_kit_close(&kit);
+        assert_int_equal(allocations.live_count, 0);
+    }
+    assert_true(refused_count > 5);
+}
+
 static ration_status write_nothing(void *context, const void *bytes, size_t size)
 {
     (void)context, (void)bytes, (void)size;
@@ -231,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gate_without_memory_is_not_made),
         cmocka_unit_test(a_reload_without_memory_changes_nothing),
+        cmocka_unit_test(a_limit_without_memory_replaces_none),
         cmocka_unit_test(a_save_without_memory_is_none),
         cmocka_unit_test(a_load_without_memory_is_none),
         cmocka_unit_test(a_gate_makes_do_with_fewer_addresses),

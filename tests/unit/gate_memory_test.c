@@ -247,6 +247,36 @@ static void a_policy_in_use_is_released_later(void **state)
     assert_int_equal(allocations.live_count, 0);
 }
 
+/* While a guard holds a policy, no new limit gets the place of one of its limits. */
+static void limits_that_a_guard_holds_are_not_replaced(void **state)
+{
+    struct gate_kit_request request;
+    struct ration_visit guard;
+    struct ration_check check;
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, "limits: [{name: a, key: ip, rate: 10/h, keys: 100}]");
+    gate_kit_ask(&kit, "ip=192.0.2.1", 9, 0);
+    ration_gate_enter(kit.gate, &guard);
+    for (unsigned i = 0; i < 30; i++) {
+        char other[96];
+
+        snprintf(other, sizeof(other), "limits: [{name: o%u, key: ip, rate: 99/h, keys: 100}]", i);
+        gate_kit_reload(&kit, other);
+    }
+    gate_kit_request(&request, "ip=192.0.2.1");
+    check = (struct ration_check){
+        .attributes = request.attributes, .attribute_count = request.count, .cost_tokens = 1};
+    ration_gate_check_guarded(&guard, &check, 1, KIT_NOW_NS);
+    assert_string_equal(check.limit->limit.name, "a");
+    assert_int_equal(check.decision.limit, 10);
+    assert_int_equal(check.decision.remaining, 0);
+    assert_string_equal(ration_limiter_name(ration_gate_limiter(&guard, 0)), "a");
+    ration_gate_leave(&guard);
+    gate_kit_close(&kit);
+}
+
 static void a_child_decides_for_itself(void **state)
 {
     struct gate_kit kit;
@@ -272,6 +302,7 @@ int main(void)
         cmocka_unit_test(r8_no_check_makes_a_system_call),
         cmocka_unit_test(a_child_does_not_wait_for_a_thread_it_has_not),
         cmocka_unit_test(a_policy_in_use_is_released_later),
+        cmocka_unit_test(limits_that_a_guard_holds_are_not_replaced),
         cmocka_unit_test(a_child_decides_for_itself),
     };
 
