@@ -488,6 +488,11 @@ static void stacks(void)
                      RATION_OK);
     assert_int_equal(ration_stack_limiter_count(stack), 3);
     take_in_every_way(ration_stack_limiter(stack, *index), four_bytes(1));
+    assert_int_equal(ration_stack_replace(stack, GUARDED_VALUE(size_t, 2), 1,
+                                          limiter_options("8/s", NULL, key_of_four_bytes), index,
+                                          GUARDED(struct ration_error)),
+                     RATION_OK);
+    take_in_every_way(ration_stack_limiter(stack, *index), four_bytes(1));
     assert_true(ration_stack_bytes(stack) > 0);
     ration_stack_free(stack);
 }
@@ -523,7 +528,8 @@ static const struct guard_row rows[] = {
      "ration_limiter_name "
      "ration_limiter_bytes ration_limiter_dump ration_limiter_load",
      limiters},
-    {"ration_stack_create ration_stack_free ration_stack_add ration_stack_limiter_count "
+    {"ration_stack_create ration_stack_free ration_stack_add ration_stack_replace "
+     "ration_stack_limiter_count "
      "ration_stack_limiter ration_stack_bytes ration_stack_allow ration_stack_allow_at "
      "ration_stack_take ration_stack_look ration_stack_take_all ration_stack_reserve "
      "ration_stack_settle ration_stack_cancel ration_stack_now ration_stack_dump "
