@@ -374,8 +374,12 @@ static inline struct ration_time ration_gcra_release(struct ration_time tat,
     requires kept(before) && kept(after);
     requires now_ns <= RATION_NOW_MAX_NS;
     assigns \nothing;
-    ensures start(after, now_ns) >= start(before, now_ns) ==> \result == 0;
-    ensures start(before, now_ns) - start(after, now_ns) <= \result * units(rate->token);
+    behavior none:
+      assumes start(after, now_ns) >= start(before, now_ns);
+      ensures \result == 0;
+    behavior some:
+      assumes start(after, now_ns) < start(before, now_ns);
+      ensures start(before, now_ns) - start(after, now_ns) <= \result * units(rate->token);
 */
 static inline uint64_t ration_gcra_returned(struct ration_time before, struct ration_time after,
                                             const struct ration_rate *rate, uint64_t now_ns)
@@ -384,15 +388,20 @@ static inline uint64_t ration_gcra_returned(struct ration_time before, struct ra
     struct ration_time gained =
         ration_time_sub_or_zero(ration_time_max(before, now), ration_time_max(after, now));
 
-    uint64_t whole =
-        ration_wide_divide(ration_wide_from_time(gained), ration_wide_from_time(rate->token));
+    uint64_t whole;
 
     /*@ assert units(gained) == \max(start(before, now_ns) - start(after, now_ns), 0); */
+    if (gained.ns == 0 && gained.frac == 0) {
+        /*@ assert start(before, now_ns) - start(after, now_ns) <= 0; */
+        return 0;
+    }
+    whole = ration_wide_divide(ration_wide_from_time(gained), ration_wide_from_time(rate->token));
     /*@ assert units(gained) <= 0xFFFFFFFFFFFFFFFE * units(rate->token); */
     /*@ assert units(gained) / units(rate->token) <= 0xFFFFFFFFFFFFFFFE; */
     /*@ assert whole == units(gained) / units(rate->token); */
-    /*@ assert units(gained) < (whole + 1) * units(rate->token); */
-    return (gained.ns | gained.frac) == 0 ? 0 : whole + 1;
+    /*@ assert units(gained) < (units(gained) / units(rate->token) + 1) * units(rate->token); */
+    /*@ assert start(before, now_ns) - start(after, now_ns) <= (whole + 1) * units(rate->token); */
+    return whole + 1;
 }
 
 #endif
