@@ -51,6 +51,7 @@ COMMANDS = {
     "ration.block": ("admin", ("MS", 1, "ip", "192.0.2.1")),
     "ration.top": ("admin", ()),
     "ration.limits": ("check", ()),
+    "ration.flush": ("admin", ("INLINE",)),
     "ration.reload": ("admin", ()),
     "ration.clock": ("admin", ("GET",)),
     "del": ("admin", ("k",)),
@@ -250,7 +251,7 @@ INLINE = ("key=user:7&limit=1/365d+burst+16&cost=15", "key=user:7&limit=1/s", "k
 def test_a_get_with_a_limit_or_a_cost_needs_a_secret():
     """An image on a page can be such a GET. With a limit of its own it would lock a key out for years."""
     for configuration, secrets in CONFIGURATIONS.items():
-        with server(configuration) as one:
+        with server(configuration, "--inline-fill-max", "0") as one:
             for credential, secret in CREDENTIALS.items():
                 headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
                 for query in INLINE:
