@@ -319,7 +319,8 @@ bool ration_configs_is_reset(const struct ration_configs *configs,
 struct ration_any ration_configs_convert(const struct ration_configs *configs,
                                          const struct ration_config *current, uint32_t generation,
                                          uint32_t rule_index, const struct ration_any *any,
-                                         const struct ration_limit *limit, uint64_t now_ns)
+                                         const struct ration_limit *limit, uint64_t idle_at_ns,
+                                         uint64_t now_ns)
 {
     struct ration_any next = *any;
     uint32_t index = generation;
@@ -330,11 +331,11 @@ struct ration_any ration_configs_convert(const struct ration_configs *configs,
         const struct ration_config *config = &configs->configs[index];
         const struct ration_limit *its_limit =
             config == current ? limit : &config->rules[rule_index].limit;
+        uint64_t reset_ns = config->changed_ns < now_ns ? config->changed_ns : now_ns;
 
-        if (config->is_reset) {
+        if (config->is_reset && idle_at_ns > reset_ns) {
             next.limit = its_limit;
-            next =
-                ration_any_start(&next, config->changed_ns < now_ns ? config->changed_ns : now_ns);
+            next = ration_any_start(&next, reset_ns);
         } else {
             next = ration_any_change_at(&next, its_limit, config->changed_ns, now_ns);
         }

@@ -142,10 +142,14 @@ bool ration_configs_is_reset(const struct ration_configs *configs,
  * The bucket of a rule that an older generation wrote, as it is under limit, which is of the current config.
  * Each change is made as of its own time, not as of the call that meets the bucket (now_ns): so a denial
  * need not write the converted bucket for its wait to be true, and nobody can tell that it was made (R2, R4).
+ *
+ * From idle_at_ns on the whole key carried no information. A reset after that finds no key: the bucket stays full,
+ * as that of an absent key is, instead of keeping the start of a limit under which nobody asked for the key (R7).
  */
 struct ration_any ration_configs_convert(const struct ration_configs *configs,
                                          const struct ration_config *current, uint32_t generation,
                                          uint32_t rule_index, const struct ration_any *any,
-                                         const struct ration_limit *limit, uint64_t now_ns);
+                                         const struct ration_limit *limit, uint64_t idle_at_ns,
+                                         uint64_t now_ns);
 
 #endif

@@ -48,6 +48,22 @@ struct ration_place ration_memory_place(const struct ration_memory *memory,
 /* Keeps a place as the target's spot, where ration_memory_place() finds it. */
 void ration_memory_locate(struct ration_target *target, const struct ration_place *place);
 
+/* The moment (since the epoch) from which on a key with these cells, as they are stored, is idle. */
+static inline struct ration_time ration_memory_moment(const struct ration_section *section,
+                                                      const struct ration_time *cells)
+{
+    return ration_section_is_plain(section) ? cells[0] : ration_entry_moment(section, cells);
+}
+
+/* The same moment of the caller's clock. 0: it was never in use. */
+static inline uint64_t ration_memory_idle_at_ns(const struct ration_section *section,
+                                                const struct ration_time *cells, uint64_t epoch_ns)
+{
+    uint64_t since_ns = ration_time_ceil_ns(ration_memory_moment(section, cells));
+
+    return since_ns > 0 ? since_ns + epoch_ns : 0;
+}
+
 /* Of store.h. */
 ration_status ration_memory_begin(struct ration_store *store, struct ration_op *op);
 void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,

@@ -49,6 +49,8 @@ static void read_states(const struct ration_run *run, const struct ration_op_par
     const struct ration_config *writer = ration_configs_of(part->configs, generation);
     uint64_t writer_number = __atomic_load_n(&writer->number, __ATOMIC_ACQUIRE);
     bool is_older = generation != config->generation;
+    uint64_t epoch_ns = run->memory->store.epoch_ns;
+    uint64_t idle_at_ns = is_older ? ration_memory_idle_at_ns(found->section, cells, epoch_ns) : 0;
 
     shift(writer, ration_section_moment_mask(found->section), cells, false);
     for (uint32_t i = 0; i < config->rule_count; i++) {
@@ -58,13 +60,13 @@ static void read_states(const struct ration_run *run, const struct ration_op_par
 
         if (rule->has_ring)
             any.reader = reader_of(run, found);
-        ration_any_read(&any, &cells[rule->first_cell], run->memory->store.epoch_ns);
+        ration_any_read(&any, &cells[rule->first_cell], epoch_ns);
         if (is_older) {
             const struct ration_limit *next =
                 part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
 
             any = ration_configs_convert(part->configs, config, generation, i, &any, next,
-                                         run->now_ns);
+                                         idle_at_ns, run->now_ns);
         }
         found->anys[i] = any;
         found->has_ring_write |= !ration_log_may_go_on(&any);
@@ -246,9 +248,7 @@ static void read_newborn(const struct ration_run *run, const struct ration_op_pa
 static bool is_forgotten(const struct ration_run *run, const struct ration_op_part *part,
                          const struct ration_found *found)
 {
-    struct ration_time moment = ration_found_is_plain(found)
-                                    ? found->cells[0]
-                                    : ration_entry_moment(found->section, found->cells);
+    struct ration_time moment = ration_memory_moment(found->section, found->cells);
 
     return part->to.config->stale_after_ns > 0 && !found->is_full &&
            !ration_time_less(ration_time_from_ns(run->since_ns), moment);
@@ -441,8 +441,7 @@ enum ration_found_at ration_found_read_at(const struct ration_run *run,
         return RATION_FOUND_NONE;
     }
     *out_generation = take_cells(found, found->cells);
-    moment = ration_found_is_plain(found) ? found->cells[0]
-                                          : ration_entry_moment(found->section, found->cells);
+    moment = ration_memory_moment(found->section, found->cells);
     if (!ration_time_less(ration_time_from_ns(run->since_ns), moment))
         return RATION_FOUND_IDLE;
     read_states(run, part, found, found->cells, *out_generation);

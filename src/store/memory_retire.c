@@ -20,14 +20,11 @@ static uint32_t mark_of(const struct ration_found *found)
 /* Makes an idle key's place empty. False if it has changed. */
 static bool forget(const struct ration_section *section, const struct ration_found *found)
 {
-    bool is_plain = ration_found_is_plain(found);
     struct ration_entrance at = found->slot;
-    struct ration_time moment = found->cells[0];
+    struct ration_time moment = ration_memory_moment(section, found->cells);
 
-    if (!is_plain) {
+    if (!ration_found_is_plain(found))
         at = (struct ration_entrance){found->view.head, found->view.value, false};
-        moment = ration_entry_moment(section, found->cells);
-    }
     /* before the place is empty, as a key that takes it does */
     ration_section_raise_origin(section, ration_section_set_at(section, at.head), moment);
     return ration_create_withdraw(ration_found_kind(found), &at);

@@ -86,14 +86,8 @@ static struct ration_time latest(const struct ration_config_rule *rule, uint32_t
 
 static bool is_idle(const struct step *step)
 {
-    const struct ration_config *config = ration_configs_current(step->walk->configs);
-    struct ration_time now = ration_time_from_ns(step->since_ns);
-
-    for (uint32_t i = 0; i < config->rule_count; i++)
-        if (ration_time_less(now, latest(&config->rules[i],
-                                         ration_section_moment_mask(step->section), step->cells)))
-            return false;
-    return true;
+    return !ration_time_less(ration_time_from_ns(step->since_ns),
+                             ration_memory_moment(step->section, step->cells));
 }
 
 /*
@@ -150,8 +144,9 @@ static struct ration_any read_rule(struct step *step, uint32_t rule_index)
     }
     if (step->generation == config->generation)
         return any;
-    return ration_configs_convert(configs, config, step->generation, rule_index, &any,
-                                  &config->rules[rule_index].limit, step->now_ns);
+    return ration_configs_convert(
+        configs, config, step->generation, rule_index, &any, &config->rules[rule_index].limit,
+        ration_memory_idle_at_ns(step->section, step->cells, step->epoch_ns), step->now_ns);
 }
 
 /* Tells what stands at a place, unless it is idle. False: stop. */

@@ -131,6 +131,60 @@ static void a_reset_starts_every_key_anew(void **state)
     }
 }
 
+/*
+ * R7: a key that is idle when its limits are reset is as one that is absent, and so is an idle overflow bucket. Neither
+ * has the start of a limit that was replaced before the key was asked for. A key in debt has.
+ */
+static void r7_a_reset_is_not_remembered_for_idle_keys(void **state)
+{
+    static const struct {
+        const char *first, *start, *last;
+        uint64_t in_debt, idle;
+    } rows[] = {
+        {"10/h", "10/h start 3", "10/h", 3, 10},
+        {"10/h start 5", "10/h start 3", "10/h", 3, 10},
+        {"10/h fixed-window", "10/h fixed-window start 3", "10/h fixed-window", 3, 10},
+        {"10/h sliding-log", "10/h sliding-log start 3", "10/h sliding-log", 3, 10},
+        {"10/h", "10/h start 3", "10/h start 6", 3, 6},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(rows); i++) {
+        struct kit kit;
+
+        KIT_BEGIN(&kit, rows[i].first);
+        kit_take(&kit, "idle", 5);
+        kit_pass(&kit, 2 * RATION_NS_PER_DAY);
+        kit_take(&kit, "in debt", 5);
+        assert_int_equal(change(&kit, RATION_CHANGE_RESET, KIT_TEXTS(rows[i].start)), RATION_OK);
+        assert_int_equal(kit_left(&kit, "idle"), 3);
+        assert_int_equal(change(&kit, RATION_CHANGE_KEEP, KIT_TEXTS(rows[i].last)), RATION_OK);
+        assert_int_equal(kit_left(&kit, "in debt"), rows[i].in_debt);
+        assert_int_equal(kit_left(&kit, "idle"), rows[i].idle);
+        assert_int_equal(kit_left(&kit, "new"), rows[i].idle);
+        kit_end(&kit);
+    }
+}
+
+static void r7_a_reset_is_not_remembered_for_an_idle_overflow_bucket(void **state)
+{
+    uint64_t numbers[KIT_CROWD_MAX], overflow_count;
+    struct kit kit;
+
+    (void)state;
+    KIT_PLAN(&kit, "1/s burst 300");
+    kit.options.keys_max = 1;
+    kit_open(&kit);
+    kit_crowd(&kit, numbers);
+    overflow_count = kit_overflow_count(&kit);
+    assert_int_equal(change(&kit, RATION_CHANGE_RESET, KIT_TEXTS("1/s burst 300 start 3")),
+                     RATION_OK);
+    assert_int_equal(change(&kit, RATION_CHANGE_KEEP, KIT_TEXTS("1/s burst 300")), RATION_OK);
+    assert_int_equal(kit_take(&kit, "k", 1).remaining, 299);
+    assert_int_equal(kit_overflow_count(&kit), overflow_count + 1);
+    kit_end(&kit);
+}
+
 /* A key touched after each change, and one that is not: it keeps at least its debt's end. */
 static void more_changes_than_there_are_generations(void **state)
 {
@@ -436,6 +490,8 @@ int main(void)
         cmocka_unit_test(every_pair_that_fits_changes_as_a_bucket_does),
         cmocka_unit_test(tokens_are_kept_with_their_fraction),
         cmocka_unit_test(a_reset_starts_every_key_anew),
+        cmocka_unit_test(r7_a_reset_is_not_remembered_for_idle_keys),
+        cmocka_unit_test(r7_a_reset_is_not_remembered_for_an_idle_overflow_bucket),
         cmocka_unit_test(more_changes_than_there_are_generations),
         cmocka_unit_test(a_reset_reaches_keys_of_every_age),
         cmocka_unit_test(a_config_that_is_being_written_does_not_stand),
