@@ -30,10 +30,11 @@ struct run {
     struct ration_clock clock;
     ration_gate *gate;
     char policy_text[ENGINE_OPS_POLICY_MAX];
-    uint64_t latest_ns;    /* the latest now of any call so far */
-    uint64_t loaded_at_ns; /* a now before it may find more: origins, in docs/dump-format.md */
-    bool is_reloaded;      /* engines are compared under another policy than the saved one */
-    bool has_old_buckets;  /* a reload changed limits, and buckets are converted when next met */
+    uint64_t latest_ns;      /* the latest now of any call so far */
+    uint64_t loaded_at_ns;   /* a now before it may find more: origins, in docs/dump-format.md */
+    bool is_reloaded;        /* engines are compared under another policy than the saved one */
+    bool has_old_buckets;    /* a reload changed limits, and buckets are converted when next met */
+    uint64_t reloaded_at_ns; /* the latest time of this engine's reloads: no origin lies after it */
     struct admission admissions[USER_COUNT][OPERATIONS_MAX];
     size_t admission_counts[USER_COUNT];
     char error[ENGINE_OPS_ERROR_MAX];
@@ -414,12 +415,21 @@ static void move_clock(struct run *run, uint64_t ns)
         run->latest_ns = run->manual.ns;
 }
 
+static void note_reload(struct run *run)
+{
+    if (run->manual.ns > run->reloaded_at_ns)
+        run->reloaded_at_ns = run->manual.ns;
+}
+
 /*
  * Saves, lets time pass, loads under the same policy or another, and continues with the one or the other engine.
  *
  * A bucket that is still to be converted is converted by a save at once, and in the engine when it is next met. So
  * after another reload, or later, the two may differ: then it only has to load. So they may if the save was at a stale
- * now, which finds buckets in use that are full.
+ * now, which finds buckets in use that are full. And so they may if the clock has run back to before a reload: a reload
+ * takes the places of keys that are idle since some generations, and notes until when they were in use as the origin of
+ * their set. Before that moment the engine gives an absent key no more than such a key had; origins are not saved
+ * (docs/dump-format.md says why), so the loaded engine gives what a new key has.
  */
 static void run_save(struct run *run)
 {
@@ -427,7 +437,8 @@ static void run_save(struct run *run)
     struct saved_bytes state = {0};
     uint8_t how = engine_ops_byte(&run->input);
     bool is_stale = run->manual.ns < run->latest_ns;
-    bool is_comparable = (!run->has_old_buckets && !is_stale) || (how & 3) == 0;
+    bool is_comparable = run->manual.ns >= run->reloaded_at_ns &&
+                         ((!run->has_old_buckets && !is_stale) || (how & 3) == 0);
     ration_gate *loaded;
 
     trace("save %u at %" PRIu64 "\n", how & 7u, run->manual.ns);
@@ -451,10 +462,13 @@ static void run_save(struct run *run)
     run->is_reloaded = (how & 2) != 0;
     if (is_comparable)
         compare(run, loaded);
+    if (how & 2)
+        note_reload(run);
     if (how & 4) {
         ration_gate *old = run->gate;
 
         run->gate = loaded;
+        run->reloaded_at_ns = (how & 2) ? run->manual.ns : 0;
         if (run->manual.ns > run->loaded_at_ns)
             run->loaded_at_ns = run->manual.ns;
         loaded = old;
@@ -478,6 +492,7 @@ static void run_reload(struct run *run)
     else
         ration_policy_free(policy); /* no room for more limits */
     run->has_old_buckets = true;
+    note_reload(run);
 }
 
 static void run_clock(struct run *run)
