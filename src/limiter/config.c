@@ -329,6 +329,10 @@ struct ration_any ration_configs_convert(const struct ration_configs *configs,
         index = (index + 1) % RATION_CONFIG_COUNT;
 
         const struct ration_config *config = &configs->configs[index];
+
+        if (config->rule_count == 0) /* never in force in this process: see ration_configs_of() */
+            continue;
+
         const struct ration_limit *its_limit =
             config == current ? limit : &config->rules[rule_index].limit;
         uint64_t reset_ns = config->changed_ns < now_ns ? config->changed_ns : now_ns;
