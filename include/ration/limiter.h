@@ -479,13 +479,14 @@ RATION_API ration_status ration_stack_add(ration_stack *stack,
 
 /*
  * Replaces one of some limiters that no thread uses any more by another one, in the same memory, while
- * others decide by other limiters: the first of limiter_indexes whose memory is enough. Its keys, what was
- * taken from them, and its statistics are gone. *out_index is its index. One caller at a time.
- * Returns as ration_stack_add(); RATION_EUNFIT if none has enough memory, with nothing changed. After any
- * other failure all limiters are there, but one may have lost its keys.
+ * others decide by other limiters: the first of limiter_indexes that would have been given as much memory,
+ * rounded, or whose memory is enough if takes_larger. Its keys, what was taken from them, and its statistics
+ * are gone. *out_index is its index. One caller at a time.
+ * Returns as ration_stack_add(); RATION_EUNFIT if there is none, with nothing changed. After any other failure
+ * all limiters are there, but one may have lost its keys.
  */
 RATION_API ration_status ration_stack_replace(ration_stack *stack, const size_t *limiter_indexes,
-                                              size_t index_count,
+                                              size_t index_count, bool takes_larger,
                                               const struct ration_limiter_options *options,
                                               size_t *out_index, struct ration_error *error);
 

@@ -512,9 +512,11 @@ static ration_status replace_limiter(struct ration_stack *stack, uint32_t sectio
 }
 
 ration_status ration_stack_replace(ration_stack *stack, const size_t *limiter_indexes,
-                                   size_t index_count, const struct ration_limiter_options *options,
-                                   size_t *out_index, struct ration_error *error)
+                                   size_t index_count, bool takes_larger,
+                                   const struct ration_limiter_options *options, size_t *out_index,
+                                   struct ration_error *error)
 {
+    const struct ration_block *block = ((const struct ration_memory *)stack->store)->block;
     struct ration_section_shape shape;
     struct ration_configs configs;
     ration_status status = plan_limiter(options, NULL, true, &configs, &shape, error);
@@ -525,7 +527,8 @@ ration_status ration_stack_replace(ration_stack *stack, const size_t *limiter_in
     for (size_t i = 0; i < index_count && status == RATION_EUNFIT; i++) {
         if (limiter_indexes[i] >= ration_stack_count(stack))
             status = ration_refuse(error, RATION_EINVAL, "the stack has no such limiter");
-        else
+        else if (takes_larger ||
+                 ration_block_is_same_size(block, (uint32_t)limiter_indexes[i], &shape))
             status = replace_limiter(stack, (uint32_t)limiter_indexes[i], options, &shape, &configs,
                                      error);
         if (status == RATION_OK)

@@ -179,6 +179,9 @@ ration_status ration_gate_make_stack(struct ration_gate *gate,
     for (size_t i = 0; i < count && status == RATION_OK; i++) {
         limiters[i] = ration_gate_limiter_options(gate, &stack->seeds[i].limit, &rules[i]);
         gate->tables[i].is_used = stack->seeds[i].is_used;
+        gate->tables[i].removed_number = stack->seeds[i].removed_number;
+        if (gate->removal_count < stack->seeds[i].removed_number)
+            gate->removal_count = stack->seeds[i].removed_number;
         gate->tables[i].key_text = strdup(stack->seeds[i].key_text);
         if (gate->tables[i].key_text == NULL)
             status = ration_refuse(error, RATION_ENOMEM, "no memory for the gate");

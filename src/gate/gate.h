@@ -36,10 +36,10 @@ struct ration_gate_plan {
 
 /* What is known of a limiter of the stack beside what it knows itself. */
 struct ration_gate_table {
-    char *key_text;              /* owned: by which attributes, see ration_gate_key_text() */
-    bool is_used;                /* by the current plan */
-    bool is_planned;             /* by the plan that is made */
-    uint64_t removed_generation; /* whose plan did not use it any more; 0: none ever did */
+    char *key_text;          /* owned: by which attributes, see ration_gate_key_text() */
+    bool is_used;            /* by the current plan */
+    bool is_planned;         /* by the plan that is made */
+    uint64_t removed_number; /* of the removal: larger is later; 0: none has used it yet */
 };
 
 struct ration_gate_remote;
@@ -60,6 +60,7 @@ struct ration_gate {
     uint64_t lock_process;            /* whose it is */
     struct ration_gate_table *tables; /* by limiter; under the lock */
     size_t table_max;
+    uint64_t removal_count; /* reloads that removed limits; under the lock */
     uint64_t reload_count;
 };
 
@@ -167,6 +168,7 @@ struct ration_gate_seed {
     struct ration_policy_limit limit; /* of its key only key_count is looked at */
     char *key_text;                   /* copied */
     bool is_used;                     /* by the policy */
+    uint64_t removed_number;          /* as in struct ration_gate_table */
 };
 
 /* Creates the stack, with room for more, or reads it from a dump of one with these limiters. */

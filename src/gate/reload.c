@@ -39,7 +39,7 @@ struct step {
 
 /* A limiter whose limit is gone. */
 struct removed {
-    uint64_t generation; /* as in struct ration_gate_table */
+    uint64_t number; /* as in struct ration_gate_table */
     size_t limiter_index;
 };
 
@@ -141,7 +141,7 @@ static int compare_removed(const void *a, const void *b)
 {
     const struct removed *one = a, *other = b;
 
-    return one->generation < other->generation ? -1 : one->generation > other->generation ? 1 : 0;
+    return one->number < other->number ? -1 : one->number > other->number ? 1 : 0;
 }
 
 /* The limiters that are gone, those that are gone for longest first. Returns how many. */
@@ -152,7 +152,7 @@ static size_t list_removed(const struct reload *reload)
 
     for (size_t i = 0; i < ration_stack_limiter_count(gate->stack); i++)
         if (is_removed(gate, i))
-            reload->removed[count++] = (struct removed){gate->tables[i].removed_generation, i};
+            reload->removed[count++] = (struct removed){gate->tables[i].removed_number, i};
     qsort(reload->removed, count, sizeof(reload->removed[0]), compare_removed);
     for (size_t i = 0; i < count; i++)
         reload->removed_indexes[i] = reload->removed[i].limiter_index;
@@ -172,12 +172,13 @@ static ration_status make_limiter(const struct reload *reload,
     ration_status status = RATION_EUNFIT;
 
     if (has_many)
-        status = ration_stack_replace(gate->stack, reload->removed_indexes, count, options,
+        status = ration_stack_replace(gate->stack, reload->removed_indexes, count, false, options,
                                       out_index, reload->error);
-    if (status == RATION_EUNFIT)
-        status = ration_stack_add(gate->stack, options, out_index, reload->error);
-    if (status == RATION_ENOMEM && !has_many && count > 0 &&
-        ration_stack_replace(gate->stack, reload->removed_indexes, count, options, out_index,
+    if (status != RATION_EUNFIT)
+        return status;
+    status = ration_stack_add(gate->stack, options, out_index, reload->error);
+    if (status == RATION_ENOMEM && count > 0 &&
+        ration_stack_replace(gate->stack, reload->removed_indexes, count, true, options, out_index,
                              &unfit) == RATION_OK)
         status = RATION_OK;
     return status;
@@ -207,7 +208,7 @@ static ration_status add_limiter(struct reload *reload, size_t limit_index)
     }
     free(gate->tables[index].key_text);
     gate->tables[index].key_text = kept_text;
-    gate->tables[index].removed_generation = 0;
+    gate->tables[index].removed_number = 0;
     gate->tables[index].is_planned = true;
     reload->plan->limiter_indexes[limit_index] = (uint32_t)index;
     return RATION_OK;
@@ -353,11 +354,12 @@ static void publish(struct reload *reload)
 
     for (size_t i = 0; i < limit_count; i++)
         change_limit(reload, i);
+    gate->removal_count++;
     for (size_t i = 0; i < gate->table_max; i++) {
         struct ration_gate_table *table = &gate->tables[i];
 
         if (table->is_used && !table->is_planned)
-            table->removed_generation = reload->plan->generation;
+            table->removed_number = gate->removal_count;
         table->is_used = table->is_planned;
     }
     /* pairs with the load in ration_gate_plan() */

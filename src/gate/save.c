@@ -15,8 +15,9 @@
 #include "limiter/chunks.h"
 #include "limiter/limiter.h"
 
-#define SAVED_VERSION               2
-#define SAVED_VERSION_WITHOUT_HOLDS 1
+#define SAVED_VERSION                  3
+#define SAVED_VERSION_WITHOUT_REMOVALS 2 /* it does not say in which order limits were removed */
+#define SAVED_VERSION_WITHOUT_HOLDS    1 /* nor which keys are blocked beside their buckets */
 
 static void put_text(struct ration_chunk_writer *writer, const char *text)
 {
@@ -45,6 +46,7 @@ static void put_limiter(struct ration_chunk_writer *writer, const struct ration_
     ration_chunks_put(writer, limiter->overflow, 1);
     ration_chunks_put(writer, rule.is_shadow, 1);
     ration_chunks_put(writer, gate->tables[index].is_used, 1);
+    ration_chunks_put(writer, gate->tables[index].removed_number, 8);
 }
 
 static ration_status save_locked(ration_gate *gate, struct ration_chunk_writer *writer,
@@ -88,7 +90,8 @@ struct seeds {
     struct ration_gate_seed *items;
     size_t count;
     size_t room;
-    bool has_holds; /* the state goes on with them, behind the throttle */
+    bool has_holds;    /* the state goes on with them, behind the throttle */
+    bool has_removals; /* each says when it was removed */
 };
 
 static void seeds_done(struct seeds *seeds)
@@ -151,6 +154,8 @@ static void get_limiter(struct ration_chunk_reader *reader, struct seeds *seeds)
     seed->limit.is_shadow = (uint32_t)ration_chunks_get(reader, 1);
     is_used = ration_chunks_get(reader, 1);
     seed->is_used = is_used == 1;
+    if (seeds->has_removals)
+        seed->removed_number = ration_chunks_get(reader, 8);
     seed->limit.key_count = key_text[0] != '\0';
     if (reader->status == RATION_OK &&
         (ration_limit_parse(text, &seed->limit.limit, NULL) != RATION_OK ||
@@ -172,8 +177,10 @@ static ration_status get_limiters(ration_reader *read, void *context, struct see
         return ration_refuse(error, RATION_ENOMEM, "no memory to read a state with");
     ration_chunks_open(reader, read, context);
     version = ration_chunks_get(reader, 4);
-    seeds->has_holds = version == SAVED_VERSION;
-    if (version != SAVED_VERSION && version != SAVED_VERSION_WITHOUT_HOLDS)
+    seeds->has_holds = version != SAVED_VERSION_WITHOUT_HOLDS;
+    seeds->has_removals = version == SAVED_VERSION;
+    if (version != SAVED_VERSION && version != SAVED_VERSION_WITHOUT_REMOVALS &&
+        version != SAVED_VERSION_WITHOUT_HOLDS)
         ration_chunks_refuse(reader, "it has a format version that this release does not know");
     count = ration_chunks_get(reader, 4);
     if (count == 0 || count > RATION_STACK_MAX)

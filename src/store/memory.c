@@ -66,6 +66,22 @@ static const struct ration_store_calls memory_calls = {
     .free = free_memory,
 };
 
+/* What is laid out, not the addresses between, if there are any. */
+static ration_status touch_all(const struct ration_memory *memory)
+{
+    const struct ration_section_header *headers = ration_block_sections(memory->block);
+    ration_status status = ration_mapping_touch(
+        &memory->mapping, 0,
+        memory->block->is_growing ? headers[0].sets_offset : memory->block->end_offset);
+
+    if (!memory->block->is_growing)
+        return status;
+    for (uint32_t i = 0; i < memory->block->section_count && status == RATION_OK; i++)
+        status = ration_mapping_touch(&memory->mapping, headers[i].sets_offset,
+                                      headers[i].end_offset - headers[i].sets_offset);
+    return status;
+}
+
 ration_status ration_memory_create(const struct ration_block_plan *plan,
                                    struct ration_mapping_wishes wishes,
                                    struct ration_memory **out_memory)
@@ -96,7 +112,7 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
                               sizeof(memory->block->returned_start)))
         status = RATION_ENOMEM;
     else if (plan->is_prefaulted)
-        status = ration_mapping_touch(&memory->mapping, 0, memory->block->end_offset);
+        status = touch_all(memory);
     if (status != RATION_OK) {
         free_memory(&memory->store);
         return status;

@@ -62,6 +62,36 @@ static struct ration_section_header lay_out(struct ration_section_shape shape, s
     return header;
 }
 
+/*
+ * In a block that grows, sections have addresses up to a round size, less than a quarter more than they
+ * need: another one that replaces them may be a little larger. Addresses that are not used take no memory.
+ */
+static uint64_t round_size(uint64_t size_bytes)
+{
+    uint64_t step = RATION_BLOCK_ALIGNMENT;
+
+    while (step <= size_bytes / 8)
+        step *= 2;
+    return (size_bytes + step - 1) / step * step;
+}
+
+static struct ration_section_header lay_out_rounded(struct ration_section_shape shape,
+                                                    struct room *room)
+{
+    struct ration_section_header header = lay_out(shape, room);
+
+    room->end = header.sets_offset;
+    (void)take(room, round_size(header.end_offset - header.sets_offset), 1);
+    header.limit_offset = room->end;
+    return header;
+}
+
+static struct ration_section_header lay_out_in(struct ration_section_shape shape, bool is_growing,
+                                               struct room *room)
+{
+    return is_growing ? lay_out_rounded(shape, room) : lay_out(shape, room);
+}
+
 static bool is_shape_possible(const struct ration_section_shape *shape, uint32_t seat_count)
 {
     return shape->keys_max > 0 && shape->keys_max <= RATION_SECTION_KEYS_MAX &&
@@ -110,7 +140,7 @@ size_t ration_block_size(const struct ration_block_plan *plan)
         return 0;
     room = outline(section_max(plan), plan->seat_count).room;
     for (size_t i = 0; i < plan->shape_count; i++)
-        (void)lay_out(plan->shapes[i], &room);
+        (void)lay_out_in(plan->shapes[i], section_max(plan) > plan->shape_count, &room);
     if (plan->spare_bytes > 0)
         (void)take(&room, plan->spare_bytes, 1);
     return room.is_over ? 0 : (size_t)room.end;
@@ -136,21 +166,6 @@ uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_c
     return fits;
 }
 
-/*
- * Sections that are added have addresses up to a round number, at most a quarter more than they need: one
- * that replaces them may be a little larger. Addresses that are not used take no memory.
- */
-static uint64_t round_limit(const struct ration_block *block, uint64_t begin, uint64_t end)
-{
-    uint64_t step = RATION_BLOCK_ALIGNMENT;
-    uint64_t limit;
-
-    while (step <= (end - begin) / 8)
-        step *= 2;
-    limit = begin + (end - begin + step - 1) / step * step;
-    return limit < block->size_bytes ? limit : block->size_bytes;
-}
-
 bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape)
 {
     uint32_t section_count = ration_block_section_count(block);
@@ -159,11 +174,9 @@ bool ration_block_add(struct ration_block *block, const struct ration_section_sh
 
     if (section_count == block->section_max || !is_shape_possible(shape, block->seat_count))
         return false;
-    header = lay_out(*shape, &room);
+    header = lay_out_in(*shape, block->is_growing, &room);
     if (room.is_over || room.end > block->size_bytes)
         return false;
-    if (block->magic == RATION_BLOCK_MAGIC) /* else it is one of the first */
-        header.limit_offset = round_limit(block, header.sets_offset, header.end_offset);
     ration_block_sections(block)[section_count] = header;
     block->end_offset = header.limit_offset;
     /* release: pairs with the acquire in ration_block_section_count(); it is whole */
@@ -193,6 +206,17 @@ bool ration_block_can_replace(const struct ration_block *block, uint32_t section
     return is_shape_possible(shape, block->seat_count) && header.end_offset <= header.limit_offset;
 }
 
+bool ration_block_is_same_size(const struct ration_block *block, uint32_t section_index,
+                               const struct ration_section_shape *shape)
+{
+    const struct ration_section_header *before = &ration_block_sections(block)[section_index];
+    struct room room = {before->sets_offset, false}, room_before = room;
+
+    return lay_out_rounded(*shape, &room).limit_offset ==
+               lay_out_rounded(before->shape, &room_before).limit_offset &&
+           !room.is_over;
+}
+
 void ration_block_replace(struct ration_block *block, uint32_t section_index,
                           const struct ration_section_shape *shape)
 {
@@ -220,6 +244,7 @@ void ration_block_init(struct ration_block *block, const struct ration_block_pla
     block->epoch_ns = plan->epoch_ns;
     block->section_max = (uint32_t)section_max(plan);
     block->seat_count = plan->seat_count;
+    block->is_growing = section_max(plan) > plan->shape_count;
     block->is_shared = plan->is_shared;
     memcpy(block->seed, plan->seed, sizeof(block->seed));
     if (plan->hash == 0)

@@ -99,7 +99,8 @@ struct ration_block {
     uint32_t section_count; /* grows, one writer at a time */
     uint32_t section_max;
     uint32_t seat_count;
-    uint32_t is_shared; /* whether other processes may have it mapped */
+    uint32_t is_growing; /* sections may be added and replaced */
+    uint32_t is_shared;  /* whether other processes may have it mapped */
     uint64_t sections_offset;
     uint64_t seats_offset;
     uint8_t seed[RATION_HASH_SEED_SIZE]; /* that the secret was made of: a dump needs it */
@@ -145,6 +146,9 @@ bool ration_block_add(struct ration_block *block, const struct ration_section_sh
  */
 bool ration_block_can_replace(const struct ration_block *block, uint32_t section_index,
                               const struct ration_section_shape *shape);
+/* Whether both would have been given memory of the same size: that does not depend on what was there before. */
+bool ration_block_is_same_size(const struct ration_block *block, uint32_t section_index,
+                               const struct ration_section_shape *shape);
 void ration_block_replace(struct ration_block *block, uint32_t section_index,
                           const struct ration_section_shape *shape);
 

@@ -233,7 +233,7 @@ static void a_save_that_fails_leaves_the_one_before(void **state)
 /* A file of a release that is yet to come: its format version, and a checksum that is right. */
 static void a_state_of_a_later_version_is_refused(void **state)
 {
-    static const uint8_t later[4] = {3, 0, 0, 0};
+    static const uint8_t later[4] = {255, 0, 0, 0};
     struct saved_bytes bytes = saved_wrap(later, sizeof(later));
     int file = open(path, O_WRONLY | O_CREAT, 0600);
 

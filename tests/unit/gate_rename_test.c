@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "support/saved.h"
 #include "unit/gate_kit.h"
 
 #define LIMIT_COUNT 50
@@ -163,6 +164,33 @@ static void what_comes_back_is_not_replaced_by_what_comes_with_it(void **state)
     gate_kit_close(&kit);
 }
 
+/* A restart is as a reload: those that are gone for longest are replaced first, after it as before. */
+static void the_order_of_removals_is_saved(void **state)
+{
+    struct saved_bytes bytes = {0};
+    ration_gate *loaded = NULL;
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, "limits: [{name: a, key: ip, rate: 10/h}]");
+    gate_kit_ask(&kit, "ip=192.0.2.1", 4, 0);
+    reload_others(&kit, 9);
+    gate_kit_reload(&kit,
+                    "limits: [{name: a, key: ip, rate: 10/h}]"); /* the first place, used last */
+    reload_others(&kit, 1);
+    assert_int_equal(ration_gate_save(kit.gate, KIT_NOW_NS, saved_write, &bytes), RATION_OK);
+    assert_int_equal(ration_gate_load(&kit.options,
+                                      gate_kit_policy("limits: [{name: new, key: ip, rate: 10/h}]"),
+                                      saved_read, &bytes, &loaded, NULL),
+                     RATION_OK);
+    gate_kit_close(&kit);
+    kit.gate = loaded;
+    gate_kit_reload(&kit, "limits: [{name: a, key: ip, rate: 10/h}]");
+    assert_int_equal(gate_kit_left(&kit, "ip=192.0.2.1"), 6);
+    free(bytes.data);
+    gate_kit_close(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +198,7 @@ int main(void)
         cmocka_unit_test(other_sizes_take_little_more_room),
         cmocka_unit_test(what_is_gone_keeps_its_buckets_for_a_while),
         cmocka_unit_test(what_comes_back_is_not_replaced_by_what_comes_with_it),
+        cmocka_unit_test(the_order_of_removals_is_saved),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

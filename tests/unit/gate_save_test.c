@@ -435,7 +435,7 @@ static void lies_with_right_checksums_are_refused(void **state)
 
     (void)state;
     begin(&small);
-    refuse_with(&small, 0, "\x03", 1, "a format version that this release does not know");
+    refuse_with(&small, 0, "\x04", 1, "a format version that this release does not know");
     refuse_with(&small, 0, "\0", 1, "a format version that this release does not know");
     refuse_with(&small, 4, "\0\0\0\0", 4, "no limits, or too many");
     refuse_with(&small, 4, "\x01\x40\0\0", 4, "no limits, or too many"); /* 16385 */
@@ -450,29 +450,49 @@ static void lies_with_right_checksums_are_refused(void **state)
     limiters = saved_unwrap(&limiters);
     end_at = limiters.size;
     free(limiters.data);
-    refuse_with(&small, end_at - 3, "\x03", 1, "makes no sense"); /* overflow */
-    refuse_with(&small, end_at - 2, "\x02", 1, "makes no sense"); /* shadow */
-    refuse_with(&small, end_at - 1, "\x02", 1, "makes no sense"); /* in use */
+    refuse_with(&small, end_at - 8 - 3, "\x03", 1, "makes no sense"); /* overflow */
+    refuse_with(&small, end_at - 8 - 2, "\x02", 1, "makes no sense"); /* shadow */
+    refuse_with(&small, end_at - 8 - 1, "\x02", 1, "makes no sense"); /* in use */
     end(&small);
 }
 
+/* The order in which limits were removed came with the third version: 8 bytes behind each limit. */
+static void cut_removals(struct saved_bytes *payload)
+{
+    unsigned char *bytes = (unsigned char *)payload->data;
+    size_t from = 8, to = 8;
+
+    while (from < payload->size) {
+        size_t text = 2 + bytes[from] + bytes[from + 1] * 256u;
+        size_t size = text + 2 + bytes[from + text] + bytes[from + text + 1] * 256u + 19;
+
+        memmove(bytes + to, bytes + from, size);
+        from += size + 8;
+        to += size;
+    }
+    assert_int_equal(from, payload->size);
+    payload->size = to;
+}
+
 /* Blocks of windows came with the second version. */
-static void a_state_of_the_first_version_is_read(void **state)
+static void read_version(uint64_t version)
 {
     struct saved_bytes limiters, payload, old;
     size_t first, size;
     ration_gate *loaded = NULL;
     struct small small;
 
-    (void)state;
     begin(&small);
     first = first_size(&small.bytes);
     limiters = (struct saved_bytes){.data = small.bytes.data, .size = first};
     payload = saved_unwrap(&limiters);
-    saved_set_number(payload.data, 4, 1);
+    saved_set_number(payload.data, 4, version);
+    cut_removals(&payload);
     old = saved_wrap(payload.data, payload.size);
-    for (size = small.bytes.size - 8; memcmp(small.bytes.data + size, small.bytes.data, 8) != 0;)
-        size--; /* where the last part begins */
+    size = small.bytes.size;
+    if (version == 1)
+        for (size -= 8; memcmp(small.bytes.data + size, small.bytes.data, 8) != 0;)
+            size--; /* where the last part begins */
     saved_add(&old, small.bytes.data + first, size - first);
     assert_int_equal(try(&small, &old, &loaded, NULL), RATION_OK);
     assert_int_equal(old.at, old.size);
@@ -481,12 +501,19 @@ static void a_state_of_the_first_version_is_read(void **state)
     gate_kit_close(&small.kit);
     small.kit.gate = loaded;
     assert_int_equal(gate_kit_left(&small.kit, "ip=192.0.2.1"), 3);
-    assert_int_equal(gate_kit_left(&small.kit, "path=/c ip=192.0.2.2"), 7);
+    assert_int_equal(gate_kit_left(&small.kit, "path=/c ip=192.0.2.2"), version == 1 ? 7 : 0);
     block(&small.kit, "path=/c ip=192.0.2.2", "c", KIT_NOW_NS + 60 * SECOND);
     free(small.bytes.data);
     small.bytes = save(&small.kit);
     small.policy = gate_kit_policy(small_text);
     end(&small);
+}
+
+static void states_of_older_versions_are_read(void **state)
+{
+    (void)state;
+    read_version(1);
+    read_version(2);
 }
 
 /* R4: a block ends when it was to end, by the wall if the clock starts anew. */
@@ -597,7 +624,7 @@ int main(void)
         cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_anew),
         cmocka_unit_test(under_another_policy_it_is_as_if_reloaded),
         cmocka_unit_test(a_block_goes_on),
-        cmocka_unit_test(a_state_of_the_first_version_is_read),
+        cmocka_unit_test(states_of_older_versions_are_read),
         cmocka_unit_test(what_a_failed_reload_left_is_not_what_was_in_use),
         cmocka_unit_test(saved_again_it_is_the_same_state),
         cmocka_unit_test(every_end_that_comes_too_early_is_noticed),

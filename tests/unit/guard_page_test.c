@@ -488,7 +488,7 @@ static void stacks(void)
                      RATION_OK);
     assert_int_equal(ration_stack_limiter_count(stack), 3);
     take_in_every_way(ration_stack_limiter(stack, *index), four_bytes(1));
-    assert_int_equal(ration_stack_replace(stack, GUARDED_VALUE(size_t, 2), 1,
+    assert_int_equal(ration_stack_replace(stack, GUARDED_VALUE(size_t, 2), 1, false,
                                           limiter_options("8/s", NULL, key_of_four_bytes), index,
                                           GUARDED(struct ration_error)),
                      RATION_OK);
