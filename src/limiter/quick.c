@@ -125,10 +125,6 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
 
     if (ration_section_origin_ns(section, place) > quick->since_ns)
         return RATION_QUICK_NOT; /* a now that runs back */
-    /* acquire: who took the key's place because limits were reset has seen the change */
-    ration_fence_acquire();
-    if (ration_configs_current(&quick->limiter->configs) != quick->config)
-        return RATION_QUICK_NOT;
     newcomer.now_ns = quick->since_ns;
     newcomer.reset_mask = 0;
     newcomer.is_scarce = false;
@@ -137,8 +133,11 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
         return RATION_QUICK_NOT;
     member.moment = gcra_next(ration_time_from_ns(ration_section_origin_ns(section, place)), cost,
                               quick->since_ns);
+    /* acquire: who took the key's place because limits were reset has seen the change */
+    ration_fence_acquire();
     if (ration_time_less(room, member.moment) ||
         ration_section_overflow_ns(section, place) > quick->since_ns ||
+        ration_configs_current(&quick->limiter->configs) != quick->config ||
         !ration_config_stands(quick->config, quick->config_number)) {
         (void)ration_create_withdraw(&ration_plain_kind, &entrance);
         return RATION_QUICK_NOT;
