@@ -205,15 +205,16 @@ union ration_state ration_algorithm_release(const struct ration_limit *limit,
                                             union ration_state state,
                                             const struct ration_release *release, uint64_t now_ns)
 {
+    /* whose line may have somebody who waits, though this bucket does not show it */
+    bool is_open = !release->is_waited || ration_release_is_last(release, state);
+
     now_ns = ration_time_clamp(now_ns);
     if (ration_release_is_undone(release, state))
         return release->before;
-    if (release->is_waited && !ration_release_is_last(release, state) &&
-        (kind_of(limit) == KIND_GCRA || kind_of(limit) == KIND_INTERVAL))
-        return state;
     switch (kind_of(limit)) {
     case KIND_INTERVAL:
-        state.interval = ration_interval_release(state.interval, limit, release, now_ns);
+        if (is_open)
+            state.interval = ration_interval_release(state.interval, limit, release, now_ns);
         break;
     case KIND_FIXED:
         state.fixed = ration_fixed_window_release(state.fixed, release);
@@ -221,8 +222,9 @@ union ration_state ration_algorithm_release(const struct ration_limit *limit,
     case KIND_SLIDING:
         state.sliding = ration_sliding_window_release(state.sliding, limit, release);
         break;
-    case KIND_GCRA:
-        state.tat = gcra_release(limit, state.tat, release, now_ns);
+    default:
+        if (is_open)
+            state.tat = gcra_release(limit, state.tat, release, now_ns);
     }
     return state;
 }

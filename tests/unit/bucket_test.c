@@ -211,6 +211,33 @@ static void a_reserve_releases_to_the_part_that_paid(void **state)
     assert_false(ration_reserve_is_idle(step.next, S));
 }
 
+/* While somebody waits under another limit of the key, only the last in line gives back. */
+static void what_is_waited_for_elsewhere_is_not_given_back(void **state)
+{
+    static const char *const texts[] = {"10/s burst 10", "10/s refill interval"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct ration_limit limit = parse(texts[i]);
+        struct ration_step step =
+            ration_algorithm_take(&limit, (union ration_state){.words = {0, 0}}, 5, 0, S);
+        struct ration_step other = ration_algorithm_take(&limit, step.next, 1, 0, S);
+        struct ration_release release = {.mark = step.next,
+                                         .cost_tokens = 5,
+                                         .unused_tokens = 3,
+                                         .turn_ns = S,
+                                         .is_waited = true};
+        union ration_state last = ration_algorithm_release(&limit, step.next, &release, S);
+        union ration_state behind = ration_algorithm_release(&limit, other.next, &release, S);
+
+        assert_int_equal(ration_algorithm_remaining(&limit, last, S), 8);
+        assert_memory_equal(&behind, &other.next, sizeof(behind));
+        release.is_waited = false;
+        behind = ration_algorithm_release(&limit, other.next, &release, S);
+        assert_int_equal(ration_algorithm_remaining(&limit, behind, S), 7);
+    }
+}
+
 static void R7_each_algorithm_is_idle_from_the_moment_it_is_full(void **state)
 {
     const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
@@ -251,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_change_at_the_end_of_time_saturates),
         cmocka_unit_test(R7_each_algorithm_is_idle_from_the_moment_it_is_full),
         cmocka_unit_test(a_reserve_releases_to_the_part_that_paid),
+        cmocka_unit_test(what_is_waited_for_elsewhere_is_not_given_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
