@@ -228,7 +228,8 @@ ration_status ration_gate_clear_inline(ration_gate *gate)
     if (gate->remote != NULL)
         return RATION_EUNFIT;
     (void)ration_limit_per_second(1, &rule.limit);
-    return ration_limiter_change(gate->throttle, &rule, 1, RATION_CHANGE_RESET, NULL);
+    ration_limiter_clear(gate->throttle, &rule, 1);
+    return RATION_OK;
 }
 
 /* All limits of the policy, as they are: each a limiter of its own, in their order. */

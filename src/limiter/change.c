@@ -41,6 +41,19 @@ static void replace(struct ration_limiter *limiter, const struct ration_rule *ru
     store->calls->renew(store, &limiter->configs, limiter->section_index, now_ns);
 }
 
+void ration_limiter_clear(struct ration_limiter *limiter, const struct ration_rule *rules,
+                          size_t rule_count)
+{
+    struct ration_store *store = limiter->store;
+    uint64_t now_ns;
+
+    ration_limiter_lock(limiter);
+    now_ns = ration_clock_now(&limiter->clock);
+    ration_configs_replace(&limiter->configs, rules, rule_count, RATION_CHANGE_RESET, now_ns);
+    store->calls->clear(store, &limiter->configs, limiter->section_index, now_ns);
+    ration_limiter_unlock(limiter);
+}
+
 ration_status ration_limiter_change(ration_limiter *limiter, const struct ration_rule *rules,
                                     size_t rule_count, enum ration_change change,
                                     struct ration_error *error)

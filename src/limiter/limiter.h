@@ -68,6 +68,13 @@ bool ration_limiter_allow_any(struct ration_limiter *limiter, const void *reques
 void ration_limiter_lock(struct ration_limiter *limiter);
 void ration_limiter_unlock(struct ration_limiter *limiter);
 
+/*
+ * Resets all buckets of a limiter whose rules are these, without converting them one by one: each starts over
+ * when it is met, and its place is free at once. Others may decide meanwhile.
+ */
+void ration_limiter_clear(struct ration_limiter *limiter, const struct ration_rule *rules,
+                          size_t rule_count);
+
 /* Finds the key of a request. Returns what the keyer does, RATION_EINVAL for one too long. */
 ration_status ration_limiter_key(const struct ration_limiter *limiter, const void *request,
                                  char *room, struct ration_key *out_key);

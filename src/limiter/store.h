@@ -31,6 +31,13 @@ struct ration_store_calls {
                   uint32_t section_index, uint64_t now_ns);
 
     /*
+     * For a change that resets all buckets: each starts over when it is met, and its place is free for others
+     * (table/create.h). Removes only what has the number of the next generation. And the overflow buckets.
+     */
+    void (*clear)(struct ration_store *store, const struct ration_configs *configs,
+                  uint32_t section_index, uint64_t now_ns);
+
+    /*
      * Goes through a section from a cursor on, 0 being the beginning. Returns the cursor to go on
      * from, 0 at the end. These three may be NULL: buckets cannot be listed or dumped.
      */

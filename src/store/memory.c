@@ -59,6 +59,7 @@ static const struct ration_store_calls memory_calls = {
     .fetch = fetch,
     .section = section,
     .renew = ration_memory_renew,
+    .clear = ration_memory_clear,
     .walk = ration_memory_walk,
     .shape = ration_memory_shape,
     .put = ration_memory_put,

@@ -17,11 +17,11 @@ static uint32_t mark_of(const struct ration_found *found)
                                         : ration_head_unpack(found->view.value.words[1]).mark;
 }
 
-/* Makes an idle key's place empty. False if it has changed. */
-static bool forget(const struct ration_section *section, const struct ration_found *found)
+/* Makes a key's place empty, of which moment is lost. False if it has changed. */
+static bool forget(const struct ration_section *section, const struct ration_found *found,
+                   struct ration_time moment)
 {
     struct ration_entrance at = found->slot;
-    struct ration_time moment = ration_memory_moment(section, found->cells);
 
     if (!ration_found_is_plain(found))
         at = (struct ration_entrance){found->view.head, found->view.value, false};
@@ -49,13 +49,15 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
             return;
         if (at == RATION_FOUND_IDLE) {
             if (ration_section_is_overflow(section, head) ||
-                !is_next(part->to.config, its_generation) || forget(section, &found))
+                !is_next(part->to.config, its_generation) ||
+                forget(section, &found, ration_memory_moment(section, found.cells)))
                 return;
             continue;
         }
         next = ration_found_next(run, part, &found);
-        /* to convert a bucket is not to use it */
-        next.mark |= mark_of(&found) & RATION_MARK_ESTABLISHED;
+        /* to convert a bucket is not to use it; one that starts over is as new */
+        if (!ration_configs_is_reset(part->configs, part->to.config, its_generation))
+            next.mark |= mark_of(&found) & RATION_MARK_ESTABLISHED;
         if (ration_found_change(&found, &next))
             return;
     }
@@ -69,6 +71,13 @@ static void begin(const struct ration_memory *memory, const struct ration_config
     out_run->memory = memory;
     out_run->since_ns = ration_block_now(memory->store.epoch_ns, now_ns);
     out_run->now_ns = out_run->since_ns + memory->store.epoch_ns;
+}
+
+static void convert_overflow(const struct ration_run *run, const struct ration_op_part *part,
+                             const struct ration_section *section)
+{
+    for (uint64_t i = 0; i < section->overflow_count; i++)
+        convert(run, part, section, ration_section_overflow_at(section, i));
 }
 
 void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
@@ -87,6 +96,38 @@ void ration_memory_renew(struct ration_store *store, const struct ration_configs
         if (!ration_pair_is_empty(ration_atomic16_load(head))) /* most of a table is */
             convert(&run, &part, section, head);
     }
-    for (uint64_t i = 0; i < section->overflow_count; i++)
-        convert(&run, &part, section, ration_section_overflow_at(section, i));
+    convert_overflow(&run, &part, section);
+}
+
+/* Removes what stands at head if it has the number of the next generation. */
+static void forget_next(const struct ration_run *run, const struct ration_op_part *part,
+                        const struct ration_section *section, struct ration_pair *head)
+{
+    struct ration_pair value = ration_atomic16_load(head);
+    struct ration_found found = {.section = section};
+    uint32_t generation = ration_section_is_plain(section) ? ration_pair_generation(value)
+                                                           : ration_head_generation(value.words[1]);
+
+    while (is_next(part->to.config, generation) &&
+           ration_found_read_at(run, part, head, &found, &generation) != RATION_FOUND_NONE &&
+           is_next(part->to.config, generation) &&
+           !forget(section, &found, (struct ration_time){0, 0}))
+        ; /* each turn means that another thread changed it */
+}
+
+void ration_memory_clear(struct ration_store *store, const struct ration_configs *configs,
+                         uint32_t section_index, uint64_t now_ns)
+{
+    const struct ration_memory *memory = (const struct ration_memory *)store;
+    const struct ration_section *section = &memory->sections[section_index];
+    uint64_t count = (uint64_t)section->set_count * RATION_SET_PLACES;
+    struct ration_op_part part;
+    struct ration_run run;
+
+    begin(memory, configs, now_ns, &run, &part);
+    convert_overflow(&run, &part, section);
+    if (part.to.config->number + 1 < RATION_CONFIG_COUNT)
+        return; /* no bucket has the next generation's number yet */
+    for (uint64_t i = 0; i < count; i++)
+        forget_next(&run, &part, section, ration_section_at(section, i));
 }

@@ -360,6 +360,44 @@ static void wrong_options_are_refused(void **state)
     ration_gate_free(NULL);
 }
 
+/* Takes the one token of a key under a limit of a day. */
+static bool take_inline(struct gate_kit *kit, uint64_t number)
+{
+    char name[32];
+    struct ration_key key = {name, (size_t)snprintf(name, sizeof(name), "k%d", (int)number)};
+    struct ration_limit limit;
+    struct ration_batch_item item = {.request = &key, .cost_tokens = 1, .limit = &limit};
+
+    assert_int_equal(ration_limit_parse("1 per 1d burst 1", &limit, NULL), RATION_OK);
+    ration_limiter_take_batch(ration_gate_throttle(kit->gate), &item, 1, kit->manual.ns);
+    assert_int_equal(item.status, RATION_OK);
+    return item.verdict == RATION_ALLOW;
+}
+
+/*
+ * Cleared, a full table has places for others, and what was in use does not come back, after any number of
+ * clearings: there are more of them than generations.
+ */
+static void inline_limits_are_cleared_any_number_of_times(void **state)
+{
+    (void)state;
+    for (unsigned clear_count = 1; clear_count <= 20; clear_count++) {
+        struct gate_kit kit;
+        uint64_t allowed_count = 0;
+
+        gate_kit_open(&kit, "limits: [{name: a, rate: 1/s}]");
+        for (uint64_t i = 0; i < 6000; i++) /* 3000 keys, twice; there are places for 1000 */
+            (void)take_inline(&kit, i % 3000);
+        for (unsigned i = 0; i < clear_count; i++)
+            assert_int_equal(ration_gate_clear_inline(kit.gate), RATION_OK);
+        for (uint64_t i = 0; i < 500; i++) /* keys that had a place, and new ones */
+            allowed_count += take_inline(&kit, i) + take_inline(&kit, 5000 + i);
+        assert_int_equal(allowed_count, 1000);
+        assert_false(take_inline(&kit, 1));
+        gate_kit_close(&kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +411,7 @@ int main(void)
         cmocka_unit_test(edits_reach_the_callers_own_buckets),
         cmocka_unit_test(a_queue_tells_when_to_go),
         cmocka_unit_test(limits_may_come_with_requests),
+        cmocka_unit_test(inline_limits_are_cleared_any_number_of_times),
         cmocka_unit_test(near_is_less_than_a_fifth),
         cmocka_unit_test(wrong_options_are_refused),
     };

@@ -482,9 +482,36 @@ static void a_debt_that_a_change_makes_longer_is_not_forgotten(void **state)
     kit_end(&kit);
 }
 
+/* Keys that were charged more than once keep their places for a minute when they are idle; not when reset. */
+static void a_reset_frees_the_places_of_established_keys(void **state)
+{
+    (void)state;
+    for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
+        struct kit kit;
+        struct kit_room room;
+
+        KIT_PLAN(&kit, "1/h burst 9", "1/h burst 9");
+        kit.options.rule_count = rule_count;
+        kit.options.keys_max = 1;
+        kit.options.overflow = RATION_OVERFLOW_DENY;
+        kit_open(&kit);
+        for (uint64_t i = 0; i < 100; i++)
+            kit_take_key(&kit, kit_numbered(&room, i % 50), 1);
+        assert_int_equal(kit_take(&kit, "new", 1).verdict, RATION_DENY);
+        assert_int_equal(
+            ration_limiter_change(kit.limiter, kit.rules, rule_count, RATION_CHANGE_RESET, NULL),
+            RATION_OK);
+        for (uint64_t i = 0; i < 16; i++)
+            assert_int_equal(kit_take_key(&kit, kit_numbered(&room, 100 + i), 1).verdict,
+                             RATION_ALLOW);
+        kit_end(&kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reset_frees_the_places_of_established_keys),
         cmocka_unit_test(a_denial_after_a_change_can_not_be_observed),
         cmocka_unit_test(a_debt_that_a_change_makes_longer_is_not_forgotten),
         cmocka_unit_test(every_pair_that_fits_changes_as_a_bucket_does),
