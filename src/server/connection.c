@@ -520,7 +520,11 @@ void ration_connection_deadline_passed(struct ration_connection *connection,
         serve_more(connection);
         break;
     case RATION_DEADLINE_STALL:
-        ration_connection_refuse(connection, RATION_ENDING_OUTPUT_MAX);
+        /* A socket takes more only when much of its queue is gone: the client may be reading all the while. */
+        if (ration_connection_queued(connection) < connection->queued_bytes)
+            connection->sent_some = true;
+        else
+            ration_connection_refuse(connection, RATION_ENDING_OUTPUT_MAX);
         break;
     default:
         connection->ending = RATION_ENDING_IDLE_DEADLINE;

@@ -91,10 +91,11 @@ struct ration_connection {
     uint32_t untaken_bytes; /* of the unsent ones, those that the write deadline is for */
     int fd;
     struct ration_address peer;
-    uint8_t phase;        /* enum ration_phase */
-    uint8_t events;       /* of uv_poll_start() */
-    uint8_t ending;       /* enum ration_ending, once it is certain */
-    uint8_t ending_after; /* the same, once it only waits for the last answer to be sent */
+    uint8_t phase;         /* enum ration_phase */
+    uint8_t events;        /* of uv_poll_start() */
+    uint8_t ending;        /* enum ration_ending, once it is certain */
+    uint8_t ending_after;  /* the same, once it only waits for the last answer to be sent */
+    uint32_t queued_bytes; /* that the kernel still had to pass on when a stall began */
     bool phase_begins : 1;
     bool held : 1;
     bool stopped_early : 1; /* receive() may have requests left: no room, hold() or yield() */
@@ -266,6 +267,9 @@ void ration_connection_drain(struct ration_connection *connection);
 
 /* settle.c: after anything happened to a connection, what it waits for next. It may be gone after. */
 void ration_connection_settle(struct ration_connection *connection);
+
+/* Bytes that were sent and that the client has not taken from the kernel yet. */
+uint32_t ration_connection_queued(const struct ration_connection *connection);
 
 /* transfer.c: bytes in, bytes out. To be followed by settle(). */
 void ration_connection_read(struct ration_connection *connection);

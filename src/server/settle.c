@@ -117,6 +117,7 @@ static void update_pause(struct ration_connection *connection)
         ration_deadlines_start(&loop->deadlines, &connection->pause, class_index,
                                ration_loop_coarse_ms(loop));
         ration_loop_deadline_started(loop, connection->pause.end_ms);
+        connection->queued_bytes = stalls ? ration_connection_queued(connection) : 0;
     }
     connection->sent_some = false;
 }

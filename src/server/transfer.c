@@ -249,3 +249,10 @@ void ration_connection_read(struct ration_connection *connection)
     else if (errno != EAGAIN && errno != EINTR)
         ration_connection_lost(connection);
 }
+
+uint32_t ration_connection_queued(const struct ration_connection *connection)
+{
+    int bytes = 0;
+
+    return ioctl(connection->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (uint32_t)bytes : 0;
+}

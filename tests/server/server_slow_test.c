@@ -43,6 +43,7 @@ static void a_client_that_never_reads_is_paused_then_closed(void **unused)
     assert_int_equal(kit_counters(&kit).open, 1);
     assert_int_equal(kit_counters(&kit).received_bytes, received);
     kit_pass(&kit, 1);
+    kit_pass(&kit, 2000); /* the kernel may have passed something on to the client's own queue */
     kit_await_ended(&kit, RATION_ENDING_OUTPUT_MAX, 1);
     assert_int_equal(kit_counters(&kit).open, 0);
     close(fd);
