@@ -141,7 +141,7 @@ seeds=(
     'debt without end|core/gcra.h|ration_gcra_force|ensures_2|s/less(most, next)/less(next, most)/'
     'block a token too long|core/gcra.h|ration_gcra_block|assert|s/rate->burst - 1)/rate->burst)/'
     'set beyond the burst|core/gcra.h|ration_gcra_set|assert_rte_unsigned_overflow|s/tokens < rate->burst ? \(.*\) : 0;/\1;/'
-    'release before the turn|core/gcra.h|ration_gcra_release|early_ensures|s/now_ns < release->turn_ns || //'
+    'release before the turn|core/gcra.h|ration_gcra_release|call_ration_gcra_outstanding_requires_3|s/now_ns < release->turn_ns || //'
     'release while others wait|core/gcra.h|ration_gcra_release|others_wait_ensures|s/ || ration_gcra_is_waited(tat, rate, now_ns)//'
     'release of what time has paid back|core/gcra.h|ration_gcra_release|free_ensures|s/less(outstanding, unused)/less(unused, outstanding)/'
     'returns of others not counted|core/gcra.h|ration_gcra_outstanding|ensures_2|s/worth(rate, release->returned_tokens)/worth(rate, 0)/'
