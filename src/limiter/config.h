@@ -134,7 +134,7 @@ static inline const struct ration_config *ration_configs_of(const struct ration_
     return config->rule_count > 0 ? config : ration_configs_current(configs);
 }
 
-/* Whether buckets of an older generation start anew: a change since then was a reset. */
+/* Whether buckets of an older generation start over: a change since then was a reset. */
 bool ration_configs_is_reset(const struct ration_configs *configs,
                              const struct ration_config *current, uint32_t generation);
 

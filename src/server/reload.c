@@ -39,7 +39,7 @@ struct ration_reloader {
 };
 
 /*
- * Whoever may reload may do so again and again. What one reload changes is logged line by line, for
+ * A client that may reload may do so again and again. What one reload changes is logged line by line, for
  * policies of any size that people have; what came of it in one line. Those who sent the request are told
  * all of it, and each reload is counted.
  */

@@ -3,7 +3,7 @@
  *
  * A secret is hashed as soon as it is read (SipHash-2-4, 128 bits, under a random key of this process), and the buffers
  * that it came through are wiped. What a client presents is hashed likewise, and the hashes are compared: the time that
- * this takes depends on the length of what was presented and on nothing else. Whoever reads the server's memory finds the
+ * this takes depends on the length of what was presented and on nothing else. An attacker who reads the server's memory finds the
  * hash and its key, against which guesses can be tried, but not the secret.
  */
 #ifndef RATION_SERVER_SECRET_H

@@ -464,7 +464,7 @@ static bool configs_stand(const struct ration_run *run)
 
 /*
  * Counts what the op returns to a bucket, before it does. The mark of a reservation that was
- * published before the bucket was read here is older than the count; whoever settles it counts
+ * published before the bucket was read here is older than the count; the thread that settles it counts
  * after reading a bucket to which this was returned.
  */
 static void count_returned(struct ration_run *run)

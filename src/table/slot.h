@@ -37,7 +37,7 @@
 #define RATION_MARK_CLAIM       15u
 
 /*
- * How long an established key keeps its place after its bucket is full, whoever else looks for a place.
+ * How long an established key keeps its place after its bucket is full, whichever other key needs one.
  * A flood of new keys takes only places of keys that were charged once, or not for so long.
  */
 #define RATION_ESTABLISHED_NS (UINT64_C(60) * 1000000000)

@@ -3,7 +3,7 @@
  *
  *     reservation_test [SEED [TRACES]]
  *
- * Whoever reserved goes at its ready time and counts there, with the tokens that it really used.
+ * A caller who reserved goes at its ready time and counts there, with the tokens that it really used.
  * That is checked over the whole of each history, by the limit as it was written. Reservations
  * that are still open count whole.
  *
