@@ -242,7 +242,7 @@ struct ration_pending {
     void (*done)(struct ration_pending *pending, ration_status status,
                  const struct ration_decision *decision);
     void *context;
-    uint64_t room[256]; /* the library's */
+    uint64_t room[512]; /* the library's */
 };
 
 /*

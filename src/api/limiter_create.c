@@ -325,7 +325,7 @@ static ration_status plan_limiters(const struct ration_stack_options *options,
         if (status != RATION_OK)
             return status;
         plan->planned_count++;
-        rule_count += plan->configs[i].configs[0].rule_count;
+        rule_count += plan->configs[i].rule_count;
         if (options->limiters_max == 0 && rule_count > RATION_CALL_RULES_MAX)
             return ration_refuse(error, RATION_EINVAL, "a stack has at most 16 rules in all");
     }

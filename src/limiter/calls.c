@@ -23,11 +23,12 @@ static uint32_t find_same(const struct ration_call *call, const struct ration_op
 static void merge(struct ration_op_part *part, const struct ration_op_part *other)
 {
     part->own_cost_mask |= other->own_cost_mask;
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+    for (uint32_t i = 0; i < part->rule_count; i++) {
         uint64_t room = UINT64_MAX - part->costs[i];
 
         if (part->limits[i] == NULL) {
-            part->limits[i] = other->limits[i];
+            part->limits[i] =
+                other->limits[i] == &other->own_limits[i] ? &part->own_limits[i] : other->limits[i];
             part->costs[i] = other->costs[i];
         } else if (other->limits[i] != NULL) {
             part->costs[i] += other->costs[i] < room ? other->costs[i] : room;
@@ -38,9 +39,7 @@ static void merge(struct ration_op_part *part, const struct ration_op_part *othe
 /* A limit that came with the request, in place of the only rule's. */
 static ration_status replace_limit(struct ration_op_part *part, const struct ration_limit *limit)
 {
-    const struct ration_config *config = part->to.config;
-
-    if (config->rule_count != 1 || !ration_any_is_alike(&config->rules[0].limit, limit))
+    if (part->rule_count != 1 || !ration_any_is_alike(&part->own_limits[0], limit))
         return RATION_EUNFIT;
     part->limits[0] = limit;
     return RATION_OK;
@@ -59,7 +58,7 @@ static bool is_mixed(const struct ration_call *call)
 static bool has_queue(const struct ration_call *call)
 {
     for (uint32_t p = 0; p < call->op.part_count; p++)
-        for (uint32_t i = 0; i < call->parts[p].to.config->rule_count; i++)
+        for (uint32_t i = 0; i < call->parts[p].rule_count; i++)
             if (call->parts[p].limits[i] != NULL &&
                 call->parts[p].limits[i]->algorithm == RATION_LEAKY_QUEUE)
                 return true;
@@ -71,11 +70,13 @@ static void widen(struct ration_op_part *part)
 {
     const struct ration_config *config = part->to.config;
 
-    for (uint32_t i = 0; i < config->rule_count; i++) {
+    for (uint32_t i = 0; i < part->rule_count; i++) {
         uint32_t first = ration_config_first_choice(config, i);
+        uint64_t count = RATION_CONFIG_READ(config->rules[i].choice_count);
 
-        for (uint32_t k = 0; part->limits[i] != NULL && k < config->rules[i].choice_count; k++)
-            part->limits[first + k] = &config->rules[first + k].limit;
+        for (uint32_t k = 0; part->limits[i] != NULL && k < count && first + k < part->rule_count;
+             k++)
+            part->limits[first + k] = &part->own_limits[first + k];
     }
 }
 
@@ -91,8 +92,11 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
         char extra_room[RATION_KEY_ROOM_SIZE];
         struct ration_op_part *part = is_last_room ? &extra : &call->parts[call->op.part_count];
         char *room = is_last_room ? extra_room : call->rooms[call->op.part_count];
-        ration_status status = ration_limiter_open_part(asks[i].limiter, asks[i].request, room,
-                                                        asks[i].cost_tokens, part);
+        ration_status status;
+
+        part->own_limits = &call->own_limits[rule_count];
+        status = ration_limiter_open_part(asks[i].limiter, asks[i].request, room,
+                                          asks[i].cost_tokens, part);
 
         if (status == RATION_OK && asks[i].limit != NULL)
             status = replace_limit(part, asks[i].limit);
@@ -112,7 +116,7 @@ static ration_status open_parts(struct ration_call *call, const struct ration_ca
             merge(&call->parts[same], part);
             continue;
         }
-        rule_count += part->to.config->rule_count;
+        rule_count += part->rule_count;
         if (is_last_room || rule_count > RATION_CALL_RULES_MAX)
             return RATION_EINVAL;
         call->limiters[call->op.part_count++] = asks[i].limiter;

@@ -18,7 +18,9 @@ struct ration_call_ask {
 struct ration_call {
     struct ration_op op;
     struct ration_op_part parts[RATION_CALL_KEYS_MAX];
-    struct ration_limiter *limiters[RATION_CALL_KEYS_MAX]; /* by part */
+    struct ration_limit own_limits[RATION_CALL_RULES_MAX + RATION_RULES_MAX]; /* of the parts, and
+                                                                                 of one too many */
+    struct ration_limiter *limiters[RATION_CALL_KEYS_MAX];                    /* by part */
     char rooms[RATION_CALL_KEYS_MAX][RATION_KEY_ROOM_SIZE];
 };
 

@@ -130,47 +130,60 @@ static struct ration_config_short in_short(const struct ration_rate *rate)
     };
 }
 
-static void fill(struct ration_config *config, const struct flat_rules *flat)
+/* The terms and rules of a config. */
+static void fill(const struct flat_rules *flat, struct ration_config_terms *terms,
+                 struct ration_config_rule *out_rules)
 {
     const struct ration_rule *rules = flat->rules;
-    uint32_t rule_count = flat->count;
-    uint32_t first_cell = 0;
     uint32_t choice_index = 0;
 
-    config->rule_count = rule_count;
-    config->established_mark = config->generation | RATION_MARK_ESTABLISHED;
-    config->in_short = in_short(&rules[0].limit.rate);
-    config->is_simple = 1;
-    config->stale_after_ns = 0;
-    for (size_t i = 0; i < rule_count; i++) {
-        struct ration_any_layout layout = ration_any_layout(&rules[i].limit);
+    terms->is_known = 1;
+    terms->is_simple = 1;
+    terms->in_short = in_short(&rules[0].limit.rate);
+    for (size_t i = 0; i < flat->count; i++) {
+        uint64_t stale_after_ns = ration_rule_stale_after_ns(&rules[i]);
 
-        config->rules[i] = (struct ration_config_rule){
+        out_rules[i] = (struct ration_config_rule){
             .limit = rules[i].limit,
             .choose = rules[i].choose,
             .choose_context = rules[i].choose_context,
-            .stale_after_ns = ration_rule_stale_after_ns(&rules[i]),
             .choices = rules[i].limits,
             .is_shadow = rules[i].is_shadow,
             .sets_cost = rules[i].sets_cost,
             .is_one_budget = rules[i].is_one_budget,
             .choice_index = choice_index,
-            .choice_count = (uint32_t)rules[i].limit_count,
-            .first_cell = first_cell,
+            .choice_count = rules[i].limit_count,
+        };
+        choice_index = choice_index + 1 < rules[i].limit_count ? choice_index + 1 : 0;
+        terms->shadow_mask |= (uint32_t)(rules[i].is_shadow != 0) << i;
+        terms->one_budget_mask |= (uint32_t)(rules[i].is_one_budget != 0) << i;
+        if (!is_simple(&rules[i]))
+            terms->is_simple = 0;
+        if (stale_after_ns > terms->stale_after_ns)
+            terms->stale_after_ns = stale_after_ns;
+    }
+    terms->is_short = terms->is_simple && rules[0].limit.rate.capacity.ns <= RATION_SHORT_NS_MAX;
+    /* A key is remembered as a whole: else a wait told by one rule would outlast another's memory. */
+    for (size_t i = 0; i < flat->count; i++)
+        out_rules[i].stale_after_ns = terms->stale_after_ns;
+}
+
+/* Where the states of the rules lie. */
+static void place(struct ration_configs *configs, const struct flat_rules *flat)
+{
+    configs->rule_count = flat->count;
+    for (size_t i = 0; i < flat->count; i++) {
+        struct ration_any_layout layout = ration_any_layout(&flat->rules[i].limit);
+
+        configs->places[i] = (struct ration_config_place){
+            .first_cell = configs->cell_count,
             .cell_count = layout.cell_count,
             .has_ring = layout.ring_cells > 0,
         };
-        first_cell += layout.cell_count;
-        choice_index = choice_index + 1 < rules[i].limit_count ? choice_index + 1 : 0;
-        if (!is_simple(&rules[i]))
-            config->is_simple = 0;
-        if (config->rules[i].stale_after_ns > config->stale_after_ns)
-            config->stale_after_ns = config->rules[i].stale_after_ns;
+        configs->moment_mask |= layout.moment_mask << configs->cell_count;
+        configs->cell_count += layout.cell_count;
+        configs->ring_cells += layout.ring_cells;
     }
-    config->is_short = config->is_simple && rules[0].limit.rate.capacity.ns <= RATION_SHORT_NS_MAX;
-    /* A key is remembered as a whole: else a wait told by one rule would outlast another's memory. */
-    for (size_t i = 0; i < rule_count; i++)
-        config->rules[i].stale_after_ns = config->stale_after_ns;
 }
 
 ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,
@@ -188,17 +201,14 @@ ration_status ration_configs_init(struct ration_configs *configs, const struct r
 
     if (room == NULL)
         return ration_refuse(error, RATION_ENOMEM, "no memory for the rules");
-    for (size_t i = 0; i < RATION_CONFIG_COUNT; i++)
+    for (uint32_t i = 0; i < RATION_CONFIG_COUNT; i++) {
         configs->configs[i].rules = room + i * flat.count;
-    fill(&configs->configs[0], &flat);
-    configs->current = &configs->configs[0];
-    for (size_t i = 0; i < flat.count; i++) {
-        struct ration_any_layout layout = ration_any_layout(&flat.rules[i].limit);
-
-        configs->moment_mask |= layout.moment_mask << configs->cell_count;
-        configs->cell_count += layout.cell_count;
-        configs->ring_cells += layout.ring_cells;
+        configs->configs[i].generation = i;
+        configs->configs[i].established_mark = i | RATION_MARK_ESTABLISHED;
     }
+    fill(&flat, &configs->configs[0].terms, configs->configs[0].rules);
+    place(configs, &flat);
+    configs->current = &configs->configs[0];
     return RATION_OK;
 }
 
@@ -217,10 +227,10 @@ ration_status ration_configs_check(const struct ration_configs *configs,
 
     if (status != RATION_OK)
         return status;
-    if (flat.count != current->rule_count)
+    if (flat.count != configs->rule_count)
         return ration_refuse(error, RATION_EUNFIT,
                              "the limiter has %" PRIu32 " rules and keeps them (got %" PRIu32 ")",
-                             current->rule_count, flat.count);
+                             configs->rule_count, flat.count);
     for (size_t i = 0; i < flat.count; i++) {
         struct ration_any_layout old = ration_any_layout(&current->rules[i].limit);
         struct ration_any_layout new = ration_any_layout(&flat.rules[i].limit);
@@ -255,52 +265,74 @@ ration_status ration_configs_check_stacked(const struct ration_rule *rules, size
     return status;
 }
 
-/*
- * Copies words over a config that somebody who slept may still read: who finds the number changed
- * drops what it read. The thread sanitizer does not know such readers, and must not see the writer.
- */
-__attribute__((no_sanitize("thread"))) static void overwrite(void *to, const void *from,
-                                                             size_t size)
-{
-    uint64_t *target = to;
-    const uint64_t *source = from;
+typedef uint64_t __attribute__((may_alias)) word;
 
-    for (size_t i = 0; i < size / sizeof(uint64_t); i++)
+/* Copies words over a config that a decider who slept may still read, and finds changed then. */
+static void overwrite(void *to, const void *from, size_t size)
+{
+    word *target = to;
+    const word *source = from;
+
+    for (size_t i = 0; i < size / sizeof(word); i++)
         __atomic_store_n(&target[i], source[i], __ATOMIC_RELAXED);
 }
 
-_Static_assert(sizeof(struct ration_config) % sizeof(uint64_t) == 0 &&
-                   sizeof(struct ration_config_rule) % sizeof(uint64_t) == 0 &&
-                   offsetof(struct ration_config, number) == 0,
-               "configs are copied by words, but for the number");
+_Static_assert(sizeof(struct ration_config_terms) % sizeof(word) == 0 &&
+                   sizeof(struct ration_config_rule) % sizeof(word) == 0,
+               "configs are overwritten by words");
 
 void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
                             size_t rule_count, enum ration_change change, uint64_t now_ns)
 {
     uint64_t number = configs->current->number + 1;
     struct ration_config *config = &configs->configs[number % RATION_CONFIG_COUNT];
-
     struct ration_config_rule room[RATION_RULES_MAX];
-    struct flat_rules flat;
-    struct ration_config next = {
-        .generation = (uint32_t)(number % RATION_CONFIG_COUNT),
+    struct ration_config_terms terms = {
         .changed_ns = now_ns,
         .is_reset = change == RATION_CHANGE_RESET,
-        .rules = room,
     };
+    struct flat_rules flat;
 
     (void)flatten(rules, rule_count, &flat, NULL); /* checked before */
     memset(room, 0, sizeof(room));
-    fill(&next, &flat);
+    fill(&flat, &terms, room);
     __atomic_store_n(&config->number, UINT64_MAX, __ATOMIC_RELAXED);
     /* release: who reads what is written now sees that it is being written */
     ration_fence_release();
     overwrite(config->rules, room, flat.count * sizeof(room[0]));
-    next.rules = config->rules;
-    overwrite((char *)config + sizeof(config->number), (char *)&next + sizeof(next.number),
-              sizeof(next) - sizeof(next.number));
+    overwrite(&config->terms, &terms, sizeof(terms));
     __atomic_store_n(&config->number, number, __ATOMIC_RELEASE);
     __atomic_store_n(&configs->current, config, __ATOMIC_RELEASE);
+}
+
+void ration_configs_read_rule(const struct ration_configs *configs, uint32_t rule_index,
+                              struct ration_rule *out_rule)
+{
+    const struct ration_config *config;
+    uint64_t number;
+
+    do { /* again if it was overwritten meanwhile */
+        struct ration_config_rule rule;
+        const word *source;
+        word *target = (word *)&rule;
+
+        config = ration_configs_current(configs);
+        number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+        source = (const word *)&config->rules[rule_index];
+        for (size_t i = 0; i < sizeof(rule) / sizeof(word); i++)
+            target[i] = RATION_CONFIG_READ(source[i]);
+        *out_rule = (struct ration_rule){
+            .limit = rule.limit,
+            .choose = rule.choose,
+            .choose_context = rule.choose_context,
+            .limits = rule.choices,
+            .limit_count = rule.choice_count,
+            .stale_after_ns = rule.stale_after_ns,
+            .is_shadow = rule.is_shadow,
+            .sets_cost = rule.sets_cost,
+            .is_one_budget = rule.is_one_budget,
+        };
+    } while (!ration_config_stands(config, number));
 }
 
 bool ration_configs_is_reset(const struct ration_configs *configs,
@@ -310,7 +342,7 @@ bool ration_configs_is_reset(const struct ration_configs *configs,
 
     while (index != current->generation) {
         index = (index + 1) % RATION_CONFIG_COUNT;
-        if (configs->configs[index].is_reset)
+        if (RATION_CONFIG_READ(configs->configs[index].terms.is_reset))
             return true;
     }
     return false;
@@ -323,6 +355,8 @@ struct ration_any ration_configs_convert(const struct ration_configs *configs,
                                          uint64_t now_ns)
 {
     struct ration_any next = *any;
+    struct ration_limit between[2]; /* next.limit points to one while the other is read */
+    uint32_t turn = 0;
     uint32_t index = generation;
 
     while (index != current->generation) {
@@ -330,18 +364,21 @@ struct ration_any ration_configs_convert(const struct ration_configs *configs,
 
         const struct ration_config *config = &configs->configs[index];
 
-        if (config->rule_count == 0) /* never in force in this process: see ration_configs_of() */
+        if (!RATION_CONFIG_READ(config->terms.is_known)) /* see ration_configs_of() */
             continue;
 
-        const struct ration_limit *its_limit =
-            config == current ? limit : &config->rules[rule_index].limit;
-        uint64_t reset_ns = config->changed_ns < now_ns ? config->changed_ns : now_ns;
+        const struct ration_limit *its_limit = config == current ? limit : &between[turn];
+        uint64_t changed_ns = RATION_CONFIG_READ(config->terms.changed_ns);
+        uint64_t reset_ns = changed_ns < now_ns ? changed_ns : now_ns;
 
-        if (config->is_reset && idle_at_ns > reset_ns) {
+        if (config != current)
+            ration_config_read_limit(&config->rules[rule_index].limit, &between[turn]);
+        turn ^= 1;
+        if (RATION_CONFIG_READ(config->terms.is_reset) && idle_at_ns > reset_ns) {
             next.limit = its_limit;
             next = ration_any_start(&next, reset_ns);
         } else {
-            next = ration_any_change_at(&next, its_limit, config->changed_ns, now_ns);
+            next = ration_any_change_at(&next, its_limit, changed_ns, now_ns);
         }
     }
     return next;

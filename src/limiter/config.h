@@ -6,9 +6,10 @@
  * (store.h); a call that meets a bucket before converts it likewise, as of the time of the change. A call
  * that was under way may still create a bucket of an older config. So the last 7 configs are kept.
  *
- * Deciders read the current config without a lock: an index, then the config. One that slept
- * through 7 changes between these could read a config while it is overwritten; so each has a
- * count that is checked once more before what was computed is published.
+ * Deciders read the current config without a lock. One that slept through 7 changes could read a config
+ * while it is overwritten. So what a change writes is written and read by atomic words, a decider copies
+ * what it goes by (ration_config_read_limit() and the functions beside it), and each config has a number that
+ * is checked once more before what was computed is published. Who holds the limiter's lock may read plainly.
  */
 #ifndef RATION_LIMITER_CONFIG_H
 #define RATION_LIMITER_CONFIG_H
@@ -20,6 +21,14 @@
 
 #define RATION_CONFIG_COUNT RATION_GENERATION_COUNT
 
+/* What a change does not change: where the state of a rule lies among a key's cells. */
+struct ration_config_place {
+    uint32_t first_cell;
+    uint32_t cell_count;
+    bool has_ring;
+};
+
+/* All of it may be overwritten: see above. */
 struct ration_config_rule {
     struct ration_limit limit;
     ration_chooser *choose;
@@ -30,10 +39,7 @@ struct ration_config_rule {
     uint32_t sets_cost;
     uint32_t is_one_budget;
     uint32_t choice_index; /* of this limit among those that choose() chooses from, ... */
-    uint32_t choice_count; /* ... which stand side by side. 0: it has no such choice */
-    uint32_t first_cell;
-    uint32_t cell_count;
-    uint32_t has_ring;
+    uint64_t choice_count; /* ... which stand side by side. 0: it has no such choice */
 };
 
 /* The first rule's rate in one word each; for quick_line.h. */
@@ -45,28 +51,40 @@ struct ration_config_short {
 
 #define RATION_SHORT_NS_MAX ((UINT64_C(1) << 43) - 1)
 
-struct ration_config {
-    uint64_t number;     /* how many changes came before; UINT64_MAX while it is written */
-    uint32_t generation; /* number % RATION_CONFIG_COUNT */
-    uint32_t rule_count;
+/* What holds for all rules of a config; may be overwritten likewise. */
+struct ration_config_terms {
     uint64_t stale_after_ns; /* how long a key is remembered when all its buckets are full: the
                                 longest of its rules that do not start full */
     uint32_t is_reset;       /* buckets of older configs start anew */
+    uint32_t is_known;       /* it is, or was, in force in this process */
     uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
-    struct ration_config_rule *rules;
+    uint32_t is_short;  /* is_simple, and the capacity of the first rule fits */
     struct ration_config_short in_short;
-    uint64_t is_short;         /* is_simple, and the capacity of the first rule fits */
-    uint64_t changed_ns;       /* when it came into force, by the limiter's clock; 0: the first */
-    uint64_t established_mark; /* of a key that this config charges again: see table/slot.h */
+    uint64_t changed_ns;  /* when it came into force, by the limiter's clock; 0: the first */
+    uint32_t shadow_mask; /* bit i: of rule i */
+    uint32_t one_budget_mask;
+};
+
+struct ration_config {
+    uint64_t number; /* how many changes came before; UINT64_MAX while it is written */
+    struct ration_config_terms terms;
+    struct ration_config_rule *rules;
+    uint32_t generation;       /* number % RATION_CONFIG_COUNT */
+    uint32_t established_mark; /* of a key that this config charges again: see table/slot.h */
 };
 
 struct ration_configs {
     const struct ration_config *current; /* of those below: configs stay where they were made */
+    uint32_t rule_count;
     uint32_t cell_count;
     uint32_t moment_mask;
     uint32_t ring_cells;
+    struct ration_config_place places[RATION_RULES_MAX]; /* by rule */
     struct ration_config configs[RATION_CONFIG_COUNT];
 };
+
+/* A field of a config, or of a rule of it, which may be overwritten meanwhile. */
+#define RATION_CONFIG_READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 /* Limits that do not start full are remembered for a while when they are: one day if not told. */
 uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule);
@@ -75,8 +93,44 @@ uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule);
 static inline uint32_t ration_config_first_choice(const struct ration_config *config,
                                                   uint32_t rule_index)
 {
-    return rule_index - config->rules[rule_index].choice_index;
+    return rule_index - RATION_CONFIG_READ(config->rules[rule_index].choice_index);
 }
+
+/* A rate that may be overwritten meanwhile. */
+static inline struct ration_rate ration_config_read_rate(const struct ration_rate *rate)
+{
+    return (struct ration_rate){
+        .token = {RATION_CONFIG_READ(rate->token.ns), RATION_CONFIG_READ(rate->token.frac)},
+        .capacity = {RATION_CONFIG_READ(rate->capacity.ns),
+                     RATION_CONFIG_READ(rate->capacity.frac)},
+        .burst = RATION_CONFIG_READ(rate->burst),
+        .span_tokens = RATION_CONFIG_READ(rate->span_tokens),
+    };
+}
+
+/* A limit that may be overwritten meanwhile, without its name. */
+static inline void ration_config_read_limit(const struct ration_limit *limit,
+                                            struct ration_limit *out_limit)
+{
+    out_limit->tokens = RATION_CONFIG_READ(limit->tokens);
+    out_limit->period_ns = RATION_CONFIG_READ(limit->period_ns);
+    out_limit->burst = RATION_CONFIG_READ(limit->burst);
+    out_limit->algorithm = RATION_CONFIG_READ(limit->algorithm);
+    out_limit->refill = RATION_CONFIG_READ(limit->refill);
+    out_limit->start = RATION_CONFIG_READ(limit->start);
+    out_limit->start_tokens = RATION_CONFIG_READ(limit->start_tokens);
+    out_limit->reserve_tokens = RATION_CONFIG_READ(limit->reserve_tokens);
+    out_limit->reserve_period_ns = RATION_CONFIG_READ(limit->reserve_period_ns);
+    out_limit->reserve_burst = RATION_CONFIG_READ(limit->reserve_burst);
+    out_limit->name[0] = '\0';
+    out_limit->rate = ration_config_read_rate(&limit->rate);
+    if (out_limit->algorithm == RATION_BURST_RESERVE)
+        out_limit->reserve_rate = ration_config_read_rate(&limit->reserve_rate);
+}
+
+/* A rule as it is told to callers, who have checked rule_index. */
+void ration_configs_read_rule(const struct ration_configs *configs, uint32_t rule_index,
+                              struct ration_rule *out_rule);
 
 /*
  * The first config, of rules that are checked here. A rule with limits to choose from becomes as many rules
@@ -131,7 +185,7 @@ static inline const struct ration_config *ration_configs_of(const struct ration_
 {
     const struct ration_config *config = &configs->configs[generation % RATION_CONFIG_COUNT];
 
-    return config->rule_count > 0 ? config : ration_configs_current(configs);
+    return RATION_CONFIG_READ(config->terms.is_known) ? config : ration_configs_current(configs);
 }
 
 /* Whether buckets of an older generation start over: a change since then was a reset. */

@@ -79,8 +79,8 @@ static void describe(const struct ration_limiter *limiter, struct ration_saved_h
     header->hash_kind = shape.hash_kind;
     saved->keys_max = shape.keys_max;
     saved->set_count = shape.set_count;
-    saved->rule_count = config->rule_count;
-    for (uint32_t i = 0; i < config->rule_count; i++)
+    saved->rule_count = limiter->configs.rule_count;
+    for (uint32_t i = 0; i < saved->rule_count; i++)
         saved->rules[i] =
             (struct ration_saved_rule){config->rules[i].limit, config->rules[i].stale_after_ns};
 }
@@ -117,7 +117,7 @@ static void walk_limiter(struct dump *dump, const struct ration_limiter *limiter
     };
 
     dump->limiter_index = limiter_index;
-    dump->rule_count = config->rule_count;
+    dump->rule_count = limiter->configs.rule_count;
     dump->rules = config->rules;
     (void)limiter->store->calls->walk(limiter->store, &walk, 0);
 }

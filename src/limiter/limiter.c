@@ -38,8 +38,7 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
 {
     memset(limiter, 0, sizeof(*limiter));
 
-    ration_status status =
-        ration_tally_init(&limiter->tally, configs->configs[0].rule_count, options);
+    ration_status status = ration_tally_init(&limiter->tally, configs->rule_count, options);
 
     if (status != RATION_OK)
         return status;
@@ -73,7 +72,7 @@ uint64_t ration_limiter_now(const ration_limiter *limiter)
 
 size_t ration_limiter_rule_count(const ration_limiter *limiter)
 {
-    return ration_configs_current(&limiter->configs)->rule_count;
+    return limiter->configs.rule_count;
 }
 
 const char *ration_limiter_name(const ration_limiter *limiter)
@@ -84,28 +83,9 @@ const char *ration_limiter_name(const ration_limiter *limiter)
 ration_status ration_limiter_rule(const ration_limiter *limiter, size_t rule_index,
                                   struct ration_rule *out_rule)
 {
-    struct ration_rule rule;
-    const struct ration_config *config;
-    uint64_t number;
-
-    do { /* again if it was overwritten meanwhile */
-        config = ration_configs_current(&limiter->configs);
-        number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
-        if (rule_index >= config->rule_count)
-            return RATION_EINVAL;
-        rule = (struct ration_rule){
-            .limit = config->rules[rule_index].limit,
-            .choose = config->rules[rule_index].choose,
-            .choose_context = config->rules[rule_index].choose_context,
-            .limits = config->rules[rule_index].choices,
-            .limit_count = config->rules[rule_index].choice_count,
-            .stale_after_ns = config->rules[rule_index].stale_after_ns,
-            .is_shadow = config->rules[rule_index].is_shadow,
-            .sets_cost = config->rules[rule_index].sets_cost,
-            .is_one_budget = config->rules[rule_index].is_one_budget,
-        };
-    } while (!ration_config_stands(config, number));
-    *out_rule = rule;
+    if (rule_index >= limiter->configs.rule_count)
+        return RATION_EINVAL;
+    ration_configs_read_rule(&limiter->configs, (uint32_t)rule_index, out_rule);
     return RATION_OK;
 }
 
@@ -127,10 +107,38 @@ ration_status ration_limiter_key(const struct ration_limiter *limiter, const voi
     return RATION_OK;
 }
 
-static bool is_equal(const struct ration_limit *a, const struct ration_limit *b)
+/* Whether a limit is the rule's, name and all. */
+static bool is_of_rule(const struct ration_op_part *part, uint32_t rule_index,
+                       const struct ration_limit *limit)
 {
-    return ration_change_is_none(a, b) && a->start == b->start &&
-           a->start_tokens == b->start_tokens && strcmp(a->name, b->name) == 0;
+    struct ration_rule rule;
+
+    ration_configs_read_rule(part->configs, rule_index, &rule);
+    return ration_change_is_none(&rule.limit, limit) && rule.limit.start == limit->start &&
+           rule.limit.start_tokens == limit->start_tokens &&
+           strcmp(rule.limit.name, limit->name) == 0;
+}
+
+/* How a rule's limit is chosen: a copy, as it may be overwritten meanwhile. */
+struct choice {
+    ration_chooser *choose;
+    void *context;
+    const struct ration_limit *limits;
+    uint32_t limit_count; /* 0: it does not choose from several */
+    bool sets_cost;
+};
+
+static struct choice read_choice(const struct ration_op_part *part, uint32_t rule_index)
+{
+    const struct ration_config_rule *rule = &part->to.config->rules[rule_index];
+
+    return (struct choice){
+        .choose = RATION_CONFIG_READ(rule->choose),
+        .context = RATION_CONFIG_READ(rule->choose_context),
+        .limits = RATION_CONFIG_READ(rule->choices),
+        .limit_count = (uint32_t)RATION_CONFIG_READ(rule->choice_count),
+        .sets_cost = RATION_CONFIG_READ(rule->sets_cost) != 0,
+    };
 }
 
 /*
@@ -138,54 +146,47 @@ static bool is_equal(const struct ration_limit *a, const struct ration_limit *b)
  * others beside it that do not. RATION_EUNFIT if it may not return that.
  */
 static ration_status take_choice(struct ration_op_part *part, uint32_t rule_index,
-                                 const struct ration_limit *chosen, uint64_t cost_tokens)
+                                 const struct choice *choice, const struct ration_limit *chosen,
+                                 uint64_t cost_tokens)
 {
-    const struct ration_config_rule *rule = &part->to.config->rules[rule_index];
+    const struct ration_limit *own = &part->own_limits[rule_index];
+    bool is_one_budget = ration_part_is_one_budget(part, rule_index);
     bool is_found = chosen == NULL;
 
-    for (uint32_t k = 0; k < rule->choice_count; k++) {
-        bool is_chosen = chosen != NULL && chosen == rule->choices + k;
+    for (uint32_t k = 0; k < choice->limit_count; k++) {
+        bool is_chosen = chosen != NULL && chosen == choice->limits + k;
 
-        part->limits[rule_index + k] = is_chosen ? &rule[k].limit : NULL;
+        part->limits[rule_index + k] = is_chosen ? own + k : NULL;
         part->costs[rule_index + k] = cost_tokens;
         is_found |= is_chosen;
     }
-    if (rule->choice_count > 0)
+    if (choice->limit_count > 0)
         return is_found ? RATION_OK : RATION_EUNFIT;
     part->costs[rule_index] = cost_tokens;
-    part->limits[rule_index] = chosen == NULL || rule->is_one_budget ? chosen : &rule->limit;
+    part->limits[rule_index] = chosen == NULL || is_one_budget ? chosen : own;
     if (is_found)
         return RATION_OK;
-    return (rule->is_one_budget ? ration_any_is_alike(&rule->limit, chosen)
-                                : is_equal(&rule->limit, chosen))
+    return (is_one_budget ? ration_any_is_alike(own, chosen) : is_of_rule(part, rule_index, chosen))
                ? RATION_OK
                : RATION_EUNFIT;
 }
 
-/* Asks one rule. False: the config was replaced while it was read. */
-static bool choose_rule(struct ration_op_part *part, uint32_t rule_index, const void *request,
-                        uint64_t cost_tokens, ration_status *out_status)
+/* Asks a rule's function. False: the config was replaced while it was read. */
+static bool ask(struct ration_op_part *part, uint32_t rule_index, const struct choice *choice,
+                const void *request, uint64_t cost_tokens, ration_status *out_status)
 {
-    const struct ration_config_rule *rule = &part->to.config->rules[rule_index];
-    ration_chooser *choose = rule->choose;
-    void *context = rule->choose_context;
     uint64_t cost = cost_tokens;
     const struct ration_limit *chosen;
 
-    if (choose == NULL) {
-        part->limits[rule_index] = &rule->limit;
-        part->costs[rule_index] = cost_tokens;
-        return true;
-    }
     /* a function is called only with the context that it came with */
     if (!ration_config_stands(part->to.config, part->to.config_number))
         return false;
-    chosen = choose(context, request, &cost);
+    chosen = choice->choose(choice->context, request, &cost);
     if (cost_tokens == 0)
         cost = 0; /* a look stays one */
-    *out_status = take_choice(part, rule_index, chosen, cost);
-    if (rule->sets_cost || cost != cost_tokens)
-        for (uint32_t k = 0; k == 0 || k < rule->choice_count; k++)
+    *out_status = take_choice(part, rule_index, choice, chosen, cost);
+    if (choice->sets_cost || cost != cost_tokens)
+        for (uint32_t k = 0; k == 0 || k < choice->limit_count; k++)
             part->own_cost_mask |= 1u << (rule_index + k);
     return *out_status == RATION_OK ||
            ration_config_stands(part->to.config, part->to.config_number);
@@ -194,17 +195,19 @@ static bool choose_rule(struct ration_op_part *part, uint32_t rule_index, const 
 static bool choose_all(const struct ration_limiter *limiter, const void *request,
                        uint64_t cost_tokens, struct ration_op_part *part, ration_status *out_status)
 {
-    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    uint32_t step;
 
     *out_status = RATION_OK;
-    part->configs = &limiter->configs;
-    part->to.config = config;
-    part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
     part->own_cost_mask = 0;
-    for (uint32_t i = 0; i < config->rule_count && *out_status == RATION_OK;) {
-        if (!choose_rule(part, i, request, cost_tokens, out_status))
+    ration_part_read_config(part, &limiter->configs);
+    for (uint32_t i = 0; i < part->rule_count && *out_status == RATION_OK; i += step) {
+        struct choice choice = read_choice(part, i);
+
+        step = choice.limit_count > 0 ? choice.limit_count : 1;
+        part->limits[i] = &part->own_limits[i];
+        part->costs[i] = cost_tokens;
+        if (choice.choose != NULL && !ask(part, i, &choice, request, cost_tokens, out_status))
             return false;
-        i += config->rules[i].choice_count > 0 ? config->rules[i].choice_count : 1;
     }
     return true;
 }

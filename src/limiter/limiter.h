@@ -81,7 +81,8 @@ ration_status ration_limiter_key(const struct ration_limiter *limiter, const voi
 
 /*
  * Begins a limiter's part in an op: the key, the current config, and the limit and cost of each
- * rule. key points into the request or room. Returns RATION_EINVAL, RATION_EUNFIT.
+ * rule. key points into the request or room; the part's own_limits has room. Returns RATION_EINVAL,
+ * RATION_EUNFIT.
  */
 ration_status ration_limiter_open_part(const struct ration_limiter *limiter, const void *request,
                                        char *room, uint64_t cost_tokens,

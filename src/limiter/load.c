@@ -34,10 +34,10 @@ ration_status ration_load_check(const struct ration_saved_limiter *saved,
 {
     const struct ration_config *config = &configs->configs[0];
 
-    if (config->rule_count != saved->rule_count)
+    if (configs->rule_count != saved->rule_count)
         return ration_refuse(error, RATION_EUNFIT,
                              "the dumped limiter has %" PRIu32 " rules (got %" PRIu32 ")",
-                             saved->rule_count, config->rule_count);
+                             saved->rule_count, configs->rule_count);
     if (options->keys_max != 0 && options->keys_max != saved->keys_max)
         return ration_refuse(error, RATION_EUNFIT,
                              "the dumped limiter has keys_max %" PRIu64
@@ -111,7 +111,7 @@ static bool get_states(struct ration_chunk_reader *reader, const struct target *
     uint64_t now_ns = target->time.now_ns;
     bool is_idle = true;
 
-    for (uint32_t i = 0; i < config->rule_count; i++) {
+    for (uint32_t i = 0; i < target->limiter->configs.rule_count; i++) {
         const struct ration_saved_rule *saved = &target->saved->rules[i];
         struct ration_any *any = &item->anys[i];
         uint64_t kept_ns = 0, full_ns;
@@ -141,8 +141,8 @@ static void put(struct ration_chunk_reader *reader, const struct target *target,
 {
     struct ration_store *store = target->limiter->store;
 
-    if (store->calls->put(store, ration_configs_current(&target->limiter->configs),
-                          target->limiter->section_index, item, target->time.now_ns) != RATION_OK)
+    if (store->calls->put(store, &target->limiter->configs, target->limiter->section_index, item,
+                          target->time.now_ns) != RATION_OK)
         ration_chunks_refuse(reader, "it has more keys for a set than that has places");
 }
 

@@ -53,7 +53,14 @@ struct ration_op_part {
     const struct ration_configs *configs;
     enum ration_overflow overflow;
 
-    const struct ration_limit *limits[RATION_RULES_MAX];
+    /* Of the config, as it was when the call began: see ration_part_read_config(). */
+    struct ration_limit *own_limits; /* in room of the caller's, for RATION_RULES_MAX */
+    uint64_t stale_after_ns;
+    uint32_t rule_count;
+    uint32_t shadow_mask;
+    uint32_t one_budget_mask;
+
+    const struct ration_limit *limits[RATION_RULES_MAX]; /* of own_limits, or the caller's */
     uint64_t costs[RATION_RULES_MAX];
     uint32_t own_cost_mask; /* bit i: the cost of rule i is not the caller's */
     struct ration_op_mark marks[RATION_RULES_MAX]; /* read by SETTLE, written by RESERVE */
@@ -65,6 +72,36 @@ struct ration_op_part {
     uint32_t has_created;
     uint32_t has_reclaimed; /* the place that was given to it had been another key's */
 };
+
+/*
+ * Takes the current config into a part, whose own_limits has room: from here on nobody reads what may be
+ * overwritten.
+ */
+static inline void ration_part_read_config(struct ration_op_part *part,
+                                           const struct ration_configs *configs)
+{
+    const struct ration_config *config = ration_configs_current(configs);
+
+    part->configs = configs;
+    part->to.config = config;
+    part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    part->rule_count = configs->rule_count;
+    part->stale_after_ns = RATION_CONFIG_READ(config->terms.stale_after_ns);
+    part->shadow_mask = RATION_CONFIG_READ(config->terms.shadow_mask);
+    part->one_budget_mask = RATION_CONFIG_READ(config->terms.one_budget_mask);
+    for (uint32_t i = 0; i < configs->rule_count; i++)
+        ration_config_read_limit(&config->rules[i].limit, &part->own_limits[i]);
+}
+
+static inline bool ration_part_is_shadow(const struct ration_op_part *part, uint32_t rule_index)
+{
+    return part->shadow_mask >> rule_index & 1;
+}
+
+static inline bool ration_part_is_one_budget(const struct ration_op_part *part, uint32_t rule_index)
+{
+    return part->one_budget_mask >> rule_index & 1;
+}
 
 struct ration_op {
     enum ration_op_kind kind;

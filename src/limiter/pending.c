@@ -7,6 +7,7 @@
 struct pending {
     struct ration_op op;
     struct ration_op_part part;
+    struct ration_limit own_limits[RATION_RULES_MAX];
     struct ration_limiter *limiter;
     const void *request;
     uint64_t cost_tokens;
@@ -76,6 +77,7 @@ ration_status ration_limiter_begin(ration_limiter *limiter, const void *request,
         .done = answer_later,
         .done_context = pending,
     };
+    pending->part.own_limits = pending->own_limits;
     pending->limiter = limiter;
     pending->request = request;
     pending->cost_tokens = cost_tokens;

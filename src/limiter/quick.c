@@ -23,7 +23,8 @@ static ALWAYS_INLINE bool quick_begin(struct ration_limiter *limiter, uint64_t n
     const struct ration_config *config = ration_configs_current(&limiter->configs);
     uint64_t config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
 
-    if (__builtin_expect(!config->is_simple || config_number == UINT64_MAX, 0))
+    if (__builtin_expect(
+            !RATION_CONFIG_READ(config->terms.is_simple) || config_number == UINT64_MAX, 0))
         return false;
     out_quick->limiter = limiter;
     out_quick->section = limiter->quick_section;
@@ -56,17 +57,17 @@ static ALWAYS_INLINE int take_slot(const struct quick *quick, uint64_t tag,
                                    uint64_t cost_tokens)
 {
     const struct ration_config *config = quick->config;
-    const struct ration_rate *rate = &config->rules[0].limit.rate;
+    struct ration_rate rate = ration_config_read_rate(&config->rules[0].limit.rate);
 
     while (ration_plain_is_member(value, tag) &&
            ration_pair_generation(value) == config->generation) {
         struct ration_time room =
-            ration_time_add(ration_time_from_ns(quick->since_ns), rate->capacity);
-        struct ration_time cost = rate->token;
+            ration_time_add(ration_time_from_ns(quick->since_ns), rate.capacity);
+        struct ration_time cost = rate.token;
         struct ration_time next;
 
         if (__builtin_expect(cost_tokens != 1, 0)) {
-            if (cost_tokens > rate->burst)
+            if (cost_tokens > rate.burst)
                 return RATION_NEVER;
             if (cost_tokens == 0)
                 return RATION_ALLOW;
@@ -78,11 +79,10 @@ static ALWAYS_INLINE int take_slot(const struct quick *quick, uint64_t tag,
         if (ration_time_less(room, next))
             return RATION_DENY;
         /* sequentially consistent: pairs with the loads that find slots, and with itself */
-        if (__builtin_expect(
-                ration_atomic16_swap(slot, &value,
-                                     ration_slot_pack((struct ration_slot){
-                                         tag, (uint32_t)config->established_mark, next})),
-                1))
+        if (__builtin_expect(ration_atomic16_swap(slot, &value,
+                                                  ration_slot_pack((struct ration_slot){
+                                                      tag, config->established_mark, next})),
+                             1))
             return RATION_ALLOW;
     }
     return RATION_QUICK_NOT;
@@ -182,9 +182,10 @@ static int take_entry(const struct quick *quick, const struct ration_place *plac
            ration_head_generation(view.value.words[1]) == config->generation) {
         enum ration_verdict verdict = RATION_ALLOW;
 
-        for (uint32_t i = 0; i < config->rule_count; i++) {
-            struct ration_gcra_step step = ration_gcra_take(
-                view.cells[i], &config->rules[i].limit.rate, cost_tokens, 0, quick->since_ns);
+        for (uint32_t i = 0; i < quick->limiter->configs.rule_count; i++) {
+            struct ration_rate rate = ration_config_read_rate(&config->rules[i].limit.rate);
+            struct ration_gcra_step step =
+                ration_gcra_take(view.cells[i], &rate, cost_tokens, 0, quick->since_ns);
 
             next.cells[i] = step.next;
             out_verdicts[i] = step.verdict;
@@ -195,7 +196,7 @@ static int take_entry(const struct quick *quick, const struct ration_place *plac
             break;
         if (verdict != RATION_ALLOW || cost_tokens == 0)
             return (int)verdict;
-        next.mark = (uint32_t)config->established_mark;
+        next.mark = config->established_mark;
         next.ring.modulus = 0;
         if (ration_entry_change(quick->section, &view, &next))
             return RATION_ALLOW;
@@ -210,7 +211,7 @@ static void count_entry(const struct quick *quick, const struct ration_key *key,
 
     if (cost_tokens == 0)
         return; /* a look */
-    for (uint32_t i = 0; i < quick->config->rule_count; i++)
+    for (uint32_t i = 0; i < quick->limiter->configs.rule_count; i++)
         if (verdict == RATION_ALLOW)
             ration_counters_add_allowed(tally->counters, i, cost_tokens);
         else if (verdicts[i] != RATION_ALLOW)
@@ -240,9 +241,13 @@ static int take_any(const struct quick *quick, const struct ration_key *key,
         return verdict;
     }
     slot = ration_plain_find(quick->section, place, &value);
-    verdict = slot != NULL ? take_slot(quick, place->tag, slot, value, cost_tokens)
-                           : take_absent(quick, place, &quick->config->rules[0].limit.rate,
-                                         cost_tokens, &tat);
+    if (slot != NULL) {
+        verdict = take_slot(quick, place->tag, slot, value, cost_tokens);
+    } else {
+        struct ration_rate rate = ration_config_read_rate(&quick->config->rules[0].limit.rate);
+
+        verdict = take_absent(quick, place, &rate, cost_tokens, &tat);
+    }
     if (verdict != RATION_ALLOW && !ration_config_stands(quick->config, quick->config_number))
         return RATION_QUICK_NOT;
     return count(quick, key, verdict, cost_tokens);
@@ -350,7 +355,8 @@ static size_t take_chunk_other(const struct quick *quick, struct ration_batch_it
 
 bool ration_quick_is_possible(const struct ration_limiter *limiter)
 {
-    return limiter->quick_section != NULL && ration_configs_current(&limiter->configs)->is_simple;
+    return limiter->quick_section != NULL &&
+           RATION_CONFIG_READ(ration_configs_current(&limiter->configs)->terms.is_simple);
 }
 
 size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
@@ -374,7 +380,7 @@ static int tell_slot(const struct quick *quick, uint64_t tag, struct ration_pair
            ration_pair_generation(value) == quick->config->generation) {
         struct ration_gcra_step step = ration_gcra_take(ration_pair_moment(value), &limit->rate,
                                                         cost_tokens, 0, quick->since_ns);
-        struct ration_slot next = {tag, (uint32_t)quick->config->established_mark, step.next};
+        struct ration_slot next = {tag, quick->config->established_mark, step.next};
 
         *out_step = (struct ration_step){step.verdict, step.wait_ns, {.tat = step.next}};
         if (!ration_config_stands(quick->config, quick->config_number))
@@ -407,7 +413,7 @@ static int tell_entry(const struct quick *quick, const struct ration_place *plac
             break;
         if (step.verdict != RATION_ALLOW || cost_tokens == 0)
             return (int)step.verdict;
-        next.mark = (uint32_t)config->established_mark;
+        next.mark = config->established_mark;
         next.ring.modulus = 0;
         next.cells[0] = step.next;
         if (ration_entry_change(quick->section, &view, &next))
@@ -449,10 +455,10 @@ static int tell_plain(const struct quick *quick, const struct ration_place *plac
 }
 
 /* False: it takes a whole op. */
-static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
-                      const struct ration_place *place, struct ration_pair *found, size_t *allowed)
+static bool tell_item(const struct quick *quick, const struct ration_limit *own,
+                      struct ration_batch_item *item, const struct ration_place *place,
+                      struct ration_pair *found, size_t *allowed)
 {
-    const struct ration_limit *own = &quick->config->rules[0].limit;
     const struct ration_limit *limit = item->limit != NULL ? item->limit : own;
     struct ration_step step = {.verdict = RATION_ALLOW};
     int verdict;
@@ -476,8 +482,8 @@ static bool tell_item(const struct quick *quick, struct ration_batch_item *item,
 }
 
 /* As take_chunk_lines(). */
-static size_t tell_chunk_lines(const struct quick *quick, struct ration_batch_item *items,
-                               size_t item_count, size_t *allowed)
+static size_t tell_chunk_lines(const struct quick *quick, const struct ration_limit *own,
+                               struct ration_batch_item *items, size_t item_count, size_t *allowed)
 {
     struct ration_line_chunk chunk;
     size_t i;
@@ -486,7 +492,7 @@ static size_t tell_chunk_lines(const struct quick *quick, struct ration_batch_it
     for (i = 0; i < item_count; i++) {
         struct ration_place place = ration_place_of(chunk.hashes[i], quick->section->set_count);
 
-        if (!tell_item(quick, &items[i], &place, chunk.slots[i], allowed))
+        if (!tell_item(quick, own, &items[i], &place, chunk.slots[i], allowed))
             break;
     }
     return i;
@@ -496,17 +502,19 @@ size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_bat
                                size_t item_count, uint64_t now_ns, size_t *allowed)
 {
     struct ration_place places[RATION_QUICK_CHUNK];
+    struct ration_limit own;
     struct quick quick;
     size_t i;
 
     if (limiter->quick_section == NULL || !quick_begin(limiter, now_ns, &quick) ||
-        quick.config->rule_count != 1)
+        limiter->configs.rule_count != 1)
         return 0;
+    ration_config_read_limit(&quick.config->rules[0].limit, &own);
     if (ration_quick_line_possible(quick.section))
-        return tell_chunk_lines(&quick, items, item_count, allowed);
+        return tell_chunk_lines(&quick, &own, items, item_count, allowed);
     item_count = find_places(quick.section, items, item_count, places);
     for (i = 0; i < item_count; i++)
-        if (!tell_item(&quick, &items[i], &places[i], NULL, allowed))
+        if (!tell_item(&quick, &own, &items[i], &places[i], NULL, allowed))
             break;
     return i;
 }

@@ -18,15 +18,15 @@ static __attribute__((noinline)) bool step_long(const struct ration_config *conf
                                                 uint64_t since_ns, struct ration_pair value,
                                                 struct ration_pair *out_next)
 {
-    const struct ration_rate *rate = &config->rules[0].limit.rate;
+    struct ration_rate rate = ration_config_read_rate(&config->rules[0].limit.rate);
     struct ration_time now = ration_time_from_ns(since_ns);
     struct ration_time next =
-        ration_time_add(ration_time_max(ration_pair_moment(value), now), rate->token);
+        ration_time_add(ration_time_max(ration_pair_moment(value), now), rate.token);
 
-    if (ration_time_less(ration_time_add(now, rate->capacity), next))
+    if (ration_time_less(ration_time_add(now, rate.capacity), next))
         return false;
     *out_next = ration_slot_pack(
-        (struct ration_slot){ration_pair_label(value), (uint32_t)config->established_mark, next});
+        (struct ration_slot){ration_pair_label(value), config->established_mark, next});
     return true;
 }
 
@@ -37,18 +37,18 @@ static __attribute__((noinline)) bool step_long(const struct ration_config *conf
 static ALWAYS_INLINE bool step(const struct ration_config *config, uint64_t since_ns,
                                struct ration_pair value, struct ration_pair *out_next)
 {
-    const struct ration_config_short *rate = &config->in_short;
+    const struct ration_config_short *rate = &config->terms.in_short;
     uint64_t ns = value.words[1] >> RATION_MARK_BITS;
-    uint64_t owed = rate->token;
+    uint64_t owed = RATION_CONFIG_READ(rate->token);
 
-    if (!LIKELY(config->is_short))
+    if (!LIKELY(RATION_CONFIG_READ(config->terms.is_short)))
         return step_long(config, since_ns, value, out_next);
     if (ns >= since_ns) { /* not full */
-        if (ns - since_ns > rate->capacity_ns)
+        if (ns - since_ns > RATION_CONFIG_READ(rate->capacity_ns))
             return false;
         owed += (ns - since_ns) << RATION_FRAC_BITS | (value.words[0] & RATION_FRAC_MASK);
     }
-    if (owed > rate->capacity)
+    if (owed > RATION_CONFIG_READ(rate->capacity))
         return false;
     out_next->words[0] = (value.words[0] & ~RATION_FRAC_MASK) | (owed & RATION_FRAC_MASK);
     out_next->words[1] =
@@ -157,7 +157,7 @@ RATION_WITH_AES static __attribute__((noinline)) bool allow_elsewhere(
     struct ration_pair *slot = find_elsewhere(section, &place);
     int verdict = RATION_QUICK_NOT;
 
-    if (slot != NULL && config->is_simple && config_number != UINT64_MAX)
+    if (slot != NULL && RATION_CONFIG_READ(config->terms.is_simple) && config_number != UINT64_MAX)
         verdict = take(config, config_number, ration_block_now(limiter->store->epoch_ns, now_ns),
                        place.tag, slot);
     if (verdict == RATION_QUICK_NOT)
@@ -175,8 +175,9 @@ RATION_WITH_AES static ALWAYS_INLINE bool allow(struct ration_limiter *limiter, 
     uint64_t config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
     int verdict = RATION_QUICK_NOT;
 
-    if (LIKELY(cost_tokens == 1 && config->is_simple && config_number != UINT64_MAX &&
-               key != NULL && key->size - 1 < RATION_HASH_CHUNK_SIZE && key->bytes != NULL)) {
+    if (LIKELY(cost_tokens == 1 && RATION_CONFIG_READ(config->terms.is_simple) &&
+               config_number != UINT64_MAX && key != NULL &&
+               key->size - 1 < RATION_HASH_CHUNK_SIZE && key->bytes != NULL)) {
         const struct ration_section *section = limiter->quick_section;
         struct ration_place place =
             ration_place_of(ration_hash_aes_chunk(&section->block->secret, key->bytes, key->size),

@@ -51,8 +51,7 @@ size_t ration_limiter_bytes(const ration_limiter *limiter)
     const struct ration_configs *configs = &limiter->configs;
 
     return sizeof(*limiter) + limiter->tally.block_bytes +
-           RATION_CONFIG_COUNT * configs->configs[0].rule_count *
-               sizeof(struct ration_config_rule) +
+           RATION_CONFIG_COUNT * configs->rule_count * sizeof(struct ration_config_rule) +
            (limiter->stack == NULL ? limiter->store->calls->size_bytes(limiter->store) : 0);
 }
 

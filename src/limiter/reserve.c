@@ -17,14 +17,14 @@ static void write_ticket(const struct ration_call *call, struct ration_ticket *o
         const struct ration_op_part *part = &call->parts[p];
         const struct ration_limiter *limiter = call->limiters[p];
 
-        for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+        for (uint32_t i = 0; i < part->rule_count; i++) {
             struct ration_ticket_part *slip = &out_ticket->parts[out_ticket->part_count];
 
-            if (part->limits[i] == NULL || part->to.config->rules[i].is_shadow)
+            if (part->limits[i] == NULL || ration_part_is_shadow(part, i))
                 continue;
             *slip = (struct ration_ticket_part){
                 .cost_tokens = part->costs[i],
-                .chosen = part->to.config->rules[i].is_one_budget ? part->limits[i] : NULL,
+                .chosen = ration_part_is_one_budget(part, i) ? part->limits[i] : NULL,
                 .limiter_index = limiter->section_index,
                 .rule_index = i,
                 .reserve_part = part->marks[i].part,
@@ -61,7 +61,7 @@ ration_status ration_call_reserve(const struct ration_call_ask *asks, size_t ask
 static void read_slip(const struct ration_ticket_part *slip, struct ration_op_part *part)
 {
     uint32_t i = slip->rule_index;
-    const struct ration_limit *limit = &part->to.config->rules[i].limit;
+    const struct ration_limit *limit = &part->own_limits[i];
     struct ration_op_mark *mark = &part->marks[i];
 
     if (slip->chosen != NULL && ration_any_is_alike(limit, slip->chosen))
@@ -80,14 +80,11 @@ static void read_slip(const struct ration_ticket_part *slip, struct ration_op_pa
 
 /* The slips of one limiter's key, as a part of an op. */
 static void read_slips(const struct ration_limiter *limiter, const struct ration_ticket *ticket,
-                       uint32_t first, struct ration_op_part *part)
+                       uint32_t first, struct ration_limit *room, struct ration_op_part *part)
 {
-    const struct ration_config *config = ration_configs_current(&limiter->configs);
-
     memset(part, 0, sizeof(*part));
-    part->configs = &limiter->configs;
-    part->to.config = config;
-    part->to.config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
+    part->own_limits = room;
+    ration_part_read_config(part, &limiter->configs);
     part->to.section_index = limiter->section_index;
     part->to.is_located = 1;
     part->overflow = limiter->overflow;
@@ -95,12 +92,11 @@ static void read_slips(const struct ration_limiter *limiter, const struct ration
     for (uint32_t k = first; k < ticket->part_count; k++) {
         const struct ration_ticket_part *slip = &ticket->parts[k];
 
-        if (slip->limiter_index == limiter->section_index &&
-            slip->rule_index < config->rule_count &&
+        if (slip->limiter_index == limiter->section_index && slip->rule_index < part->rule_count &&
             memcmp(slip->spot, ticket->parts[first].spot, sizeof(slip->spot)) == 0)
             read_slip(slip, part);
     }
-    for (uint32_t i = 0; i < config->rule_count; i++)
+    for (uint32_t i = 0; i < part->rule_count; i++)
         part->marks[i].is_overflow = ticket->parts[first].is_overflow;
 }
 
@@ -117,7 +113,7 @@ static bool is_step_left(const struct ration_op_part *part, struct ration_ticket
         struct ration_ticket_part *slip = &ticket->parts[k];
         uint32_t i = slip->rule_index;
 
-        if (slip->limiter_index != part->to.section_index || i >= part->to.config->rule_count ||
+        if (slip->limiter_index != part->to.section_index || i >= part->rule_count ||
             memcmp(slip->spot, ticket->parts[first].spot, sizeof(slip->spot)) != 0)
             continue;
         if (part->limits[i] != NULL && part->limits[i]->algorithm == RATION_SLIDING_LOG &&
@@ -135,12 +131,13 @@ static bool is_step_left(const struct ration_op_part *part, struct ration_ticket
 static ration_status settle_key(struct ration_limiter *limiter, struct ration_ticket *ticket,
                                 uint32_t first, uint64_t used_tokens, uint64_t now_ns)
 {
+    struct ration_limit own_limits[RATION_RULES_MAX];
     struct ration_op_part part;
     struct ration_op op;
     ration_status status;
 
     do {
-        read_slips(limiter, ticket, first, &part);
+        read_slips(limiter, ticket, first, own_limits, &part);
         op = (struct ration_op){.kind = RATION_OP_SETTLE,
                                 .now_ns = now_ns,
                                 .used_tokens = used_tokens,

@@ -72,7 +72,7 @@ static uint64_t walk_on(ration_limiter *limiter, struct scan *scan,
         return 0;
     scan->now_ns = ration_block_now(store->epoch_ns, now_ns) + store->epoch_ns;
     ration_limiter_lock(limiter);
-    scan->rule_count = ration_configs_current(&limiter->configs)->rule_count;
+    scan->rule_count = limiter->configs.rule_count;
     cursor = store->calls->walk(store, &walk, cursor);
     ration_limiter_unlock(limiter);
     return cursor;

@@ -47,9 +47,9 @@ struct ration_store_calls {
 
     /*
      * Puts what a walk told into a section of that shape that nobody uses yet, as buckets of the
-     * config. Returns RATION_EINVAL if the item's set has no place left.
+     * current config. Returns RATION_EINVAL if the item's set has no place left.
      */
-    ration_status (*put)(struct ration_store *store, const struct ration_config *config,
+    ration_status (*put)(struct ration_store *store, const struct ration_configs *configs,
                          uint32_t section_index, const struct ration_walk_item *item,
                          uint64_t now_ns);
 

@@ -45,7 +45,7 @@ static const struct ration_decision no_limit = {.remaining = UINT64_MAX};
 static void copy_details(const struct ration_call *call, struct ration_decision *details)
 {
     for (uint32_t p = 0; p < call->op.part_count; p++)
-        for (uint32_t i = 0; i < call->parts[p].to.config->rule_count; i++)
+        for (uint32_t i = 0; i < call->parts[p].rule_count; i++)
             *details++ = call->parts[p].limits[i] != NULL ? call->parts[p].decisions[i] : no_limit;
 }
 
@@ -165,18 +165,18 @@ static bool can_block_rule(const struct ration_op_part *part, uint32_t rule_inde
 {
     const struct ration_config *config = part->to.config;
     uint32_t first = ration_config_first_choice(config, rule_index);
+    uint64_t count = RATION_CONFIG_READ(config->rules[rule_index].choice_count);
 
-    for (uint32_t k = 0; k < config->rules[rule_index].choice_count; k++)
-        if (!ration_any_can_block(&config->rules[first + k].limit))
+    for (uint32_t k = 0; k < count && first + k < part->rule_count; k++)
+        if (!ration_any_can_block(&part->own_limits[first + k]))
             return false;
     return ration_any_can_block(part->limits[rule_index]);
 }
 
 static bool can_block(const struct ration_op_part *part)
 {
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
-        if (part->limits[i] != NULL && !part->to.config->rules[i].is_shadow &&
-            can_block_rule(part, i))
+    for (uint32_t i = 0; i < part->rule_count; i++)
+        if (part->limits[i] != NULL && !ration_part_is_shadow(part, i) && can_block_rule(part, i))
             return true;
     return false;
 }

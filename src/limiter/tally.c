@@ -124,7 +124,7 @@ static void count_rule(struct ration_tally *tally, const struct ration_op_part *
 {
     enum ration_verdict own = part->verdicts[rule_index];
 
-    if (part->to.config->rules[rule_index].is_shadow) {
+    if (ration_part_is_shadow(part, rule_index)) {
         if (own != RATION_ALLOW)
             ration_counters_add(tally->counters, rule_index, RATION_COUNT_SHADOW_DENIED, 1);
         else
@@ -154,7 +154,7 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
     bool takes = false;
     uint64_t cost = 0;
 
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+    for (uint32_t i = 0; i < part->rule_count; i++) {
         takes |= part->costs[i] > 0;
         if (part->limits[i] == NULL || part->costs[i] == 0) /* a look is not counted */
             continue;
@@ -162,7 +162,7 @@ void ration_tally_part(struct ration_tally *tally, const struct ration_op *op,
         if (op->has_details && verdict == RATION_ALLOW && part->verdicts[i] == RATION_ALLOW &&
             ration_tally_is_near(&part->decisions[i]))
             ration_counters_add(tally->counters, i, RATION_COUNT_NEAR, 1);
-        is_denied_here |= part->verdicts[i] != RATION_ALLOW && !part->to.config->rules[i].is_shadow;
+        is_denied_here |= part->verdicts[i] != RATION_ALLOW && !ration_part_is_shadow(part, i);
         cost = part->costs[i] > cost ? part->costs[i] : cost;
     }
     if (part->has_overflowed && takes)

@@ -74,7 +74,7 @@ uint64_t ration_memory_walk(struct ration_store *store, const struct ration_walk
                             uint64_t cursor);
 void ration_memory_shape(const struct ration_store *store, uint32_t section_index,
                          struct ration_walk_shape *out_shape);
-ration_status ration_memory_put(struct ration_store *store, const struct ration_config *config,
+ration_status ration_memory_put(struct ration_store *store, const struct ration_configs *configs,
                                 uint32_t section_index, const struct ration_walk_item *item,
                                 uint64_t now_ns);
 

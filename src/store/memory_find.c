@@ -18,10 +18,10 @@ static uint64_t read_ring(const struct ration_log_reader *reader, uint64_t index
 }
 
 /* Keys that are remembered beyond being full have that time added to all their moments. */
-static void shift(const struct ration_config *config, uint32_t moments, struct ration_time *cells,
+static void shift(uint64_t stale_after_ns, uint32_t moments, struct ration_time *cells,
                   bool is_written)
 {
-    struct ration_time stale = ration_time_from_ns(config->stale_after_ns);
+    struct ration_time stale = ration_time_from_ns(stale_after_ns);
 
     for (uint32_t i = 0; stale.ns > 0 && moments >> i != 0; i++)
         if (moments >> i & 1)
@@ -41,6 +41,13 @@ static struct ration_log_reader reader_of(const struct ration_run *run,
     };
 }
 
+/* The limit of a rule, whether it applies or not. */
+static const struct ration_limit *limit_of(const struct ration_op_part *part, uint32_t rule_index)
+{
+    return part->limits[rule_index] != NULL ? part->limits[rule_index]
+                                            : &part->own_limits[rule_index];
+}
+
 /* Reads cells that a config of some generation wrote, as states under the current one. */
 static void read_states(const struct ration_run *run, const struct ration_op_part *part,
                         struct ration_found *found, struct ration_time *cells, uint32_t generation)
@@ -52,22 +59,24 @@ static void read_states(const struct ration_run *run, const struct ration_op_par
     uint64_t epoch_ns = run->memory->store.epoch_ns;
     uint64_t idle_at_ns = is_older ? ration_memory_idle_at_ns(found->section, cells, epoch_ns) : 0;
 
-    shift(writer, ration_section_moment_mask(found->section), cells, false);
-    for (uint32_t i = 0; i < config->rule_count; i++) {
-        const struct ration_config_rule *rule = &writer->rules[i];
-        const struct ration_limit *limit = is_older ? &rule->limit : part->limits[i];
-        struct ration_any any = {.limit = limit != NULL ? limit : &rule->limit};
+    shift(is_older ? RATION_CONFIG_READ(writer->terms.stale_after_ns) : part->stale_after_ns,
+          ration_section_moment_mask(found->section), cells, false);
+    for (uint32_t i = 0; i < part->rule_count; i++) {
+        const struct ration_config_place *place = &part->configs->places[i];
+        const struct ration_limit *limit = limit_of(part, i);
+        struct ration_any any = {.limit = limit};
+        struct ration_limit old_limit;
 
-        if (rule->has_ring)
-            any.reader = reader_of(run, found);
-        ration_any_read(&any, &cells[rule->first_cell], epoch_ns);
         if (is_older) {
-            const struct ration_limit *next =
-                part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
-
-            any = ration_configs_convert(part->configs, config, generation, i, &any, next,
-                                         idle_at_ns, run->now_ns);
+            ration_config_read_limit(&writer->rules[i].limit, &old_limit);
+            any.limit = &old_limit;
         }
+        if (place->has_ring)
+            any.reader = reader_of(run, found);
+        ration_any_read(&any, &cells[place->first_cell], epoch_ns);
+        if (is_older)
+            any = ration_configs_convert(part->configs, config, generation, i, &any, limit,
+                                         idle_at_ns, run->now_ns);
         found->anys[i] = any;
         found->has_ring_write |= !ration_log_may_go_on(&any);
     }
@@ -87,14 +96,14 @@ struct ration_entry_next ration_found_next(const struct ration_run *run,
 {
     struct ration_entry_next next = {.mark = part->to.config->generation};
 
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+    for (uint32_t i = 0; i < part->rule_count; i++) {
         const struct ration_any *any = &found->anys[i];
         uint64_t written = any->write.older_count + any->write.count;
 
-        struct ration_time *cells = &next.cells[part->to.config->rules[i].first_cell];
+        struct ration_time *cells = &next.cells[part->configs->places[i].first_cell];
 
         ration_any_write(any, cells, run->memory->store.epoch_ns);
-        if (part->to.config->stale_after_ns > 0 && ration_any_full_after_ns(any, run->now_ns) == 0)
+        if (part->stale_after_ns > 0 && ration_any_full_after_ns(any, run->now_ns) == 0)
             ration_any_remember(any, cells, run->since_ns, run->memory->store.epoch_ns);
         if (written > 0)
             next.ring = (struct ration_ring_write){
@@ -106,7 +115,7 @@ struct ration_entry_next ration_found_next(const struct ration_run *run,
                 .moment_ns = since_epoch_ns(run, any->write.moment_ns),
             };
     }
-    shift(part->to.config, ration_section_moment_mask(found->section), next.cells, true);
+    shift(part->stale_after_ns, ration_section_moment_mask(found->section), next.cells, true);
     return next;
 }
 
@@ -144,7 +153,7 @@ static uint32_t take_cells(const struct ration_found *found, struct ration_time 
 static void join(const struct ration_run *run, const struct ration_op_part *part,
                  struct ration_found *found, const struct ration_found *other)
 {
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+    for (uint32_t i = 0; i < part->rule_count; i++)
         found->anys[i] = ration_any_join(&found->anys[i], &other->anys[i], run->now_ns);
 }
 
@@ -170,7 +179,7 @@ static void cut_off(const struct ration_run *run, const struct ration_op_part *p
 {
     uint64_t epoch_ns = run->memory->store.epoch_ns;
 
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
+    for (uint32_t i = 0; i < part->rule_count; i++) {
         struct ration_any *any = &shared->anys[i];
         struct ration_time cells[2];
 
@@ -212,24 +221,23 @@ static void inherit_overflow(const struct ration_run *run, const struct ration_o
 static void read_newborn(const struct ration_run *run, const struct ration_op_part *part,
                          struct ration_found *found)
 {
-    const struct ration_config *config = part->to.config;
     uint64_t epoch_ns = run->memory->store.epoch_ns;
     uint64_t origin_ns = ration_section_origin_ns(found->section, &found->place);
 
     ration_yield_point();
     found->is_behind = origin_ns > run->since_ns;
-    for (uint32_t i = 0; i < config->rule_count; i++) {
-        const struct ration_limit *limit =
-            part->limits[i] != NULL ? part->limits[i] : &config->rules[i].limit;
+    for (uint32_t i = 0; i < part->rule_count; i++) {
+        const struct ration_limit *limit = limit_of(part, i);
+        bool has_ring = part->configs->places[i].has_ring;
         struct ration_time cells[2];
         struct ration_any any = {.limit = limit};
 
-        if (config->rules[i].has_ring)
+        if (has_ring)
             any.reader = reader_of(run, found);
         ration_any_origin(limit, cells, origin_ns, epoch_ns);
         ration_any_read(&any, cells, epoch_ns);
         /* the ring is still that of whoever had the place: other moments, in another order */
-        if (config->rules[i].has_ring && origin_ns > 0)
+        if (has_ring && origin_ns > 0)
             any = ration_log_empty_until(&any, origin_ns + epoch_ns);
         /* what was reclaimed later may have been no more than a key that was new then */
         if (limit->start != RATION_START_FULL)
@@ -237,7 +245,7 @@ static void read_newborn(const struct ration_run *run, const struct ration_op_pa
         found->anys[i] = any;
     }
     inherit_overflow(run, part, found);
-    for (uint32_t i = 0; i < config->rule_count; i++)
+    for (uint32_t i = 0; i < part->rule_count; i++)
         found->has_ring_write |= !ration_log_may_go_on(&found->anys[i]);
 }
 
@@ -250,7 +258,7 @@ static bool is_forgotten(const struct ration_run *run, const struct ration_op_pa
 {
     struct ration_time moment = ration_memory_moment(found->section, found->cells);
 
-    return part->to.config->stale_after_ns > 0 && !found->is_full &&
+    return part->stale_after_ns > 0 && !found->is_full &&
            !ration_time_less(ration_time_from_ns(run->since_ns), moment);
 }
 
@@ -266,8 +274,8 @@ static void read_reborn(const struct ration_run *run, const struct ration_op_par
     read_states(run, part, &old, old.cells, generation);
     found->is_ahead |= old.is_ahead;
     read_newborn(run, part, found);
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++) {
-        bool is_kept = part->to.config->rules[i].has_ring &&
+    for (uint32_t i = 0; i < part->rule_count; i++) {
+        bool is_kept = part->configs->places[i].has_ring &&
                        found->anys[i].write.older_count + found->anys[i].write.count == 0;
 
         if (is_kept)
@@ -300,7 +308,7 @@ static struct ration_newcomer newcomer_of(const struct ration_run *run,
                                        .config_number = part->to.config_number,
                                        .now_ns = run->since_ns,
                                        .generation = config->generation,
-                                       .kept_ns = config->stale_after_ns};
+                                       .kept_ns = part->stale_after_ns};
 
     for (uint32_t g = 0; g < RATION_GENERATION_COUNT; g++)
         if (g != config->generation && ration_configs_is_reset(part->configs, config, g))
@@ -315,23 +323,19 @@ static struct ration_newcomer newcomer_of(const struct ration_run *run,
 static bool make_scarce(const struct ration_run *run, const struct ration_op_part *part,
                         struct ration_newcomer *newcomer)
 {
-    const struct ration_config *config = part->to.config;
+    for (uint32_t i = 0; i < part->rule_count; i++) {
+        const struct ration_limit *limit = &part->own_limits[i];
+        struct ration_any any = {.limit = limit};
+        struct ration_time *bounds = &newcomer->bounds[part->configs->places[i].first_cell];
 
-    for (uint32_t i = 0; i < config->rule_count; i++) {
-        const struct ration_config_rule *rule = &config->rules[i];
-        struct ration_any any = {.limit = &rule->limit};
-        struct ration_time *bounds = &newcomer->bounds[rule->first_cell];
-
-        if (!ration_any_is_ordered(&rule->limit) || rule->limit.start == RATION_START_FULL ||
-            part->limits[i] != &rule->limit)
+        if (!ration_any_is_ordered(limit) || limit->start == RATION_START_FULL ||
+            part->limits[i] != limit)
             return false;
         any = ration_any_start(&any, run->now_ns);
         ration_any_write(&any, bounds, run->memory->store.epoch_ns);
     }
-    shift(config,
-          UINT32_MAX >> (32 - config->rules[config->rule_count - 1].first_cell -
-                         config->rules[config->rule_count - 1].cell_count),
-          newcomer->bounds, true);
+    shift(part->stale_after_ns, UINT32_MAX >> (32 - part->configs->cell_count), newcomer->bounds,
+          true);
     newcomer->is_scarce = true;
     return true;
 }
@@ -375,7 +379,7 @@ static bool is_left_over(const struct ration_run *run, const struct ration_op_pa
     if (found->is_claimed || found->is_unborn || run->op->kind > RATION_OP_RESERVE ||
         ration_section_overflow_ns(found->section, &found->place) <= run->since_ns)
         return false;
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+    for (uint32_t i = 0; i < part->rule_count; i++)
         is_wanted |= part->limits[i] != NULL && part->costs[i] > 0;
     return is_wanted && !ration_found_has_room(run, part, found);
 }

@@ -91,7 +91,7 @@ static int shared_item(const struct ration_run *run, uint32_t part_index, uint32
 /* Whether somebody waits for a turn under a limit of the key other than the rule's. */
 static bool is_waited(const struct ration_run *run, uint32_t part_index, uint32_t rule_index)
 {
-    uint32_t rule_count = run->op->parts[part_index].to.config->rule_count;
+    uint32_t rule_count = run->op->parts[part_index].rule_count;
 
     for (uint32_t i = 0; i < rule_count; i++)
         if (i != rule_index && ration_any_is_waited(&run->found[part_index].anys[i], run->now_ns))
@@ -109,7 +109,7 @@ static void build_case(struct ration_run *run)
     for (uint32_t p = 0; p < op->part_count; p++) {
         const struct ration_op_part *part = &op->parts[p];
 
-        for (uint32_t i = 0; i < part->to.config->rule_count && !is_waved_through(run, p); i++) {
+        for (uint32_t i = 0; i < part->rule_count && !is_waved_through(run, p); i++) {
             struct ration_item *item = &run->c.items[run->c.item_count];
 
             if (part->limits[i] == NULL)
@@ -120,7 +120,7 @@ static void build_case(struct ration_run *run)
                 ration_section_returned(run->found[p].section, &run->found[p].place) -
                 part->marks[i].returned_tokens;
             item->is_waited = op->kind == RATION_OP_SETTLE && is_waited(run, p, i);
-            item->is_shadow = part->to.config->rules[i].is_shadow;
+            item->is_shadow = ration_part_is_shadow(part, i);
             item->has_own_cost = part->own_cost_mask >> i & 1;
             item->part_index = p;
             item->limiter_index = part->to.section_index;
@@ -175,7 +175,7 @@ static bool is_first_touch(const struct ration_run *run, uint32_t part_index)
     if (run->op->kind == RATION_OP_LOOK || run->op->kind == RATION_OP_REFUND ||
         run->found[part_index].is_behind)
         return false;
-    for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+    for (uint32_t i = 0; i < part->rule_count; i++)
         if (part->limits[i] != NULL && part->costs[i] > 0 &&
             part->limits[i]->start != RATION_START_FULL)
             return true;
@@ -251,7 +251,7 @@ static bool finds_no_place(const struct ration_run *run, uint32_t part_index)
     if (is_look(run)) {
         is_wanted = run->c.verdict != RATION_NEVER || look_would_charge(run, part_index);
     } else if (run->c.verdict == RATION_DENY) {
-        for (uint32_t i = 0; i < part->to.config->rule_count; i++)
+        for (uint32_t i = 0; i < part->rule_count; i++)
             is_wanted |= part->limits[i] != NULL && part->costs[i] > 0;
     }
     return is_wanted && !ration_found_has_room(run, part, found);
@@ -602,13 +602,12 @@ static bool decide(struct ration_run *run)
 static struct ration_pair *overflow_of(const struct ration_found *found,
                                        const struct ration_op_part *part)
 {
-    const struct ration_config *config = part->to.config;
-    const struct ration_limit *limit = &config->rules[0].limit;
+    const struct ration_limit *limit = &part->own_limits[0];
 
     if (found->section->overflow_count == 1)
         return found->section->overflow;
-    for (uint32_t i = config->rule_count; i-- > 0;)
-        if (part->limits[i] != NULL && part->limits[i] != &config->rules[i].limit)
+    for (uint32_t i = part->rule_count; i-- > 0;)
+        if (part->limits[i] != NULL && part->limits[i] != &part->own_limits[i])
             limit = part->limits[i];
     return ration_section_overflow_of(found->section, ration_limit_fill_ns(limit));
 }

@@ -6,9 +6,9 @@
 #include "store/memory.h"
 
 /* The cells of one rule's bucket at now: with what is remembered, if it is full. */
-static void write_rule(const struct ration_config_rule *rule, uint32_t mask,
-                       const struct ration_any *any, uint64_t kept_until_ns, uint64_t epoch_ns,
-                       uint64_t now_ns, struct ration_time *out_cells)
+static void write_rule(const struct ration_config_place *place, uint64_t stale_after_ns,
+                       uint32_t mask, const struct ration_any *any, uint64_t kept_until_ns,
+                       uint64_t epoch_ns, uint64_t now_ns, struct ration_time *out_cells)
 {
     bool is_full = ration_any_full_after_ns(any, now_ns) == 0;
     struct ration_time kept =
@@ -16,12 +16,11 @@ static void write_rule(const struct ration_config_rule *rule, uint32_t mask,
 
     if (!is_full)
         ration_any_write(any, out_cells, epoch_ns);
-    for (uint32_t k = 0; k < rule->cell_count; k++) {
-        if (!(mask >> (rule->first_cell + k) & 1))
+    for (uint32_t k = 0; k < place->cell_count; k++) {
+        if (!(mask >> (place->first_cell + k) & 1))
             continue;
         out_cells[k] =
-            is_full ? kept
-                    : ration_time_add(out_cells[k], ration_time_from_ns(rule->stale_after_ns));
+            is_full ? kept : ration_time_add(out_cells[k], ration_time_from_ns(stale_after_ns));
     }
 }
 
@@ -55,9 +54,10 @@ static void bound_overflow(const struct ration_section *section, uint64_t index,
 }
 
 static void write_place(const struct ration_section *section, uint64_t place_index,
-                        const struct ration_config *config, const struct ration_walk_item *item,
+                        const struct ration_configs *configs, const struct ration_walk_item *item,
                         uint64_t epoch_ns, uint64_t now_ns)
 {
+    const struct ration_config *config = ration_configs_current(configs);
     bool is_key = item->kind == RATION_WALK_KEY;
     bool is_plain = ration_section_is_plain(section);
     uint64_t place_count = (uint64_t)section->set_count * RATION_SET_PLACES;
@@ -69,12 +69,13 @@ static void write_place(const struct ration_section *section, uint64_t place_ind
                                        (item->is_established ? RATION_MARK_ESTABLISHED : 0)};
     struct ration_time cells[RATION_SECTION_CELLS_MAX] = {{0, 0}};
 
-    for (uint32_t i = 0; i < config->rule_count; i++) {
-        const struct ration_config_rule *rule = &config->rules[i];
+    for (uint32_t i = 0; i < configs->rule_count; i++) {
+        const struct ration_config_place *place = &configs->places[i];
 
-        write_rule(rule, ration_section_moment_mask(section), &item->anys[i],
-                   item->kept_until_ns[i], epoch_ns, now_ns, &cells[rule->first_cell]);
-        if (rule->has_ring)
+        write_rule(place, config->terms.stale_after_ns, ration_section_moment_mask(section),
+                   &item->anys[i], item->kept_until_ns[i], epoch_ns, now_ns,
+                   &cells[place->first_cell]);
+        if (place->has_ring)
             write_log(&item->anys[i], section->rings + place_index * section->shape.ring_cells,
                       epoch_ns, now_ns);
     }
@@ -111,7 +112,7 @@ static bool find_place(const struct ration_section *section, const struct ration
     return false;
 }
 
-ration_status ration_memory_put(struct ration_store *store, const struct ration_config *config,
+ration_status ration_memory_put(struct ration_store *store, const struct ration_configs *configs,
                                 uint32_t section_index, const struct ration_walk_item *item,
                                 uint64_t now_ns)
 {
@@ -130,6 +131,6 @@ ration_status ration_memory_put(struct ration_store *store, const struct ration_
     }
     if (item->kind == RATION_WALK_KEY && !find_place(section, item, &place_index))
         return RATION_EINVAL;
-    write_place(section, place_index, config, item, store->epoch_ns, now_ns);
+    write_place(section, place_index, configs, item, store->epoch_ns, now_ns);
     return RATION_OK;
 }

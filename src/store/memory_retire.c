@@ -64,10 +64,11 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
 }
 
 static void begin(const struct ration_memory *memory, const struct ration_configs *configs,
-                  uint64_t now_ns, struct ration_run *out_run, struct ration_op_part *out_part)
+                  uint64_t now_ns, struct ration_limit *room, struct ration_run *out_run,
+                  struct ration_op_part *out_part)
 {
-    *out_part = (struct ration_op_part){.configs = configs};
-    out_part->to.config = ration_configs_current(configs);
+    *out_part = (struct ration_op_part){.own_limits = room};
+    ration_part_read_config(out_part, configs);
     out_run->memory = memory;
     out_run->since_ns = ration_block_now(memory->store.epoch_ns, now_ns);
     out_run->now_ns = out_run->since_ns + memory->store.epoch_ns;
@@ -86,10 +87,11 @@ void ration_memory_renew(struct ration_store *store, const struct ration_configs
     const struct ration_memory *memory = (const struct ration_memory *)store;
     const struct ration_section *section = &memory->sections[section_index];
     uint64_t count = (uint64_t)section->set_count * RATION_SET_PLACES;
+    struct ration_limit own_limits[RATION_RULES_MAX];
     struct ration_op_part part;
     struct ration_run run;
 
-    begin(memory, configs, now_ns, &run, &part);
+    begin(memory, configs, now_ns, own_limits, &run, &part);
     for (uint64_t i = 0; i < count; i++) {
         struct ration_pair *head = ration_section_at(section, i);
 
@@ -121,10 +123,11 @@ void ration_memory_clear(struct ration_store *store, const struct ration_configs
     const struct ration_memory *memory = (const struct ration_memory *)store;
     const struct ration_section *section = &memory->sections[section_index];
     uint64_t count = (uint64_t)section->set_count * RATION_SET_PLACES;
+    struct ration_limit own_limits[RATION_RULES_MAX];
     struct ration_op_part part;
     struct ration_run run;
 
-    begin(memory, configs, now_ns, &run, &part);
+    begin(memory, configs, now_ns, own_limits, &run, &part);
     convert_overflow(&run, &part, section);
     if (part.to.config->number + 1 < RATION_CONFIG_COUNT)
         return; /* no bucket has the next generation's number yet */

@@ -73,12 +73,12 @@ static bool read_place(struct step *step, struct ration_pair *head)
 }
 
 /* The latest moment of a rule's cells. */
-static struct ration_time latest(const struct ration_config_rule *rule, uint32_t mask,
+static struct ration_time latest(const struct ration_config_place *place, uint32_t mask,
                                  const struct ration_time *cells)
 {
     struct ration_time moment = {0, 0};
 
-    for (uint32_t k = rule->first_cell; k < rule->first_cell + rule->cell_count; k++)
+    for (uint32_t k = place->first_cell; k < place->first_cell + place->cell_count; k++)
         if (mask >> k & 1)
             moment = ration_time_max(moment, cells[k]);
     return moment;
@@ -94,34 +94,35 @@ static bool is_idle(const struct step *step)
  * Until when a rule's bucket is remembered. Its moment has the writer's stale_after in it. A bucket that another limit made
  * full sooner (any) is not remembered for longer than from then on.
  */
-static uint64_t kept_until_ns(const struct step *step, const struct ration_config_rule *rule,
-                              const struct ration_config_rule *writer, const struct ration_any *any)
+static uint64_t kept_until_ns(const struct step *step, const struct ration_config *config,
+                              const struct ration_config *writer, uint32_t rule_index,
+                              const struct ration_any *any)
 {
-    struct ration_time moment =
-        latest(rule, ration_section_moment_mask(step->section), step->cells);
-    uint64_t most_ns =
-        step->now_ns + ration_any_full_after_ns(any, step->now_ns) + rule->stale_after_ns;
+    uint64_t stale_after_ns = config->terms.stale_after_ns;
+    struct ration_time moment = latest(&step->walk->configs->places[rule_index],
+                                       ration_section_moment_mask(step->section), step->cells);
+    uint64_t most_ns = step->now_ns + ration_any_full_after_ns(any, step->now_ns) + stale_after_ns;
     uint64_t until_ns;
 
-    if (rule->stale_after_ns == 0 || moment.ns == 0)
+    if (stale_after_ns == 0 || moment.ns == 0)
         return 0;
-    if (rule->stale_after_ns != writer->stale_after_ns)
+    if (stale_after_ns != writer->terms.stale_after_ns)
         moment = ration_time_add(
-            ration_time_sub_or_zero(moment, ration_time_from_ns(writer->stale_after_ns)),
-            ration_time_from_ns(rule->stale_after_ns));
+            ration_time_sub_or_zero(moment, ration_time_from_ns(writer->terms.stale_after_ns)),
+            ration_time_from_ns(stale_after_ns));
     until_ns = ration_time_ceil_ns(moment) + step->epoch_ns;
     return until_ns < most_ns ? until_ns : most_ns;
 }
 
 /* The moments without the time for which they are remembered. */
-static void unshift(const struct step *step, const struct ration_config_rule *writer,
-                    struct ration_time *out_cells)
+static void unshift(const struct step *step, const struct ration_config_place *place,
+                    uint64_t stale_after_ns, struct ration_time *out_cells)
 {
-    for (uint32_t k = 0; k < writer->cell_count; k++) {
-        out_cells[k] = step->cells[writer->first_cell + k];
-        if (ration_section_moment_mask(step->section) >> (writer->first_cell + k) & 1)
+    for (uint32_t k = 0; k < place->cell_count; k++) {
+        out_cells[k] = step->cells[place->first_cell + k];
+        if (ration_section_moment_mask(step->section) >> (place->first_cell + k) & 1)
             out_cells[k] =
-                ration_time_sub_or_zero(out_cells[k], ration_time_from_ns(writer->stale_after_ns));
+                ration_time_sub_or_zero(out_cells[k], ration_time_from_ns(stale_after_ns));
     }
 }
 
@@ -130,14 +131,14 @@ static struct ration_any read_rule(struct step *step, uint32_t rule_index)
 {
     const struct ration_configs *configs = step->walk->configs;
     const struct ration_config *config = ration_configs_current(configs);
-    const struct ration_config_rule *writer =
-        &ration_configs_of(configs, step->generation)->rules[rule_index];
-    struct ration_any any = {.limit = &writer->limit};
+    const struct ration_config *writer = ration_configs_of(configs, step->generation);
+    const struct ration_config_place *place = &configs->places[rule_index];
+    struct ration_any any = {.limit = &writer->rules[rule_index].limit};
     struct ration_time cells[2] = {{0, 0}, {0, 0}};
 
-    unshift(step, writer, cells);
+    unshift(step, place, writer->terms.stale_after_ns, cells);
     ration_any_read(&any, cells, step->epoch_ns);
-    if (writer->has_ring) {
+    if (place->has_ring) {
         step->ring.newest_ns = any.state.log.newest_ns;
         any.reader = (struct ration_log_reader){
             .read = read_ring, .context = &step->ring, .epoch_ns = step->epoch_ns};
@@ -166,13 +167,13 @@ static bool visit_place(struct step *step, uint64_t place_index, enum ration_wal
     step->item.kind = kind;
     step->item.set_index = is_key ? (uint32_t)(place_index / RATION_SET_PLACES) : 0;
     step->ring.cells = ring_at(step->section, place_index);
-    for (uint32_t i = 0; i < config->rule_count; i++) {
-        const struct ration_config_rule *writer =
-            &ration_configs_of(step->walk->configs, step->generation)->rules[i];
+    for (uint32_t i = 0; i < step->walk->configs->rule_count; i++) {
+        const struct ration_config *writer =
+            ration_configs_of(step->walk->configs, step->generation);
 
         step->item.anys[i] = read_rule(step, i);
         step->item.kept_until_ns[i] =
-            is_key ? kept_until_ns(step, &config->rules[i], writer, &step->item.anys[i]) : 0;
+            is_key ? kept_until_ns(step, config, writer, i, &step->item.anys[i]) : 0;
     }
     return step->walk->visit(step->walk->context, &step->item);
 }
