@@ -90,23 +90,22 @@ static uint64_t since_epoch_ns(const struct ration_run *run, uint64_t ns)
     return ns > run->memory->store.epoch_ns ? ns - run->memory->store.epoch_ns : 0;
 }
 
-struct ration_entry_next ration_found_next(const struct ration_run *run,
-                                           const struct ration_op_part *part,
-                                           const struct ration_found *found)
+void ration_found_next(const struct ration_run *run, const struct ration_op_part *part,
+                       const struct ration_found *found, struct ration_entry_next *out_next)
 {
-    struct ration_entry_next next = {.mark = part->to.config->generation};
-
+    out_next->mark = part->to.config->generation;
+    out_next->ring = (struct ration_ring_write){0};
     for (uint32_t i = 0; i < part->rule_count; i++) {
         const struct ration_any *any = &found->anys[i];
         uint64_t written = any->write.older_count + any->write.count;
 
-        struct ration_time *cells = &next.cells[part->configs->places[i].first_cell];
+        struct ration_time *cells = &out_next->cells[part->configs->places[i].first_cell];
 
         ration_any_write(any, cells, run->memory->store.epoch_ns);
         if (part->stale_after_ns > 0 && ration_any_full_after_ns(any, run->now_ns) == 0)
             ration_any_remember(any, cells, run->since_ns, run->memory->store.epoch_ns);
         if (written > 0)
-            next.ring = (struct ration_ring_write){
+            out_next->ring = (struct ration_ring_write){
                 .modulus = (uint32_t)any->limit->tokens,
                 .first_index = (uint32_t)any->write.first_index,
                 .older_count = (uint32_t)any->write.older_count,
@@ -115,8 +114,7 @@ struct ration_entry_next ration_found_next(const struct ration_run *run,
                 .moment_ns = since_epoch_ns(run, any->write.moment_ns),
             };
     }
-    shift(part->stale_after_ns, ration_section_moment_mask(found->section), next.cells, true);
-    return next;
+    shift(part->stale_after_ns, ration_section_moment_mask(found->section), out_next->cells, true);
 }
 
 /* Reads the bucket at hand: the key's own, or the overflow bucket. */

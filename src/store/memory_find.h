@@ -85,8 +85,7 @@ bool ration_found_has_room(const struct ration_run *run, const struct ration_op_
 bool ration_found_change(const struct ration_found *found, const struct ration_entry_next *next);
 
 /* The cells that the part's states stand for. */
-struct ration_entry_next ration_found_next(const struct ration_run *run,
-                                           const struct ration_op_part *part,
-                                           const struct ration_found *found);
+void ration_found_next(const struct ration_run *run, const struct ration_op_part *part,
+                       const struct ration_found *found, struct ration_entry_next *out_next);
 
 #endif

@@ -275,21 +275,22 @@ static bool announce_overflow(struct ration_found *found, const struct ration_en
 }
 
 /* The cells of a part after what was judged. A key that is there is established by being charged again. */
-static struct ration_entry_next next_of(const struct ration_run *run, uint32_t part_index)
+static void next_of(const struct ration_run *run, uint32_t part_index,
+                    struct ration_entry_next *out_next)
 {
     const struct ration_found *found = &run->found[part_index];
-    struct ration_entry_next next = ration_found_next(run, &run->op->parts[part_index], found);
 
+    ration_found_next(run, &run->op->parts[part_index], found, out_next);
     if (found->is_there && !found->is_full && run->op->kind != RATION_OP_RESET)
-        next.mark |= RATION_MARK_ESTABLISHED;
-    return next;
+        out_next->mark |= RATION_MARK_ESTABLISHED;
 }
 
 static bool publish_there(struct ration_run *run, uint32_t part_index)
 {
     struct ration_found *found = &run->found[part_index];
-    struct ration_entry_next next = next_of(run, part_index);
+    struct ration_entry_next next;
 
+    next_of(run, part_index, &next);
     if (found->is_full && !announce_overflow(found, &next))
         return false;
     return ration_found_change(found, &next);
@@ -298,8 +299,9 @@ static bool publish_there(struct ration_run *run, uint32_t part_index)
 static bool complete(const struct ration_run *run, uint32_t part_index)
 {
     const struct ration_found *found = &run->found[part_index];
-    struct ration_entry_next next = next_of(run, part_index);
+    struct ration_entry_next next;
 
+    next_of(run, part_index, &next);
     if (!ration_found_is_plain(found))
         return ration_entry_complete(found->section, &found->slot, &next);
     return ration_plain_complete(&found->slot,
@@ -409,7 +411,7 @@ static bool publish_together(struct ration_run *run, const bool *changes)
 
     for (uint32_t p = 0; p < run->op->part_count; p++)
         if (changes[p])
-            nexts[p] = next_of(run, p);
+            next_of(run, p, &nexts[p]);
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         struct ration_found *found = &run->found[p];
         uint32_t last = last_sharing(run, changes, p);

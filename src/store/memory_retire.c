@@ -54,7 +54,7 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
                 return;
             continue;
         }
-        next = ration_found_next(run, part, &found);
+        ration_found_next(run, part, &found, &next);
         /* to convert a bucket is not to use it; one that starts over is as new */
         if (!ration_configs_is_reset(part->configs, part->to.config, its_generation))
             next.mark |= mark_of(&found) & RATION_MARK_ESTABLISHED;
