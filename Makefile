@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: all run demo test bench bench-peers prove fuzz soak format install clean packages-build packages-test packages-bench
+.PHONY: all run demo test bench bench-peers prove coverage fuzz soak format install clean packages-build packages-test packages-bench
 
 all: packages-build
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
@@ -37,6 +37,14 @@ bench-peers:
 # Frama-C's proofs alone (make test runs them too).
 prove: packages-test
 	@tests/proof/run.sh
+
+# Which lines and branches of every module the tests reach; make test requires all of core.
+coverage: packages-test
+	@cmake --preset coverage -DBUILD_TESTING=ON -DRATION_COVERAGE_OF_ALL=ON --log-level=WARNING >/dev/null
+	@cmake --build --preset coverage -- --quiet
+	@find build/coverage -name '*.gcda' -delete
+	@ctest --test-dir build/coverage --output-on-failure -j "$$(nproc)"
+	@tools/coverage.sh all
 
 # FUZZ_SECONDS of coverage-guided fuzzing per target; make test replays the corpora.
 FUZZ_SECONDS ?= 60

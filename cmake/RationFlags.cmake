@@ -9,6 +9,7 @@ target_compile_options(ration_flags INTERFACE
 target_compile_definitions(ration_flags INTERFACE _GNU_SOURCE)
 
 option(RATION_COVERAGE "Measure line and branch coverage" OFF)
+option(RATION_COVERAGE_OF_ALL "... of every module, by every test, not of core alone" OFF)
 option(RATION_FUZZ "Build the fuzz targets with libFuzzer" OFF)
 set(RATION_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=")
 

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 presets=("$@")
-[ ${#presets[@]} -gt 0 ] || presets=(release dev asan tsan coverage fuzz)
+[ ${#presets[@]} -gt 0 ] || presets=(release dev asan tsan tsan-clang coverage fuzz)
 jobs=$(nproc)
 passed=0
 failed=0
