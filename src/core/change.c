@@ -115,6 +115,8 @@ union ration_state ration_change_keep(union ration_state state,
     bool moments = ration_algorithm_can_block(old_limit) && ration_algorithm_can_block(new_limit);
     bool same_refill = old_limit->refill == new_limit->refill;
 
+    if (ration_change_is_none(old_limit, new_limit))
+        return state;
     now_ns = not_before_window(state, old_limit, ration_time_clamp(now_ns));
     if (ration_algorithm_is_idle(old_limit, state, now_ns))
         return keep_full(state, moments, same_refill);

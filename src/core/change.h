@@ -8,8 +8,11 @@
  * or ordered, and owing must not be better than being empty. Nothing is minted: fractions round
  * down, at 2^-20 ns.
  *
- * Between algorithms of different kinds whole tokens are kept, and what is owed until at least
- * the same moment.
+ * Between algorithms of different kinds, and between windows, whole tokens are kept, and what is owed
+ * until at least the same moment.
+ *
+ * A change to an equal limit leaves the state as it is: a window that was converted would lose its fraction
+ * and which of its tokens come back first.
  */
 #ifndef RATION_CORE_CHANGE_H
 #define RATION_CORE_CHANGE_H

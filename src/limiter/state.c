@@ -312,7 +312,7 @@ struct ration_any ration_any_change(const struct ration_any *any,
     struct ration_any next = *any;
 
     next.limit = new_limit;
-    if (ration_change_is_none(any->limit, new_limit) && any->limit->algorithm != RATION_SLIDING_LOG)
+    if (ration_change_is_none(any->limit, new_limit))
         return next;
     if (ration_algorithm_fits(any->limit) && ration_algorithm_fits(new_limit)) {
         next.state.one = ration_change_keep(any->state.one, any->limit, new_limit, now_ns);

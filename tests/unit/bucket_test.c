@@ -176,6 +176,27 @@ static void a_change_may_reset_to_the_initial_fill(void **state)
     assert_int_equal(ration_bucket_look(&bucket, &new_limit, 0, S).remaining, 4);
 }
 
+/* A policy that is loaded again has the same limits: a sliding window keeps both counts and its end. */
+static void a_change_to_an_equal_limit_changes_nothing(void **state)
+{
+    const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
+                                 "5/s fixed-window", "5/s sliding-window"};
+
+    (void)state;
+    for (size_t index = 0; index < 5; index++) {
+        struct ration_limit limit = parse(texts[index]);
+        struct ration_bucket bucket = {{0, 0}};
+        struct ration_bucket before;
+
+        for (uint64_t now_ns = S + 1; now_ns < 4 * S; now_ns += S / 3) {
+            ration_bucket_take(&bucket, &limit, 2, now_ns);
+            before = bucket;
+            ration_bucket_change(&bucket, &limit, &limit, RATION_CHANGE_KEEP, now_ns + S / 7);
+            assert_memory_equal(&bucket, &before, sizeof(bucket));
+        }
+    }
+}
+
 /* At the end of time a debt under a small burst becomes one under a large burst and must fit. */
 static void a_change_at_the_end_of_time_saturates(void **state)
 {
@@ -275,6 +296,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(a_limit_that_was_never_made_stops_the_program),
         cmocka_unit_test(a_change_may_reset_to_the_initial_fill),
+        cmocka_unit_test(a_change_to_an_equal_limit_changes_nothing),
         cmocka_unit_test(a_change_at_the_end_of_time_saturates),
         cmocka_unit_test(R7_each_algorithm_is_idle_from_the_moment_it_is_full),
         cmocka_unit_test(a_reserve_releases_to_the_part_that_paid),

@@ -102,6 +102,39 @@ static void tokens_are_kept_with_their_fraction(void **state)
     }
 }
 
+/*
+ * A limiter whose limit is set again and again, always to the same, decides as one whose limit is never set. (The
+ * moments of a log were forgotten: tokens taken 50 minutes ago came back after 60 minutes more, instead of 10.)
+ */
+static void setting_an_equal_limit_changes_no_decision(void **state)
+{
+    static const char *const texts[] = {"10/h sliding-log", "10/h sliding-window",
+                                        "10/h fixed-window", "10/h burst 10 reserve 1/h burst 4",
+                                        "10/h refill interval"};
+
+    (void)state;
+    for (size_t i = 0; i < KIT_COUNT_OF(texts); i++) {
+        uint64_t random = i;
+        struct kit changed, same;
+
+        KIT_BEGIN(&changed, texts[i]);
+        KIT_BEGIN(&same, texts[i]);
+        for (int step = 0; step < 500; step++) {
+            uint64_t cost = ration_random_up_to(&random, 4);
+            uint64_t passed_ns = ration_random_up_to(&random, 20 * RATION_NS_PER_MINUTE);
+
+            if (ration_random_up_to(&random, 2) == 0)
+                assert_int_equal(change(&changed, RATION_CHANGE_KEEP, KIT_TEXTS(texts[i])),
+                                 RATION_OK);
+            assert_same_decision(kit_take(&changed, "k", cost), kit_take(&same, "k", cost));
+            kit_pass(&changed, passed_ns);
+            kit_pass(&same, passed_ns);
+        }
+        kit_end(&changed);
+        kit_end(&same);
+    }
+}
+
 static void a_reset_starts_every_key_anew(void **state)
 {
     static const struct {
@@ -516,6 +549,7 @@ int main(void)
         cmocka_unit_test(a_debt_that_a_change_makes_longer_is_not_forgotten),
         cmocka_unit_test(every_pair_that_fits_changes_as_a_bucket_does),
         cmocka_unit_test(tokens_are_kept_with_their_fraction),
+        cmocka_unit_test(setting_an_equal_limit_changes_no_decision),
         cmocka_unit_test(a_reset_starts_every_key_anew),
         cmocka_unit_test(r7_a_reset_is_not_remembered_for_idle_keys),
         cmocka_unit_test(r7_a_reset_is_not_remembered_for_an_idle_overflow_bucket),
