@@ -294,18 +294,24 @@ static void a_client_may_leave_while_its_reply_is_made(void **unused)
                                            "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"};
 
     (void)unused;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 6; i++) {
+        const char *request = requests[i % 3];
+        bool is_ended_by_server = i < 3;
         struct whole_client client;
 
-        whole_client_open(&server, &client, i < 2 ? WHOLE_RESP : WHOLE_HTTP);
-        whole_client_send(&server, &client, requests[i], strlen(requests[i]));
+        whole_client_open(&server, &client, i % 3 < 2 ? WHOLE_RESP : WHOLE_HTTP);
+        whole_client_send(&server, &client, request, strlen(request));
         for (int turn = 0; turn < 5; turn++)
             whole_server_turn(&server);
         assert_true(whole_server_is_busy(&server));
-        if (i == 0)
+        if (is_ended_by_server) { /* at once: the rest of the list would take more turns */
             ration_connection_end(server.loop->connections, RATION_ENDING_DRAIN);
-        whole_client_close(&client);
+            whole_server_turn(&server);
+            assert_false(whole_server_is_busy(&server));
+        }
+        whole_client_close(&client); /* the server sees it when it writes the list */
         whole_server_settle(&server, NULL, 0);
+        assert_null(server.loop->connections);
     }
 }
 

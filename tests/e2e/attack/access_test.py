@@ -7,7 +7,10 @@ The routes and commands are those that `ration serve --access` lists, which are 
 dispatches by: one that is added there without a row here fails. What a row expects is written here a second time,
 on purpose: the test compares what the server does, not what its table says.
 """
+import os
+import socket
 import subprocess
+import tempfile
 
 import attack_kit as kit
 import serve
@@ -324,9 +327,20 @@ def test_two_browser_headers_are_both_read():
 
 def test_host_is_not_needed_without_a_browser():
     """HTTP/1.0 health checks send none, and no browser reaches a Unix socket."""
-    with server("none") as one:
-        answer = one.raw(one.http_port, b"GET /healthz HTTP/1.0\r\n\r\n")
-        serve.expect(answer.split()[1], b"200")
+    without, foreign = b"GET /healthz HTTP/1.0\r\n\r\n", b"GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n"
+    with server("none", "--threads", "1") as one:
+        serve.expect(one.http("GET", "/healthz")[0], 200, "a Host that the server remembers")
+        serve.expect(one.raw(one.http_port, without).split()[1], b"200", "no Host")
+        serve.expect(one.raw(one.http_port, foreign).split()[1], b"403", "a foreign Host")
+    with tempfile.TemporaryDirectory(prefix="ration-e2e-") as folder:
+        path = os.path.join(folder, "http")
+        with serve.Server(BINARY, POLICY, http="unix:" + path):
+            for sent in without, foreign:
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(kit.WAIT_SECONDS)
+                    connection.connect(path)
+                    connection.sendall(sent)
+                    serve.expect(serve.read_to_end(connection).split()[1], b"200", ("Unix socket", sent))
 
 
 def test_who_sees_why_redis_is_unavailable():
