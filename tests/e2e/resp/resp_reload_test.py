@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Reloads over the Redis protocol and by a signal: what they answer, and that no other client waits for them.
+
+    resp_reload_test.py RATION
+"""
+import os
+import re
+import socket
+
+from resp_kit import BINARY, MINUTE_NS, POLICY, decision
+import serve
+from serve import RespError, expect
+
+
+def test_reload():
+    first = "limits: [{name: a, key: user, rate: 1/min burst 5}, {name: b, key: user, rate: 1/min burst 9}]\n"
+    with serve.Server(BINARY, http="none", policy=first, options=["--manual-clock"]) as server:
+        client = server.resp(version=3)
+        for _ in range(3):
+            expect(client.ask("RATION.CHECK", "user", "u")[b"verdict"], b"allow")
+
+        server.write_policy("limits:\n  - name: a\n    rate: 1/fortnight\n  - nam: b\n")
+        answer = client.ask("RATION.RELOAD")
+        text = r"ERR the policy was not reloaded: \S*policy\.yaml:3:\d+: .*policy\.yaml:4:5: .*nam"
+        assert isinstance(answer, RespError) and re.match(text, answer.text), answer
+        expect(client.ask("RATION.PEEK", "user", "u")[b"remaining"], 2, "a broken policy changed something")
+        expect([limit[b"name"] for limit in client.ask("RATION.LIMITS")], [b"a", b"b"])
+
+        os.unlink(server.policy_path)
+        answer = client.ask("RATION.RELOAD")
+        assert isinstance(answer, RespError) and "policy.yaml" in answer.text, answer
+
+        server.write_policy("limits: [{name: a, key: user, rate: 1/min burst 4}, {name: c, key: user, rate: 1/s burst 100}]\n")
+        changes = set(client.ask("RATION.RELOAD").decode().splitlines())
+        expect(changes, {"limit a changed", "limit b removed", "limit c added"})
+        expect(client.ask("RATION.PEEK", "user", "u"), decision("allow", "a", 4, 2, 0, 2 * MINUTE_NS))
+
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\n")
+        expect(set(client.ask("RATION.RELOAD").decode().splitlines()), {"limit a reset", "limit c removed"})
+        expect(client.ask("RATION.RELOAD"), b"nothing has changed")
+
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nbanned: [{user: mallory}]\n")
+        expect(client.ask("RATION.RELOAD"),
+               b"limits are the same; what is exempt or banned, or the words of the file, have changed")
+        server.write_policy("limits: [{name: a, match: {path: /x}, key: ip, rate: 1/min burst 4}]\nbanned: [{user: mallory}]\n")
+        expect(client.ask("RATION.RELOAD"), b"limit a changed")
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\n")
+        expect(client.ask("RATION.RELOAD"), b"limit a changed")
+
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny-status: 403}\n")
+        expect(client.ask("RATION.RELOAD"), b"setting deny-status has changed; it needs a restart")
+
+
+class SlowPolicy:
+    """A policy that takes as long to read as the test wants: a FIFO in the place of its file."""
+
+    def __init__(self, server, text):
+        self.path, self.text = server.policy_path, text
+
+    def __enter__(self):
+        os.mkfifo(self.path + ".fifo")
+        os.rename(self.path + ".fifo", self.path)
+        return self
+
+    def wait_reader(self):
+        """Until somebody has begun to read."""
+        self.file = open(self.path, "w", encoding="utf-8")
+
+    def finish(self):
+        """The reader gets the text; whoever opens the path again finds a file."""
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            file.write(self.text)
+        os.rename(self.path + ".new", self.path)
+        self.file.write(self.text)
+        self.file.close()
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_a_slow_reload_holds_up_nobody_else():
+    """One loop, and a reload that waits for its file: others are answered meanwhile, and what the same
+    client sent after it is answered after it, once it is done."""
+    policy = "limits: [{name: a, key: user, rate: 1/min burst 5}]\n"
+    with serve.Server(BINARY, policy=policy, options=["--manual-clock", "--threads", "1"]) as server:
+        client, other = server.resp(), server.resp()
+        with SlowPolicy(server, policy.replace("burst 5", "burst 7")) as slow:
+            client.socket.sendall(b"".join(client.encode(*words) for words in (("PING", "before"), ("RATION.RELOAD",), ("PING", "after"))))
+            expect(client.read(), b"before")
+            slow.wait_reader()
+            expect(other.ask("PING"), "PONG", "while a reload waits")
+            expect(server.http("GET", "/healthz")[0], 200)
+            slow.finish()
+            expect(client.read(), b"limit a changed")
+            expect(client.read(), b"after")
+        # HTTP: and a connection that is asked to close does so after the answer.
+        with SlowPolicy(server, policy) as slow:
+            raw = b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            with socket.create_connection(("127.0.0.1", server.http_port), timeout=30) as connection:
+                connection.sendall(raw)
+                slow.wait_reader()
+                expect(other.ask("PING"), "PONG", "while a reload waits")
+                slow.finish()
+                answer = serve.read_to_end(connection)
+            expect(answer.count(b"HTTP/1.1 200"), 1, answer)
+            assert b'"limit a changed"' in answer, answer
+        # Whoever goes away meanwhile is not answered, and is missed by nobody.
+        with SlowPolicy(server, policy.replace("burst 5", "burst 8")) as slow:
+            client.send("RATION.RELOAD")
+            slow.wait_reader()
+            client.close()
+            slow.finish()
+        server.wait_line("limit a changed", first=0)
+        # CLIENT REPLY OFF is about answers that come later, too; and MULTI keeps none back.
+        quiet = server.resp()
+        quiet.send("CLIENT", "REPLY", "SKIP")
+        quiet.send("RATION.RELOAD")
+        expect(quiet.ask("PING"), "PONG")
+        quiet.ask("MULTI")
+        expect(quiet.ask("RATION.RELOAD"), RespError("ERR RATION.RELOAD cannot be kept back by MULTI"))
+        expect(quiet.ask("EXEC"), RespError("EXECABORT Transaction discarded because of previous errors."))
+
+
+def test_a_slow_reload_and_the_end_of_the_server():
+    """Connections that wait are closed at the deadline; the reload that has begun is waited for."""
+    with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--drain-deadline-ms", "1"]) as server:
+        client = server.resp()
+        with SlowPolicy(server, POLICY) as slow:
+            client.send("RATION.RELOAD")
+            slow.wait_reader()
+            server.process.terminate()
+            assert client.is_closed()
+            slow.finish()
+
+
+def test_reload_by_a_signal():
+    """SIGHUP, as RATION.RELOAD; the log tells the same."""
+    with serve.Server(BINARY, http="none", policy="limits: [{name: a, key: user, rate: 1/min burst 5}]\n",
+                      options=["--manual-clock"]) as server:
+        client = server.resp(version=3)
+        client.ask("RATION.CHECK", "user", "u")
+        seen = len(server.lines)
+        server.write_policy("limits: [{name: a, key: user, rate: 1/min burst 3}]\n")
+        server.process.send_signal(1)
+        server.wait_line("reloaded the policy", first=seen)
+        expect("limit a changed" in server.output(), True, "the log tells")
+        expect(client.ask("RATION.PEEK", "user", "u")[b"burst"], 3)
+        seen = len(server.lines)
+        server.write_policy("limits: [{name: a, key: user, rate: nonsense}]\n")
+        server.process.send_signal(1)
+        server.wait_line("the one before stays in force", first=seen)
+        expect(client.ask("RATION.PEEK", "user", "u")[b"burst"], 3)
+
+
+if __name__ == "__main__":
+    serve.run()
