@@ -285,26 +285,9 @@ static void write_top_item(struct ration_json *json, const struct ration_top_ite
     ration_json_end(json);
 }
 
-/* GET /v1/top, in steps. */
-struct top_walk {
-    struct ration_walk walk;
-    struct ration_top_list list;
-};
-
-static void begin_top(struct ration_walk *walk)
-{
-    ((struct top_walk *)walk)->list.count = 0;
-}
-
-static void visit_top(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
-                      size_t count)
-{
-    ration_top_add(&((struct top_walk *)walk)->list, visit, first, count);
-}
-
 static bool write_top(struct ration_walk *walk)
 {
-    struct ration_top_list *list = &((struct top_walk *)walk)->list;
+    struct ration_top_list *list = &((struct ration_top_walk *)walk)->list;
     struct ration_json json;
 
     ration_top_add_throttle(list, walk->service->gate);
@@ -324,25 +307,16 @@ static bool write_top(struct ration_walk *walk)
 static void start_top(struct ration_http_desk *desk, const struct top_query *top,
                       const char *limit_name)
 {
-    static const struct ration_walk_kind kind = {.size = sizeof(struct top_walk),
-                                                 .begin = begin_top,
-                                                 .visit = visit_top,
+    static const struct ration_walk_kind kind = {.size = sizeof(struct ration_top_walk),
+                                                 .begin = ration_top_walk_begin,
+                                                 .visit = ration_top_walk_visit,
                                                  .rest = write_top,
                                                  .head = ration_http_walk_head_json,
                                                  .end = ration_http_walk_end};
     struct ration_walk *walk = ration_http_desk_walk(desk, &kind);
-    struct ration_top_list *list;
 
-    if (walk == NULL)
-        return;
-    list = &((struct top_walk *)walk)->list;
-    list->by = top->by;
-    list->items_max = top->count;
-    list->now_ns = ration_http_desk_now(desk);
-    list->has_limit_name = limit_name != NULL;
-    if (limit_name != NULL)
-        snprintf(list->limit_name, sizeof(list->limit_name), "%s", limit_name);
-    ration_walk_start(walk);
+    if (walk != NULL)
+        ration_top_walk_start(walk, top->by, top->count, limit_name, ration_http_desk_now(desk));
 }
 
 void ration_http_get_top(struct ration_http_desk *desk)

@@ -256,23 +256,6 @@ static bool read_top(struct ration_resp_desk *desk, struct top_words *top)
     return true;
 }
 
-/* RATION.TOP, in steps. */
-struct top_walk {
-    struct ration_walk walk;
-    struct ration_top_list list;
-};
-
-static void begin_top(struct ration_walk *walk)
-{
-    ((struct top_walk *)walk)->list.count = 0;
-}
-
-static void visit_top(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
-                      size_t count)
-{
-    ration_top_add(&((struct top_walk *)walk)->list, visit, first, count);
-}
-
 static void write_top_item(struct ration_output *output, enum ration_resp_version version,
                            const struct ration_top_item *item)
 {
@@ -292,7 +275,7 @@ static void write_top_item(struct ration_output *output, enum ration_resp_versio
 
 static bool write_top(struct ration_walk *walk)
 {
-    struct ration_top_list *list = &((struct top_walk *)walk)->list;
+    struct ration_top_list *list = &((struct ration_top_walk *)walk)->list;
 
     ration_top_add_throttle(list, walk->service->gate);
     ration_resp_write_array(&walk->text, list->count);
@@ -304,25 +287,16 @@ static bool write_top(struct ration_walk *walk)
 static void start_top(struct ration_resp_desk *desk, const struct top_words *top,
                       const char *limit_name)
 {
-    static const struct ration_walk_kind kind = {.size = sizeof(struct top_walk),
-                                                 .begin = begin_top,
-                                                 .visit = visit_top,
+    static const struct ration_walk_kind kind = {.size = sizeof(struct ration_top_walk),
+                                                 .begin = ration_top_walk_begin,
+                                                 .visit = ration_top_walk_visit,
                                                  .rest = write_top,
                                                  .head = ration_resp_walk_head,
                                                  .end = ration_resp_walk_end};
     struct ration_walk *walk = ration_desk_walk(desk, &kind);
-    struct ration_top_list *list;
 
-    if (walk == NULL)
-        return;
-    list = &((struct top_walk *)walk)->list;
-    list->by = top->by;
-    list->items_max = top->count;
-    list->now_ns = ration_desk_now(desk);
-    list->has_limit_name = limit_name != NULL;
-    if (limit_name != NULL)
-        snprintf(list->limit_name, sizeof(list->limit_name), "%s", limit_name);
-    ration_walk_start(walk);
+    if (walk != NULL)
+        ration_top_walk_start(walk, top->by, top->count, limit_name, ration_desk_now(desk));
 }
 
 void ration_desk_top(struct ration_resp_desk *desk)

@@ -63,3 +63,28 @@ void ration_top_add_throttle(struct ration_top_list *list, ration_gate *gate)
 {
     add_limiter(list, ration_gate_throttle(gate), RATION_POLICY_THROTTLE);
 }
+
+void ration_top_walk_begin(struct ration_walk *walk)
+{
+    ((struct ration_top_walk *)walk)->list.count = 0;
+}
+
+void ration_top_walk_visit(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                           size_t count)
+{
+    ration_top_add(&((struct ration_top_walk *)walk)->list, visit, first, count);
+}
+
+void ration_top_walk_start(struct ration_walk *walk, enum ration_top by, size_t items_max,
+                           const char *limit_name, uint64_t now_ns)
+{
+    struct ration_top_list *list = &((struct ration_top_walk *)walk)->list;
+
+    list->by = by;
+    list->items_max = items_max;
+    list->now_ns = now_ns;
+    list->has_limit_name = limit_name != NULL;
+    if (limit_name != NULL)
+        snprintf(list->limit_name, sizeof(list->limit_name), "%s", limit_name);
+    ration_walk_start(walk);
+}

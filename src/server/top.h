@@ -4,7 +4,7 @@
 #ifndef RATION_SERVER_TOP_H
 #define RATION_SERVER_TOP_H
 
-#include "ration/ration.h"
+#include "server/walk.h"
 
 #define RATION_TOP_MAX 100 /* that are told at once */
 
@@ -32,5 +32,19 @@ void ration_top_add(struct ration_top_list *list, const struct ration_visit *vis
 
 /* Adds the keys of limits that came with requests. */
 void ration_top_add_throttle(struct ration_top_list *list, ration_gate *gate);
+
+/* A reply that lists keys. Each protocol has its own kind of this walk; begin and visit are these. */
+struct ration_top_walk {
+    struct ration_walk walk;
+    struct ration_top_list list;
+};
+
+void ration_top_walk_begin(struct ration_walk *walk);
+void ration_top_walk_visit(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
+                           size_t count);
+
+/* Sets what is listed, and starts. walk is a struct ration_top_walk; limit_name is copied, NULL: of all limits. */
+void ration_top_walk_start(struct ration_walk *walk, enum ration_top by, size_t items_max,
+                           const char *limit_name, uint64_t now_ns);
 
 #endif
