@@ -26,6 +26,7 @@
 
 #include "server/server.h"
 #include "server/settings.h"
+#include "support/allocations.h"
 #include "support/unit.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -34,81 +35,16 @@ void __sanitizer_set_report_fd(void *file);
 
 /* Allocations ---------------------------------------------------------------------------------- */
 
-static uint64_t call_count, fails_at; /* fails_at 0: none */
-static int64_t live_count;
-
-static bool is_refused(void)
-{
-    uint64_t number = __atomic_add_fetch(&call_count, 1, __ATOMIC_RELAXED);
-
-    if (number != __atomic_load_n(&fails_at, __ATOMIC_RELAXED))
-        return false;
-    errno = ENOMEM;
-    return true;
-}
-
-static void *given(void *piece)
-{
-    if (piece != NULL)
-        __atomic_add_fetch(&live_count, 1, __ATOMIC_RELAXED);
-    return piece;
-}
-
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__real_realloc(void *piece, size_t size);
-void *__wrap_realloc(void *piece, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-char *__real_strdup(const char *text);
-char *__wrap_strdup(const char *text);
-void __real_free(void *piece);
-void __wrap_free(void *piece);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*function)(void *argument), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*function)(void *argument), void *argument);
 
-void *__wrap_malloc(size_t size)
-{
-    return is_refused() ? NULL : given(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return is_refused() ? NULL : given(__real_calloc(count, size));
-}
-
-void *__wrap_realloc(void *piece, size_t size)
-{
-    if (is_refused())
-        return NULL;
-    return piece == NULL ? given(__real_realloc(NULL, size)) : __real_realloc(piece, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return is_refused() ? NULL : given(__real_aligned_alloc(alignment, size));
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return is_refused() ? NULL : given(__real_strdup(text));
-}
-
-void __wrap_free(void *piece)
-{
-    if (piece != NULL)
-        __atomic_sub_fetch(&live_count, 1, __ATOMIC_RELAXED);
-    __real_free(piece);
-}
-
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*function)(void *argument), void *argument)
 {
-    return is_refused() ? EAGAIN : __real_pthread_create(thread, attributes, function, argument);
+    return allocations_fail() ? EAGAIN
+                              : __real_pthread_create(thread, attributes, function, argument);
 }
 
 /* The server ----------------------------------------------------------------------------------- */
@@ -183,7 +119,7 @@ static const char *exchange(const char *path, const char *request)
 
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             fail_msg("no answer within %d s, %lu was refused: %s", ANSWER_SECONDS,
-                     (unsigned long)fails_at, request);
+                     (unsigned long)allocations.fails_at, request);
         if (got <= 0)
             break;
         size += (size_t)got;
@@ -325,7 +261,7 @@ static bool run_server(uint64_t refused)
         "--top-keys", "4",          "--throttle-keys", "100",        "--drain-deadline-ms",
         "10s"};
     struct ration_settings settings;
-    int64_t live_before = __atomic_load_n(&live_count, __ATOMIC_RELAXED);
+    int64_t live_before = __atomic_load_n(&allocations.live_count, __ATOMIC_RELAXED);
     pthread_t thread;
 
     snprintf(http_address, sizeof(http_address), "unix:%s", http_path);
@@ -340,8 +276,8 @@ static bool run_server(uint64_t refused)
                      RATION_OK);
     is_over = false;
     assert_int_equal(__real_pthread_create(&thread, NULL, serve, &settings), 0);
-    __atomic_store_n(&call_count, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&fails_at, refused, __ATOMIC_RELAXED);
+    __atomic_store_n(&allocations.call_count, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&allocations.fails_at, refused, __ATOMIC_RELAXED);
     if (is_ready()) {
         ask_all();
         reload_in_all_ways();
@@ -349,10 +285,10 @@ static bool run_server(uint64_t refused)
     }
     pthread_join(thread, NULL);
     alarm(0);
-    fails_at = 0;
+    allocations.fails_at = 0;
     ration_settings_done(&settings);
-    assert_int_equal(live_count, live_before);
-    return call_count < refused;
+    assert_int_equal(allocations.live_count, live_before);
+    return allocations.call_count < refused;
 }
 
 static void hang(int signal_number)

@@ -81,10 +81,10 @@ static void a_limiter_of_large_pages_makes_do_with_small_ones(void **state)
     kit_open(&kit);
     call_count = allocations.call_count;
     kit_end(&kit);
-    allocations.is_wish_unknown = true; /* the wish is not granted; the memory is */
+    mappings.is_populate_unknown = true; /* the wish is not granted; the memory is */
     allocations.call_count = 0;
     kit_open(&kit);
-    allocations.is_wish_unknown = false;
+    mappings.is_populate_unknown = false;
     assert_int_equal(allocations.call_count, call_count);
     kit_end(&kit);
     assert_int_equal(allocations.live_count, 0);

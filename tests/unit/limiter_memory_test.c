@@ -77,12 +77,12 @@ static void r8_no_call_but_creation_takes_memory(void **state)
 static size_t resident_pages(void)
 {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    size_t page_count = (allocations.mapped_bytes + page_bytes - 1) / page_bytes;
+    size_t page_count = (mappings.last_bytes + page_bytes - 1) / page_bytes;
     unsigned char *pages = malloc(page_count);
     size_t count = 0;
 
     assert_non_null(pages);
-    assert_int_equal(mincore(allocations.mapped, allocations.mapped_bytes, pages), 0);
+    assert_int_equal(mincore(mappings.last, mappings.last_bytes, pages), 0);
     for (size_t i = 0; i < page_count; i++)
         count += pages[i] & 1;
     free(pages);
@@ -99,9 +99,9 @@ static size_t touched_pages(uint32_t is_prefaulted, uint32_t is_shared, bool is_
     kit.options.keys_max = 1000000;
     kit.options.is_prefaulted = is_prefaulted;
     kit.options.is_shared_by_forks = is_shared;
-    allocations.is_wish_unknown = is_wish_unknown;
+    mappings.is_populate_unknown = is_wish_unknown;
     kit_open(&kit);
-    allocations.is_wish_unknown = false;
+    mappings.is_populate_unknown = false;
     assert_true(ration_limiter_bytes(kit.limiter) > 28 << 20);
     pages = resident_pages();
     kit_end(&kit);
