@@ -55,7 +55,9 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "  - {name: strict, match: {path: /strict}, key: user, rate: 3/s, on_backend_error: deny}\n"
     "  - {name: open, match: {path: /open}, key: user, rate: 1/min, on_backend_error: allow}\n"
     "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
-    "  - {name: all, match: {path: {prefix: /}}, rate: 40/s, burst: 40}\n",
+    "  - {name: all, match: {path: {prefix: /}}, rate: 40/s, burst: 40}\n"
+    "exempt: [{user: root}]\n"
+    "banned: [{user: mallory}]\n",
 
     /* other algorithms, as far as memory does not begin anew for them */
     "limits:\n"
@@ -71,7 +73,9 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_backend_error: deny}\n"
     "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
     "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
-    "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n",
+    "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n"
+    "exempt: [{user: root}]\n"
+    "banned: [{user: mallory}]\n",
 };
 
 static void fail(const char *what)
@@ -123,23 +127,32 @@ static struct ration_key text_key(const char *text)
     return (struct ration_key){text, strlen(text)};
 }
 
+#define PATH_COUNT 10
+#define USER_COUNT 4 /* that are neither exempt nor banned */
+#define IP_COUNT   3 /* that are addresses */
+
+static const char *const paths[PATH_COUNT] = {"/login", "/window", "/cost", "/slow",  "/spare",
+                                              "/lots",  "/strict", "/open", "/other", "/log"};
+static const char *const users[USER_COUNT + 2] = {"alice", "bob", "{x}", "", "root", "mallory"};
+static const char *const ips[IP_COUNT + 1] = {"192.0.2.1", "2001:db8::1", "192.0.2.2", "nobody"};
+
+static void set_request(struct request *request, const char *path, const char *user, const char *ip,
+                        const char *tokens)
+{
+    request->attributes[0] = (struct ration_attribute){text_key("path"), text_key(path)};
+    request->attributes[1] = (struct ration_attribute){text_key("user"), text_key(user)};
+    request->attributes[2] = (struct ration_attribute){text_key("ip"), text_key(ip)};
+    request->attributes[3] = (struct ration_attribute){text_key("tokens"), text_key(tokens)};
+    request->count = 4;
+}
+
 static void draw_request(struct request *request)
 {
-    static const char *const paths[] = {"/login", "/window", "/cost", "/slow",  "/spare",
-                                        "/lots",  "/strict", "/open", "/other", "/log"};
-    static const char *const users[] = {"alice", "bob", "{x}", "", "root", "mallory"};
-    static const char *const ips[] = {"192.0.2.1", "2001:db8::1", "192.0.2.2", "nobody"};
     static const char *const costs[] = {"1", "0", "30", "2000", "400", "x"};
-    uint64_t user = draw(30), ip = draw(40);
+    uint64_t user = draw(30), ip = draw(40), path = draw(PATH_COUNT);
 
-    request->attributes[0] = (struct ration_attribute){text_key("path"), text_key(paths[draw(10)])};
-    request->attributes[1] = (struct ration_attribute){
-        text_key("user"), text_key(users[user < 2 ? user + 4 : user % 4])};
-    request->attributes[2] =
-        (struct ration_attribute){text_key("ip"), text_key(ips[ip == 0 ? 3 : ip % 3])};
-    request->attributes[3] =
-        (struct ration_attribute){text_key("tokens"), text_key(costs[draw(30) == 0 ? 5 : draw(5)])};
-    request->count = 4;
+    set_request(request, paths[path], users[user < 2 ? USER_COUNT + user : user % USER_COUNT],
+                ips[ip == 0 ? IP_COUNT : ip % IP_COUNT], costs[draw(30) == 0 ? 5 : draw(5)]);
 }
 
 static bool is_same_decision(const struct ration_decision *a, const struct ration_decision *b)
@@ -233,6 +246,41 @@ static void reload(ration_gate *gate, size_t index)
 }
 
 /*
+ * Writes every bucket under the current limits: what is in use is refunded, and then one token is taken. A bucket
+ * in Redis names the limit that it was written under: one that nothing writes between two reloads is converted from
+ * the first limit to the last, while in memory the second limit counts, too (docs/redis.md).
+ */
+static void write_every_bucket(ration_gate *far, ration_gate *near,
+                               struct ration_manual_clock *manual)
+{
+    ration_gate *const gates[] = {far, near};
+    struct request request;
+    struct ration_edit edit = {.attributes = request.attributes};
+
+    for (size_t i = 0; i < PATH_COUNT * USER_COUNT * IP_COUNT; i++) {
+        struct ration_check checks[2];
+
+        set_request(&request, paths[i % PATH_COUNT], users[i / PATH_COUNT % USER_COUNT],
+                    ips[i / PATH_COUNT / USER_COUNT], "1");
+        edit.attribute_count = request.count;
+        ration_manual_clock_advance(manual, 25 * RATION_NS_PER_SECOND / 1000); /* one of `all` */
+        for (int g = 0; g < 2; g++) {
+            checks[g] = (struct ration_check){.attributes = request.attributes,
+                                              .attribute_count = request.count,
+                                              .cost_tokens = 1};
+            if (ration_gate_refund(gates[g], &edit, 1000, ration_gate_now(gates[g]), NULL) !=
+                RATION_OK)
+                fail("a bucket cannot be refunded");
+            ration_gate_check(gates[g], &checks[g], 1, ration_gate_now(gates[g]));
+            if (checks[g].status != RATION_OK)
+                fail("a bucket cannot be written");
+        }
+        if (!is_same_decision(&checks[0].decision, &checks[1].decision))
+            fail("a bucket that is full is not decided alike");
+    }
+}
+
+/*
  * In batches, or one by one and with reloads: of a batch whoever is of a changed limit is asked about twice, and
  * so comes after the others.
  */
@@ -254,9 +302,8 @@ static void check_alike(ration_gate *far, ration_gate *near, struct ration_manua
         if (reload_count < reloads_max && draw(60) == 0) {
             size_t index = draw(TEXT_COUNT);
 
-            /* A bucket in Redis names the limit that wrote it, not those between: it is full by then. */
             if (reload_count++ > 0)
-                ration_manual_clock_advance(manual, RATION_NS_PER_HOUR);
+                write_every_bucket(far, near, manual);
             reload(far, index);
             reload(near, index);
         }
@@ -347,14 +394,14 @@ static enum ration_verdict peek_alike(ration_gate *const gates[2], const struct 
 static void check_long_blocks(ration_gate *far, ration_gate *near,
                               struct ration_manual_clock *manual)
 {
-    static const char *const paths[] = {"/login", "/window", "/spare", "/lots", "/log", "/cost"};
+    static const char *const blocked[] = {"/login", "/window", "/spare", "/lots", "/log", "/cost"};
     static const uint64_t lengths_ns[] = {RATION_BLOCK_NS_MAX + 1, RATION_FILL_NS_MAX,
                                           UINT64_C(1) << 62, UINT64_MAX - EPOCH_NS};
     ration_gate *const gates[] = {far, near};
     uint64_t retry_ns;
 
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        struct ration_attribute attributes[] = {{text_key("path"), text_key(paths[i])},
+    for (size_t i = 0; i < sizeof(blocked) / sizeof(blocked[0]); i++) {
+        struct ration_attribute attributes[] = {{text_key("path"), text_key(blocked[i])},
                                                 {text_key("user"), text_key("blocked")},
                                                 {text_key("ip"), text_key("192.0.2.99")}};
         struct ration_edit edit = {.attributes = attributes, .attribute_count = 3};
