@@ -359,6 +359,12 @@ static ration_status make_stacked(struct ration_stack *stack,
     return RATION_OK;
 }
 
+/* One thread adds and replaces limiters; others read the sum. */
+static void set_bytes(struct ration_stack *stack, size_t bytes)
+{
+    __atomic_store_n(&stack->limiter_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 static ration_status place_limiter(struct ration_stack *stack,
                                    const struct ration_limiter_options *options,
                                    struct ration_configs *configs, uint32_t section_index,
@@ -369,6 +375,7 @@ static ration_status place_limiter(struct ration_stack *stack,
 
     if (status != RATION_OK)
         return status;
+    set_bytes(stack, stack->limiter_bytes + ration_limiter_bytes(stack->limiters[section_index]));
     /* release: pairs with the acquire in ration_stack_count() */
     __atomic_store_n(&stack->limiter_count, section_index + 1, __ATOMIC_RELEASE);
     return RATION_OK;
@@ -505,6 +512,8 @@ static ration_status replace_limiter(struct ration_stack *stack, uint32_t sectio
             (void)ration_memory_replace(memory, section_index, &before);
         return status;
     }
+    set_bytes(stack, stack->limiter_bytes + ration_limiter_bytes(limiter) -
+                         ration_limiter_bytes(stack->limiters[section_index]));
     ration_limiter_done(stack->limiters[section_index]);
     free(stack->limiters[section_index]);
     stack->limiters[section_index] = limiter;

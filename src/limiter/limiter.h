@@ -36,6 +36,8 @@ struct ration_stack {
     uint32_t limiter_max;
     bool asks_some;                   /* calls name the limiters; not all at once */
     struct ration_limiter **limiters; /* each stays where it is */
+    size_t limiter_bytes;             /* of all of them together: a limiter that nobody uses may be
+                                         replaced, and freed, while another thread asks */
 };
 
 static inline uint32_t ration_stack_count(const struct ration_stack *stack)

@@ -57,10 +57,7 @@ size_t ration_limiter_bytes(const ration_limiter *limiter)
 
 size_t ration_stack_bytes(const ration_stack *stack)
 {
-    size_t bytes = sizeof(*stack) + stack->limiter_max * sizeof(stack->limiters[0]) +
-                   stack->store->calls->size_bytes(stack->store);
-
-    for (uint32_t i = 0; i < ration_stack_count(stack); i++)
-        bytes += ration_limiter_bytes(stack->limiters[i]);
-    return bytes;
+    return sizeof(*stack) + stack->limiter_max * sizeof(stack->limiters[0]) +
+           stack->store->calls->size_bytes(stack->store) +
+           __atomic_load_n(&stack->limiter_bytes, __ATOMIC_RELAXED);
 }

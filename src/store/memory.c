@@ -43,7 +43,9 @@ static size_t size_bytes(const struct ration_store *store)
     const struct ration_memory *memory = (const struct ration_memory *)store;
 
     return sizeof(*memory) + memory->block->section_max * sizeof(memory->sections[0]) +
-           memory->mapping.size_bytes - (memory->block->size_bytes - memory->block->end_offset);
+           memory->mapping.size_bytes -
+           (memory->block->size_bytes -
+            __atomic_load_n(&memory->block->end_offset, __ATOMIC_RELAXED));
 }
 
 static void free_memory(struct ration_store *store)

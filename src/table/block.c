@@ -178,7 +178,8 @@ bool ration_block_add(struct ration_block *block, const struct ration_section_sh
     if (room.is_over || room.end > block->size_bytes)
         return false;
     ration_block_sections(block)[section_count] = header;
-    block->end_offset = header.limit_offset;
+    /* relaxed: a number for those who ask how much memory is used */
+    __atomic_store_n(&block->end_offset, header.limit_offset, __ATOMIC_RELAXED);
     /* release: pairs with the acquire in ration_block_section_count(); it is whole */
     __atomic_store_n(&block->section_count, section_count + 1, __ATOMIC_RELEASE);
     return true;
@@ -227,7 +228,8 @@ void ration_block_drop(struct ration_block *block)
 {
     uint32_t last = block->section_count - 1;
 
-    block->end_offset = ration_block_sections(block)[last].sets_offset;
+    __atomic_store_n(&block->end_offset, ration_block_sections(block)[last].sets_offset,
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&block->section_count, last, __ATOMIC_RELEASE);
 }
 
