@@ -390,9 +390,10 @@ static void inline_limits_are_cleared_any_number_of_times(void **state)
             (void)take_inline(&kit, i % 3000);
         for (unsigned i = 0; i < clear_count; i++)
             assert_int_equal(ration_gate_clear_inline(kit.gate), RATION_OK);
-        for (uint64_t i = 0; i < 500; i++) /* keys that had a place, and new ones */
+        /* keys that had a place, and new ones; so few that none of them finds both of its sets full */
+        for (uint64_t i = 0; i < 250; i++)
             allowed_count += take_inline(&kit, i) + take_inline(&kit, 5000 + i);
-        assert_int_equal(allowed_count, 1000);
+        assert_int_equal(allowed_count, 500);
         assert_false(take_inline(&kit, 1));
         gate_kit_close(&kit);
     }
