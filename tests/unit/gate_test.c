@@ -399,6 +399,28 @@ static void inline_limits_are_cleared_any_number_of_times(void **state)
     }
 }
 
+/* Keys that are removed from the table are not counted as keys of it. */
+static void cleared_inline_keys_are_not_counted(void **state)
+{
+    struct ration_limiter_report report;
+    struct gate_kit kit;
+
+    (void)state;
+    gate_kit_open(&kit, "limits: [{name: a, rate: 1/s}]");
+    for (unsigned round = 1; round <= 3; round++) {
+        for (uint64_t i = 0; i < 500; i++)
+            assert_true(take_inline(&kit, i));
+        ration_limiter_read_report(ration_gate_throttle(kit.gate), &report);
+        assert_int_equal(report.limiter.created - report.limiter.reclaimed, 500);
+        for (unsigned i = 0; i < 9; i++)
+            assert_int_equal(ration_gate_clear_inline(kit.gate), RATION_OK);
+        ration_limiter_read_report(ration_gate_throttle(kit.gate), &report);
+        assert_int_equal(report.limiter.created, round * 500);
+        assert_int_equal(report.limiter.reclaimed, round * 500);
+    }
+    gate_kit_close(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +428,7 @@ int main(void)
         cmocka_unit_test(what_is_told_names_the_limit_that_decided),
         cmocka_unit_test(lists_come_first),
         cmocka_unit_test(a_limit_may_charge_an_attribute),
+        cmocka_unit_test(cleared_inline_keys_are_not_counted),
         cmocka_unit_test(a_batch_answers_as_one_call_after_the_other),
         cmocka_unit_test(long_keys_end_a_chunk_or_are_refused),
         cmocka_unit_test(a_value_longer_than_the_bound_is_an_error),
