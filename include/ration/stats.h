@@ -37,7 +37,7 @@ struct ration_limiter_stats {
     uint64_t overflow_deny;   /* ... denied ... */
     uint64_t overflow_allow;  /* ... or allowed without a limit */
     uint64_t created;         /* keys that got a bucket */
-    uint64_t reclaimed;       /* full buckets whose place another key took */
+    uint64_t reclaimed;       /* full buckets that lost their slot */
     uint64_t shadow_denied;   /* of all limits together */
 };
 

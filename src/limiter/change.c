@@ -31,6 +31,12 @@ void ration_limiter_unlock(struct ration_limiter *limiter)
     pthread_mutex_unlock(&limiter->change_lock);
 }
 
+/* Keys that lost their slot no longer count as keys of the table. */
+static void count_removed(struct ration_limiter *limiter, uint64_t count)
+{
+    ration_counters_add_limiter(limiter->tally.counters, RATION_COUNT_RECLAIMED, count);
+}
+
 static void replace(struct ration_limiter *limiter, const struct ration_rule *rules,
                     size_t rule_count, enum ration_change change)
 {
@@ -38,7 +44,8 @@ static void replace(struct ration_limiter *limiter, const struct ration_rule *ru
     uint64_t now_ns = ration_clock_now(&limiter->clock);
 
     ration_configs_replace(&limiter->configs, rules, rule_count, change, now_ns);
-    store->calls->renew(store, &limiter->configs, limiter->section_index, now_ns);
+    count_removed(limiter,
+                  store->calls->renew(store, &limiter->configs, limiter->section_index, now_ns));
 }
 
 void ration_limiter_clear(struct ration_limiter *limiter, const struct ration_rule *rules,
@@ -50,7 +57,8 @@ void ration_limiter_clear(struct ration_limiter *limiter, const struct ration_ru
     ration_limiter_lock(limiter);
     now_ns = ration_clock_now(&limiter->clock);
     ration_configs_replace(&limiter->configs, rules, rule_count, RATION_CHANGE_RESET, now_ns);
-    store->calls->clear(store, &limiter->configs, limiter->section_index, now_ns);
+    count_removed(limiter,
+                  store->calls->clear(store, &limiter->configs, limiter->section_index, now_ns));
     ration_limiter_unlock(limiter);
 }
 

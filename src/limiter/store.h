@@ -26,16 +26,20 @@ struct ration_store_calls {
      */
     const struct ration_section *(*section)(struct ration_store *store, uint32_t section_index);
 
-    /* Converts every bucket of the section that is in debt, and the overflow bucket, to the current config. */
-    void (*renew)(struct ration_store *store, const struct ration_configs *configs,
-                  uint32_t section_index, uint64_t now_ns);
+    /*
+     * Converts every bucket of the section that is in debt, and the overflow bucket, to the current config.
+     * Returns how many keys lost their slot.
+     */
+    uint64_t (*renew)(struct ration_store *store, const struct ration_configs *configs,
+                      uint32_t section_index, uint64_t now_ns);
 
     /*
      * For a change that resets all buckets: each starts over when it is met, and its place is free for others
      * (table/create.h). Removes only what has the number of the next generation. And the overflow buckets.
+     * Returns how many keys lost their slot.
      */
-    void (*clear)(struct ration_store *store, const struct ration_configs *configs,
-                  uint32_t section_index, uint64_t now_ns);
+    uint64_t (*clear)(struct ration_store *store, const struct ration_configs *configs,
+                      uint32_t section_index, uint64_t now_ns);
 
     /*
      * Goes through a section from a cursor on, 0 being the beginning. Returns the cursor to go on

@@ -157,6 +157,29 @@ static void edit_later(struct ration_http_desk *desk, const struct ration_visit 
     session->editing = ration_gate_edit_begin(desk->part->link, &task, on_edited, desk->connection);
 }
 
+static void answer_clear(struct ration_connection *connection,
+                         const struct ration_reload_result *result)
+{
+    struct ration_http_desk *desk = ration_http_desk_resume(connection);
+
+    if (result->is_done)
+        write_edited(desk, RATION_OK, 1);
+    else
+        ration_http_desk_problem(desk, 400, RATION_INLINE_IN_REDIS, "/inline");
+    ration_http_desk_end_later(desk);
+}
+
+/* Has the reloader's thread do the task, and answer() write the response later. */
+static void begin_task(struct ration_http_desk *desk, enum ration_reloader_task task,
+                       ration_reload_answer *answer)
+{
+    struct ration_http_session *session = ration_connection_state(desk->connection);
+
+    if (!ration_reloader_serve(desk->service->reloader, task, desk->connection, answer,
+                               &session->reload))
+        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
+}
+
 static void answer_edit(struct ration_http_desk *desk, const struct ration_visit *guard,
                         const struct ration_asked *asked, const char *limit_name)
 {
@@ -164,10 +187,7 @@ static void answer_edit(struct ration_http_desk *desk, const struct ration_visit
     ration_status status;
 
     if (asked->is_inline) {
-        if (ration_gate_clear_inline(desk->service->gate) == RATION_OK)
-            write_edited(desk, RATION_OK, 1);
-        else
-            ration_http_desk_problem(desk, 400, RATION_INLINE_IN_REDIS, "/inline");
+        begin_task(desk, RATION_RELOADER_CLEAR_INLINE, answer_clear);
         return;
     }
     if (desk->part->link != NULL) {
@@ -424,9 +444,5 @@ static void answer_reload(struct ration_connection *connection,
 
 void ration_http_post_reload(struct ration_http_desk *desk)
 {
-    struct ration_http_session *session = ration_connection_state(desk->connection);
-
-    if (!ration_reloader_serve(desk->service->reloader, desk->connection, answer_reload,
-                               &session->reload))
-        ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);
+    begin_task(desk, RATION_RELOADER_RELOAD, answer_reload);
 }

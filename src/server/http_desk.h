@@ -39,7 +39,7 @@ struct ration_http_session {
     struct ration_http_body *body;   /* that is being read, or NULL */
     size_t body_bytes;               /* accounted for it, and for the checks that are in it */
     struct ration_walk *walk;        /* a response that is made in steps, or NULL */
-    struct ration_reload *reload;    /* that is waited for, or NULL */
+    struct ration_reload *reload;    /* a task of the reloader that is waited for, or NULL */
     bool is_head;
     bool keep_alive; /* of the request that waits */
     uint8_t minor_version;

@@ -11,8 +11,9 @@
 
 #define REPORT_BYTES_MAX ((size_t)1 << 20)
 
-/* One who waits for a reload. Its loop's thread owns it, but for what the reload says. */
+/* A connection that waits for a task. Its loop's thread owns it, but for the result. */
 struct ration_reload {
+    enum ration_reloader_task task;
     struct ration_reload *next; /* in the queue; the reloader's */
     struct ration_loop_message message;
     struct ration_loop *loop;
@@ -243,7 +244,14 @@ static void serve(struct ration_reloader *reloader, struct ration_reload *wait)
         ration_notify("READY=1");
         return;
     }
-    wait->is_done = reload(reloader, &wait->text);
+    switch (wait->task) {
+    case RATION_RELOADER_RELOAD:
+        wait->is_done = reload(reloader, &wait->text);
+        break;
+    case RATION_RELOADER_CLEAR_INLINE:
+        wait->is_done = ration_gate_clear_inline(reloader->service->gate) == RATION_OK;
+        break;
+    }
     wait->message = (struct ration_loop_message){.function = finish, .argument = wait};
     if (!ration_loop_post(wait->loop, &wait->message))
         free_reload(wait); /* the loop has ended, and with it the connection */
@@ -283,8 +291,9 @@ static bool begin_thread(struct ration_reloader *reloader)
     return reloader->is_running;
 }
 
-bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
-                           ration_reload_answer *answer, struct ration_reload **place)
+bool ration_reloader_serve(struct ration_reloader *reloader, enum ration_reloader_task task,
+                           struct ration_connection *connection, ration_reload_answer *answer,
+                           struct ration_reload **place)
 {
     struct ration_reload *wait = malloc(sizeof(*wait));
     bool is_begun;
@@ -292,6 +301,7 @@ bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_conne
     if (wait == NULL)
         return false;
     *wait = (struct ration_reload){
+        .task = task,
         .loop = ration_connection_loop(connection),
         .connection = connection,
         .place = place,

@@ -385,6 +385,14 @@ static void write_not_reloaded(struct ration_resp_desk *desk, const char *text)
     ration_desk_error(desk, error);
 }
 
+/* The reply to a task is written from size_before on; the connection may be gone after this. */
+static void end_task(struct ration_resp_desk *desk, size_t size_before)
+{
+    if (desk->session->is_reload_silent)
+        ration_output_rewind(desk->output, size_before);
+    ration_connection_resume(desk->connection);
+}
+
 static void answer_reload(struct ration_connection *connection,
                           const struct ration_reload_result *result)
 {
@@ -395,17 +403,46 @@ static void answer_reload(struct ration_connection *connection,
         write_not_reloaded(desk, result->text);
     else
         ration_resp_write_bulk_text(desk->output, result->text);
-    if (desk->session->is_reload_silent)
-        ration_output_rewind(desk->output, size_before);
-    ration_connection_resume(connection);
+    end_task(desk, size_before);
+}
+
+/* Has the reloader's thread do the task, and answer() write the reply later. */
+static void begin_task(struct ration_resp_desk *desk, enum ration_reloader_task task,
+                       ration_reload_answer *answer)
+{
+    desk->session->is_reload_silent = desk->session->reply_mode != RATION_REPLY_ON;
+    if (!ration_reloader_serve(desk->service->reloader, task, desk->connection, answer,
+                               &desk->session->reload))
+        ration_desk_error(desk, "ERR the server is short of memory");
 }
 
 void ration_desk_reload(struct ration_resp_desk *desk)
 {
-    desk->session->is_reload_silent = desk->session->reply_mode != RATION_REPLY_ON;
-    if (!ration_reloader_serve(desk->service->reloader, desk->connection, answer_reload,
-                               &desk->session->reload))
-        ration_desk_error(desk, "ERR the server is short of memory");
+    begin_task(desk, RATION_RELOADER_RELOAD, answer_reload);
+}
+
+static void answer_flush(struct ration_connection *connection,
+                         const struct ration_reload_result *result)
+{
+    struct ration_resp_desk *desk = ration_resp_desk_take(connection);
+    size_t size_before = desk->output->size;
+
+    if (!result->is_done)
+        ration_desk_error(desk, "ERR " RATION_INLINE_IN_REDIS);
+    else
+        ration_resp_write_simple(desk->output, "OK");
+    end_task(desk, size_before);
+}
+
+/* RATION.FLUSH INLINE: not on the loop, since clearing may visit every slot of a large table. */
+void ration_desk_flush_inline(struct ration_resp_desk *desk)
+{
+    struct ration_words words = ration_desk_words(desk);
+
+    if (!ration_commands_is_word(&words.items[1], "inline"))
+        ration_desk_error(desk, "ERR syntax error: RATION.FLUSH INLINE");
+    else
+        begin_task(desk, RATION_RELOADER_CLEAR_INLINE, answer_flush);
 }
 
 /* Limiters are made when the manual clock is near 0, and know no time beyond their range. */
@@ -451,19 +488,6 @@ void ration_desk_clock(struct ration_resp_desk *desk)
     } else {
         set_clock(desk, number, ration_commands_is_word(&words.items[1], "advance"));
     }
-}
-
-/* RATION.FLUSH INLINE */
-void ration_desk_flush_inline(struct ration_resp_desk *desk)
-{
-    struct ration_words words = ration_desk_words(desk);
-
-    if (!ration_commands_is_word(&words.items[1], "inline"))
-        ration_desk_error(desk, "ERR syntax error: RATION.FLUSH INLINE");
-    else if (ration_gate_clear_inline(desk->service->gate) != RATION_OK)
-        ration_desk_error(desk, "ERR " RATION_INLINE_IN_REDIS);
-    else
-        ration_resp_write_simple(desk->output, "OK");
 }
 
 /* Forgets keys of limits that came with requests. */

@@ -540,7 +540,10 @@ static uint64_t count_keys(ration_limiter *limiter)
     struct ration_limiter_report report;
 
     ration_limiter_read_report(limiter, &report);
-    return report.limiter.created - report.limiter.reclaimed;
+    /* read one after the other while keys come and go */
+    return report.limiter.created > report.limiter.reclaimed
+               ? report.limiter.created - report.limiter.reclaimed
+               : 0;
 }
 
 static void begin_keys(struct ration_walk *walk)

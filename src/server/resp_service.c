@@ -93,8 +93,7 @@ static void quit(struct ration_resp_desk *desk)
 static bool is_costly(enum ration_command_id id)
 {
     return id == RATION_COMMAND_TOP || id == RATION_COMMAND_LIMITS || id == RATION_COMMAND_INFO ||
-           id == RATION_COMMAND_DBSIZE || id == RATION_COMMAND_COMMAND ||
-           id == RATION_COMMAND_DEL || id == RATION_COMMAND_FLUSH;
+           id == RATION_COMMAND_DBSIZE || id == RATION_COMMAND_COMMAND || id == RATION_COMMAND_DEL;
 }
 
 /* All but those that are decided in batches. */

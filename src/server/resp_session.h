@@ -53,8 +53,8 @@ struct ration_session {
     bool is_executing;
 
     struct ration_walk *walk;     /* a reply that is made in steps, or NULL */
-    struct ration_reload *reload; /* that is waited for, or NULL */
-    bool is_reload_silent;        /* it was asked for while CLIENT REPLY was not ON */
+    struct ration_reload *reload; /* a task of the reloader that is waited for, or NULL */
+    bool is_reload_silent;        /* it was requested while CLIENT REPLY was not ON */
 };
 
 /* A limit that came with a request, made. */

@@ -66,10 +66,10 @@ static inline uint64_t ration_memory_idle_at_ns(const struct ration_section *sec
 
 /* Of store.h. */
 ration_status ration_memory_begin(struct ration_store *store, struct ration_op *op);
-void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
-                         uint32_t section_index, uint64_t now_ns);
-void ration_memory_clear(struct ration_store *store, const struct ration_configs *configs,
-                         uint32_t section_index, uint64_t now_ns);
+uint64_t ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
+                             uint32_t section_index, uint64_t now_ns);
+uint64_t ration_memory_clear(struct ration_store *store, const struct ration_configs *configs,
+                             uint32_t section_index, uint64_t now_ns);
 uint64_t ration_memory_walk(struct ration_store *store, const struct ration_walk *walk,
                             uint64_t cursor);
 void ration_memory_shape(const struct ration_store *store, uint32_t section_index,

@@ -36,7 +36,8 @@ static bool is_next(const struct ration_config *config, uint32_t generation)
     return generation == (config->generation + 1) % RATION_CONFIG_COUNT;
 }
 
-static void convert(const struct ration_run *run, const struct ration_op_part *part,
+/* True: what stood at head was a key, which has lost its slot. */
+static bool convert(const struct ration_run *run, const struct ration_op_part *part,
                     const struct ration_section *section, struct ration_pair *head)
 {
     for (;;) { /* each turn means that another thread changed it */
@@ -46,12 +47,13 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
         enum ration_found_at at = ration_found_read_at(run, part, head, &found, &its_generation);
 
         if (at == RATION_FOUND_NONE || its_generation == part->to.config->generation)
-            return;
+            return false;
         if (at == RATION_FOUND_IDLE) {
             if (ration_section_is_overflow(section, head) ||
-                !is_next(part->to.config, its_generation) ||
-                forget(section, &found, ration_memory_moment(section, found.cells)))
-                return;
+                !is_next(part->to.config, its_generation))
+                return false;
+            if (forget(section, &found, ration_memory_moment(section, found.cells)))
+                return true;
             continue;
         }
         ration_found_next(run, part, &found, &next);
@@ -59,7 +61,7 @@ static void convert(const struct ration_run *run, const struct ration_op_part *p
         if (!ration_configs_is_reset(part->configs, part->to.config, its_generation))
             next.mark |= mark_of(&found) & RATION_MARK_ESTABLISHED;
         if (ration_found_change(&found, &next))
-            return;
+            return false;
     }
 }
 
@@ -78,11 +80,11 @@ static void convert_overflow(const struct ration_run *run, const struct ration_o
                              const struct ration_section *section)
 {
     for (uint64_t i = 0; i < section->overflow_count; i++)
-        convert(run, part, section, ration_section_overflow_at(section, i));
+        (void)convert(run, part, section, ration_section_overflow_at(section, i));
 }
 
-void ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
-                         uint32_t section_index, uint64_t now_ns)
+uint64_t ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
+                             uint32_t section_index, uint64_t now_ns)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
     const struct ration_section *section = &memory->sections[section_index];
@@ -90,19 +92,21 @@ void ration_memory_renew(struct ration_store *store, const struct ration_configs
     struct ration_limit own_limits[RATION_RULES_MAX];
     struct ration_op_part part;
     struct ration_run run;
+    uint64_t removed_count = 0;
 
     begin(memory, configs, now_ns, own_limits, &run, &part);
     for (uint64_t i = 0; i < count; i++) {
         struct ration_pair *head = ration_section_at(section, i);
 
         if (!ration_pair_is_empty(ration_atomic16_load(head))) /* most of a table is */
-            convert(&run, &part, section, head);
+            removed_count += convert(&run, &part, section, head);
     }
     convert_overflow(&run, &part, section);
+    return removed_count;
 }
 
-/* Removes what stands at head if it has the number of the next generation. */
-static void forget_next(const struct ration_run *run, const struct ration_op_part *part,
+/* Removes what stands at head if it has the number of the next generation. True: it did. */
+static bool forget_next(const struct ration_run *run, const struct ration_op_part *part,
                         const struct ration_section *section, struct ration_pair *head)
 {
     struct ration_pair value = ration_atomic16_load(head);
@@ -110,15 +114,17 @@ static void forget_next(const struct ration_run *run, const struct ration_op_par
     uint32_t generation = ration_section_is_plain(section) ? ration_pair_generation(value)
                                                            : ration_head_generation(value.words[1]);
 
+    /* each turn means that another thread changed it */
     while (is_next(part->to.config, generation) &&
            ration_found_read_at(run, part, head, &found, &generation) != RATION_FOUND_NONE &&
-           is_next(part->to.config, generation) &&
-           !forget(section, &found, (struct ration_time){0, 0}))
-        ; /* each turn means that another thread changed it */
+           is_next(part->to.config, generation))
+        if (forget(section, &found, (struct ration_time){0, 0}))
+            return true;
+    return false;
 }
 
-void ration_memory_clear(struct ration_store *store, const struct ration_configs *configs,
-                         uint32_t section_index, uint64_t now_ns)
+uint64_t ration_memory_clear(struct ration_store *store, const struct ration_configs *configs,
+                             uint32_t section_index, uint64_t now_ns)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
     const struct ration_section *section = &memory->sections[section_index];
@@ -126,11 +132,13 @@ void ration_memory_clear(struct ration_store *store, const struct ration_configs
     struct ration_limit own_limits[RATION_RULES_MAX];
     struct ration_op_part part;
     struct ration_run run;
+    uint64_t removed_count = 0;
 
     begin(memory, configs, now_ns, own_limits, &run, &part);
     convert_overflow(&run, &part, section);
     if (part.to.config->number + 1 < RATION_CONFIG_COUNT)
-        return; /* no bucket has the next generation's number yet */
+        return 0; /* no bucket has the next generation's number yet */
     for (uint64_t i = 0; i < count; i++)
-        forget_next(&run, &part, section, ration_section_at(section, i));
+        removed_count += forget_next(&run, &part, section, ration_section_at(section, i));
+    return removed_count;
 }

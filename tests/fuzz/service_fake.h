@@ -301,15 +301,19 @@ void ration_loops_counters(const struct ration_loops *loops,
     *out_counters = (struct ration_loop_counters){0};
 }
 
-/* Done at once, and refused: so that the lines have to fit into an error. */
-bool ration_reloader_serve(struct ration_reloader *reloader, struct ration_connection *connection,
-                           ration_reload_answer *answer, struct ration_reload **place)
+/* Done at once. A reload is refused, so that the lines have to fit into an error. */
+bool ration_reloader_serve(struct ration_reloader *reloader, enum ration_reloader_task task,
+                           struct ration_connection *connection, ration_reload_answer *answer,
+                           struct ration_reload **place)
 {
     struct ration_reload_result result = {.is_done = false,
                                           .text = "limit user is kept\nnothing \"else\"\r\n"};
 
     (void)reloader;
     (void)place;
+    if (task == RATION_RELOADER_CLEAR_INLINE)
+        result = (struct ration_reload_result){
+            .is_done = ration_gate_clear_inline(connection->service->gate) == RATION_OK};
     answer(connection, &result);
     return true;
 }

@@ -37,17 +37,19 @@ static void print_fault(void *unused, const struct ration_policy_fault *fault)
     fprintf(stderr, "%u:%u: %s\n", fault->line, fault->column, fault->message);
 }
 
-static void open_gate(struct whole_server *server, const char *text)
+static void open_gate(struct whole_server *server, const struct whole_server_options *given)
 {
-    struct ration_gate_options options = {.struct_size = sizeof(options),
-                                          .clock = &server->clock,
-                                          .throttle_keys_max = 64,
-                                          .top_keys = 16,
-                                          .spare_bytes = 1 << 16,
-                                          .threads_max = 2};
+    struct ration_gate_options options = {
+        .struct_size = sizeof(options),
+        .clock = &server->clock,
+        .throttle_keys_max = given->inline_keys_max > 0 ? given->inline_keys_max : 64,
+        .top_keys = 16,
+        .spare_bytes = 1 << 16,
+        .threads_max = 2};
     ration_policy *policy = NULL;
 
-    CHECK(ration_policy_parse(text, strlen(text), print_fault, NULL, &policy) == RATION_OK);
+    CHECK(ration_policy_parse(given->policy, strlen(given->policy), print_fault, NULL, &policy) ==
+          RATION_OK);
     CHECK(ration_gate_create(&options, policy, &server->service.gate, NULL) == RATION_OK);
 }
 
@@ -98,7 +100,7 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
     set_secret(&server->settings.check_secret, options->check_secret);
     set_secret(&server->settings.admin_secret, options->admin_secret);
     CHECK(ration_settings_complete(&server->settings, print_fault, NULL) == RATION_OK);
-    open_gate(server, options->policy);
+    open_gate(server, options);
     of_loops.limits = server->settings.limits;
     of_loops.clock = server->clock;
     CHECK(ration_loops_create(&of_loops, &server->service.loops, NULL) == RATION_OK);

@@ -374,6 +374,20 @@ def test_a_stop_without_answers():
         serve.expect(kept.server.process.wait(serve.STOP_SECONDS), 0, "status")
 
 
+def test_a_flush_is_refused():
+    """Inline limits that live in Redis are not cleared: RESP, EXEC and HTTP say so, and say what to do."""
+    reason = "limits of requests live in Redis, and are not cleared here: delete their keys in Redis"
+    with redis_kit.Redis() as redis, redis_kit.serve_with(BINARY, redis.url, PLAIN, [], LONG_MS) as server:
+        client = server.resp()
+        error = serve.RespError("ERR " + reason)
+        serve.expect(client.ask("RATION.FLUSH", "INLINE"), error)
+        for words, reply in ((("MULTI",), "OK"), (("RATION.FLUSH", "INLINE"), "QUEUED"), (("PING",), "QUEUED"),
+                             (("EXEC",), [error, "PONG"])):
+            serve.expect(client.ask(*words), reply)
+        status, _, body = server.http("POST", "/v1/reset", {"inline": True})
+        serve.expect((status, body["detail"]), (400, reason))
+
+
 def test_a_reload_meanwhile():
     """Answers on their way are told by the policy they were asked by; what comes after by the new one."""
     with Kept(options=["--threads", "2"]) as kept:

@@ -133,6 +133,75 @@ def test_a_slow_reload_and_the_end_of_the_server():
             slow.finish()
 
 
+def flush_over_http(server):
+    """Sends POST /v1/reset of all inline keys; the connection closes after the response."""
+    body = b'{"inline": true}'
+    connection = socket.create_connection(("127.0.0.1", server.http_port), timeout=30)
+    connection.sendall(b"POST /v1/reset HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                       b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    return connection
+
+
+def test_flushes_stall_nobody():
+    """One loop; flushes wait for their thread, which a reload keeps busy. Other clients are answered meanwhile. Then
+    each flush is answered, and what was sent behind it finds all inline keys full."""
+    policy = "limits: [{name: a, key: user, rate: 1/min burst 5}]\n"
+    allowed, denied = [0, 1, 0, -1, 60], [1, 1, 0, 60, 60]
+    take, take_queued = (("CL.THROTTLE", key, 0, 1, 60) for key in "kq")
+    with serve.Server(BINARY, policy=policy, options=["--manual-clock", "--threads", "1"]) as server:
+        other = server.resp()
+        pipelined, queued, leaving = server.resp(), server.resp(), server.resp()
+        with SlowPolicy(server, policy.replace("burst 5", "burst 7")) as slow:
+            reloading = server.resp()
+            reloading.send("RATION.RELOAD")
+            slow.wait_reader()
+            for words in (take, ("RATION.FLUSH", "INLINE"), take, ("RATION.FLUSH", "INLINE"), take):
+                pipelined.send(*words)
+            expect(pipelined.read(), allowed)
+            for words in (("MULTI",), ("RATION.FLUSH", "INLINE"), take_queued, ("RATION.FLUSH", "INLINE"), take_queued,
+                          ("EXEC",)):
+                queued.send(*words)
+            for reply in ["OK"] + 4 * ["QUEUED"]:
+                expect(queued.read(), reply)
+            over_http = flush_over_http(server)
+            leaving.send("RATION.FLUSH", "INLINE")
+            for _ in range(3):
+                expect(other.ask(*take), denied, "nothing is cleared yet, and the loop serves others")
+            expect(server.http("GET", "/healthz")[0], 200)
+            leaving.close()
+            slow.finish()
+            for reply in ("OK", allowed, "OK", allowed):
+                expect(pipelined.read(), reply)
+            expect(queued.read(), ["OK", allowed, "OK", allowed])
+            answer = serve.read_to_end(over_http)
+            over_http.close()
+            assert answer.startswith(b"HTTP/1.1 200") and answer.endswith(b'{"changed":1}'), answer
+        other.send("CLIENT", "REPLY", "SKIP")
+        other.send("RATION.FLUSH", "INLINE")
+        expect(other.ask(*take), allowed, "the reply to the flush is suppressed")
+        # More flushes than a slot can tell apart: each clears all the same.
+        for _ in range(10):
+            expect(other.ask("RATION.FLUSH", "INLINE"), "OK")
+            expect(other.ask(*take), allowed)
+            expect(other.ask(*take), denied)
+
+
+def test_flushes_and_the_end_of_the_server():
+    """Clients that wait for a flush are disconnected at the drain deadline, and the flush does no harm."""
+    with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--drain-deadline-ms", "1"]) as server:
+        client, flushing = server.resp(), server.resp()
+        with SlowPolicy(server, POLICY) as slow:
+            client.send("RATION.RELOAD")
+            slow.wait_reader()
+            flushing.send("RATION.FLUSH", "INLINE")
+            over_http = flush_over_http(server)
+            server.process.terminate()
+            assert client.is_closed() and flushing.is_closed()
+            serve.read_to_end(over_http)
+            over_http.close()
+            slow.finish()
+
+
 def test_reload_by_a_signal():
     """SIGHUP, as RATION.RELOAD; the log tells the same."""
     with serve.Server(BINARY, http="none", policy="limits: [{name: a, key: user, rate: 1/min burst 5}]\n",
