@@ -128,6 +128,7 @@ static int take_absent(const struct quick *quick, const struct ration_place *pla
     newcomer.now_ns = quick->since_ns;
     newcomer.reset_mask = 0;
     newcomer.is_scarce = false;
+    newcomer.is_crowded = false;
     if (ration_create_enter(&ration_plain_kind, section, place, &newcomer, &entrance) !=
         RATION_ENTER_CLAIMED)
         return RATION_QUICK_NOT;

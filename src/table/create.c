@@ -27,7 +27,7 @@ bool ration_newcomer_may_take(const struct ration_newcomer *newcomer,
     if (newcomer->reset_mask >> ration_mark_generation(mark) & 1)
         return true;
     *out_moment = latest;
-    if (!ration_time_less(now, ration_free_at(latest, mark)))
+    if (!ration_time_less(now, newcomer->is_crowded ? latest : ration_free_at(latest, mark)))
         return true;
     if (!newcomer->is_scarce || !is_bounded || ration_mark_generation(mark) != newcomer->generation)
         return false;
@@ -37,6 +37,34 @@ bool ration_newcomer_may_take(const struct ration_newcomer *newcomer,
     /* an established key: only if it has been full as long as others are kept */
     latest = ration_time_sub_or_zero(latest, ration_time_from_ns(newcomer->kept_ns));
     return !ration_time_less(now, ration_free_at(latest, mark));
+}
+
+void ration_free_times_add(struct ration_free_times *times, struct ration_time moment,
+                           uint32_t mark)
+{
+    struct ration_time free_at = ration_free_at(moment, mark);
+
+    if (times->count++ == 0 || ration_time_less(free_at, times->earliest))
+        times->earliest = free_at;
+    if (ration_time_same(free_at, moment))
+        return;
+
+    uint32_t i = times->established_count++;
+
+    for (; i > 0 && ration_time_less(moment, times->established[i - 1]); i--)
+        times->established[i] = times->established[i - 1];
+    times->established[i] = moment;
+}
+
+struct ration_time ration_free_times_first(const struct ration_free_times *times)
+{
+    struct ration_time earliest =
+        times->count > 0 ? times->earliest : (struct ration_time){RATION_MOMENT_NS_MAX, 0};
+
+    if (times->established_count > RATION_ESTABLISHED_PLACES_MAX &&
+        ration_time_less(times->established[RATION_ESTABLISHED_PLACES_MAX], earliest))
+        return times->established[RATION_ESTABLISHED_PLACES_MAX];
+    return earliest;
 }
 
 /* The best place of one set to give to a newcomer, and how many are in use. */
@@ -88,7 +116,7 @@ static struct offer look_for_room(const struct ration_head_kind *kind,
  * place nobody's is taken, not even an idle one's: who comes back is then still found. When all
  * are used, those in debt count.
  */
-static struct offer choose_room(const struct ration_head_kind *kind,
+static struct offer choose_free(const struct ration_head_kind *kind,
                                 const struct ration_section *section,
                                 const struct ration_place *place,
                                 const struct ration_newcomer *newcomer)
@@ -109,6 +137,41 @@ static struct offer choose_room(const struct ration_head_kind *kind,
     return first.busy_count < RATION_SET_CROWDED_PLACES || first.busy_count <= second.busy_count
                ? first
                : second;
+}
+
+/* Where established keys keep too many places although they are full: that of the one full for longest. */
+static struct offer choose_crowded(const struct ration_head_kind *kind,
+                                   const struct ration_section *section,
+                                   const struct ration_place *place,
+                                   const struct ration_newcomer *newcomer)
+{
+    struct ration_newcomer own = *newcomer;
+    struct offer first, second;
+
+    own.is_crowded = true;
+    first = look_for_room(kind, section, place, 0, &own);
+    second = look_for_room(kind, section, place, 1, &own);
+    if (RATION_KEY_PLACES - first.busy_count - second.busy_count <= RATION_ESTABLISHED_PLACES_MAX)
+        return (struct offer){.place = {.head = NULL}};
+    if (first.place.head == NULL)
+        return second;
+    return second.place.head == NULL || !ration_time_less(second.moment, first.moment) ? first
+                                                                                       : second;
+}
+
+static struct offer choose_room(const struct ration_head_kind *kind,
+                                const struct ration_section *section,
+                                const struct ration_place *place,
+                                const struct ration_newcomer *newcomer)
+{
+    struct offer free = choose_free(kind, section, place, newcomer);
+
+    if (free.place.head != NULL || free.is_begun)
+        return free;
+
+    struct offer crowded = choose_crowded(kind, section, place, newcomer);
+
+    return crowded.place.head != NULL ? crowded : free;
 }
 
 bool ration_create_has_room(const struct ration_head_kind *kind,

@@ -66,6 +66,7 @@ struct ration_newcomer {
     uint32_t reset_mask;
     uint32_t generation; /* of the bounds */
     bool is_scarce;
+    bool is_crowded;  /* established keys that are full keep too many places: see table/slot.h */
     uint64_t kept_ns; /* how long after it is full a key is remembered: a part of its moments */
     struct ration_time bounds[RATION_SECTION_CELLS_MAX]; /* moments of a key that is new now */
     const void *const *current;
@@ -80,6 +81,18 @@ struct ration_newcomer {
 bool ration_newcomer_may_take(const struct ration_newcomer *newcomer,
                               const struct ration_time *cells, uint32_t moment_mask, uint32_t mark,
                               struct ration_time *out_moment);
+
+/* When a new key may have one of its places, of those that are added; zero at first. */
+struct ration_free_times {
+    struct ration_time earliest;
+    struct ration_time established[RATION_KEY_PLACES]; /* when such keys are full, in order */
+    uint32_t count;
+    uint32_t established_count;
+};
+
+void ration_free_times_add(struct ration_free_times *times, struct ration_time moment,
+                           uint32_t mark);
+struct ration_time ration_free_times_first(const struct ration_free_times *times);
 
 /* What plain slots and entries do differently. */
 struct ration_head_kind {

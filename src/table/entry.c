@@ -382,21 +382,16 @@ const struct ration_head_kind ration_entry_kind = {
 struct ration_time ration_entry_free_at(const struct ration_section *section,
                                         const struct ration_place *place)
 {
-    struct ration_time earliest = {RATION_MOMENT_NS_MAX, 0};
+    struct ration_free_times times = {.count = 0};
 
     for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
         struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
         uint64_t label = ration_pair_label(ration_atomic16_load(head));
         struct ration_entry_view view;
 
-        if (!ration_entry_read(section, head, label, &view))
-            continue;
-
-        struct ration_time moment = ration_free_at(ration_entry_moment(section, view.cells),
-                                                   ration_head_unpack(view.value.words[1]).mark);
-
-        if (ration_time_less(moment, earliest))
-            earliest = moment;
+        if (ration_entry_read(section, head, label, &view))
+            ration_free_times_add(&times, ration_entry_moment(section, view.cells),
+                                  ration_head_unpack(view.value.words[1]).mark);
     }
-    return earliest;
+    return ration_free_times_first(&times);
 }

@@ -76,16 +76,13 @@ bool ration_plain_touch_overflow(struct ration_pair *overflow, struct ration_pai
 struct ration_time ration_plain_free_at(const struct ration_section *section,
                                         const struct ration_place *place)
 {
-    struct ration_time earliest = {RATION_MOMENT_NS_MAX, 0};
+    struct ration_free_times times = {.count = 0};
 
     for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
         struct ration_pair value =
             ration_atomic16_load(ration_section_at(section, ration_place_index(place, i)));
-        struct ration_time moment =
-            ration_free_at(ration_pair_moment(value), ration_pair_mark(value));
 
-        if (ration_time_less(moment, earliest))
-            earliest = moment;
+        ration_free_times_add(&times, ration_pair_moment(value), ration_pair_mark(value));
     }
-    return earliest;
+    return ration_free_times_first(&times);
 }

@@ -39,8 +39,12 @@
 /*
  * How long an established key keeps its place after its bucket is full, whichever other key needs one.
  * A flood of new keys takes only places of keys that were charged once, or not for so long.
+ *
+ * But an attacker can establish keys, too. So of the places that a new key may take, keys that are full keep
+ * at most half by this: where more are kept, the one that is full for longest gives its place.
  */
-#define RATION_ESTABLISHED_NS (UINT64_C(60) * 1000000000)
+#define RATION_ESTABLISHED_NS         (UINT64_C(60) * 1000000000)
+#define RATION_ESTABLISHED_PLACES_MAX 8u
 
 #define RATION_FRAC_MASK (RATION_FRAC_COUNT - 1)
 #define RATION_MARK_MASK ((UINT64_C(1) << RATION_MARK_BITS) - 1)

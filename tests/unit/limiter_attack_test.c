@@ -189,11 +189,26 @@ static void as_many_keys_as_there_are_places_deny_nobody(void **state)
     }
 }
 
+/* Keys that are full hold no slot against a new key, however many the attacker has established. */
+static void r7_established_keys_that_are_full_deny_nobody(void **state)
+{
+    (void)state;
+    for (enum ration_overflow overflow = RATION_OVERFLOW_SHARED; overflow <= RATION_OVERFLOW_ALLOW;
+         overflow++) {
+        struct damage damage = measure((struct attack){overflow, "10/s", 4 * SLOTS, 2});
+
+        assert_true(damage.established_denied_percent < 0.1);
+        assert_true(damage.new_denied_percent < 0.1);
+        assert_int_equal(damage.lasting_s, 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(established_clients_do_not_notice_a_flood),
         cmocka_unit_test(as_many_keys_as_there_are_places_deny_nobody),
+        cmocka_unit_test(r7_established_keys_that_are_full_deny_nobody),
     };
 
     if (argc > 1 && strcmp(argv[1], "table") == 0) {
