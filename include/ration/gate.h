@@ -10,7 +10,9 @@
  *
  *     struct ration_check check = {.attributes = request, .attribute_count = 3, .cost_tokens = 1};
  *     ration_gate_check(gate, &check, 1, ration_gate_now(gate));
- *     if (check.status == RATION_OK && check.decision.verdict != RATION_ALLOW)
+ *     if (check.status != RATION_OK)
+ *         answer_400(check.reason); // a request that cannot be decided must not pass
+ *     else if (check.decision.verdict != RATION_ALLOW)
  *         answer_429();
  *
  * A request is held to every limit of the policy that matches it, each by its own key: all of them
@@ -104,7 +106,8 @@ struct ration_check {
     uint32_t is_peek;     /* 1: what would be answered, taking nothing */
 
     /* Answered. */
-    ration_status status; /* RATION_OK, or RATION_EINVAL with reason telling why */
+    ration_status status; /* RATION_OK, or RATION_EINVAL with reason telling why; the decision's
+                             verdict is NEVER then */
     const char *reason;   /* static storage */
     uint32_t is_degraded; /* 1: Redis did not decide it, but what the policy has instead */
     enum ration_policy_verdict policy_verdict; /* exempt is ALLOW, and banned NEVER */

@@ -15,6 +15,10 @@ static const struct ration_decision unlimited = {.verdict = RATION_ALLOW, .remai
 static const struct ration_decision banned = {.verdict = RATION_NEVER,
                                               .retry_after_ns = RATION_FOREVER};
 
+/* A caller that does not look at the status must not let the request pass. */
+static const struct ration_decision undecided = {.verdict = RATION_NEVER,
+                                                 .retry_after_ns = RATION_FOREVER};
+
 struct chunk {
     struct ration_gate_desk desk;
     struct ration_gate_prepared prepared[CHUNK];
@@ -28,6 +32,7 @@ void ration_gate_refuse(struct ration_gate *gate, struct ration_check *check, ra
     check->reason = reason;
     check->part_count = 0;
     check->limit = NULL;
+    check->decision = undecided;
     ration_grace_add(&gate->grace, RATION_GRACE_ERRORS);
 }
 

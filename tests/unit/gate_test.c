@@ -219,8 +219,10 @@ static ration_status status_of_size(struct gate_kit *kit, const char *name, size
 
     ration_gate_check(kit->gate, &check, 1, KIT_NOW_NS);
     assert_int_equal(ration_gate_refund(kit->gate, &edit, 1, KIT_NOW_NS, NULL), check.status);
-    if (check.status != RATION_OK)
+    if (check.status != RATION_OK) {
         assert_non_null(strstr(check.reason, "attribute-bytes-max"));
+        assert_int_equal(check.decision.verdict, RATION_NEVER); /* not what it was before */
+    }
     return check.status;
 }
 
