@@ -11,7 +11,14 @@ struct reading {
     size_t to;      /* bytes written */
     size_t segment; /* where the last segment begins, as far as slashes were not escaped */
     bool has_escaped_slash;
-    bool has_dots_with_parameters;
+    bool is_ambiguous;
+};
+
+/* What a path consists of. */
+struct segments {
+    bool has_dot;   /* . */
+    bool has_up;    /* .. */
+    bool has_empty; /* between two slashes */
 };
 
 static bool is_segment(const char *segment, size_t size, const char *dots)
@@ -24,13 +31,40 @@ static bool is_dots(const char *segment, size_t size)
     return is_segment(segment, size, ".") || is_segment(segment, size, "..");
 }
 
-/* Skips ;name=value up to the end of the segment. Returns where to continue. */
+/*
+ * Reads one byte of the path, or one that is escaped (%2F), and marks the path as ambiguous if
+ * services disagree about that byte: Node and Windows read a backslash as a slash, C ends a path at an
+ * escaped zero byte, Node drops tabs. Returns where to continue.
+ */
+static size_t read_byte(struct reading *reading, size_t from, size_t size, char *out_byte,
+                        bool *out_is_escaped)
+{
+    const char *path = reading->path;
+    int high = size - from > 2 && path[from] == '%' ? ration_words_hex(path[from + 1]) : -1;
+    int low = high >= 0 ? ration_words_hex(path[from + 2]) : -1;
+    unsigned char byte = low >= 0 ? (unsigned char)(high << 4 | low) : (unsigned char)path[from];
+
+    reading->is_ambiguous |= byte < ' ' || byte == 0x7f || byte == '\\' || (byte == ' ' && low < 0);
+    *out_byte = (char)byte;
+    *out_is_escaped = low >= 0;
+    return from + (low >= 0 ? 3 : 1);
+}
+
+/*
+ * Skips ;name=value up to the end of the segment. Returns where to continue. An escaped slash in it is a
+ * slash where parameters mean nothing: /x;%2F../login is /login in nginx.
+ */
 static size_t skip_parameters(struct reading *reading, size_t from, size_t size)
 {
-    reading->has_dots_with_parameters |=
+    reading->is_ambiguous |=
         is_dots(reading->path + reading->segment, reading->to - reading->segment);
-    while (from < size && !memchr("/?#", reading->path[from], 3))
-        from++;
+    while (from < size && !memchr("/?#", reading->path[from], 3)) {
+        char byte;
+        bool is_escaped;
+
+        from = read_byte(reading, from, size, &byte, &is_escaped);
+        reading->is_ambiguous |= byte == '/';
+    }
     return from;
 }
 
@@ -40,19 +74,16 @@ static void decode(struct reading *reading, size_t size)
     char *path = reading->path;
 
     for (size_t from = 0; from < size && path[from] != '?' && path[from] != '#';) {
-        int high = size - from > 2 && path[from] == '%' ? ration_words_hex(path[from + 1]) : -1;
-        int low = high >= 0 ? ration_words_hex(path[from + 2]) : -1;
-        char byte = path[from];
+        char byte;
+        bool is_escaped;
 
-        if (low >= 0)
-            byte = (char)(high << 4 | low);
-        if (low < 0 && byte == ';') {
+        if (path[from] == ';') {
             from = skip_parameters(reading, from, size);
             continue;
         }
-        from += low >= 0 ? 3 : 1;
+        from = read_byte(reading, from, size, &byte, &is_escaped);
         path[reading->to++] = byte;
-        reading->has_escaped_slash |= low >= 0 && byte == '/';
+        reading->has_escaped_slash |= is_escaped && byte == '/';
         if (byte == '/')
             reading->segment = reading->to;
     }
@@ -62,12 +93,11 @@ static void decode(struct reading *reading, size_t size)
 static size_t authority_size(const char *target, size_t size)
 {
     const char *mark = size > 0 && target[0] != '/' ? memmem(target, size, "://", 3) : NULL;
-    const char *slash;
+    size_t at = mark != NULL ? (size_t)(mark + 3 - target) : 0;
 
-    if (mark == NULL)
-        return 0;
-    slash = memchr(mark + 3, '/', size - (size_t)(mark + 3 - target));
-    return slash != NULL ? (size_t)(slash - target) : size;
+    while (mark != NULL && at < size && !memchr("/?#\\", target[at], 4))
+        at++;
+    return at;
 }
 
 /* Goes back behind the slash before the last segment that was written. */
@@ -80,25 +110,25 @@ static size_t step_up(const char *path, size_t to)
     return to;
 }
 
-/*
- * path begins with a slash. Segments are written behind each other, each with the slash that ends it.
- * *out_has_dots: one of them was . or .. .
- */
-static size_t resolve(char *path, size_t size, bool *out_has_dots)
+/* path begins with a slash. Segments are written behind each other, each with the slash that ends it. */
+static size_t resolve(char *path, size_t size, struct segments *out_segments)
 {
     size_t to = 1;
     size_t from = 1;
 
-    *out_has_dots = false;
     while (from < size) {
         size_t end = from;
 
         while (end < size && path[end] != '/')
             end++;
-        *out_has_dots |= is_dots(path + from, end - from);
-        if (is_segment(path + from, end - from, "..")) {
+        if (end == from) {
+            out_segments->has_empty = true;
+        } else if (is_segment(path + from, end - from, ".")) {
+            out_segments->has_dot = true;
+        } else if (is_segment(path + from, end - from, "..")) {
+            out_segments->has_up = true;
             to = step_up(path, to);
-        } else if (end > from && !is_segment(path + from, end - from, ".")) {
+        } else {
             memmove(path + to, path + from, end - from);
             to += end - from;
             if (end < size)
@@ -113,13 +143,14 @@ bool ration_path_normalize(char *target, size_t size, struct ration_key *out_pat
 {
     size_t skipped = authority_size(target, size);
     struct reading reading = {.path = target + skipped};
-    bool has_dots = false;
+    struct segments segments = {0};
 
     decode(&reading, size - skipped);
     size = reading.to;
     if (size > 0 && reading.path[0] == '/')
-        size = resolve(reading.path, size, &has_dots);
-    if (reading.has_dots_with_parameters || (reading.has_escaped_slash && has_dots))
+        size = resolve(reading.path, size, &segments);
+    if (reading.is_ambiguous || (segments.has_up && segments.has_empty) ||
+        (reading.has_escaped_slash && (segments.has_dot || segments.has_up)))
         return false;
     *out_path = size > 0 ? (struct ration_key){reading.path, size} : RATION_KEY("/");
     return true;

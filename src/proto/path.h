@@ -20,8 +20,11 @@
  * slashes folded, dot segments resolved (never above the root). Written over the target's own bytes,
  * where the path lies then. What is not an escape (%zz) stays as it is. Parameters of segments (;x=1) are
  * dropped.
- * False: services disagree about what this path is, so nobody can say which limit applies. It has a dot
- * segment, and an escaped slash (/a/..%2Fb) or parameters of that segment (/a/..;/b).
+ * False: services disagree about what this path is, so nobody can say which limit applies. It has
+ *   - .. and an empty segment: /login//../x is /x in nginx, and /login/x in Node and Python's urljoin();
+ *   - . or .. and an escaped slash (/a/..%2Fb), or parameters of that segment (/a/..;/b);
+ *   - an escaped slash in a parameter (/a;%2F../b);
+ *   - a backslash, or a control character, each escaped or not; a space that is not escaped.
  */
 bool ration_path_normalize(char *target, size_t size, struct ration_key *out_path);
 

@@ -64,8 +64,9 @@ static const struct derived {
         {"method", normalize_method,
          "The method in X-Forwarded-Method or X-Original-Method is not a method such as GET."},
     [PATH] = {"path", ration_path_normalize,
-              "The path can be read in more than one way: it has .. or . beside an escaped slash "
-              "(%2F) or a parameter (;x)."},
+              "The path can be read in more than one way: it has .. beside an empty segment (//), "
+              ".. or . beside an escaped slash (%2F) or a parameter (;x), an escaped slash in a "
+              "parameter, a backslash, a blank that is not escaped, or a control character."},
     [HOST] = {"host", ration_host_normalize,
               "X-Forwarded-Host is not one host name or address, with or without a port."},
 };

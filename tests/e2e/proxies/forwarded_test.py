@@ -95,6 +95,8 @@ def test_what_can_be_read_in_two_ways_is_refused():
         free = traefik("203.0.113.1")
         for header, value in (("X-Forwarded-Host", "a.example, b.example"), ("X-Forwarded-Host", "limited.example..")
                               , ("X-Forwarded-Uri", "/x/..;/login"), ("X-Forwarded-Uri", "/x/..%2Flogin"),
+                              ("X-Forwarded-Uri", "/login//../x"), ("X-Forwarded-Uri", "/login/;/../x"), ("X-Forwarded-Uri", "/x\\login"),
+                              ("X-Forwarded-Uri", "/x;%2F../login"), ("X-Forwarded-Uri", "/login%00"), ("X-Forwarded-Uri", "/log\tin"),
                               ("X-Forwarded-Method", "PO ST")):
             serve.expect(check(ration, {**free, header: value})[0], 400, f"{header}: {value}")
         serve.expect(check(ration, free)[0], 200)
