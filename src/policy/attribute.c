@@ -1,6 +1,7 @@
 /*
  * attribute: names of attributes become small numbers when a policy is read.
  */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -37,6 +38,27 @@ static bool is_reserved(const char *name, size_t size)
     return false;
 }
 
+/*
+ * Whether the name is not that of a header with _ in it. CGI, WSGI and Rack read _ and - as the
+ * same, so a limit by x_api_key would not hold for X-Api-Key, which such a service takes as well.
+ */
+static bool is_header_without_underscore(struct ration_schema *schema,
+                                         const struct ration_node *node)
+{
+    char name[RATION_ATTRIBUTE_NAME_MAX + 1];
+
+    if (strncmp(node->text, header, strlen(header)) != 0 || strchr(node->text, '_') == NULL)
+        return true;
+    snprintf(name, sizeof(name), "%s", node->text);
+    for (char *at = strchr(name, '_'); at != NULL; at = strchr(at, '_'))
+        *at = '-';
+    RATION_SCHEMA_FAULT(schema, node,
+                        "did you mean %s? The name of a header has - for _ here, since many "
+                        "services read both as the same (got %s)",
+                        name, node->text);
+    return false;
+}
+
 /* A well-known name in another spelling would be an attribute that nobody sends. */
 static bool is_well_spelled(struct ration_schema *schema, const struct ration_node *node)
 {
@@ -47,6 +69,8 @@ static bool is_well_spelled(struct ration_schema *schema, const struct ration_no
                             node->text);
         return false;
     }
+    if (!is_header_without_underscore(schema, node))
+        return false;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strlen(known[i]) != node->size || memcmp(known[i], node->text, node->size) == 0 ||
             strncasecmp(known[i], node->text, node->size) != 0)
