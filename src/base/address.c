@@ -1,5 +1,6 @@
 #include "base/address.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -163,7 +164,12 @@ static bool is_v4_in_v6(const struct ration_address *address)
 
     if (address->family != 6)
         return false;
-    return !memcmp(bytes, mapped, PREFIX_BYTES) || !memcmp(bytes, nat64, PREFIX_BYTES) ||
+    if (!memcmp(bytes, mapped, PREFIX_BYTES))
+        return true;
+    /* 127.0.0.0/8 is this host, which is trusted, and what arrives in IPv6 packets is not it */
+    if (bytes[PREFIX_BYTES] == 127)
+        return false;
+    return !memcmp(bytes, nat64, PREFIX_BYTES) ||
            /* 0.0.0.0/8 is nobody's: :: and ::1 are no IPv4 addresses */
            (!memcmp(bytes, compatible, PREFIX_BYTES) && bytes[PREFIX_BYTES] != 0);
 }
@@ -244,6 +250,22 @@ bool ration_address_parse_node(const char *text, size_t size, struct ration_addr
         return ration_address_parse(text, size, out_address);
     size_t before = (size_t)(colon - text);
     return is_port(colon, size - before) && ration_address_parse(text, before, out_address);
+}
+
+struct ration_address ration_address_of_socket(const struct sockaddr_storage *peer)
+{
+    struct ration_address address = {0};
+
+    if (peer->ss_family == AF_INET) {
+        address.family = 4;
+        memcpy(address.bytes, &((const struct sockaddr_in *)peer)->sin_addr, V4_BYTES);
+    } else if (peer->ss_family == AF_INET6) {
+        address.family = 6;
+        memcpy(address.bytes, &((const struct sockaddr_in6 *)peer)->sin6_addr, V6_BYTES);
+        if (is_v4_in_v6(&address))
+            fold(&address);
+    }
+    return address;
 }
 
 static char *print_number(unsigned number, char *out)

@@ -2,8 +2,10 @@
  * address: addresses of hosts and networks, from text and back.
  *
  * One host has one form here: an IPv4 address in IPv6 is the IPv4 address, be it mapped
- * (::ffff:192.0.2.1), translated by NAT64 (64:ff9b::192.0.2.1) or compatible (::192.0.2.1), and zones (fe80::1%eth0) are dropped. So addresses that are equal as bytes are the
- * same host, and the text printed is the one of RFC 5952.
+ * (::ffff:192.0.2.1), translated by NAT64 (64:ff9b::192.0.2.1) or compatible (::192.0.2.1), and zones
+ * (fe80::1%eth0) are dropped. So addresses that are equal as bytes are the same host, and the text printed
+ * is the one of RFC 5952. Only a mapped 127.0.0.1 is this host: the other two come in IPv6 packets, whose
+ * sender could choose them.
  *
  * Text is read strictly: four decimal numbers without leading zeros, or IPv6 as RFC 4291 writes
  * it. Forms that other readers disagree about (010.0.0.1, 10.1, 0x7f.1) are refused, so that nobody
@@ -17,6 +19,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct sockaddr_storage;
 
 struct ration_address {
     uint8_t bytes[16]; /* in network order; IPv4 in the first four, the rest 0 */
@@ -43,6 +47,9 @@ bool ration_address_parse(const char *text, size_t size, struct ration_address *
  * [2001:db8::1]:443. The port is checked (a number, or _name as RFC 7239 has it) and dropped.
  */
 bool ration_address_parse_node(const char *text, size_t size, struct ration_address *out_address);
+
+/* The address in what accept() or getpeername() returned, without the port. Family 0: it is not IP. */
+struct ration_address ration_address_of_socket(const struct sockaddr_storage *peer);
 
 /* Writes the address and a terminator. Returns the size without the terminator. */
 size_t ration_address_print(const struct ration_address *address,

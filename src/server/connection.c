@@ -12,8 +12,6 @@
 
 #include "server/loop_parts.h"
 
-static const uint8_t mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
-
 /* What protocols call ------------------------------------------------------------------------ */
 
 void *ration_connection_state(struct ration_connection *connection)
@@ -201,24 +199,6 @@ void ration_connection_abort(struct ration_connection *connection)
 }
 
 /* Coming ------------------------------------------------------------------------------------- */
-
-static struct ration_address address_of(const struct sockaddr_storage *peer)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
-    struct ration_address address = {0};
-
-    if (peer->ss_family == AF_INET) {
-        address.family = 4;
-        memcpy(address.bytes, &in->sin_addr, 4);
-    } else if (peer->ss_family == AF_INET6) {
-        bool mapped = memcmp(&in6->sin6_addr, mapped_prefix, sizeof(mapped_prefix)) == 0;
-
-        address.family = mapped ? 4 : 6;
-        memcpy(address.bytes, in6->sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
-    }
-    return address;
-}
 
 /*
  * Closes the unauthenticated connection of this loop that has waited longest, unless it is this one.
@@ -436,7 +416,7 @@ void ration_connection_accept(struct ration_loop *loop, const struct ration_list
     connection->loop = loop;
     connection->listener = listener;
     connection->fd = fd;
-    connection->peer = address_of(peer);
+    connection->peer = ration_address_of_socket(peer);
     ending = enter(connection);
     if (ending != RATION_ENDING_NONE) {
         turn_away(connection, ending);

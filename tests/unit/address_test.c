@@ -63,6 +63,9 @@ static const struct row bare_rows[] = {
     {"::ff:ffff", "::ff:ffff"},
     {"::100:0", "1.0.0.0"},
     {"64:ff9b::192.0.2.1", "192.0.2.1"},
+    {"64:ff9b::127.0.0.1", "64:ff9b::7f00:1"}, /* not this host, which is trusted */
+    {"::127.0.0.1", "::7f00:1"},
+    {"::ffff:127.0.0.1", "127.0.0.1"},
     {"1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:102:304"},
     {"::1.2.3.4", "1.2.3.4"},
     {"::ffff:192.0.2.1", "192.0.2.1"},
@@ -347,6 +350,36 @@ static void masks(void **state)
     }
 }
 
+/* The peer of a connection is the same host as the text of its address in a header. */
+static void peers_are_read_as_text_is(void **state)
+{
+    struct sockaddr_storage peer;
+    char text[INET6_ADDRSTRLEN];
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(bare_rows); i++) {
+        struct sockaddr_in *in = (struct sockaddr_in *)&peer;
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&peer;
+        struct ration_address from_text, from_socket;
+
+        memset(&peer, 0xa5, sizeof(peer));
+        if (bare_rows[i].printed == NULL || strchr(bare_rows[i].text, '%') != NULL)
+            continue; /* a zone is no part of the address in a socket's */
+        snprintf(text, sizeof(text), "%s", bare_rows[i].text);
+        peer.ss_family = strchr(text, ':') != NULL ? AF_INET6 : AF_INET;
+        assert_int_equal(
+            inet_pton(peer.ss_family, text,
+                      peer.ss_family == AF_INET6 ? (void *)&in6->sin6_addr : (void *)&in->sin_addr),
+            1);
+        from_text = address_of(text);
+        from_socket = ration_address_of_socket(&peer);
+        if (memcmp(&from_text, &from_socket, sizeof(from_text)) != 0)
+            fail_msg("%s is another host as a peer", text);
+    }
+    peer.ss_family = AF_UNIX;
+    assert_int_equal(ration_address_of_socket(&peer).family, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +390,7 @@ int main(void)
         cmocka_unit_test(networks),
         cmocka_unit_test(what_networks_contain),
         cmocka_unit_test(masks),
+        cmocka_unit_test(peers_are_read_as_text_is),
     };
     return cmocka_run_group_tests_name("address", tests, guard_map, guard_unmap);
 }
