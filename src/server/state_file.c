@@ -20,6 +20,26 @@ static ration_status fail(struct ration_error *error, const char *what, const ch
     return ration_refuse(error, RATION_ESTORE, "cannot %s %.300s: %s", what, path, strerror(errno));
 }
 
+static ration_status refuse_irregular(struct ration_error *error, const char *path)
+{
+    return ration_refuse(error, RATION_ESTORE,
+                         "%.300s is not a regular file. Move it away, or choose another --state",
+                         path);
+}
+
+/*
+ * A fifo, a socket or a device cannot hold what is written, and opening or reading it may wait. So a path
+ * is opened with O_NONBLOCK, which means nothing for regular files, and checked then.
+ */
+static ration_status check_regular(const char *path, int file, struct ration_error *error)
+{
+    struct stat status;
+
+    if (fstat(file, &status) != 0)
+        return fail(error, "open", path);
+    return S_ISREG(status.st_mode) ? RATION_OK : refuse_irregular(error, path);
+}
+
 /* One server at a time -------------------------------------------------------------------------- */
 
 /* Who has the lock, as it says itself. 0: it does not. */
@@ -51,14 +71,17 @@ ration_status ration_state_file_lock(const char *path, int *out_lock, struct rat
     if ((size_t)snprintf(lock_path, sizeof(lock_path), "%s%s", path, lock_suffix) >=
         sizeof(lock_path))
         return ration_refuse(error, RATION_ESTORE, "the path of the state is too long");
-    file = open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    file = open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (file < 0 && (errno == ELOOP || errno == EISDIR || errno == ENXIO))
+        return refuse_irregular(error, lock_path);
     if (file < 0)
         return ration_refuse(
             error, RATION_ESTORE,
             "cannot create %.300s: %s. The folder must be writable for the server, "
             "which writes %s and %s files beside the state",
             lock_path, strerror(errno), temporary_suffix, lock_suffix);
-    if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    status = check_regular(lock_path, file, error);
+    if (status == RATION_OK && flock(file, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)
             status = ration_refuse(error, RATION_ESTORE,
                                    "%.300s is in use by another server (process %ld). Give each "
@@ -66,6 +89,8 @@ ration_status ration_state_file_lock(const char *path, int *out_lock, struct rat
                                    path, read_owner(file));
         else
             status = fail(error, "lock", lock_path);
+    }
+    if (status != RATION_OK) {
         close(file);
         return status;
     }
@@ -142,7 +167,7 @@ ration_status ration_state_file_probe(const char *path, struct ration_error *err
     int file;
 
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return ration_refuse(error, RATION_ESTORE, "%.300s is no file", path);
+        return refuse_irregular(error, path);
     opened = open_temporary(path, temporary, &file, error);
     if (opened != RATION_OK)
         return opened;
@@ -228,8 +253,10 @@ static ration_status load(const char *path, int file, const struct ration_gate_o
                           ration_policy *policy, ration_gate **out_gate, struct ration_error *error)
 {
     struct ration_error reason = {.message = "it cannot be read"};
-    ration_status status = check_owner(path, file, error);
+    ration_status status = check_regular(path, file, error);
 
+    if (status == RATION_OK)
+        status = check_owner(path, file, error);
     if (status != RATION_OK)
         return status;
     status = ration_gate_load(options, policy, read_some, &file, out_gate, &reason);
@@ -245,7 +272,7 @@ ration_status ration_state_file_open(const char *path, const struct ration_gate_
                                      ration_policy *policy, ration_gate **out_gate,
                                      bool *out_is_loaded, struct ration_error *error)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     bool is_there = file >= 0;
     ration_status status;
 

@@ -22,7 +22,8 @@
  * two of them would each forget what the other was told, and write the same FILE.tmp. The lock is on
  * FILE.lock, which stays there: FILE itself is replaced by each save. The system releases it when the
  * process ends, however that happens. *out_lock is released with ration_state_file_unlock().
- * Returns RATION_ESTORE with the reason in error: another server has it, or the file cannot be made.
+ * Returns RATION_ESTORE with the reason in error: another server has it, the file cannot be made, or
+ * something else than a regular file is there (a link, a fifo). Never waits.
  */
 ration_status ration_state_file_lock(const char *path, int *out_lock, struct ration_error *error);
 void ration_state_file_unlock(int lock);

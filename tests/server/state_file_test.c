@@ -352,7 +352,26 @@ static void a_folder_that_cannot_be_written_is_named(void **state)
     assert_int_equal(lock, -1);
     /* nor is a link followed, to wherever somebody wants an empty file */
     assert_int_equal(symlink("/tmp/ration-elsewhere", lock_path), 0);
-    assert_int_equal(ration_state_file_lock(path, &lock, NULL), RATION_ESTORE);
+    assert_int_equal(ration_state_file_lock(path, &lock, &error), RATION_ESTORE);
+    assert_non_null(strstr(error.message, "is not a regular file"));
+}
+
+/* Whatever else is there is refused at once: opening a fifo may wait for its other end. */
+static void only_a_regular_file_is_used(void **state)
+{
+    struct ration_error error = {.message = ""};
+    int lock = -1;
+
+    (void)state;
+    assert_int_equal(mkfifo(lock_path, 0600), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(10); /* ends a test that waits */
+    assert_int_equal(ration_state_file_lock(path, &lock, &error), RATION_ESTORE);
+    assert_non_null(strstr(error.message, lock_path));
+    assert_non_null(strstr(error.message, "is not a regular file"));
+    assert_int_equal(lock, -1);
+    must_refuse("is not a regular file");
+    alarm(0);
 }
 
 int main(void)
@@ -370,6 +389,7 @@ int main(void)
         TEST(two_servers_cannot_have_one_file),
         TEST(a_server_that_is_killed_leaves_the_file_free),
         TEST(a_folder_that_cannot_be_written_is_named),
+        TEST(only_a_regular_file_is_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
