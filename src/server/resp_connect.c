@@ -254,12 +254,17 @@ static void set_info(struct ration_resp_desk *desk)
 static void set_reply(struct ration_resp_desk *desk)
 {
     static const char *const modes[] = {"on", "off", "skip"};
+    struct ration_session *session = desk->session;
 
     for (uint8_t mode = 0; mode < 3; mode++) {
         if (!ration_commands_is_word(&desk->request.arguments[2], modes[mode]))
             continue;
-        if (mode != RATION_REPLY_SKIP || desk->session->reply_mode != RATION_REPLY_OFF)
-            desk->session->reply_mode = mode;
+        if (mode != RATION_REPLY_SKIP)
+            session->reply_mode = mode;
+        else if (session->reply_mode != RATION_REPLY_OFF && session->is_executing)
+            session->is_skip_after_exec = true;
+        else if (session->reply_mode != RATION_REPLY_OFF)
+            session->reply_mode = mode;
         if (mode == RATION_REPLY_ON)
             ration_resp_write_simple(desk->output, "OK");
         return;
@@ -411,7 +416,8 @@ void ration_desk_reset(struct ration_resp_desk *desk)
 
     session->version = RATION_RESP2;
     ration_session_reset_access(desk->connection);
-    session->reply_mode = RATION_REPLY_ON;
+    if (session->reply_mode != RATION_REPLY_SKIPPING) /* then RESET itself is not answered */
+        session->reply_mode = RATION_REPLY_ON;
     session->name[0] = '\0';
     ration_session_leave_multi(desk->connection);
     ration_resp_write_simple(desk->output, "RESET");

@@ -187,6 +187,9 @@ void ration_desk_exec(struct ration_resp_desk *desk)
     (void)ration_desk_flush(desk); /* what waits points into the queue */
     desk->is_waiting = false;      /* if it waits on, then for answers to the last of the queue */
     session->is_executing = false;
+    if (session->is_skip_after_exec && session->reply_mode != RATION_REPLY_OFF)
+        session->reply_mode = RATION_REPLY_SKIP;
+    session->is_skip_after_exec = false;
     desk->is_hushed = true;
     release_queue(desk->connection, &session->exec);
 }

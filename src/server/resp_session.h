@@ -34,6 +34,8 @@ struct ration_session {
     uint8_t access;  /* enum ration_access */
     bool is_known;   /* may check: access is not open */
     uint8_t reply_mode;
+    bool
+        is_skip_after_exec; /* EXEC served CLIENT REPLY SKIP, which as in Redis is for what follows EXEC */
     char name[RATION_SESSION_NAME_MAX + 1];
     char library_name[32];
     char library_version[16];

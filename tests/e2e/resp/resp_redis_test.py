@@ -4,6 +4,7 @@ not authenticated may ask.
 
     resp_redis_test.py RATION
 """
+import random
 import shutil
 import socket
 import subprocess
@@ -43,6 +44,11 @@ SHARED = [
     ("MULTI",), ("MULTI",), ("PING",), ("EXEC",), ("MULTI",), ("PING",), ("DISCARD",), ("EXEC",), ("MULTI", "x"),
     ("MULTI",), ("PING",), ("nonsense", "a"), ("PING",), ("EXEC",), ("MULTI",), ("ECHO",), ("EXEC",),
     ("MULTI",), ("PING",), ("RESET",), ("EXEC",), ("MULTI",), ("CLIENT", "GETNAME"), ("RESET",),
+    # CLIENT REPLY that EXEC serves: SKIP is for the request after EXEC, and RESET does not answer for it.
+    *(request for mode in ("SKIP", "OFF", "ON") for request in (
+        ("MULTI",), ("ECHO", "a"), ("CLIENT", "REPLY", mode), ("ECHO", "b"), ("ECHO", "c"), ("EXEC",), ("ECHO", "d"), ("ECHO", "e"),
+        ("CLIENT", "REPLY", "ON"))),
+    ("CLIENT", "REPLY", "SKIP"), ("RESET",), ("ECHO", "f"), ("ECHO", "g"),
     # What is wrong already when it is queued, EXEC itself included.
     ("EXEC", "x"), *(request for wrong in (
         ("CLIENT", "FOO"), ("CLIENT", "SETNAME"), ("CLIENT",), ("CLIENT", "HELP", "x"), ("CLIENT", "GETNAME", "x"),
@@ -122,6 +128,18 @@ def test_commands_as_redis_has_them():
         for version in 2, 3:
             compare(server, judge, SHARED, version)
             compare(server, judge, [b"".join(serve.Resp.encode(*words) for words in SHARED)], version)
+
+
+def test_replies_are_suppressed_as_redis_does():
+    """CLIENT REPLY before, in and after MULTI, in any order. Where replies are off Redis sends fewer elements than EXEC announces."""
+    choice = random.Random(12)
+    modes = [("CLIENT", "REPLY", mode) for mode in ("ON", "OFF", "SKIP", "SKIP", "x")]
+    others = [("MULTI",), ("MULTI",), ("EXEC",), ("EXEC",), ("DISCARD",), ("RESET",), ("nonsense",), ("ECHO",)]
+    with serve.Server(BINARY, http="none") as server, Judge() as judge:
+        for version in 2, 3:
+            runs = [[choice.choice([choice.choice(modes), choice.choice(others), ("ECHO", number)]) for number in range(choice.randrange(3, 16))]
+                    for _ in range(400)]
+            compare(server, judge, [b"".join(serve.Resp.encode(*words) for words in run) for run in runs], version)
 
 
 def test_requests_as_redis_reads_them():
