@@ -119,6 +119,8 @@ struct ration_check {
     struct ration_check_part *parts; /* written, if not NULL: of every limit that applies, shadow
                                         ones too; room for RATION_POLICY_MATCHES_MAX */
     uint32_t part_count;             /* written */
+    uint64_t match_steps; /* written, on failure too: what comparing it with the policy cost, in
+                             bytes that globs searched or as much time (about 1 ns each) */
 };
 
 /* Room for the keys of one request that have to be composed: several attributes, or an address. */
@@ -136,6 +138,15 @@ RATION_API void ration_gate_check(ration_gate *gate, struct ration_check *checks
 RATION_API void ration_gate_check_guarded(const struct ration_visit *guard,
                                           struct ration_check *checks, size_t check_count,
                                           uint64_t now_ns);
+
+/*
+ * The same for event loops, which must not spend much time at once: stops when the checks decided have
+ * cost match_steps_max together. Returns how many are decided, from the first on: at least one, if
+ * there is one. A gate that is_remote decides all.
+ */
+RATION_API size_t ration_gate_check_some(const struct ration_visit *guard,
+                                         struct ration_check *checks, size_t check_count,
+                                         uint64_t match_steps_max, uint64_t now_ns);
 
 /* Whether Redis decides. */
 RATION_API bool ration_gate_is_remote(const ration_gate *gate);
@@ -197,7 +208,10 @@ RATION_API bool ration_gate_batch_send(ration_gate_batch *batch);
 
 RATION_API size_t ration_gate_batch_count(const ration_gate_batch *batch);
 
-/* The answer, with its parts; of a throttle it has a decision only. For batches that are decided. */
+/*
+ * The answer, with its parts; of a throttle it has a decision only. For batches that are decided; match_steps
+ * are known as soon as a check is added.
+ */
 RATION_API const struct ration_check *ration_gate_batch_check(const ration_gate_batch *batch,
                                                               size_t index);
 
@@ -213,6 +227,7 @@ struct ration_edit {
     size_t attribute_count;
     const char *limit_name;
     const struct ration_visit *guard; /* by its policy; NULL: by the policy in force */
+    uint64_t *match_steps; /* NULL, or written as match_steps of struct ration_check is */
 };
 
 /*

@@ -58,7 +58,7 @@ typedef struct ration_policy ration_policy;
 #define RATION_ATTRIBUTES_MAX     64
 #define RATION_ATTRIBUTE_NAME_MAX 127
 #define RATION_POLICY_MATCHES_MAX 16                /* limits that apply to one request */
-#define RATION_POLICY_STEPS_MAX   ((size_t)6 << 20) /* bytes that its globs search together */
+#define RATION_POLICY_STEPS_MAX   ((size_t)2 << 20) /* bytes that its globs search together */
 
 /* What limits that come with requests are called together; no limit of a policy has this name. */
 #define RATION_POLICY_THROTTLE "throttle"

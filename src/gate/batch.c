@@ -22,8 +22,7 @@ ration_gate_batch *ration_gate_batch_create(ration_gate_link *link,
     if (batch == NULL)
         return NULL;
     batch->link = link;
-    batch->now_ns =
-        ration_gate_remote_now(link->gate, now_ns); /* a connection may have been waited for */
+    batch->now_ns = now_ns;
     batch->done = done;
     batch->context = context;
     ration_gate_hold_plan(link->gate, guard, &batch->guard);
@@ -337,6 +336,8 @@ bool ration_gate_batch_send(ration_gate_batch *batch)
     struct ration_gate_entry *leaders = NULL;
 
     batch->is_sending = true;
+    /* a connection may have been waited for, and adding may have taken several turns of a loop */
+    batch->now_ns = ration_gate_remote_now(batch->link->gate, batch->now_ns);
     for (size_t i = 0; i < batch->count; i++) {
         struct ration_gate_entry *entry = batch->entries[i];
         struct ration_gate_case c = ration_gate_entry_case(entry);

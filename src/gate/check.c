@@ -8,6 +8,7 @@
 #include "gate/remote.h"
 #include "limiter/calls.h"
 #include "limiter/quick.h"
+#include "policy/match.h"
 
 #define CHUNK 16
 
@@ -38,16 +39,19 @@ void ration_gate_refuse(struct ration_gate *gate, struct ration_check *check, ra
 
 ration_status ration_gate_match(const struct ration_gate *gate, const ration_policy *policy,
                                 const struct ration_attribute *attributes, size_t attribute_count,
-                                struct ration_policy_match *out_match, const char **out_reason)
+                                struct ration_policy_match *out_match, uint64_t *out_steps,
+                                const char **out_reason)
 {
     ration_status status;
 
     *out_reason = "the value of an attribute is longer than attribute-bytes-max (8192 bytes "
                   "unless it was set)";
     for (size_t i = 0; i < attribute_count; i++)
-        if (attributes[i].value.size > gate->attribute_bytes_max)
+        if (attributes[i].value.size > gate->attribute_bytes_max) {
+            *out_steps = 0;
             return RATION_EINVAL;
-    status = ration_policy_find_matches(policy, attributes, attribute_count, out_match);
+        }
+    status = ration_match_find(policy, attributes, attribute_count, out_match, out_steps);
     *out_reason =
         status == RATION_ENOSPC
             ? "the values of this request are too long for the number of globs in the policy: send "
@@ -109,8 +113,9 @@ ration_status ration_gate_prepare(struct ration_gate_desk *desk, struct ration_c
 {
     size_t room_before = desk->room_used;
     const char *reason;
-    ration_status status = ration_gate_match(desk->gate, desk->plan->policy, check->attributes,
-                                             check->attribute_count, &prepared->match, &reason);
+    ration_status status =
+        ration_gate_match(desk->gate, desk->plan->policy, check->attributes, check->attribute_count,
+                          &prepared->match, &check->match_steps, &reason);
 
     for (uint32_t i = 0; status == RATION_OK && i < prepared->match.limit_count; i++)
         status = prepare_limit(desk, check, prepared, i, &reason);
@@ -254,34 +259,45 @@ void ration_gate_decide(struct ration_gate *gate, const struct ration_gate_plan 
     ration_gate_tell(plan, check, prepared, details, binding_part(check, prepared));
 }
 
-void ration_gate_check_guarded(const struct ration_visit *guard, struct ration_check *checks,
-                               size_t check_count, uint64_t now_ns)
+size_t ration_gate_check_some(const struct ration_visit *guard, struct ration_check *checks,
+                              size_t check_count, uint64_t match_steps_max, uint64_t now_ns)
 {
     struct ration_gate *gate = guard->gate;
+    size_t done = 0;
+    uint64_t steps = 0;
     struct chunk chunk;
 
     if (gate->remote != NULL) {
         ration_gate_check_remote(guard, checks, check_count, now_ns);
-        return;
+        return check_count;
     }
     chunk.desk = (struct ration_gate_desk){
         .gate = gate, .plan = guard->plan, .room = chunk.room, .room_size = sizeof(chunk.room)};
-    for (size_t done = 0; done < check_count;) {
+    do {
         size_t count = 0;
 
         chunk.desk.room_used = 0;
         while (count < CHUNK && done + count < check_count &&
+               (steps < match_steps_max || done + count == 0) &&
                ration_gate_prepare(&chunk.desk, &checks[done + count], &chunk.prepared[count]) ==
                    RATION_OK) {
             if (check_count > 1)
                 fetch(&chunk.prepared[count]);
+            steps += checks[done + count].match_steps;
             count++;
         }
         for (size_t i = 0; i < count; i++)
             ration_gate_decide(gate, chunk.desk.plan, &checks[done + i], &chunk.prepared[i],
                                now_ns);
         done += count;
-    }
+    } while (done < check_count && steps < match_steps_max);
+    return done;
+}
+
+void ration_gate_check_guarded(const struct ration_visit *guard, struct ration_check *checks,
+                               size_t check_count, uint64_t now_ns)
+{
+    (void)ration_gate_check_some(guard, checks, check_count, UINT64_MAX, now_ns);
 }
 
 void ration_gate_check(ration_gate *gate, struct ration_check *checks, size_t check_count,

@@ -112,6 +112,17 @@ static bool is_whole(const struct ration_gate_plan *plan, const struct ration_po
     return true;
 }
 
+ration_status ration_gate_match_edit(const struct ration_gate *gate, const ration_policy *policy,
+                                     const struct ration_edit *edit,
+                                     struct ration_policy_match *out_match)
+{
+    const char *reason;
+    uint64_t steps;
+
+    return ration_gate_match(gate, policy, edit->attributes, edit->attribute_count, out_match,
+                             edit->match_steps != NULL ? edit->match_steps : &steps, &reason);
+}
+
 /* A limit that cannot be blocked is no fault if another one can. The first other fault is told. */
 static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan *plan,
                                const struct ration_edit *edit, const struct task *task,
@@ -121,10 +132,8 @@ static ration_status edit_plan(ration_gate *gate, const struct ration_gate_plan 
     ration_status result = RATION_OK;
     size_t unfit_count = 0;
     size_t count = 0;
-    const char *reason;
 
-    if (ration_gate_match(gate, plan->policy, edit->attributes, edit->attribute_count, &match,
-                          &reason) != RATION_OK ||
+    if (ration_gate_match_edit(gate, plan->policy, edit, &match) != RATION_OK ||
         !is_whole(plan, &match, edit, task))
         return RATION_EINVAL;
     for (uint32_t i = 0; i < match.limit_count; i++) {

@@ -306,14 +306,12 @@ static ration_status find_limits(struct ration_gate_editing *editing,
     const struct ration_edit *edit = task->edit;
     struct ration_policy_match match;
     size_t keys_used = 0;
-    const char *reason;
 
     editing->targets = calloc(RATION_POLICY_MATCHES_MAX, sizeof(editing->targets[0]));
     editing->keys = malloc((size_t)RATION_POLICY_MATCHES_MAX * (RATION_KEY_SIZE_MAX + 1));
     if (editing->targets == NULL || editing->keys == NULL)
         return RATION_ENOMEM;
-    if (ration_gate_match(gate, policy, edit->attributes, edit->attribute_count, &match, &reason) !=
-        RATION_OK)
+    if (ration_gate_match_edit(gate, policy, edit, &match) != RATION_OK)
         return RATION_EINVAL;
     for (uint32_t i = 0; i < match.limit_count; i++) {
         const struct ration_policy_limit *limit = ration_policy_limit_at(policy, match.limits[i]);

@@ -104,11 +104,18 @@ struct ration_gate_desk {
 
 /*
  * Matches the attributes of a check or an edit. Every request goes through here, so that one bound on the
- * size of values holds for all. Returns RATION_EINVAL with the reason in *out_reason.
+ * size of values holds for all. *out_steps is what that cost (policy/match.h), on failure too.
+ * Returns RATION_EINVAL with the reason in *out_reason.
  */
 ration_status ration_gate_match(const struct ration_gate *gate, const ration_policy *policy,
                                 const struct ration_attribute *attributes, size_t attribute_count,
-                                struct ration_policy_match *out_match, const char **out_reason);
+                                struct ration_policy_match *out_match, uint64_t *out_steps,
+                                const char **out_reason);
+
+/* The same of an edit, whose match_steps are written. */
+ration_status ration_gate_match_edit(const struct ration_gate *gate, const ration_policy *policy,
+                                     const struct ration_edit *edit,
+                                     struct ration_policy_match *out_match);
 
 /*
  * The limits of a check, and what they are asked. RATION_ENOSPC: the room is used up, by others. What

@@ -4,6 +4,7 @@
 
 /* What finding a piece costs beside the bytes that are searched. */
 #define SEARCH_STEPS 16
+#define LOOKUP_STEPS 16 /* of looking a piece up in a filter */
 
 /* A value shorter than this is searched faster than a filter is asked. */
 #define FILTER_VALUE_SIZE_MIN 256
@@ -151,10 +152,12 @@ static void make_filter(struct ration_glob_work *work, struct ration_glob_filter
     }
 }
 
-static bool may_have(const struct ration_glob_filter *filter, const struct ration_glob_piece *piece)
+static bool may_have(const struct ration_glob_filter *filter, const struct ration_glob_piece *piece,
+                     struct ration_glob_work *work)
 {
     const char *literal = piece->bytes + piece->literal;
 
+    count_steps(work, LOOKUP_STEPS);
     for (uint32_t i = 0; i + SEQUENCE_SIZE <= piece->literal_size && i < FILTER_SEQUENCES_MAX;
          i++) {
         uint32_t bit = hash_sequence(literal + i) >> filter->shift;
@@ -180,7 +183,7 @@ static bool is_ruled_out(const struct ration_glob_piece *pieces, uint32_t count,
     if (filter->shift == 0)
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (!may_have(filter, &pieces[i]))
+        if (!may_have(filter, &pieces[i], work))
             return true;
     }
     return false;

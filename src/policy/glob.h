@@ -12,7 +12,7 @@
  * Many globs are compared with one value. A long value that has been searched several times gets a filter: the
  * set of its three-byte sequences. A piece with a sequence that the value does not have is not searched for.
  * All searches of a request together may take RATION_POLICY_STEPS_MAX steps, of about a byte each
- * (2 to 5 ms); a request that takes more gets an error instead of an answer.
+ * (1 to 2 ms); a request that takes more gets an error instead of an answer.
  */
 #ifndef RATION_POLICY_GLOB_H
 #define RATION_POLICY_GLOB_H

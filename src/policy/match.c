@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "policy/match.h"
 #include "policy/policy.h"
 #include "policy/request.h"
 
@@ -13,6 +14,7 @@ struct matcher {
     uint32_t rules[RATION_POLICY_MATCHES_MAX]; /* that apply, the lowest numbers, rising */
     uint32_t rule_count;
     uint32_t compared_count;
+    uint64_t compare_steps;
     bool has_more; /* than fit */
 };
 
@@ -61,6 +63,7 @@ static void compare_posting(void *context, const struct ration_index_posting *po
     const struct ration_key *value = matcher->request.values[term->name_index];
 
     matcher->compared_count++;
+    matcher->compare_steps += rule->compare_steps;
     if (value &&
         ration_pattern_matches(&term->patterns[posting->pattern_index], value,
                                &matcher->request.address, &matcher->work) &&
@@ -73,8 +76,11 @@ static void compare_always(struct matcher *matcher)
     const struct ration_index *index = &matcher->policy->index;
 
     for (uint32_t i = 0; i < index->always_count; i++) {
+        const struct ration_policy_rule *rule = &matcher->policy->rules[index->always[i]];
+
         matcher->compared_count++;
-        if (applies(matcher, &matcher->policy->rules[index->always[i]], RATION_INDEX_NONE))
+        matcher->compare_steps += rule->compare_steps;
+        if (applies(matcher, rule, RATION_INDEX_NONE))
             add_rule(matcher, index->always[i]);
     }
 }
@@ -104,22 +110,24 @@ static ration_status judge(const struct matcher *matcher, struct ration_policy_m
     return RATION_OK;
 }
 
-ration_status ration_policy_find_matches(const ration_policy *policy,
-                                         const struct ration_attribute *attributes,
-                                         size_t attribute_count,
-                                         struct ration_policy_match *out_match)
+ration_status ration_match_find(const ration_policy *policy,
+                                const struct ration_attribute *attributes, size_t attribute_count,
+                                struct ration_policy_match *out_match, uint64_t *out_steps)
 {
     struct matcher matcher;
     ration_status status;
 
     matcher.policy = policy;
     matcher.rule_count = matcher.compared_count = 0;
+    matcher.compare_steps = 0;
     matcher.has_more = false;
     matcher.request.work = &matcher.work;
     ration_glob_work_init(&matcher.work);
     status = ration_request_read(policy, attributes, attribute_count, &matcher.request);
-    if (status != RATION_OK)
+    if (status != RATION_OK) {
+        *out_steps = 0;
         return status;
+    }
     for (uint16_t name = 0; name < policy->name_count; name++) {
         const struct ration_key *value = matcher.request.values[name];
         if (value)
@@ -127,9 +135,20 @@ ration_status ration_policy_find_matches(const ration_policy *policy,
                                &matcher);
     }
     compare_always(&matcher);
+    *out_steps = matcher.work.steps + matcher.compare_steps;
     if (ration_glob_work_is_exceeded(&matcher.work))
         return RATION_ENOSPC;
     return judge(&matcher, out_match);
+}
+
+ration_status ration_policy_find_matches(const ration_policy *policy,
+                                         const struct ration_attribute *attributes,
+                                         size_t attribute_count,
+                                         struct ration_policy_match *out_match)
+{
+    uint64_t steps;
+
+    return ration_match_find(policy, attributes, attribute_count, out_match, &steps);
 }
 
 bool ration_policy_uses(const ration_policy *policy, const char *name)

@@ -31,6 +31,7 @@ struct ration_policy_rule {
     const uint16_t *needed; /* indexes of names */
     uint16_t indexed_term;  /* found by it; RATION_INDEX_NONE: always compared */
     uint32_t line;
+    uint32_t compare_steps; /* of comparing it with a request, beside what globs search */
 };
 
 struct ration_policy_name {

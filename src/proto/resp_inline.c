@@ -88,6 +88,8 @@ static bool read_word(struct reader *reader, struct ration_key *out_word)
             return false;
     }
     *out_word = (struct ration_key){begin, (size_t)(reader->put - begin)};
+    while (reader->put < reader->at) /* where quotes were: "EXEC" may be read again */
+        *reader->put++ = ' ';
     return true;
 }
 

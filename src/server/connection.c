@@ -57,6 +57,31 @@ void ration_connection_yield(struct ration_connection *connection)
     connection->yields = true;
 }
 
+uint64_t ration_connection_match_steps_left(const struct ration_connection *connection)
+{
+    const struct ration_loop *loop = connection->loop;
+    uint64_t used = loop->charged == connection ? loop->connection_match_steps : 0;
+    uint64_t own = used < RATION_CONNECTION_MATCH_STEPS ? RATION_CONNECTION_MATCH_STEPS - used : 0;
+    uint64_t all = loop->match_steps < RATION_TURN_MATCH_STEPS
+                       ? RATION_TURN_MATCH_STEPS - loop->match_steps
+                       : 0;
+
+    return own > all ? own : all;
+}
+
+void ration_connection_charge(struct ration_connection *connection, uint64_t match_steps)
+{
+    struct ration_loop *loop = connection->loop;
+
+    if (loop->charged != connection)
+        loop->connection_match_steps = 0;
+    loop->charged = connection;
+    loop->connection_match_steps += match_steps;
+    loop->match_steps += match_steps;
+    if (!connection->held && ration_connection_match_steps_left(connection) == 0)
+        connection->yields = true;
+}
+
 bool ration_connection_is_draining(const struct ration_connection *connection)
 {
     return connection->loop->draining;

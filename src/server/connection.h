@@ -63,6 +63,13 @@ bool ration_connection_is_full(const struct ration_connection *connection);
  */
 void ration_connection_yield(struct ration_connection *connection);
 
+/*
+ * left: how much the next requests of this connection may cost in this turn (loop.h). charge: what they did cost;
+ * if nothing is left then, the connection yields, unless it is held.
+ */
+uint64_t ration_connection_match_steps_left(const struct ration_connection *connection);
+void ration_connection_charge(struct ration_connection *connection, uint64_t match_steps);
+
 /* Closes when all that was answered is sent. Nothing is received any more. */
 void ration_connection_close(struct ration_connection *connection);
 

@@ -58,14 +58,15 @@ static ration_status edit_key(ration_limiter *throttle, const struct ration_aske
 
 static ration_status edit(struct ration_http_desk *desk, const struct ration_visit *guard,
                           const struct ration_asked *asked, const char *limit_name,
-                          size_t *out_count)
+                          uint64_t *out_steps, size_t *out_count)
 {
     ration_gate *gate = desk->service->gate;
     uint64_t now_ns = ration_http_desk_now(desk);
     struct ration_edit edit = {.attributes = asked->attributes,
                                .attribute_count = asked->attribute_count,
                                .limit_name = limit_name,
-                               .guard = guard};
+                               .guard = guard,
+                               .match_steps = out_steps};
     uint64_t until_ns;
 
     if (asked->has_key) {
@@ -129,7 +130,8 @@ static void on_edited(void *context, ration_status status, size_t count)
 
 /* In Redis: answered when it is done. */
 static void edit_later(struct ration_http_desk *desk, const struct ration_visit *guard,
-                       const struct ration_asked *asked, const char *limit_name)
+                       const struct ration_asked *asked, const char *limit_name,
+                       uint64_t *out_steps)
 {
     static const enum ration_gate_edit_kind kinds[] = {
         [RATION_CHECK_REFUND] = RATION_EDIT_REFUND,
@@ -140,7 +142,8 @@ static void edit_later(struct ration_http_desk *desk, const struct ration_visit 
     struct ration_edit edit = {.attributes = asked->attributes,
                                .attribute_count = asked->attribute_count,
                                .limit_name = limit_name,
-                               .guard = guard};
+                               .guard = guard,
+                               .match_steps = out_steps};
     struct ration_gate_task task = {
         .kind = kinds[asked->kind],
         .edit = asked->has_key ? NULL : &edit,
@@ -184,6 +187,7 @@ static void answer_edit(struct ration_http_desk *desk, const struct ration_visit
                         const struct ration_asked *asked, const char *limit_name)
 {
     size_t count = 0;
+    uint64_t steps = 0;
     ration_status status;
 
     if (asked->is_inline) {
@@ -191,11 +195,12 @@ static void answer_edit(struct ration_http_desk *desk, const struct ration_visit
         return;
     }
     if (desk->part->link != NULL) {
-        edit_later(desk, guard, asked, limit_name);
-        return;
+        edit_later(desk, guard, asked, limit_name, &steps);
+    } else {
+        status = edit(desk, guard, asked, limit_name, &steps, &count);
+        write_edited(desk, status, count);
     }
-    status = edit(desk, guard, asked, limit_name, &count);
-    write_edited(desk, status, count);
+    ration_connection_charge(desk->connection, steps);
 }
 
 static void answer_admin(struct ration_http_desk *desk, ration_checks *checks)

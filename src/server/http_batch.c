@@ -25,7 +25,9 @@ static void visit_batch(struct ration_walk *walk, const struct ration_visit *vis
     struct batch_walk *batch = (struct batch_walk *)walk;
     struct ration_http_desk *desk = ration_http_desk_take(walk->connection);
 
-    for (size_t done = 0; done < count;) {
+    size_t done = 0;
+
+    do {
         size_t some = count - done;
 
         if (some > RATION_HTTP_CHUNK_CHECKS)
@@ -33,11 +35,12 @@ static void visit_batch(struct ration_walk *walk, const struct ration_visit *vis
         for (size_t i = 0; i < some; i++)
             ration_checks_get(batch->checks, first + done + i, &desk->checks[i].room,
                               &desk->checks[i].asked);
-        ration_http_decide(desk, visit, desk->checks, some);
+        some = ration_http_decide(desk, visit, desk->checks, some);
         for (size_t i = 0; i < some; i++)
             ration_http_write_check(&batch->json, &desk->checks[i]);
         done += some;
-    }
+    } while (done < count && ration_connection_match_steps_left(walk->connection) > 0);
+    walk->visited_count = done;
 }
 
 static bool end_batch(struct ration_walk *walk)
@@ -79,7 +82,7 @@ static void answer_one(struct ration_http_desk *desk, ration_checks *checks)
 
     ration_gate_enter(desk->service->gate, &visit);
     ration_checks_get(checks, 0, &item->room, &item->asked);
-    ration_http_decide(desk, &visit, item, 1);
+    (void)ration_http_decide(desk, &visit, item, 1);
     ration_http_answer_one(desk, item);
     ration_gate_leave(&visit);
     ration_checks_free(checks);

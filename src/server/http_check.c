@@ -150,15 +150,15 @@ static void answer_get(struct ration_http_desk *desk, const struct ration_check 
     ration_http_answer_end(&answer);
 }
 
-/* By policy, or with the limit that the request brings. */
-void ration_http_decide(struct ration_http_desk *desk, const struct ration_visit *guard,
-                        struct ration_http_check *items, size_t count)
+size_t ration_http_decide(struct ration_http_desk *desk, const struct ration_visit *guard,
+                          struct ration_http_check *items, size_t count)
 {
     struct ration_check checks[RATION_HTTP_CHUNK_CHECKS];
     size_t check_indexes[RATION_HTTP_CHUNK_CHECKS];
     uint64_t began_ns = ration_durations_begin(&desk->part->durations);
     uint64_t now_ns = ration_http_desk_now(desk);
-    size_t check_count = 0;
+    size_t check_count = 0, decided_count;
+    uint64_t steps = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct ration_http_check *item = &items[i];
@@ -176,9 +176,15 @@ void ration_http_decide(struct ration_http_desk *desk, const struct ration_visit
             checks[check_count++] = item->check;
         }
     }
-    ration_gate_check_guarded(guard, checks, check_count, now_ns);
-    for (size_t i = 0; i < check_count; i++)
+    decided_count = ration_gate_check_some(
+        guard, checks, check_count, ration_connection_match_steps_left(desk->connection), now_ns);
+    for (size_t i = 0; i < decided_count; i++) {
         items[check_indexes[i]].check = checks[i];
+        steps += checks[i].match_steps;
+    }
+    ration_connection_charge(desk->connection, steps);
+    if (decided_count < check_count)
+        count = check_indexes[decided_count];
     for (size_t i = 0; i < count; i++) {
         struct ration_http_check *item = &items[i];
         ration_limiter *throttle = ration_gate_throttle(desk->service->gate);
@@ -199,6 +205,7 @@ void ration_http_decide(struct ration_http_desk *desk, const struct ration_visit
         item->status = taken.status;
     }
     ration_durations_end(&desk->part->durations, began_ns, count);
+    return count;
 }
 
 /* Why a check could not be decided. */
@@ -325,7 +332,7 @@ void ration_http_get_check(struct ration_http_desk *desk)
     else if (desk->part->link != NULL)
         ration_http_get_later(desk, &visit, item, deny_status);
     else if (prepare_fields(desk, &visit)) {
-        ration_http_decide(desk, &visit, item, 1);
+        (void)ration_http_decide(desk, &visit, item, 1);
         ration_http_answer_get(desk, item, deny_status, true);
     } else
         ration_http_desk_problem(desk, 503, "The server is short of memory.", NULL);

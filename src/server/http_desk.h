@@ -162,9 +162,12 @@ void ration_http_read_body(struct ration_http_desk *desk, enum ration_check_kind
 void ration_http_release_checks(struct ration_loop *loop, ration_checks *checks);
 void ration_http_forget_body(struct ration_http_session *session);
 
-/* Decides items of at most RATION_HTTP_CHUNK_CHECKS, by policy or with their own limits (http_check.c). */
-void ration_http_decide(struct ration_http_desk *desk, const struct ration_visit *guard,
-                        struct ration_http_check *items, size_t count);
+/*
+ * Decides items of at most RATION_HTTP_CHUNK_CHECKS, by policy or with their own limits, as many as this turn has
+ * time for. Returns how many: at least one (http_check.c).
+ */
+size_t ration_http_decide(struct ration_http_desk *desk, const struct ration_visit *guard,
+                          struct ration_http_check *items, size_t count);
 
 /*
  * Checks (http_check.c, http_batch.c). get: GET /v1/check, for proxies. post: with a body, decided or only looked at.

@@ -6,6 +6,8 @@
 #include "server/http_desk.h"
 
 struct ration_http_later {
+    struct ration_job job; /* POST: adds the checks that one turn had no time for */
+    struct ration_connection *connection;
     ration_gate_batch *batch;
     uint64_t began_ns;
     bool is_get;
@@ -13,11 +15,13 @@ struct ration_http_later {
     struct ration_asked asked; /* GET; its attributes are gone */
     ration_checks *checks;     /* POST; owned */
     size_t count;
+    size_t added_count;
     ration_status *statuses; /* of those that could not be asked; owned */
 };
 
 static void free_later(struct ration_http_later *later)
 {
+    ration_job_cancel(&later->job);
     ration_gate_batch_free(later->batch);
     if (later->checks != NULL)
         ration_checks_free(later->checks);
@@ -108,8 +112,8 @@ static void on_decided(void *context)
 
 /* Asking --------------------------------------------------------------------------------------- */
 
-static ration_status add(const struct ration_http_desk *desk, struct ration_http_later *later,
-                         const struct ration_asked *asked)
+static ration_status add_asked(const struct ration_http_desk *desk, struct ration_http_later *later,
+                               const struct ration_asked *asked)
 {
     struct ration_check check = {
         .attributes = asked->attributes,
@@ -128,6 +132,20 @@ static ration_status add(const struct ration_http_desk *desk, struct ration_http
                                           asked->kind == RATION_CHECK_PEEK);
 }
 
+/* Adds the next one. Charges what that cost. */
+static void add(const struct ration_http_desk *desk, struct ration_http_later *later,
+                const struct ration_asked *asked)
+{
+    ration_status status = add_asked(desk, later, asked);
+
+    later->statuses[later->added_count++] = status;
+    if (status == RATION_OK && !asked->has_key)
+        ration_connection_charge(
+            later->connection,
+            ration_gate_batch_check(later->batch, ration_gate_batch_count(later->batch) - 1)
+                ->match_steps);
+}
+
 /* NULL: no memory, which is answered. */
 static struct ration_http_later *make_later(struct ration_http_desk *desk,
                                             const struct ration_visit *guard, size_t count)
@@ -136,6 +154,7 @@ static struct ration_http_later *make_later(struct ration_http_desk *desk,
 
     if (later != NULL) {
         later->count = count;
+        later->connection = desk->connection;
         later->statuses = calloc(count, sizeof(later->statuses[0]));
         later->batch = ration_gate_batch_create(desk->part->link, guard, ration_http_desk_now(desk),
                                                 on_decided, desk->connection);
@@ -171,24 +190,54 @@ void ration_http_get_later(struct ration_http_desk *desk, const struct ration_vi
         return;
     later->is_get = true;
     later->deny_status = deny_status;
-    later->statuses[0] = add(desk, later, &item->asked);
+    add(desk, later, &item->asked);
     later->asked = item->asked;
     send_later(desk, later);
 }
 
+/* As many as this turn has time for. True: that was all. */
+static bool add_some(struct ration_http_desk *desk, struct ration_http_later *later)
+{
+    struct ration_http_check *item = &desk->checks[0];
+
+    do {
+        ration_checks_get(later->checks, later->added_count, &item->room, &item->asked);
+        add(desk, later, &item->asked);
+    } while (later->added_count < later->count &&
+             ration_connection_match_steps_left(later->connection) > 0);
+    return later->added_count == later->count;
+}
+
+static unsigned add_more(struct ration_job *job)
+{
+    struct ration_http_later *later = (struct ration_http_later *)job;
+    struct ration_connection *connection = later->connection;
+    struct ration_loop *loop = ration_connection_loop(connection);
+    struct ration_loop_part *part = ration_loop_user(loop);
+
+    if (!add_some(part->http, later))
+        ration_loop_queue(loop, job);
+    else if (ration_gate_batch_send(later->batch))
+        on_decided(connection);
+    return RATION_STEP_UNITS_MAX;
+}
+
 void ration_http_post_later(struct ration_http_desk *desk, ration_checks *checks)
 {
+    struct ration_http_session *session = ration_connection_state(desk->connection);
     struct ration_http_later *later = make_later(desk, NULL, ration_checks_count(checks));
-    struct ration_http_check *item = &desk->checks[0];
 
     if (later == NULL) {
         ration_checks_free(checks);
         return;
     }
     later->checks = checks;
-    for (size_t i = 0; i < later->count; i++) {
-        ration_checks_get(checks, i, &item->room, &item->asked);
-        later->statuses[i] = add(desk, later, &item->asked);
+    if (later->count == 0 || add_some(desk, later)) {
+        send_later(desk, later);
+        return;
     }
-    send_later(desk, later);
+    later->job.step = add_more;
+    session->later = later;
+    ration_connection_hold(desk->connection);
+    ration_loop_queue(ration_connection_loop(desk->connection), &later->job);
 }

@@ -60,6 +60,7 @@ static void on_turn(uv_prepare_t *turn)
 
     ration_count(&loop->counters.turns, 1);
     loop->now_known = false;
+    loop->match_steps = loop->connection_match_steps = 0;
 }
 
 /* Jobs --------------------------------------------------------------------------------------- */
@@ -78,6 +79,10 @@ static void on_jobs_turn(uv_idle_t *idle)
     struct ration_loop *loop = idle->data;
     uint64_t units = 0;
 
+    /* What was just received may have used up the turn. Twice in a row it does not: jobs must go on. */
+    loop->jobs_wait = loop->match_steps >= RATION_TURN_MATCH_STEPS && !loop->jobs_wait;
+    if (loop->jobs_wait)
+        return;
     while (loop->jobs.behind != &loop->jobs && units < RATION_TURN_UNITS_MAX) {
         struct ration_job *job = loop->jobs.behind;
 

@@ -36,6 +36,16 @@ struct ration_loop_counters {
 #define RATION_STEP_UNITS_MAX 64 /* of one step */
 #define RATION_TURN_UNITS_MAX 64 /* of all steps between two looks; the last may exceed it */
 
+/*
+ * Comparing a request with many globs may cost as much as thousands of other requests, so it is counted by
+ * what it did cost: in steps of about 1 ns (ration_check.match_steps). When requests have cost
+ * RATION_TURN_MATCH_STEPS between two looks at the sockets, the rest of them waits for the next turn. One that
+ * has begun is finished: it costs RATION_POLICY_STEPS_MAX more at most. Each connection has
+ * RATION_CONNECTION_MATCH_STEPS whatever others have used.
+ */
+#define RATION_TURN_MATCH_STEPS       ((uint64_t)1 << 20)
+#define RATION_CONNECTION_MATCH_STEPS ((uint64_t)1 << 16)
+
 struct ration_job {
     struct ration_job *before; /* NULL while it does not wait in a queue */
     struct ration_job *behind;

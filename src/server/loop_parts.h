@@ -143,6 +143,11 @@ struct ration_loop {
     uint32_t reads_since_now;
     uint64_t now_ns;
 
+    uint64_t match_steps;                    /* of requests, in this turn */
+    uint64_t connection_match_steps;         /* of these, in a row by the one below */
+    const struct ration_connection *charged; /* last; not to be used, it may be gone */
+
+    bool jobs_wait;         /* for the next turn */
     uv_idle_t jobs_turn;    /* runs while jobs wait */
     struct ration_job jobs; /* a ring; this is no entry */
 

@@ -191,6 +191,7 @@ static void serve_edit(struct ration_resp_desk *desk, enum ration_gate_edit_kind
     ration_gate *gate = desk->service->gate;
     struct ration_edit edit;
     struct ration_visit visit;
+    uint64_t steps = 0;
 
     if (!read_edit(desk, words, &edit))
         return;
@@ -203,9 +204,11 @@ static void serve_edit(struct ration_resp_desk *desk, enum ration_gate_edit_kind
     if (words->has_limit)
         edit.limit_name = find_limit(desk, &visit, RATION_LIMIT_NAMES_POLICY, &words->limit_name);
     edit.guard = &visit;
+    edit.match_steps = &steps;
     if (!words->has_limit || edit.limit_name != NULL)
         run_edit(desk, kind, &edit, words);
     ration_gate_leave(&visit);
+    ration_connection_charge(desk->connection, steps);
 }
 
 void ration_desk_refund(struct ration_resp_desk *desk)

@@ -64,20 +64,41 @@ void ration_desk_write_check(struct ration_resp_desk *desk, const struct ration_
     ration_output_append_text(desk->output, "\r\n");
 }
 
-static void decide_checks(struct ration_resp_desk *desk)
+bool ration_desk_postpone(struct ration_resp_desk *desk, size_t first)
 {
-    size_t count = desk->check_count;
+    size_t count = desk->check_count - first;
+
+    desk->check_count = 0;
+    desk->attribute_count = 0;
+    if (__builtin_expect(count == 0, 1))
+        return true;
+    desk->postponed = desk->check_starts[first];
+    desk->postponed_count = count;
+    desk->is_waiting = true;
+    ration_connection_yield(desk->connection);
+    return false;
+}
+
+/* As many as this turn has time for. True: that was all. */
+static bool decide_checks(struct ration_resp_desk *desk)
+{
+    size_t count;
+    uint64_t steps = 0;
     uint64_t began_ns = ration_durations_begin(&desk->part->durations);
     struct ration_visit visit;
 
     ration_gate_enter(desk->service->gate, &visit);
-    ration_gate_check_guarded(&visit, desk->checks, count, ration_desk_now(desk));
+    count = ration_gate_check_some(&visit, desk->checks, desk->check_count,
+                                   ration_connection_match_steps_left(desk->connection),
+                                   ration_desk_now(desk));
     ration_durations_end(&desk->part->durations, began_ns, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         ration_desk_write_check(desk, &desk->checks[i]);
+        steps += desk->checks[i].match_steps;
+    }
     ration_gate_leave(&visit);
-    desk->check_count = 0;
-    desk->attribute_count = 0;
+    ration_connection_charge(desk->connection, steps);
+    return ration_desk_postpone(desk, count);
 }
 
 bool ration_desk_flush(struct ration_resp_desk *desk)
@@ -86,9 +107,7 @@ bool ration_desk_flush(struct ration_resp_desk *desk)
         return ration_desk_flush_later(desk);
     if (desk->throttle_count > 0)
         decide_throttles(desk);
-    if (desk->check_count > 0)
-        decide_checks(desk);
-    return true;
+    return desk->check_count == 0 || decide_checks(desk);
 }
 
 /* An error behind what waits. */
@@ -230,6 +249,7 @@ void ration_desk_check(struct ration_resp_desk *desk, bool is_peek)
         return;
     if (!ration_desk_attributes(desk, first, attributes, RATION_ATTRIBUTES_MAX, &count))
         return;
+    desk->check_starts[desk->check_count] = desk->request_start;
     desk->checks[desk->check_count++] = (struct ration_check){
         .attributes = attributes,
         .attribute_count = count,

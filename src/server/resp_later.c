@@ -61,9 +61,12 @@ static void on_decided(void *context)
     ration_connection_resume(connection);
 }
 
-/* Adds one; where there is no memory it is not decided, which is told. */
-static bool add_all(struct ration_resp_desk *desk, struct ration_resp_later *later)
+/* Adds what waits, checks as far as this turn has time for them. False: no memory, or a key is too long. */
+static bool add_some(struct ration_resp_desk *desk, struct ration_resp_later *later)
 {
+    uint64_t steps_left = ration_connection_match_steps_left(desk->connection);
+    uint64_t steps = 0;
+
     for (size_t i = 0; i < desk->throttle_count; i++) {
         const struct ration_batch_item *item = &desk->items[i];
 
@@ -72,11 +75,13 @@ static bool add_all(struct ration_resp_desk *desk, struct ration_resp_later *lat
             return false;
         later->kinds[later->count++] = KIND_THROTTLE;
     }
-    for (size_t i = 0; i < desk->check_count; i++) {
+    for (size_t i = 0; i < desk->check_count && (i == 0 || steps < steps_left); i++) {
         if (ration_gate_batch_add(later->batch, &desk->checks[i]) != RATION_OK)
             return false;
+        steps += ration_gate_batch_check(later->batch, later->count)->match_steps;
         later->kinds[later->count++] = KIND_CHECK;
     }
+    ration_connection_charge(desk->connection, steps);
     return true;
 }
 
@@ -92,7 +97,7 @@ static struct ration_resp_later *make_later(struct ration_resp_desk *desk)
     later->began_ns = ration_durations_begin(&desk->part->durations);
     later->batch = ration_gate_batch_create(desk->part->link, NULL, ration_desk_now(desk),
                                             on_decided, desk->connection);
-    if (later->batch != NULL && add_all(desk, later))
+    if (later->batch != NULL && add_some(desk, later))
         return later;
     free_later(later);
     return NULL;
@@ -102,12 +107,14 @@ bool ration_desk_flush_later(struct ration_resp_desk *desk)
 {
     size_t count = desk->throttle_count + desk->check_count;
     struct ration_resp_later *later;
+    bool is_all;
 
     if (count == 0)
         return true;
     later = make_later(desk);
-    desk->throttle_count = desk->check_count = 0;
-    desk->attribute_count = 0;
+    is_all = ration_desk_postpone(desk, later == NULL ? desk->check_count
+                                                      : later->count - desk->throttle_count);
+    desk->throttle_count = 0;
     desk->batch_number++;
     if (later == NULL) {
         for (size_t i = 0; i < count; i++)
@@ -118,7 +125,7 @@ bool ration_desk_flush_later(struct ration_resp_desk *desk)
         ration_service_publish_link(desk->part);
         write_answers(desk, later);
         free_later(later);
-        return true;
+        return is_all;
     }
     desk->session->later = later;
     desk->is_waiting = true;

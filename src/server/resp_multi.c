@@ -132,6 +132,7 @@ static bool execute(struct ration_resp_desk *desk)
                             &desk->request) == RATION_RESP_REQUEST) {
         size_t used = desk->request.consumed_bytes;
 
+        desk->request_start = queue->bytes + session->exec_done;
         ration_desk_serve(desk);
         if (desk->is_waiting)
             return false;
@@ -146,6 +147,18 @@ static bool execute(struct ration_resp_desk *desk)
             return false;
         }
     }
+    return true;
+}
+
+/* Checks that were postponed are read again from the queue. False: none were. */
+static bool return_postponed(struct ration_resp_desk *desk)
+{
+    struct ration_session *session = desk->session;
+
+    if (desk->postponed == NULL)
+        return false;
+    session->exec_done = (size_t)(desk->postponed - session->exec.bytes);
+    desk->postponed = NULL;
     return true;
 }
 
@@ -182,10 +195,13 @@ void ration_desk_exec(struct ration_resp_desk *desk)
         session->queued_count = 0;
         ration_connection_set_transaction(desk->connection, false);
     }
-    if (!execute(desk))
+    if (!execute(desk)) {
+        (void)return_postponed(desk);
         return;
-    (void)ration_desk_flush(desk); /* what waits points into the queue */
-    desk->is_waiting = false;      /* if it waits on, then for answers to the last of the queue */
+    }
+    if (!ration_desk_flush(desk) && return_postponed(desk)) /* what waits points into the queue */
+        return;
+    desk->is_waiting = false; /* if it waits on, then for answers to the last of the queue */
     session->is_executing = false;
     if (session->is_skip_after_exec && session->reply_mode != RATION_REPLY_OFF)
         session->reply_mode = RATION_REPLY_SKIP;

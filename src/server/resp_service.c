@@ -281,10 +281,33 @@ struct ration_resp_desk *ration_resp_desk_take(struct ration_connection *connect
 
     desk->part = part;
     desk->is_over = desk->is_waiting = false;
+    desk->postponed = NULL;
     desk->connection = connection;
     desk->session = ration_connection_state(connection);
     desk->output = ration_connection_output(connection);
     return desk;
+}
+
+/* Ends a receive(): how much of bytes is consumed, the last request excepted if it has to come again. */
+static size_t end_receive(struct ration_resp_desk *desk, const char *bytes, size_t consumed)
+{
+    if (desk->postponed != NULL) {
+        consumed = (size_t)(desk->postponed - bytes);
+        desk->command_count -= desk->postponed_count;
+        desk->postponed = NULL;
+    }
+    ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, desk->command_count);
+    desk->command_count = 0;
+    return consumed;
+}
+
+/* Whether a request is a line with quotes, which are removed where they stand: it can be read only once. */
+static bool is_quoted_line(const char *bytes, size_t size)
+{
+    const char *end = memchr(bytes, '\n', size);
+    size_t line_size = end != NULL ? (size_t)(end - bytes) : size;
+
+    return memchr(bytes, '"', line_size) != NULL || memchr(bytes, '\'', line_size) != NULL;
 }
 
 static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
@@ -296,21 +319,27 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
 
     desk->command_count = 0;
     while (goes_on && consumed < size) {
-        enum ration_resp_result result =
-            ration_resp_read(limits_of(desk), bytes + consumed, size - consumed, &desk->request);
+        bool is_quoted = __builtin_expect(bytes[consumed] != '*', 0) &&
+                         is_quoted_line(bytes + consumed, size - consumed);
+        enum ration_resp_result result;
 
+        if (is_quoted && !ration_desk_flush(desk))
+            return end_receive(desk, bytes, consumed);
+        result =
+            ration_resp_read(limits_of(desk), bytes + consumed, size - consumed, &desk->request);
         switch (result) {
         case RATION_RESP_REQUEST:
             desk->command_count++;
             used = desk->request.consumed_bytes; /* EXEC reads others meanwhile */
+            desk->request_start = bytes + consumed;
             ration_desk_serve(desk);
             if (desk->is_waiting) {
-                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS,
-                                   desk->command_count - 1);
-                desk->command_count = 0;
-                return consumed;
+                desk->command_count--;
+                return end_receive(desk, bytes, consumed);
             }
             consumed += used;
+            if (is_quoted)
+                (void)ration_desk_flush(desk); /* alone, it is not postponed */
             goes_on = !desk->is_over && !ration_connection_is_full(connection);
             break;
         case RATION_RESP_NOTHING:
@@ -321,11 +350,8 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             goes_on = false;
             break;
         default:
-            if (!ration_desk_flush(desk)) {
-                ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, desk->command_count);
-                desk->command_count = 0;
-                return consumed;
-            }
+            if (!ration_desk_flush(desk))
+                return end_receive(desk, bytes, consumed);
             ration_desk_error(desk, desk->request.error);
             ration_connection_close(connection);
             desk->is_over = true;
@@ -333,9 +359,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
         }
     }
     (void)ration_desk_flush(desk);
-    ration_service_add(desk->part, RATION_SERVICE_RESP_COMMANDS, desk->command_count);
-    desk->command_count = 0;
-    return desk->is_over ? size : consumed;
+    return end_receive(desk, bytes, desk->is_over ? size : consumed);
 }
 
 static void refuse(struct ration_connection *connection, enum ration_ending ending)

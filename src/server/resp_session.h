@@ -91,6 +91,13 @@ struct ration_resp_desk {
     /* Checks by policy, waiting to be decided. */
     size_t check_count;
     size_t attribute_count;
+    const char *request_start; /* of the request that is being served */
+    const char *check_starts[RATION_RESP_BATCH_MAX];
+
+    /* The first of the checks that this turn has no time for, which are read again; NULL: none. */
+    const char *postponed;
+    size_t postponed_count;
+
     struct ration_check checks[RATION_RESP_BATCH_MAX];
     struct ration_attribute attributes[RATION_RESP_ATTRIBUTES_MAX];
 
@@ -152,9 +159,13 @@ void ration_desk_check(struct ration_resp_desk *desk, bool is_peek);
 
 /*
  * Decides what waits, and writes the answers. True: they are written. False: they come later, the
- * connection is held, and whatever came behind them has to come again.
+ * connection is held or yields, and whatever came behind them has to come again; so have the checks from
+ * desk->postponed on.
  */
 bool ration_desk_flush(struct ration_resp_desk *desk);
+
+/* Postpones the checks that wait, from first on, and forgets all of them. True: there are none to postpone. */
+bool ration_desk_postpone(struct ration_resp_desk *desk, size_t first);
 
 /* The same where Redis decides (resp_later.c). */
 bool ration_desk_flush_later(struct ration_resp_desk *desk);

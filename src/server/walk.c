@@ -51,7 +51,7 @@ static bool begin(struct ration_walk *walk, const struct ration_visit *visit)
     return true;
 }
 
-/* Looks at some items more. Returns how many. */
+/* Looks at some items more. Returns the units. */
 static size_t visit_some(struct ration_walk *walk)
 {
     struct ration_visit visit;
@@ -64,8 +64,11 @@ static size_t visit_some(struct ration_walk *walk)
     if (!walk->is_failed) {
         count = walk->item_count - walk->next_item;
         count = count < RATION_STEP_UNITS_MAX ? count : RATION_STEP_UNITS_MAX;
+        walk->visited_count = count;
         walk->kind->visit(walk, &visit, walk->next_item, count);
-        walk->next_item += count;
+        walk->next_item += walk->visited_count;
+        if (walk->visited_count < count)
+            count = RATION_STEP_UNITS_MAX;
     }
     ration_gate_leave(&visit);
     return count;

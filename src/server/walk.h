@@ -30,7 +30,10 @@ struct ration_walk_kind {
 
     /* Sets item_count where items are no limits. Called again, with an empty text, if the policy changed. */
     void (*begin)(struct ration_walk *walk);
-    /* Looks at items first to first + count - 1. */
+    /*
+     * Looks at items first to first + count - 1, or at fewer (at least one) if they cost much: then it
+     * lowers walk->visited_count, which is count, and the step ends.
+     */
     void (*visit)(struct ration_walk *walk, const struct ration_visit *visit, size_t first,
                   size_t count);
     /* What is left behind the last item: one bounded step of it. True: nothing more. May be NULL. */
@@ -53,6 +56,7 @@ struct ration_walk {
     uint64_t generation;        /* of the policy whose limits these are */
     size_t item_count;
     size_t next_item;
+    size_t visited_count; /* by the last visit() */
     unsigned begin_count;
     bool is_collected;
     bool is_failed; /* no memory, or the policy changed too often: no text is sent */

@@ -34,6 +34,7 @@
             abort();      \
     } while (0)
 
+#define FAKE_MATCH_STEPS 100 /* a turn decides a few checks */
 #define FAKE_STATE_SIZE  512
 #define FAKE_FULL_SIZE   4096    /* small, so that it is met */
 #define FAKE_OUTPUT_MAX  1048576 /* of one receive() */
@@ -66,6 +67,7 @@ struct ration_connection {
     struct ration_output output;
     struct ration_address peer;
     size_t need_bytes;
+    uint64_t match_steps; /* since the service was called */
     bool is_closed;
     bool is_aborted;
     bool yields;
@@ -141,6 +143,19 @@ bool ration_connection_is_full(const struct ration_connection *connection)
 void ration_connection_yield(struct ration_connection *connection)
 {
     connection->yields = true;
+}
+
+uint64_t ration_connection_match_steps_left(const struct ration_connection *connection)
+{
+    return connection->match_steps < FAKE_MATCH_STEPS ? FAKE_MATCH_STEPS - connection->match_steps
+                                                      : 0;
+}
+
+void ration_connection_charge(struct ration_connection *connection, uint64_t match_steps)
+{
+    connection->match_steps += match_steps;
+    if (!connection->is_held && ration_connection_match_steps_left(connection) == 0)
+        connection->yields = true;
 }
 
 void ration_connection_close(struct ration_connection *connection)
@@ -429,6 +444,7 @@ static void fake_serve(struct fake *fake)
 
         connection->need_bytes = 0;
         connection->yields = false;
+        connection->match_steps = 0;
         used = fake->protocol->receive(connection, fake->kept, fake->kept_size);
         CHECK(used <= fake->kept_size);
         again = connection->is_held || connection->yields ||

@@ -13,6 +13,16 @@
 #include "support/whole_server.h"
 
 #define LIMITS 2048
+#define GLOBS  1000
+
+/* Checks whose globs search 1 MiB each, of one pipeline, EXEC or body. */
+#define SLOW_CHECKS 80
+
+/* Another part of a turn costs less than one of them. */
+#define BUSY_NS_MIN 50000
+
+/* So many of them need at least so many turns. */
+#define SLOW_TURNS_MIN (SLOW_CHECKS / 2)
 
 /* A turn should cost 5 ms at most; another machine, another load and instrumentation may cost more. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
@@ -48,7 +58,32 @@ static void append_many(struct ration_output *output, const char *text, unsigned
         ration_output_append_text(output, text);
 }
 
-static void open_server(void)
+static void append_path_limits(struct ration_output *policy)
+{
+    for (unsigned i = 0; i < LIMITS; i++) {
+        char line[128];
+
+        snprintf(line, sizeof(line),
+                 "- {name: limit%u, match: {path: /p%u}, key: ip, rate: 1/s, keys: 16}\n", i, i);
+        ration_output_append_text(policy, line);
+    }
+}
+
+/* GLOBS globs that are compared with every check, and a limit that applies to all checks. */
+static void append_glob_limits(struct ration_output *policy)
+{
+    ration_output_append_text(policy, "- {name: all, key: user, rate: 100000/h, keys: 64}\n");
+    for (unsigned i = 0; i < GLOBS; i++) {
+        char line[128];
+
+        snprintf(line, sizeof(line),
+                 "- {name: glob%u, match: {agent: {glob: '*bot-0%03u*'}}, rate: 1/s, keys: 16}\n",
+                 i, i);
+        ration_output_append_text(policy, line);
+    }
+}
+
+static void open_server(void (*append_limits)(struct ration_output *policy))
 {
     struct whole_server_options options = {.limits = {.input_bytes_max = 4 << 20},
                                            .inline_keys_max = INLINE_KEYS_MAX};
@@ -56,13 +91,7 @@ static void open_server(void)
 
     ration_output_init(&policy, 1 << 20);
     ration_output_append_text(&policy, "limits:\n");
-    for (unsigned i = 0; i < LIMITS; i++) {
-        char line[128];
-
-        snprintf(line, sizeof(line),
-                 "- {name: limit%u, match: {path: /p%u}, key: ip, rate: 1/s, keys: 16}\n", i, i);
-        ration_output_append_text(&policy, line);
-    }
+    append_limits(&policy);
     ration_output_append_byte(&policy, '\0');
     assert_false(policy.is_failed);
     options.policy = policy.bytes;
@@ -74,6 +103,7 @@ static void open_server(void)
 struct cost {
     uint64_t turn_ns_max;
     unsigned turn_count;
+    unsigned busy_count;      /* turns of at least BUSY_NS_MIN */
     unsigned answered_beside; /* turns in which another client had its answer */
 };
 
@@ -99,6 +129,7 @@ static struct cost serve(enum whole_protocol protocol, const struct ration_outpu
         began_ns = thread_ns() - began_ns;
         cost.turn_ns_max = began_ns > cost.turn_ns_max ? began_ns : cost.turn_ns_max;
         cost.turn_count++;
+        cost.busy_count += began_ns >= BUSY_NS_MIN;
         whole_client_take(client);
         whole_client_take(&beside);
         cost.answered_beside += beside.answer_size == 7;
@@ -108,9 +139,13 @@ static struct cost serve(enum whole_protocol protocol, const struct ration_outpu
     return cost;
 }
 
-/* Serves it, and holds it to the bounds. Returns what was answered, to be closed. */
-static struct whole_client expect_turns(const char *name, enum whole_protocol protocol,
-                                        const struct ration_output *request, unsigned turns_min)
+/*
+ * Serves it, and holds it to the bounds; of the turns, busy_min must do much. Returns what was answered, to be
+ * closed.
+ */
+static struct whole_client expect_busy_turns(const char *name, enum whole_protocol protocol,
+                                             const struct ration_output *request,
+                                             unsigned turns_min, unsigned busy_min)
 {
     struct whole_client client;
     struct cost cost = serve(protocol, request, &client);
@@ -125,10 +160,17 @@ static struct whole_client expect_turns(const char *name, enum whole_protocol pr
                   (unsigned long long)cost.turn_ns_max / 1000, client.answer_size);
     assert_true(cost.turn_ns_max <= TURN_NS_MAX);
     assert_true(cost.turn_count >= turns_min);
+    assert_true(cost.busy_count >= busy_min);
     assert_true(cost.answered_beside + 3 >= cost.turn_count);
     assert_true(counters.units_max <= UNITS_MAX);
     assert_true(client.answer_size > 0);
     return client;
+}
+
+static struct whole_client expect_turns(const char *name, enum whole_protocol protocol,
+                                        const struct ration_output *request, unsigned turns_min)
+{
+    return expect_busy_turns(name, protocol, request, turns_min, 0);
 }
 
 static void multi(struct ration_output *request, const char *command, unsigned count)
@@ -465,6 +507,158 @@ static void a_client_may_leave_while_its_reply_is_made(void **unused)
     }
 }
 
+/* Globs that search much ----------------------------------------------------------------------- */
+
+/*
+ * A value that has all three-byte sequences of all globs, so that no filter helps, and none of the
+ * globs. Every number from 000 to 999 is in it, behind letters that are not those of a glob.
+ */
+static const char *slow_value(void)
+{
+    static char value[1600];
+    static bool is_seen[1000];
+    unsigned last = 0; /* the last two digits */
+    size_t size;
+
+    if (value[0] != '\0')
+        return value;
+    size = (size_t)snprintf(value, sizeof(value), "bot_ot-_t-0");
+    for (unsigned i = 0; i < 10; i++)
+        size += (size_t)snprintf(value + size, sizeof(value) - size, "_-0%u", i);
+    size += (size_t)snprintf(value + size, sizeof(value) - size, "_00");
+    for (unsigned i = 0; i < 1000; i++) { /* the highest digit that makes a new number of three */
+        unsigned digit = 9;
+
+        while (digit > 0 && is_seen[last * 10 + digit])
+            digit--;
+        is_seen[last * 10 + digit] = true;
+        value[size++] = (char)('0' + digit);
+        last = (last * 10 + digit) % 100;
+    }
+    assert_true(size < sizeof(value));
+    for (unsigned i = 0; i < 1000; i++)
+        assert_true(is_seen[i]);
+    return value;
+}
+
+static void append_checks(struct ration_output *request, const char *before, const char *value,
+                          const char *behind, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        ration_output_append_text(request, before);
+        ration_output_append_text(request, value);
+        ration_output_append_text(request, behind);
+    }
+}
+
+/* Each check of the limit "all" leaves one token less: none is lost, doubled or out of order. */
+static void expect_in_order(const struct whole_client *client, const char *before, unsigned count)
+{
+    const char *at = client->answers, *end = at + client->answer_size;
+
+    for (unsigned i = 1; i <= count + 1; i++) {
+        char text[64];
+        size_t size = (size_t)snprintf(text, sizeof(text), "%s%u", before, 100000 - i);
+        const char *found = memmem(at, (size_t)(end - at), text, size);
+
+        if ((found != NULL) != (i <= count))
+            fail_msg("%u checks: answer %u is missing, too early or too much", count, i);
+        at = found != NULL ? found + size : at;
+    }
+}
+
+static void slow_commands_are_served_in_turns(void **unused)
+{
+    static const struct {
+        const char *name, *before, *behind;
+        unsigned count, turns_min;
+        bool is_multi, is_short, is_check;
+    } rows[] = {
+        {"pipeline of slow checks", "RATION.CHECK agent ", " user u\r\n", SLOW_CHECKS,
+         SLOW_TURNS_MIN, false, false, true},
+        {"EXEC of slow checks", "RATION.CHECK agent ", " user u\r\n", SLOW_CHECKS, SLOW_TURNS_MIN,
+         true, false, true},
+        {"pipeline of short checks", "RATION.CHECK agent ", " user u\r\n", 1000, 10, false, true,
+         true},
+        {"EXEC of short checks", "RATION.CHECK agent ", " user u\r\n", 1000, 10, true, true, true},
+        {"pipeline of slow refunds", "RATION.REFUND agent ", " user u\r\n", SLOW_CHECKS,
+         SLOW_TURNS_MIN, false, false, false},
+        {"EXEC of slow refunds", "RATION.REFUND agent ", " user u\r\n", SLOW_CHECKS, SLOW_TURNS_MIN,
+         true, false, false},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *value = rows[i].is_short ? "curl" : slow_value();
+        struct ration_output request;
+        struct whole_client client;
+
+        ration_output_init(&request, 8 << 20);
+        if (rows[i].is_multi)
+            ration_output_append_text(&request, "MULTI\r\n");
+        append_checks(&request, rows[i].before, value, rows[i].behind, rows[i].count);
+        if (rows[i].is_multi)
+            ration_output_append_text(&request, "EXEC\r\n");
+        ration_output_append_text(&request, "RATION.RESET agent x user u\r\n");
+        client = expect_turns(rows[i].name, WHOLE_RESP, &request, rows[i].turns_min);
+        if (rows[i].is_check)
+            expect_in_order(&client, "remaining\r\n:", rows[i].count);
+        assert_memory_equal(client.answers + client.answer_size - 4, ":1\r\n", 4);
+        whole_client_close(&client);
+        ration_output_done(&request);
+    }
+}
+
+/* Resets what checks have taken, in case that they are repeated. */
+static void append_reset(struct ration_output *request)
+{
+    struct ration_output body, reset;
+
+    ration_output_init(&body, 1 << 10);
+    ration_output_append_text(&body, "{\"attributes\":{\"agent\":\"x\",\"user\":\"u\"}}");
+    reset = post("/v1/reset", &body);
+    ration_output_append(request, reset.bytes, reset.size);
+    ration_output_done(&reset);
+    ration_output_done(&body);
+}
+
+static void slow_bodies_are_served_in_turns(void **unused)
+{
+    struct ration_output body, request;
+    struct whole_client client;
+
+    (void)unused;
+    ration_output_init(&body, 8 << 20);
+    ration_output_append_text(&body, "{\"checks\":[");
+    append_checks(&body, "{\"attributes\":{\"user\":\"u\",\"agent\":\"", slow_value(), "\"}},",
+                  SLOW_CHECKS - 1);
+    append_checks(&body, "{\"attributes\":{\"user\":\"u\",\"agent\":\"", slow_value(), "\"}}]}", 1);
+    request = post("/v1/check", &body);
+    append_reset(&request);
+    client = expect_busy_turns("body of slow checks", WHOLE_HTTP, &request, SLOW_TURNS_MIN,
+                               SLOW_TURNS_MIN);
+    expect_in_order(&client, "\"remaining\":", SLOW_CHECKS);
+    whole_client_close(&client);
+    ration_output_done(&request);
+    ration_output_done(&body);
+}
+
+static void slow_gets_are_served_in_turns(void **unused)
+{
+    struct ration_output request;
+    struct whole_client client;
+
+    (void)unused;
+    ration_output_init(&request, 8 << 20);
+    append_checks(&request, "GET /v1/check?user=u&agent=", slow_value(),
+                  " HTTP/1.1\r\nHost: localhost\r\n\r\n", SLOW_CHECKS);
+    append_reset(&request);
+    client = expect_turns("pipeline of slow GETs", WHOLE_HTTP, &request, SLOW_TURNS_MIN);
+    expect_in_order(&client, "\"remaining\":", SLOW_CHECKS);
+    whole_client_close(&client);
+    ration_output_done(&request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,10 +673,18 @@ int main(void)
         cmocka_unit_test(a_client_may_leave_while_it_flushes),
         cmocka_unit_test(a_server_may_close_while_it_flushes),
     };
+    const struct CMUnitTest glob_tests[] = {
+        cmocka_unit_test(slow_commands_are_served_in_turns),
+        cmocka_unit_test(slow_bodies_are_served_in_turns),
+        cmocka_unit_test(slow_gets_are_served_in_turns),
+    };
     int failed;
 
-    open_server();
+    open_server(append_path_limits);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
+    whole_server_close(&server);
+    open_server(append_glob_limits);
+    failed += cmocka_run_group_tests(glob_tests, NULL, NULL);
     whole_server_close(&server);
     return failed;
 }

@@ -178,6 +178,44 @@ static void a_batch_answers_as_one_call_after_the_other(void **state)
     gate_kit_close(&many);
 }
 
+/* However they are cut by what they cost, the answers are those of all together. */
+static void some_checks_are_decided_as_all_are(void **state)
+{
+    enum { COUNT = 100 };
+    struct gate_kit_request request;
+    struct ration_check all[COUNT], some[COUNT];
+    struct gate_kit kits[2];
+    struct ration_visit visit;
+    uint64_t steps;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        gate_kit_open(&kits[i], policy_text);
+    gate_kit_request(&request, "ip=192.0.2.1 user=u path=/login");
+    for (int i = 0; i < COUNT; i++)
+        all[i] = some[i] = (struct ration_check){
+            .attributes = request.attributes, .attribute_count = request.count, .cost_tokens = 1};
+    ration_gate_check(kits[0].gate, all, COUNT, KIT_NOW_NS);
+    steps = all[0].match_steps;
+    assert_true(steps > 0);
+    ration_gate_enter(kits[1].gate, &visit);
+    assert_int_equal(ration_gate_check_some(&visit, some, 0, steps, KIT_NOW_NS), 0);
+    assert_int_equal(ration_gate_check_some(&visit, some, COUNT, 0, KIT_NOW_NS), 1);
+    assert_int_equal(ration_gate_check_some(&visit, some + 1, COUNT - 1, steps, KIT_NOW_NS), 1);
+    assert_int_equal(
+        ration_gate_check_some(&visit, some + 2, COUNT - 2, 20 * steps + 1, KIT_NOW_NS), 21);
+    assert_int_equal(ration_gate_check_some(&visit, some + 23, COUNT - 23, UINT64_MAX, KIT_NOW_NS),
+                     COUNT - 23);
+    ration_gate_leave(&visit);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(some[i].status, RATION_OK);
+        assert_int_equal(some[i].match_steps, steps);
+        assert_same_decision(some[i].decision, all[i].decision);
+    }
+    for (int i = 0; i < 2; i++)
+        gate_kit_close(&kits[i]);
+}
+
 static void long_keys_end_a_chunk_or_are_refused(void **state)
 {
     enum { COUNT = 20, SIZE = 9000 };
@@ -432,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_limit_may_charge_an_attribute),
         cmocka_unit_test(cleared_inline_keys_are_not_counted),
         cmocka_unit_test(a_batch_answers_as_one_call_after_the_other),
+        cmocka_unit_test(some_checks_are_decided_as_all_are),
         cmocka_unit_test(long_keys_end_a_chunk_or_are_refused),
         cmocka_unit_test(a_value_longer_than_the_bound_is_an_error),
         cmocka_unit_test(edits_reach_the_callers_own_buckets),

@@ -135,6 +135,10 @@ static void gates_checked(void)
     assert_null(ration_gate_limiter(visit, 3));
     ration_gate_check_guarded(visit, check, 1, now_ns);
     assert_int_equal(check->part_count, 3);
+    edit->match_steps = GUARDED(uint64_t);
+    assert_int_equal(ration_gate_refund(gate, edit, 1, now_ns, NULL), RATION_OK);
+    assert_int_equal(ration_gate_check_some(visit, check, 1, 0, now_ns), 1);
+    assert_int_equal(check->match_steps, *edit->match_steps);
     ration_gate_leave(visit);
     assert_non_null(ration_gate_throttle(gate));
     assert_false(ration_gate_is_remote(gate));
@@ -227,7 +231,7 @@ const struct guard_row guard_policy_rows[] = {
      "ration_policy_explain ration_policy_forget_settings",
      policies_matched},
     {"ration_gate_create ration_gate_free ration_gate_now ration_gate_check "
-     "ration_gate_check_guarded ration_gate_refund "
+     "ration_gate_check_guarded ration_gate_check_some ration_gate_refund "
      "ration_gate_reset ration_gate_block_until ration_gate_enter ration_gate_leave "
      "ration_gate_policy ration_gate_generation ration_gate_limiter ration_gate_throttle "
      "ration_gate_is_remote ration_gate_read_stats ration_gate_bytes ration_gate_clear_inline",
