@@ -145,11 +145,13 @@ static void get_ready(struct ration_http_desk *desk)
     bool is_degraded = desk->part->link != NULL && !ration_gate_link_is_up(desk->part->link);
     char text[256] = "ready\n";
 
-    if (is_degraded) /* decisions still come, as the policy says. The error may name hosts. */
+    if (is_degraded) { /* decisions still come, as the policy says. The error may name hosts. */
+        ration_http_note_wrong_secret(desk); /* it is hidden: else a secret could be guessed here */
         snprintf(text, sizeof(text), "ready, but without Redis%s%s\n",
                  desk->access >= RATION_ACCESS_CHECK ? ": " : "",
                  desk->access >= RATION_ACCESS_CHECK ? ration_gate_link_trouble(desk->part->link)
                                                      : "");
+    }
     if (is_ready)
         ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", text, strlen(text));
     else
