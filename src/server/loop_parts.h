@@ -29,6 +29,12 @@
 #define RATION_OUTPUT_LOW_SIZE 16384
 
 /*
+ * After so many bytes of replies to one connection the loop serves other connections first; after
+ * RATION_OUTPUT_LOW_SIZE if the connection is unauthenticated.
+ */
+#define RATION_TURN_OUTPUT_SIZE (256 << 10)
+
+/*
  * A client whose unsent replies have reached output_bytes_max and who takes none of them for so long
  * does not read before it has written everything: waiting longer would not help it.
  */
