@@ -42,7 +42,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l connections-per-pee
 complete -c ration -n '__fish_seen_subcommand_from serve' -l input-bytes-max -x -d 'received and not yet handled, of one connection'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l output-bytes-max -x -d 'replies not yet taken, of one connection; and one reply'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l connection-memory-max -x -d 'buffers of all connections: partial requests, MULTI queues, replies not yet taken'
-complete -c ration -n '__fish_seen_subcommand_from serve' -l auth-timeout -x -d 'from connecting to authenticating, where a credential is needed'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l auth-timeout -x -d 'from connecting to authenticating, where a secret is needed; HTTP: also between requests without it'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l multi-timeout -x -d 'from MULTI to EXEC or DISCARD'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l head-deadline-ms -x -d 'from a request'\''s first byte to the end of its head'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l body-deadline-ms -x -d 'from the head of a request to its end'

@@ -149,6 +149,7 @@ static enum ration_http_result read_request(const struct ration_http_limits *lim
         progress->phase = RATION_HTTP_BODY;
         is_parsed = true;
     }
+    progress->has_headers = is_parsed;
     result = find_body(limits, progress, bytes, size);
     if (is_parsed && result == RATION_HTTP_MORE)
         progress->wants_continue = request->expects_continue && size == progress->head_bytes;

@@ -70,6 +70,7 @@ struct ration_http_progress {
     uint8_t phase;       /* enum ration_http_phase */
     bool wants_continue; /* the client waits for 100 Continue. Cleared by the caller who sent it */
     uint32_t needed_bytes; /* of MORE: no use to call with fewer. 0: not known */
+    bool has_headers;      /* of MORE and WRONG: this call has read the headers of a request */
 
     uint32_t scanned_bytes; /* no line ends in these but those before line_start */
     uint32_t line_start;
@@ -109,7 +110,8 @@ struct ration_http_request {
 /*
  * Reads the request that bytes begin with; size is all that has come. Bytes are changed: names of
  * headers to lower case, a chunked body to its plain form. On REQUEST *progress is ready for the
- * next one. *request is written on REQUEST, and is scratch otherwise.
+ * next one. *request is written on REQUEST; with progress->has_headers it has all but the body and
+ * consumed_bytes, so that a request can be refused before its body is there; otherwise it is scratch.
  *
  * A GET or HEAD never waits for a body. nginx's auth_request sends the Content-Length of a body
  * that it does not send; a client that does send one would have it read as its next request. So

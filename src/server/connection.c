@@ -103,6 +103,8 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
 {
     if (phase == RATION_PHASE_IDLE || phase != connection->phase)
         connection->phase_begins = true;
+    if (phase == RATION_PHASE_IDLE)
+        connection->has_request = true;
     connection->phase = (uint8_t)phase;
 }
 
@@ -116,18 +118,36 @@ void ration_connection_hold(struct ration_connection *connection)
     connection->held = true;
 }
 
+/* Its queue is also the order in which connections are closed to make room. */
+static void start_auth_deadline(struct ration_connection *connection)
+{
+    struct ration_loop *loop = connection->loop;
+
+    connection->has_request = false;
+    ration_deadlines_start(&loop->deadlines, &connection->auth, RATION_DEADLINE_AUTH,
+                           ration_loop_coarse_ms(loop));
+    ration_loop_deadline_started(loop, connection->auth.end_ms);
+}
+
 void ration_connection_set_authenticated(struct ration_connection *connection,
                                          bool is_authenticated)
 {
-    uint32_t *count = &connection->loop->loops->unauthenticated_count;
+    struct ration_loops *loops = connection->loop->loops;
 
     if (connection->is_unauthenticated == !is_authenticated)
         return;
     connection->is_unauthenticated = !is_authenticated;
-    if (is_authenticated)
-        __atomic_sub_fetch(count, 1, __ATOMIC_RELAXED);
-    else
-        __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
+    if (is_authenticated) {
+        ration_deadlines_stop(&connection->auth);
+        __atomic_sub_fetch(&loops->unauthenticated_count, 1, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&loops->unauthenticated_bytes, connection->memory_bytes,
+                           __ATOMIC_RELAXED);
+    } else {
+        start_auth_deadline(connection);
+        __atomic_add_fetch(&loops->unauthenticated_count, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&loops->unauthenticated_bytes, connection->memory_bytes,
+                           __ATOMIC_RELAXED);
+    }
 }
 
 void ration_connection_delay(struct ration_connection *connection)
@@ -226,23 +246,28 @@ void ration_connection_abort(struct ration_connection *connection)
 /* Coming ------------------------------------------------------------------------------------- */
 
 /*
- * Closes the unauthenticated connection of this loop that has waited longest, unless it is this one.
- * False: there is no other.
+ * Closes the oldest unauthenticated connection of this loop, unless it is this one, whatever its protocol and
+ * whatever it does: if connections within a request were spared, they could fill the server. So a newcomer
+ * is the last in the queue, and has the time in which as many others as there are places connect. What has
+ * arrived is served before: it may authenticate. False: there is no other.
  */
 static bool evict(struct ration_loop *loop, const struct ration_connection *newcomer)
 {
-    static const unsigned classes[] = {RATION_DEADLINE_AUTH, RATION_DEADLINE_REST};
+    struct ration_deadline *first;
 
-    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-        struct ration_deadline *first = ration_deadlines_first(&loop->deadlines, classes[i]);
+    while ((first = ration_deadlines_first(&loop->deadlines, RATION_DEADLINE_AUTH)) != NULL) {
+        struct ration_connection *oldest =
+            (struct ration_connection *)((char *)first - offsetof(struct ration_connection, auth));
 
-        if (first == NULL || (newcomer != NULL && first == &newcomer->deadline))
-            continue;
-        ration_connection_end(
-            (struct ration_connection *)((char *)first -
-                                         offsetof(struct ration_connection, deadline)),
-            RATION_ENDING_EVICTED);
-        return true;
+        if (oldest == newcomer)
+            return false;
+        ration_connection_drain(oldest); /* if it has ended, its memory stays for this turn */
+        if (oldest->ending != RATION_ENDING_NONE)
+            return true;
+        if (oldest->is_unauthenticated) {
+            ration_connection_end(oldest, RATION_ENDING_EVICTED);
+            return true;
+        }
     }
     return false;
 }
@@ -480,6 +505,7 @@ void ration_connection_end(struct ration_connection *connection, enum ration_end
     }
     ration_deadlines_stop(&connection->deadline);
     ration_deadlines_stop(&connection->pause);
+    ration_deadlines_stop(&connection->auth);
     ration_job_cancel(&connection->job);
     leave_list(loop, connection);
     uv_close((uv_handle_t *)&connection->poll, on_closed);
@@ -491,6 +517,23 @@ void ration_connection_end(struct ration_connection *connection, enum ration_end
     ration_count(&loop->counters.ended[ending], 1);
     ration_count(&loop->counters.open, UINT64_MAX); /* one less */
     ration_loop_end_if_empty(loop);
+}
+
+/*
+ * A client that authenticates with each request may use what needs no secret for as long as it likes; one that
+ * completes no request in the same time is closed. A last reply has deadlines of its own.
+ */
+static void auth_deadline_passed(struct ration_connection *connection)
+{
+    bool authenticates_once = connection->listener->protocol->authenticates_once;
+
+    if (connection->ending_after != RATION_ENDING_NONE ||
+        (connection->has_request && !authenticates_once))
+        start_auth_deadline(connection);
+    else if (authenticates_once || connection->phase != RATION_PHASE_IDLE)
+        ration_connection_refuse(connection, RATION_ENDING_AUTH_TIMEOUT);
+    else
+        connection->ending = RATION_ENDING_AUTH_TIMEOUT; /* between requests there is no reply */
 }
 
 void ration_connection_deadline_passed(struct ration_connection *connection,
@@ -510,11 +553,7 @@ void ration_connection_deadline_passed(struct ration_connection *connection,
         connection->ending = connection->ending_after;
         break;
     case RATION_DEADLINE_AUTH:
-        if (connection->listener->protocol->authenticates_once)
-            ration_connection_refuse(connection, RATION_ENDING_AUTH_TIMEOUT);
-        else
-            connection->ending =
-                RATION_ENDING_AUTH_TIMEOUT; /* between requests there is no reply */
+        auth_deadline_passed(connection);
         break;
     case RATION_DEADLINE_MULTI:
         ration_connection_refuse(connection, RATION_ENDING_MULTI_TIMEOUT);

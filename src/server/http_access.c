@@ -116,8 +116,6 @@ bool ration_http_accept_origin(struct ration_http_desk *desk)
     }
     desk->has_secret = authorization_count == 1 && presented != RATION_ACCESS_UNSET;
     desk->has_wrong_secret = authorization_count > 0 && !desk->has_secret;
-    if (desk->has_secret)
-        ration_connection_set_authenticated(desk->connection, true);
     desk->access = desk->has_secret
                        ? presented
                        : ration_credentials_without_secret(
@@ -154,12 +152,18 @@ static bool refuse_unauthenticated(struct ration_http_desk *desk, const char *de
 
 bool ration_http_permit(struct ration_http_desk *desk, enum ration_access needed)
 {
+    bool admin_is_off =
+        needed == RATION_ACCESS_ADMIN && !desk->service->settings->admin_secret.is_set;
+
+    /* Only where a wrong secret is counted: elsewhere the bounds of the connection would reveal a right one. */
+    if (desk->has_secret && needed != RATION_ACCESS_OPEN && !admin_is_off)
+        ration_connection_set_authenticated(desk->connection, true);
     if (ration_access_permits(desk->access, needed))
         return true;
     if (needed == RATION_ACCESS_CHECK)
         return refuse_unauthenticated(
             desk, "This needs the server's check secret, as Authorization: Bearer SECRET.");
-    if (!desk->service->settings->admin_secret.is_set)
+    if (admin_is_off)
         ration_http_desk_problem(desk, 403,
                                  "This needs an admin secret, and the server has none: set "
                                  "admin-secret-file.",

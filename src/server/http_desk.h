@@ -120,11 +120,13 @@ void ration_http_walk_end(struct ration_connection *connection);
 /* A number that nobody need guess: for spreading. */
 uint64_t ration_http_desk_random(struct ration_http_desk *desk);
 
+typedef void ration_http_handler(struct ration_http_desk *desk);
+
 /* What a path is for. */
 struct ration_http_route {
     const char *path;
-    void (*get)(struct ration_http_desk *desk);
-    void (*post)(struct ration_http_desk *desk);
+    ration_http_handler *get;
+    ration_http_handler *post;
     enum ration_access access; /* that a client needs */
     bool is_costly; /* looks at every limit or key: thousands of requests fit into one read */
 };

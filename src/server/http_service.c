@@ -145,11 +145,13 @@ static void get_ready(struct ration_http_desk *desk)
     bool is_degraded = desk->part->link != NULL && !ration_gate_link_is_up(desk->part->link);
     char text[256] = "ready\n";
 
-    if (is_degraded) /* decisions still come, as the policy says. The error may name hosts. */
+    if (is_degraded) { /* decisions still come, as the policy says. The error may name hosts. */
+        ration_http_note_wrong_secret(desk); /* it is hidden: else a secret could be guessed here */
         snprintf(text, sizeof(text), "ready, but without Redis%s%s\n",
                  desk->access >= RATION_ACCESS_CHECK ? ": " : "",
                  desk->access >= RATION_ACCESS_CHECK ? ration_gate_link_trouble(desk->part->link)
                                                      : "");
+    }
     if (is_ready)
         ration_http_desk_text(desk, 200, "text/plain; charset=utf-8", text, strlen(text));
     else
@@ -275,40 +277,75 @@ static bool is_json(const struct ration_http_desk *desk)
             ((const char *)header->bytes)[start.size] == ' ');
 }
 
-static void route_request(struct ration_http_desk *desk)
+/* What serves the request, by its headers alone; NULL: nothing does, and the request is answered. */
+static ration_http_handler *find_handler(struct ration_http_desk *desk)
 {
     const struct ration_key *method = &desk->request.method;
     const struct ration_http_route *route = find_route(&desk->request.path);
-    bool is_get = ration_http_is(method, "GET") || ration_http_is(method, "HEAD");
-    bool is_post = ration_http_is(method, "POST");
+    ration_http_handler *handler = NULL;
 
     desk->is_head = ration_http_is(method, "HEAD");
     if (!ration_http_accept_origin(desk))
-        return;
+        return NULL;
     if (route == NULL) {
         ration_http_desk_problem(desk, 404, "There is no such path; GET / lists what there is.",
                                  NULL);
-        return;
+        return NULL;
     }
     if (!ration_http_permit(desk, route->access))
-        return;
+        return NULL;
     if (route->is_costly)
         ration_connection_yield(desk->connection);
-    if (is_get && route->get != NULL) {
-        route->get(desk);
-    } else if (!is_post || route->post == NULL) {
+    if (desk->is_head || ration_http_is(method, "GET"))
+        handler = route->get;
+    else if (ration_http_is(method, "POST"))
+        handler = route->post;
+    if (handler == NULL)
         ration_http_desk_problem_with(desk, 405, "The path is served by the methods in Allow.",
                                       "Allow",
                                       route->get == NULL    ? "POST"
                                       : route->post == NULL ? "GET, HEAD"
                                                             : "GET, HEAD, POST");
-    } else if (desk->request.body.size > 0 && !is_json(desk)) {
+    return handler;
+}
+
+/*
+ * Whether a request is refused before its body is there if the headers suffice for that: where clients without
+ * a secret may do nothing that takes a body. The secret of the request does not matter: else when the answer
+ * comes would reveal whether it is right.
+ */
+static bool refuses_early(const struct ration_http_desk *desk)
+{
+    return ration_credentials_without_secret(desk->service->settings,
+                                             ration_connection_peer(desk->connection)) ==
+           RATION_ACCESS_OPEN;
+}
+
+static bool has_body(const struct ration_http_request *request)
+{
+    return request->body.size > 0 || (!ration_http_is(&request->method, "GET") &&
+                                      ration_http_header(request, "transfer-encoding") != NULL);
+}
+
+static void route_request(struct ration_http_desk *desk)
+{
+    bool keep_alive = desk->request.keep_alive;
+    ration_http_handler *handler;
+
+    /* One that is refused is then the last, whether or not its body has come by chance. */
+    if (has_body(&desk->request) && refuses_early(desk))
+        desk->request.keep_alive = false;
+    handler = find_handler(desk);
+    if (handler == NULL)
+        return;
+    desk->request.keep_alive = keep_alive;
+    if (desk->request.body.size > 0 && !is_json(desk)) {
         ration_http_desk_problem(desk, 415,
                                  "The body must be JSON, and Content-Type say so: "
                                  "application/json.",
                                  NULL);
     } else {
-        route->post(desk);
+        handler(desk);
     }
 }
 
@@ -329,6 +366,20 @@ static void serve(struct ration_http_desk *desk)
 
     route_request(desk);
     ration_http_desk_keep_room(desk, size_before);
+}
+
+/* Refuses a request whose body is still to come, if its headers suffice for that. */
+static bool refuse_by_headers(struct ration_http_desk *desk)
+{
+    size_t size_before = desk->output->size;
+
+    desk->request.keep_alive = false;
+    if (!refuses_early(desk) || find_handler(desk) != NULL)
+        return false;
+    ration_http_desk_keep_room(desk, size_before);
+    ration_service_add(desk->part, RATION_SERVICE_HTTP_REQUESTS, 1);
+    ration_connection_close(desk->connection);
+    return true;
 }
 
 /* What cannot be read as a request: the answer is the connection's last. */
@@ -387,6 +438,9 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
         enum ration_http_result result = ration_http_read(
             limits, &session->progress, bytes + consumed, size - consumed, &desk->request);
 
+        if (result != RATION_HTTP_REQUEST && session->progress.has_headers &&
+            refuse_by_headers(desk))
+            return size;
         if (result == RATION_HTTP_REQUEST) {
             bool is_last = !desk->request.keep_alive || ration_connection_is_draining(connection);
 
@@ -398,7 +452,7 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             serve(desk);
             consumed += desk->request.consumed_bytes;
             ration_connection_phase(connection, RATION_PHASE_IDLE);
-            if (is_last && !ration_connection_is_held(connection)) {
+            if (!desk->request.keep_alive && !ration_connection_is_held(connection)) {
                 ration_connection_close(connection);
                 return size;
             }
@@ -408,9 +462,9 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
             size_t left = size - consumed;
             bool is_idle = ration_http_empty_lines_size(bytes + consumed, left) == left;
 
-            ration_connection_phase(connection, is_body   ? RATION_PHASE_BODY
-                                                : is_idle ? RATION_PHASE_IDLE
-                                                          : RATION_PHASE_HEAD);
+            if (is_body || !is_idle) /* empty lines do not prolong a deadline */
+                ration_connection_phase(connection,
+                                        is_body ? RATION_PHASE_BODY : RATION_PHASE_HEAD);
             if (session->progress.needed_bytes > 0)
                 ration_connection_need(connection, session->progress.needed_bytes);
             if (session->progress.wants_continue) {
@@ -432,7 +486,8 @@ static void refuse(struct ration_connection *connection, enum ration_ending endi
     struct ration_http_progress progress = {.status = 503,
                                             .reason = "Too many connections; come back later."};
 
-    if (ending == RATION_ENDING_HEAD_DEADLINE || ending == RATION_ENDING_BODY_DEADLINE)
+    if (ending == RATION_ENDING_HEAD_DEADLINE || ending == RATION_ENDING_BODY_DEADLINE ||
+        ending == RATION_ENDING_AUTH_TIMEOUT)
         progress = (struct ration_http_progress){.status = 408,
                                                  .reason = "The request did not arrive in time."};
     else if (ending == RATION_ENDING_INPUT_MAX)

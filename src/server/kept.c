@@ -15,16 +15,31 @@
  * free for others: one has at most half of the budget, two a third each.
  */
 static bool may_grow(const struct ration_connection *connection, uint64_t used_bytes,
-                     size_t own_bytes)
+                     uint64_t unauthenticated_bytes, size_t own_bytes)
 {
     uint64_t max = connection->loop->loops->limits.connection_memory_max;
     uint64_t left = used_bytes < max ? max - used_bytes : 0;
 
     if (connection->ending_after != RATION_ENDING_NONE)
         return true; /* its last reply */
-    if (ration_connection_must_authenticate(connection))
-        left /= RATION_UNAUTHENTICATED_ONE_IN;
+    if (used_bytes > max)
+        return false;
+    if (connection->is_unauthenticated) { /* however many there are, most is left for the others */
+        max /= RATION_UNAUTHENTICATED_ONE_IN;
+        used_bytes = unauthenticated_bytes;
+        left = used_bytes < max ? (max - used_bytes) / RATION_UNAUTHENTICATED_ONE_IN : 0;
+    }
     return used_bytes <= max && (own_bytes <= RATION_CONNECTION_MEMORY_LOW || own_bytes <= left);
+}
+
+/* Adds to the sum of all unauthenticated connections, if this is one, and returns it. more wraps if it is less. */
+static uint64_t add_unauthenticated(const struct ration_connection *connection, size_t more)
+{
+    uint64_t *sum = &connection->loop->loops->unauthenticated_bytes;
+
+    return connection->is_unauthenticated
+               ? __atomic_add_fetch(sum, (uint64_t)more, __ATOMIC_RELAXED)
+               : 0;
 }
 
 bool ration_connection_account(struct ration_connection *connection, size_t *accounted_bytes,
@@ -32,14 +47,17 @@ bool ration_connection_account(struct ration_connection *connection, size_t *acc
 {
     uint64_t *all = &connection->loop->loops->memory_bytes;
     size_t before = *accounted_bytes, more = bytes - before; /* wraps if it is less */
-    uint64_t used;
+    uint64_t used, unauthenticated;
 
     if (more == 0)
         return true;
     /* relaxed: nothing but the sum itself depends on it */
     used = __atomic_add_fetch(all, (uint64_t)more, __ATOMIC_RELAXED);
-    if (bytes > before && !may_grow(connection, used, connection->memory_bytes + more)) {
+    unauthenticated = add_unauthenticated(connection, more);
+    if (bytes > before &&
+        !may_grow(connection, used, unauthenticated, connection->memory_bytes + more)) {
         __atomic_sub_fetch(all, (uint64_t)more, __ATOMIC_RELAXED);
+        add_unauthenticated(connection, 0 - more);
         return false;
     }
     connection->memory_bytes += more;

@@ -179,7 +179,9 @@ static void pass_deadline(struct ration_deadline *deadline)
     bool is_pause = deadline->class_index == RATION_DEADLINE_STALL ||
                     deadline->class_index == RATION_DEADLINE_DELAY;
     size_t offset = is_pause ? offsetof(struct ration_connection, pause)
-                             : offsetof(struct ration_connection, deadline);
+                    : deadline->class_index == RATION_DEADLINE_AUTH
+                        ? offsetof(struct ration_connection, auth)
+                        : offsetof(struct ration_connection, deadline);
     struct ration_connection *connection = (struct ration_connection *)((char *)deadline - offset);
 
     ration_connection_deadline_passed(connection, deadline->class_index);

@@ -29,6 +29,12 @@
 #define RATION_OUTPUT_LOW_SIZE 16384
 
 /*
+ * After so many bytes of replies to one connection the loop serves other connections first; after
+ * RATION_OUTPUT_LOW_SIZE if the connection is unauthenticated.
+ */
+#define RATION_TURN_OUTPUT_SIZE (256 << 10)
+
+/*
  * A client whose unsent replies have reached output_bytes_max and who takes none of them for so long
  * does not read before it has written everything: waiting longer would not help it.
  */
@@ -43,8 +49,11 @@
 /* One connection in so many is kept free of unauthenticated clients. */
 #define RATION_RESERVED_ONE_IN 8
 
-/* Of the memory that another would have, a client that must authenticate has one part in so many. */
-#define RATION_UNAUTHENTICATED_ONE_IN 16
+/*
+ * All unauthenticated connections together may have one part in so many of connection_memory_max, and
+ * each of them one part in so many of what is free of that.
+ */
+#define RATION_UNAUTHENTICATED_ONE_IN 4
 
 /* So much memory a connection may have while there is any. */
 #define RATION_CONNECTION_MEMORY_LOW 16384
@@ -55,8 +64,7 @@ enum ration_deadline_class {
     RATION_DEADLINE_BODY,
     RATION_DEADLINE_WRITE,
     RATION_DEADLINE_LINGER,
-    RATION_DEADLINE_AUTH, /* until a client authenticates that does so once */
-    RATION_DEADLINE_REST, /* between requests, of an unauthenticated client whose requests do */
+    RATION_DEADLINE_AUTH, /* of connection->auth, beside the one that runs */
     RATION_DEADLINE_MULTI,
     RATION_DEADLINE_STALL, /* of connection->pause, beside the one that runs */
     RATION_DEADLINE_DELAY, /* the same */
@@ -82,6 +90,7 @@ struct ration_connection {
     struct ration_connection *behind;
     struct ration_deadline deadline;
     struct ration_deadline pause; /* a second one: RATION_DEADLINE_STALL, _DELAY */
+    struct ration_deadline auth;  /* a third one: runs while the connection is unauthenticated */
     struct ration_job job;        /* serves what is left after a yield */
     struct ration_kept input;     /* received, not consumed */
     struct ration_kept output;    /* answered, not sent */
@@ -106,6 +115,7 @@ struct ration_connection {
     bool inside : 1;        /* a callback of the protocol runs */
     bool write_begins : 1;  /* all that the write deadline was for is taken, and more waits */
     bool is_unauthenticated : 1;
+    bool has_request : 1;     /* one was completed since the auth deadline began */
     bool is_delayed : 1;      /* nothing is sent or received for a while */
     bool is_transaction : 1;  /* between MULTI and EXEC */
     bool is_partial : 1;      /* more of the last reply will come */
@@ -209,6 +219,7 @@ struct ration_loops {
     uint32_t unauthenticated_count; /* atomic: of these, so many */
     uint32_t delayed_count;         /* atomic: connections whose replies are delayed */
     uint64_t memory_bytes;          /* atomic: accounted for all connections */
+    uint64_t unauthenticated_bytes; /* atomic: of these, for unauthenticated ones */
     struct ration_peers *peers;     /* NULL if addresses have no bound */
 
     pthread_mutex_t accept_lock; /* files that one loop gives up are not for another */
@@ -296,12 +307,6 @@ static inline uint32_t ration_kept_size(const struct ration_kept *kept)
     return kept->end - kept->begin;
 }
 
-/* Whether the client can do nothing before it authenticates. */
-static inline bool ration_connection_must_authenticate(const struct ration_connection *connection)
-{
-    return connection->is_unauthenticated && connection->listener->protocol->authenticates_once;
-}
-
 /* Whether so much waits to be sent that nothing more is answered before the client takes some. */
 static inline bool ration_connection_is_output_full(const struct ration_connection *connection)
 {
@@ -312,7 +317,7 @@ static inline bool ration_connection_is_output_full(const struct ration_connecti
         return false;
     max = connection->loop->loops->limits.output_bytes_max;
     room = RATION_OUTPUT_FULL_SIZE < max / 2 ? RATION_OUTPUT_FULL_SIZE : max / 2;
-    if (ration_connection_must_authenticate(connection))
+    if (connection->is_unauthenticated)
         return size > RATION_OUTPUT_LOW_SIZE;
     return size > max - room;
 }

@@ -17,9 +17,6 @@
 
 #define UNIX_MODE_PRESET 0660
 
-/* Where clients may rest for ever: those in the queue for which room is made first. */
-#define REST_MOST_MS (UINT32_C(1) << 30)
-
 /* Creation ----------------------------------------------------------------------------------- */
 
 /* Raises the limit of open files as far as it goes, and returns it. */
@@ -169,11 +166,6 @@ static ration_status listen_on_loop(struct ration_loops *loops, struct ration_li
         close(fd);
         return status;
     }
-    if (!listener->protocol->authenticates_once)
-        ration_deadlines_set_length(&loop->deadlines, RATION_DEADLINE_REST,
-                                    listener->idle_deadline_ms != RATION_LIMIT_NONE
-                                        ? listener->idle_deadline_ms
-                                        : REST_MOST_MS);
     if (listener->idle_deadline_ms != RATION_LIMIT_NONE)
         ration_deadlines_set_length(&loop->deadlines, RATION_DEADLINE_IDLE + listener->index,
                                     listener->idle_deadline_ms);

@@ -32,7 +32,8 @@ struct ration_protocol {
 
     /*
      * true: a client authenticates once, and until then the connection has auth_timeout_s in all. false:
-     * each request carries its credential, and an unauthenticated connection may rest as any other.
+     * each request carries its credential, and each request that an unauthenticated connection completes
+     * gives it auth_timeout_s more.
      */
     bool authenticates_once;
 

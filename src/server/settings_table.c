@@ -152,7 +152,9 @@ const struct ration_setting ration_settings_table[] = {
     {"connection-memory-max", "BYTES",
      "buffers of all connections: partial requests, MULTI queues, replies not yet taken",
      RATION_SETTING_COUNT, LIMIT(connection_memory_max)},
-    {"auth-timeout", "SECONDS", "from connecting to authenticating, where a credential is needed",
+    {"auth-timeout", "SECONDS",
+     "from connecting to authenticating, where a secret is needed; HTTP: also between requests "
+     "without it",
      RATION_SETTING_SECONDS, LIMIT(auth_timeout_s)},
     {"multi-timeout", "SECONDS", "from MULTI to EXEC or DISCARD", RATION_SETTING_SECONDS,
      LIMIT(multi_timeout_s)},

@@ -56,16 +56,12 @@ static unsigned class_of(const struct ration_connection *connection)
         return RATION_DEADLINE_LINGER;
     if (connection->ending_after != RATION_ENDING_NONE)
         return RATION_DEADLINE_WRITE;
-    if (ration_connection_must_authenticate(connection))
-        return RATION_DEADLINE_AUTH;
     if (connection->is_transaction)
         return RATION_DEADLINE_MULTI;
     if (ration_kept_size(&connection->output) > 0)
         return RATION_DEADLINE_WRITE;
     if (connection->held || connection->yields)
         return RATION_DEADLINE_NONE;
-    if (connection->phase == RATION_PHASE_IDLE && connection->is_unauthenticated)
-        return RATION_DEADLINE_REST;
     if (connection->phase == RATION_PHASE_IDLE)
         return RATION_DEADLINE_IDLE + connection->listener->index;
     return by_phase[connection->phase];
@@ -74,8 +70,7 @@ static unsigned class_of(const struct ration_connection *connection)
 /* Deadlines that no request starts again. */
 static bool is_once(unsigned class_index)
 {
-    return class_index == RATION_DEADLINE_LINGER || class_index == RATION_DEADLINE_MULTI ||
-           class_index == RATION_DEADLINE_AUTH;
+    return class_index == RATION_DEADLINE_LINGER || class_index == RATION_DEADLINE_MULTI;
 }
 
 static void update_deadline(struct ration_connection *connection)

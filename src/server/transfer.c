@@ -152,14 +152,23 @@ static void guess_phase(struct ration_connection *connection, size_t used, size_
     connection->phase = (uint8_t)phase;
 }
 
+/* Bytes that the protocol has appended and that were not sent yet. */
+static size_t appended_size(const struct ration_connection *connection)
+{
+    const struct ration_loop *loop = connection->loop;
+
+    return loop->output_borrower == connection ? loop->output.size : 0;
+}
+
 /*
- * Has the protocol receive until it wants more bytes than are there, or is blocked. It is called
- * again only when it stopped because its answers were many; they are then sent first.
+ * Has the protocol receive until it wants more bytes than are there, is blocked, or has answered as much
+ * as fits into one turn. It is called again only when it stopped because its answers were many; they are
+ * then sent first.
  * Returns how many bytes it consumed.
  */
 static size_t serve(struct ration_connection *connection, char *bytes, size_t size)
 {
-    size_t used = 0, used_now = 1;
+    size_t used = 0, used_now = 1, answered = 0;
     bool again = true;
 
     while (again && used_now > 0 && used < size && size - used >= connection->need_bytes &&
@@ -167,7 +176,13 @@ static size_t serve(struct ration_connection *connection, char *bytes, size_t si
         used_now = receive_once(connection, bytes + used, size - used);
         used += used_now;
         again = ration_connection_is_full(connection) && !connection->yields;
+        answered += appended_size(connection);
         ration_connection_send(connection);
+        if (again && answered >= (connection->is_unauthenticated ? RATION_OUTPUT_LOW_SIZE
+                                                                 : RATION_TURN_OUTPUT_SIZE)) {
+            connection->yields = true;
+            again = false;
+        }
     }
     connection->stopped_early = used < size && (is_blocked(connection) || connection->yields);
     connection->yields &= connection->stopped_early;

@@ -104,6 +104,46 @@ static void a_client_authenticates_in_time_or_is_closed(void **unused)
     close_clients(clients, 2);
 }
 
+#define CHECK_SECRET "Authorization: Bearer secret\r\n"
+
+/* Only a completed request prolongs it, and not beyond that of a client with the secret. */
+static void an_http_client_authenticates_in_time_or_is_closed(void **unused)
+{
+    enum { IDLE, EMPTY_LINES, HEADERS, OPEN, HEALTH_WITH_SECRET, AUTHENTICATED, CLIENTS };
+    struct whole_client clients[CLIENTS];
+
+    (void)unused;
+    start("secret", NULL, (struct ration_server_limits){.auth_timeout_s = 3});
+    for (int i = 0; i < CLIENTS; i++)
+        open_client(&clients[i], WHOLE_HTTP);
+    whole_server_pass(&server, 2000);
+    whole_client_send(&server, &clients[EMPTY_LINES], "\r\n", 2);
+    whole_client_send(&server, &clients[HEADERS], "GET / HTTP/1.1\r\nX: y", 20);
+    ask(&clients[OPEN], "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK");
+    ask(&clients[HEALTH_WITH_SECRET],
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n" CHECK_SECRET "\r\n", "200 OK");
+    ask(&clients[AUTHENTICATED],
+        "GET /v1/limits HTTP/1.1\r\nHost: localhost\r\n" CHECK_SECRET "\r\n", "200 OK");
+    whole_server_pass(&server, 999);
+    whole_server_settle(&server, clients, CLIENTS);
+    for (int i = 0; i < CLIENTS; i++)
+        assert_false(clients[i].is_closed);
+    whole_server_pass(&server, 1);
+    whole_server_settle(&server, clients, CLIENTS);
+    for (int i = 0; i < CLIENTS; i++)
+        assert_int_equal(clients[i].is_closed, i <= HEADERS);
+    assert_true(says(&clients[HEADERS], "HTTP/1.1 408 "));
+    assert_int_equal(clients[IDLE].answer_size, 0);
+    whole_server_pass(&server, 3000);
+    whole_server_settle(&server, clients, CLIENTS);
+    assert_true(clients[OPEN].is_closed);
+    /* else a guess would be tested by how long the connection lives, where no wrong one is counted */
+    assert_true(clients[HEALTH_WITH_SECRET].is_closed);
+    assert_false(clients[AUTHENTICATED].is_closed);
+    assert_int_equal(ended(RATION_ENDING_AUTH_TIMEOUT), HEADERS + 1 + 2);
+    close_clients(clients, CLIENTS);
+}
+
 static void a_transaction_ends_in_time_or_is_closed(void **unused)
 {
     struct whole_client clients[2];
@@ -165,7 +205,7 @@ static void unauthenticated_clients_make_room(void **unused)
     close_clients(clients, 3 * PLACES);
 }
 
-/* So operators get in, and the client in the middle of a request is left alone. */
+/* So operators get in. A client in the middle of a request makes room as any other. */
 static void http_clients_without_the_token_make_room(void **unused)
 {
     struct whole_client clients[PLACES], operator, another;
@@ -194,9 +234,9 @@ static void http_clients_without_the_token_make_room(void **unused)
         whole_client_close(&newcomer);
         whole_server_settle(&server, NULL, 0);
     }
-    ask(&clients[0], "thz HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK");
-    whole_client_take(&clients[1]);
-    assert_true(clients[1].is_closed);
+    whole_client_take(&clients[0]);
+    assert_true(clients[0].is_closed);
+    ask(&clients[PLACES - 3], "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK");
     ask(&operator, "GET /v1/top HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token\r\n\r\n",
         "200 OK");
     ask(&another, "GET /v1/top HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token\r\n\r\n",
@@ -204,6 +244,69 @@ static void http_clients_without_the_token_make_room(void **unused)
     whole_client_close(&operator);
     whole_client_close(&another);
     close_clients(clients, PLACES - 2);
+}
+
+/* Whatever unauthenticated clients have begun, one that knows a secret gets in, and stays in beside more of them. */
+static void requests_that_never_end_make_room(void **unused)
+{
+    static const struct {
+        enum whole_protocol protocol;
+        const char *part;
+    } rows[] = {
+        {WHOLE_HTTP, "GET / HTTP/1.1\r\nX: y"},
+        {WHOLE_HTTP, "\r\n"},
+        {WHOLE_HTTP, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nG"},
+        {WHOLE_HTTP, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"},
+        {WHOLE_HTTP, "X"},
+        {WHOLE_RESP, "*2\r\n$4\r\nAU"},
+        {WHOLE_RESP, "*x\r\n"}};
+    static const char request[] =
+        "GET /v1/limits HTTP/1.1\r\nHost: localhost\r\n" CHECK_SECRET "\r\n";
+    enum { ATTACKERS = 3 * PLACES };
+
+    (void)unused;
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct whole_client attackers[ATTACKERS], operators[2];
+
+        start("secret", "token", (struct ration_server_limits){.connections_max = PLACES});
+        for (int i = 0; i < ATTACKERS; i++) {
+            if (i ==
+                2 * PLACES) { /* these connect, others do as well, and then these authenticate */
+                open_client(&operators[0], WHOLE_RESP);
+                open_client(&operators[1], WHOLE_HTTP);
+            }
+            if (i == 2 * PLACES + PLACES / 2) {
+                ask(&operators[0], "AUTH token\r\n", "+OK");
+                ask(&operators[1], request, "200 OK");
+            }
+            open_client(&attackers[i], rows[row].protocol);
+            whole_client_send(&server, &attackers[i], rows[row].part, strlen(rows[row].part));
+            whole_server_settle(&server, NULL, 0);
+        }
+        ask(&operators[0], "PING\r\n", "+PONG");
+        ask(&operators[1], request, "200 OK");
+        assert_true(server.service.loops->unauthenticated_count <= PLACES - PLACES / 8);
+        whole_client_close(&operators[0]);
+        whole_client_close(&operators[1]);
+        close_clients(attackers, ATTACKERS);
+    }
+}
+
+/* Even if more connect at once than there are places: what has arrived is read before a client is closed. */
+static void a_secret_that_has_arrived_is_read_before_room_is_made(void **unused)
+{
+    enum { ATTACKERS = 3 * PLACES };
+    struct whole_client attackers[ATTACKERS], operator;
+
+    (void)unused;
+    start("secret", "token", (struct ration_server_limits){.connections_max = PLACES});
+    open_client(&operator, WHOLE_RESP);
+    for (int i = 0; i < ATTACKERS; i++)
+        whole_client_open(&server, &attackers[i], WHOLE_HTTP);
+    ask(&operator, "AUTH token\r\n", "+OK");
+    ask(&operator, "PING\r\n", "+PONG");
+    whole_client_close(&operator);
+    close_clients(attackers, ATTACKERS);
 }
 
 /* Guesses ------------------------------------------------------------------------------------ */
@@ -413,6 +516,124 @@ static void unsent_replies_share_the_budget(void **unused)
     close_clients(clients, CLIENTS);
 }
 
+/* Sends a whole batch of checks with the secret: as many bytes as unauthenticated clients must leave free. */
+static void expect_batch(size_t size)
+{
+    struct whole_client client;
+    struct ration_output request;
+    char head[256];
+
+    snprintf(head, sizeof(head),
+             "POST /v1/check HTTP/1.1\r\nHost: localhost\r\n" CHECK_SECRET
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+             size + 17);
+    ration_output_init(&request, MIB);
+    ration_output_append_text(&request, head);
+    for (size_t i = 0; i < size; i++)
+        ration_output_append_byte(&request, ' ');
+    ration_output_append_text(&request, "{\"attributes\":{}}");
+    assert_false(request.is_failed);
+    open_client(&client, WHOLE_HTTP);
+    whole_client_send(&server, &client, request.bytes, request.size);
+    whole_server_settle(&server, &client, 1);
+    assert_true(says(&client, "HTTP/1.1 200 "));
+    whole_client_close(&client);
+    ration_output_done(&request);
+}
+
+/* However many they are: here with headers that never end, and with replies that they do not read. */
+static void unauthenticated_clients_leave_memory_to_others(void **unused)
+{
+    enum { CLIENTS = 100, PIPELINE = 200 };
+    static const char get[] = "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static char part[12000], pipeline[PIPELINE * (sizeof(get) - 1)];
+
+    (void)unused;
+    snprintf(part, sizeof(part), "GET / HTTP/1.1\r\nX: %0*d", 11000, 1);
+    for (size_t i = 0; i < PIPELINE; i++)
+        memcpy(pipeline + i * (sizeof(get) - 1), get, sizeof(get) - 1);
+    for (int is_pipeline = 0; is_pipeline < 2; is_pipeline++) {
+        struct whole_client clients[CLIENTS];
+
+        start("secret", NULL, (struct ration_server_limits){.connection_memory_max = 2 * MIB});
+        for (int i = 0; i < CLIENTS; i++) {
+            open_client(&clients[i], WHOLE_HTTP);
+            (void)!send(clients[i].fd, is_pipeline ? pipeline : part,
+                        is_pipeline ? sizeof(pipeline) : strlen(part), MSG_NOSIGNAL);
+            whole_server_settle(&server, NULL, 0);
+            assert_true(server.service.loops->memory_bytes <= MIB);
+        }
+        assert_true(server.service.loops->unauthenticated_bytes > 0);
+        expect_batch(40000);
+        close_clients(clients, CLIENTS);
+    }
+}
+
+/* One that has the memory to itself has little of it, too. */
+static void an_unauthenticated_client_that_does_not_read_has_little_memory(void **unused)
+{
+    struct whole_client client;
+
+    (void)unused;
+    start("secret", NULL, (struct ration_server_limits){0});
+    open_client(&client, WHOLE_HTTP);
+    for (int i = 0; i < 1000; i++) {
+        (void)!send(client.fd, "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n", 47,
+                    MSG_NOSIGNAL | MSG_DONTWAIT);
+        whole_server_settle(&server, NULL, 0);
+    }
+    assert_in_range(server.service.loops->memory_bytes, 1, 4 * 65536);
+    close_clients(&client, 1);
+}
+
+/* A body is not waited for if the headers suffice to refuse the request, and the reply does not depend on whether it came. */
+static void requests_are_refused_before_their_body(void **unused)
+{
+    static const struct {
+        const char *target, *header, *status;
+    } rows[] = {{"/v1/check", "Expect: 100-continue\r\n", "HTTP/1.1 401 "},
+                {"/v1/check", "Authorization: Bearer wrong\r\n", "HTTP/1.1 401 "},
+                {"/v1/reset", CHECK_SECRET, "HTTP/1.1 403 "},
+                {"/nowhere", "X: y\r\n", "HTTP/1.1 404 "},
+                {"/nowhere", CHECK_SECRET, "HTTP/1.1 404 "},
+                {"/healthz", "X: y\r\n", "HTTP/1.1 405 "},
+                {"/v1/check", CHECK_SECRET "Origin: http://evil.example\r\n", "HTTP/1.1 403 "},
+                {"/v1/peek", CHECK_SECRET "Content-Type: application/json\r\n", NULL}};
+    static const char *const bodies[][2] = {
+        {"Content-Length: 17", "{\"attributes\":{}}"},
+        {"Transfer-Encoding: chunked", "11\r\n{\"attributes\":{}}\r\n0\r\n\r\n"}};
+
+    (void)unused;
+    start("secret", "token", (struct ration_server_limits){0});
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        struct whole_client clients[2];
+        char text[512], *body;
+
+        snprintf(text, sizeof(text), "POST %s HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n\r\n%s",
+                 rows[i / 2].target, rows[i / 2].header, bodies[i % 2][0], bodies[i % 2][1]);
+        body = strstr(text, "\r\n\r\n") + 4;
+        open_client(&clients[0], WHOLE_HTTP);
+        open_client(&clients[1], WHOLE_HTTP);
+        whole_client_send(&server, &clients[0], text, (size_t)(body - text));
+        whole_server_settle(&server, clients, 1);
+        if (rows[i / 2].status == NULL) {
+            assert_int_equal(clients[0].answer_size, 0);
+            whole_client_send(&server, &clients[0], body, strlen(body));
+            whole_server_settle(&server, clients, 1);
+        }
+        whole_client_send(&server, &clients[1], text, strlen(text));
+        whole_server_settle(&server, clients, 2);
+        assert_true(says(&clients[0], rows[i / 2].status == NULL ? "200 OK" : rows[i / 2].status));
+        assert_int_equal(clients[0].is_closed, rows[i / 2].status != NULL);
+        assert_int_equal(clients[1].is_closed, rows[i / 2].status != NULL);
+        assert_int_equal(clients[0].answer_size, clients[1].answer_size);
+        assert_memory_equal(clients[0].answers, clients[1].answers, clients[0].answer_size);
+        whole_client_close(&clients[0]);
+        whole_client_close(&clients[1]);
+    }
+    close_clients(NULL, 0);
+}
+
 static void a_transaction_over_its_bound_is_discarded(void **unused)
 {
     struct whole_client client;
@@ -437,14 +658,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_authenticates_in_time_or_is_closed),
+        cmocka_unit_test(an_http_client_authenticates_in_time_or_is_closed),
         cmocka_unit_test(a_transaction_ends_in_time_or_is_closed),
         cmocka_unit_test(unauthenticated_clients_make_room),
         cmocka_unit_test(http_clients_without_the_token_make_room),
+        cmocka_unit_test(requests_that_never_end_make_room),
+        cmocka_unit_test(a_secret_that_has_arrived_is_read_before_room_is_made),
         cmocka_unit_test(wrong_credentials_are_delayed),
         cmocka_unit_test(delayed_replies_are_bounded),
         cmocka_unit_test(queues_of_transactions_share_the_budget),
         cmocka_unit_test(partial_requests_share_the_budget),
         cmocka_unit_test(unsent_replies_share_the_budget),
+        cmocka_unit_test(unauthenticated_clients_leave_memory_to_others),
+        cmocka_unit_test(an_unauthenticated_client_that_does_not_read_has_little_memory),
+        cmocka_unit_test(requests_are_refused_before_their_body),
         cmocka_unit_test(a_transaction_over_its_bound_is_discarded),
     };
 

@@ -244,6 +244,28 @@ static void paths_are_served_in_turns(void **unused)
     }
 }
 
+/* A reply that costs little, asked for many times: what one connection is sent in one turn has a bound. */
+static void a_pipeline_is_served_in_turns(void **unused)
+{
+    enum { REQUESTS = 1600 };
+    extern const unsigned char ration_openapi[], ration_openapi_end[];
+    size_t size = (size_t)(ration_openapi_end - ration_openapi);
+    struct ration_loop_counters before, after;
+    struct ration_output request;
+    struct whole_client client;
+
+    (void)unused;
+    ration_output_init(&request, 1 << 20);
+    append_many(&request, "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n", REQUESTS);
+    ration_loop_counters(server.loop, &before);
+    client = expect_turns("pipeline of /openapi.yaml", WHOLE_HTTP, &request, 100);
+    ration_loop_counters(server.loop, &after);
+    assert_true(after.steps - before.steps >= REQUESTS * size / (2 * RATION_TURN_OUTPUT_SIZE));
+    assert_true(client.answer_size > REQUESTS * size);
+    whole_client_close(&client);
+    ration_output_done(&request);
+}
+
 static struct ration_output post(const char *path, const struct ration_output *body)
 {
     struct ration_output request;
@@ -664,6 +686,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_are_served_in_turns),
         cmocka_unit_test(paths_are_served_in_turns),
+        cmocka_unit_test(a_pipeline_is_served_in_turns),
         cmocka_unit_test(bodies_are_served_in_turns),
         cmocka_unit_test(a_client_may_leave_while_its_reply_is_made),
         /* it counts inline keys, and its limits are gone after */

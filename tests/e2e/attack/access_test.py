@@ -351,6 +351,9 @@ def test_who_sees_why_redis_is_unavailable():
             status, _, text = one.http("GET", "/readyz", None, headers)
             serve.expect((status, text.startswith(b"ready, but without Redis"), b"refused" in text),
                          (200, True, is_shown), text)
+        for _ in range(5):  # the response depends on the secret, so each guess counts
+            one.http("GET", "/readyz", None, {"Authorization": "Bearer wrong"})
+        one.wait_line("wrong secret from 127.0.0.1", seconds=5)
 
 
 def test_other_hosts_are_no_admins():

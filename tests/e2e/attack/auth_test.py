@@ -5,6 +5,9 @@ What each secret opens is in access_test.py.
 
     auth_test.py RATION
 """
+import select
+import threading
+
 import attack_kit as kit
 import serve
 
@@ -111,6 +114,49 @@ def test_authentication_opens_its_own_connection_only():
         known, stranger = server.resp(password=PASSWORD), server.resp()
         serve.expect(known.ask("PING"), "PONG")
         serve.expect(stranger.ask("PING").text.split()[0], "NOAUTH")
+
+
+class Flood(threading.Thread):
+    """Holds open as many connections as it can, each with headers that never end, and replaces those that
+    the server closes."""
+
+    def __init__(self, port, count):
+        super().__init__(daemon=True)
+        self.port, self.count, self.opened, self.stops = port, count, 0, False
+
+    def run(self):
+        connections, poll = {}, select.poll()
+        while not self.stops:
+            while len(connections) < self.count and not self.stops:
+                connection = kit.connect(self.port)
+                kit.send_some(connection, b"GET / HTTP/1.1\r\nX: y")
+                connections[connection.fileno()] = connection
+                poll.register(connection, select.POLLIN)
+                self.opened += 1
+            for number, _ in poll.poll(20):
+                poll.unregister(number)
+                connections.pop(number).close()
+        kit.close_all(connections.values())
+
+
+def test_secrets_get_in_while_unauthenticated_clients_fill_the_server():
+    places, tries = 200, 40
+    with kit.server(options=[*SECRETS, "--connections-max", str(places)]) as server:
+        flood = Flood(server.http_port, places + 50)
+        flood.start()
+        kit.wait_until(lambda: flood.opened > places + 50, "connections are replaced")
+        served = 0
+        for _ in range(tries):
+            try:
+                client = server.resp(password=TOKEN)
+                served += client.ask("PING") == "PONG"
+                client.close()
+                served += server.http("GET", "/v1/limits", headers={"Authorization": f"Bearer {PASSWORD}"})[0] == 200
+            except (OSError, AssertionError, serve.Closed, kit.http.client.HTTPException):
+                pass
+        flood.stops = True
+        flood.join()
+        assert served >= 2 * tries * 0.95, f"{served} of {2 * tries} were served"
 
 
 def test_a_page_cannot_post():
