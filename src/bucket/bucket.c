@@ -170,8 +170,9 @@ static union ration_state edited(const struct edit *edit, union ration_state raw
     struct ration_spare new_spare = ration_spare_of(limit);
     uint64_t returned = ration_algorithm_returned(edit->limit, state, next, edit->now_ns);
     bool is_used = (state.words[0] | state.words[1]) != 0;
+    bool is_same = edit->new_limit != NULL && memcmp(&next, &state, sizeof(next)) == 0;
 
-    if (edit->refunded_tokens > 0 && is_used)
+    if (edit->refunded_tokens > 0 && is_used && !is_same)
         raw = ration_count_refunded(raw, spare, ration_u64_max(returned, edit->refunded_tokens));
     /* The last in line moves nobody: there is no later reservation. */
     else if (edit->reservation != NULL && !ration_release_is_last(&edit->release, state))
