@@ -145,8 +145,18 @@ RATION_API struct ration_decision ration_bucket_reserve(struct ration_bucket *bu
  * While others wait behind it for a turn that they were promised, nothing comes back: their
  * moments would be promised twice. Settle after the turn has come: before it, only a cancelled
  * reservation that is the last in line leaves the bucket as it was. If other reservations returned
- * tokens since this one was made, less may come back, never more. An interval bucket and a queue
- * give back only to the last in line. The limit is the one that the reservation was made under.
+ * tokens since this one was made, less may come back, never more. A queue gives back only to the last
+ * in line. So reservations that wait are best cancelled last first:
+ *
+ *     5/min      100 reserve 1 at 0 s, all cancel at 0 s     last first: the bucket is full
+ *                                                            first first: nothing passes for 1140 s,
+ *                                                            though nobody waits any more
+ *
+ * Tokens that were refunded since count as this reservation's own: that much less comes back. After
+ * an init, a set, a block or a change nothing does. (A window cannot count refunds, only notice them: after
+ * one, too, nothing comes back; nor ever, of a window whose period is an odd number of nanoseconds or
+ * whose bucket was refunded or set 511 times, for a period of whole seconds, and of an interval
+ * bucket of more than 2^20 tokens a time.) The limit is the one that the reservation was made under.
  * Returns RATION_ECLOSED, with nothing changed, the second time.
  */
 RATION_API ration_status ration_bucket_settle(struct ration_bucket *bucket,

@@ -322,6 +322,7 @@ struct ration_ticket {
         uint64_t before[4];                /* the bucket as this found it */
         uint64_t mark[4];                  /* and as it left it */
         uint64_t returned_tokens;          /* by others until then */
+        uint64_t refunded_tokens;          /* of those, by refunds, resets and blocks */
         uint64_t config_number;            /* of the limits that gave it */
         uint64_t spot[4];                  /* of the key */
         const struct ration_limit *chosen; /* by the rule's function; NULL: the rule's own */
@@ -349,8 +350,12 @@ RATION_API ration_status ration_limiter_reserve(ration_limiter *limiter, const v
  * Ends a reservation with the tokens really used. What was used beyond the cost is charged,
  * whatever is left. What was not used comes back under each limit as far as it is still outstanding,
  * unless somebody waits for a turn; settled before its turn, only a cancelled one gives anything
- * back. See ration_bucket_settle(). Nothing comes back if the limiter's limits changed since. A
- * rule whose function has set a cost of its own keeps that, unless nothing was used.
+ * back. See ration_bucket_settle(). So cancel the last in line first: under 5/min, of 100 reservations
+ * of 1 that are all cancelled at the same instant, first first, those with others behind them give nothing
+ * back, and the key is denied for 1140 s though nobody waits any more.
+ *
+ * What was refunded to the key since counts as this reservation's own: that much less comes back. After
+ * a reset or a block of the key nothing does, nor if the limiter's limits changed since. A rule whose function has set a cost of its own keeps that, unless nothing was used.
  * Returns RATION_ECLOSED, with nothing changed, the second time.
  */
 RATION_API ration_status ration_limiter_settle(ration_limiter *limiter,

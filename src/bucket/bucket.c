@@ -14,15 +14,8 @@
  * Nothing else is ever written, and no state needs a second write to be complete: a thread may
  * stop anywhere.
  *
- * The tat of a continuous token bucket leaves 44 bits of the second word free. They count the
- * tokens that were returned to the bucket, modulo 2^44, so that a reservation knows how far others
- * have moved it (core/gcra.h):
- *
- *     word 0   nanoseconds of the tat
- *     word 1   tokens returned, 44 bits | fraction of the tat, 20 bits
- *
- * The other algorithms need all bits, or no count. Of an interval bucket, which would, only the
- * last in line gives anything back.
+ * Bits that the state leaves free count what was returned to the bucket, so that a reservation knows
+ * what of it is still outstanding: bucket/returns.h.
  */
 #include "ration/bucket.h"
 
@@ -30,12 +23,10 @@
 
 #include "base/atomic16.h"
 #include "base/yield.h"
+#include "bucket/returns.h"
 #include "core/algorithm.h"
 #include "core/change.h"
 
-#define RATION_FRAC_BITS 20
-
-_Static_assert(UINT64_C(1) << RATION_FRAC_BITS == RATION_FRAC_COUNT, "the rest of a word counts");
 _Static_assert(sizeof(struct ration_bucket) == 16, "a bucket is 16 bytes");
 _Static_assert(sizeof(struct ration_bucket) == sizeof(struct ration_pair), "one swap");
 _Static_assert(_Alignof(struct ration_bucket) == 16, "a swap needs alignment");
@@ -70,25 +61,6 @@ static bool publish(struct ration_bucket *bucket, union ration_state *seen, unio
     return swapped;
 }
 
-/* The bits of word 1 that count what was returned. */
-static inline uint64_t count_mask(const struct ration_limit *limit)
-{
-    return ration_algorithm_is_gcra(limit) ? ~(uint64_t)(RATION_FRAC_COUNT - 1) : 0;
-}
-
-static inline union ration_state without_count(union ration_state raw, uint64_t mask)
-{
-    raw.words[1] &= ~mask;
-    return raw;
-}
-
-static inline union ration_state with_count(union ration_state next, union ration_state raw,
-                                            uint64_t mask)
-{
-    next.words[1] |= raw.words[1] & mask;
-    return next;
-}
-
 /* A limit that was never made, or whose state is larger, is a bug in the caller. */
 static inline void expect_fit(const struct ration_limit *limit)
 {
@@ -101,15 +73,15 @@ static inline struct ration_step take(struct ration_bucket *bucket,
                                       const struct ration_limit *limit, uint64_t cost_tokens,
                                       uint64_t max_wait_ns, uint64_t now_ns)
 {
-    const uint64_t mask = count_mask(limit);
+    const struct ration_spare spare = ration_spare_of(limit);
     union ration_state seen = load(bucket);
 
     for (;;) {
-        struct ration_step step = ration_algorithm_take(limit, without_count(seen, mask),
+        struct ration_step step = ration_algorithm_take(limit, ration_without_count(seen, spare),
                                                         cost_tokens, max_wait_ns, now_ns);
 
         if (step.verdict != RATION_ALLOW || cost_tokens == 0 ||
-            publish(bucket, &seen, with_count(step.next, seen, mask)))
+            publish(bucket, &seen, ration_with_count(step.next, seen, spare)))
             return step;
     }
 }
@@ -143,7 +115,7 @@ struct ration_decision ration_bucket_look(const struct ration_bucket *bucket,
 {
     expect_fit(limit);
 
-    union ration_state seen = without_count(load(bucket), count_mask(limit));
+    union ration_state seen = ration_without_count(load(bucket), ration_spare_of(limit));
     struct ration_step step = ration_algorithm_take(limit, seen, cost_tokens, 0, now_ns);
 
     step.next = seen;
@@ -156,20 +128,20 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
 {
     expect_fit(limit);
 
-    const uint64_t mask = count_mask(limit);
+    const struct ration_spare spare = ration_spare_of(limit);
     union ration_state seen = load(bucket);
     struct ration_step step;
     uint64_t granted;
 
     do {
-        union ration_state state = without_count(seen, mask);
+        union ration_state state = ration_without_count(seen, spare);
         uint64_t remaining = ration_algorithm_remaining(limit, state, now_ns);
 
         granted = cost_tokens_max < remaining ? cost_tokens_max : remaining;
         /* With nothing there, the answer is that of a single token. */
         step = ration_algorithm_take(limit, state,
                                      granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0, now_ns);
-    } while (granted > 0 && !publish(bucket, &seen, with_count(step.next, seen, mask)));
+    } while (granted > 0 && !publish(bucket, &seen, ration_with_count(step.next, seen, spare)));
 
     if (out_decision != NULL)
         *out_decision = ration_algorithm_describe(limit, &step, now_ns);
@@ -182,7 +154,8 @@ struct edit {
     const struct ration_limit *new_limit;         /* NULL: the limit stays */
     const struct ration_reservation *reservation; /* that is settled */
     struct ration_release release;
-    uint64_t tokens;
+    uint64_t tokens;          /* of a settle: those used */
+    uint64_t refunded_tokens; /* of each reservation made before, at most. No settle */
     uint64_t now_ns;
 };
 
@@ -193,30 +166,46 @@ static union ration_state edited(const struct edit *edit, union ration_state raw
                                  union ration_state state, union ration_state next)
 {
     const struct ration_limit *limit = edit->new_limit != NULL ? edit->new_limit : edit->limit;
-    uint64_t mask = count_mask(edit->limit) & count_mask(limit);
-    uint64_t returned;
+    struct ration_spare spare = ration_spare_of(edit->limit);
+    struct ration_spare new_spare = ration_spare_of(limit);
+    uint64_t returned = ration_algorithm_returned(edit->limit, state, next, edit->now_ns);
+    bool is_used = (state.words[0] | state.words[1]) != 0;
+    bool is_same = edit->new_limit != NULL && memcmp(&next, &state, sizeof(next)) == 0;
 
-    if (mask == 0)
-        return next;
-    returned = ration_algorithm_returned(edit->limit, state, next, edit->now_ns);
+    if (edit->refunded_tokens > 0 && is_used && !is_same)
+        raw = ration_count_refunded(raw, spare, ration_u64_max(returned, edit->refunded_tokens));
     /* The last in line moves nobody: there is no later reservation. */
-    if (edit->reservation == NULL || !ration_release_is_last(&edit->release, state))
-        raw.words[1] += returned << RATION_FRAC_BITS;
-    return with_count(next, raw, mask);
+    else if (edit->reservation != NULL && !ration_release_is_last(&edit->release, state))
+        raw = ration_count_returned(raw, spare, returned);
+    for (int i = 0; i < 2; i++)
+        spare.words[i] &= new_spare.words[i];
+    return ration_with_count(next, raw, spare);
+}
+
+/* Tells a release what was returned to the bucket since it was reserved. */
+static void look_back(struct edit *edit, union ration_state seen)
+{
+    struct ration_returns returns =
+        ration_returns_since(edit->limit, edit->reservation->returned, seen);
+    uint64_t cost = edit->reservation->cost_tokens;
+
+    edit->release.returned_tokens = returns.returned_tokens;
+    /* what was refunded since may have been its own: it comes back only once */
+    edit->release.cost_tokens = ration_u64_less(cost, returns.refunded_tokens);
+    edit->release.unused_tokens = ration_u64_less(cost - edit->tokens, returns.refunded_tokens);
 }
 
 static void apply(struct ration_bucket *bucket, edit_function *function, struct edit *edit)
 {
-    const uint64_t mask = count_mask(edit->limit);
+    const struct ration_spare spare = ration_spare_of(edit->limit);
     union ration_state seen = load(bucket);
     union ration_state next;
 
     do {
-        union ration_state state = without_count(seen, mask);
+        union ration_state state = ration_without_count(seen, spare);
 
         if (edit->reservation != NULL)
-            edit->release.returned_tokens =
-                ((seen.words[1] & mask) - edit->reservation->returned) >> RATION_FRAC_BITS;
+            look_back(edit, seen);
         next = edited(edit, seen, state, function(edit, state));
         if (memcmp(&next, &seen, sizeof(next)) == 0)
             return;
@@ -252,10 +241,6 @@ static union ration_state edit_block(const struct edit *edit, union ration_state
 
 static union ration_state edit_release(const struct edit *edit, union ration_state state)
 {
-    /* Nothing counts what others return to an interval bucket: only the last in line knows. */
-    if (edit->limit->refill == RATION_REFILL_INTERVAL &&
-        !ration_release_is_last(&edit->release, state))
-        return state;
     return ration_algorithm_release(edit->limit, state, &edit->release, edit->now_ns);
 }
 
@@ -269,7 +254,8 @@ ration_status ration_bucket_init(struct ration_bucket *bucket, const struct rati
 {
     if (!ration_algorithm_fits(limit))
         return RATION_EUNFIT;
-    apply(bucket, edit_start, &(struct edit){.limit = limit, .now_ns = now_ns});
+    apply(bucket, edit_start,
+          &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = now_ns});
     return RATION_OK;
 }
 
@@ -277,7 +263,11 @@ void ration_bucket_refund(struct ration_bucket *bucket, const struct ration_limi
                           uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply(bucket, edit_refund, &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
+    apply(bucket, edit_refund,
+          &(struct edit){.limit = limit,
+                         .tokens = tokens,
+                         .refunded_tokens = ration_u64_min(tokens, limit->burst),
+                         .now_ns = now_ns});
 }
 
 void ration_bucket_force(struct ration_bucket *bucket, const struct ration_limit *limit,
@@ -291,7 +281,9 @@ void ration_bucket_set(struct ration_bucket *bucket, const struct ration_limit *
                        uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply(bucket, edit_set, &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
+    apply(bucket, edit_set,
+          &(struct edit){
+              .limit = limit, .tokens = tokens, .refunded_tokens = limit->burst, .now_ns = now_ns});
 }
 
 ration_status ration_bucket_block_until(struct ration_bucket *bucket,
@@ -300,7 +292,9 @@ ration_status ration_bucket_block_until(struct ration_bucket *bucket,
     expect_fit(limit);
     if (!ration_algorithm_can_block(limit))
         return RATION_EUNFIT;
-    apply(bucket, edit_block, &(struct edit){.limit = limit, .now_ns = until_ns});
+    /* what is out then keeps the bucket blocked, so that nobody may return it */
+    apply(bucket, edit_block,
+          &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = until_ns});
     return RATION_OK;
 }
 
@@ -326,17 +320,17 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
 {
     expect_fit(limit);
 
-    const uint64_t mask = count_mask(limit);
+    const struct ration_spare spare = ration_spare_of(limit);
     union ration_state seen = load(bucket);
     union ration_state state;
     struct ration_step step;
 
     do {
-        state = without_count(seen, mask);
+        state = ration_without_count(seen, spare);
         step = ration_algorithm_take(limit, state, cost_tokens, max_wait_ns, now_ns);
         step = impatient(step, limit, state, max_wait_ns, now_ns);
     } while (step.verdict == RATION_ALLOW && cost_tokens > 0 &&
-             !publish(bucket, &seen, with_count(step.next, seen, mask)));
+             !publish(bucket, &seen, ration_with_count(step.next, seen, spare)));
 
     if (step.verdict == RATION_ALLOW)
         *out_reservation = (struct ration_reservation){
@@ -344,7 +338,7 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
             .ready_at_ns = ration_time_clamp(now_ns) + step.wait_ns,
             .before = {state.words[0], state.words[1]},
             .mark = {step.next.words[0], step.next.words[1]},
-            .returned = seen.words[1] & mask,
+            .returned = ration_count_of(seen, spare),
             .open = 1,
         };
     return ration_algorithm_describe(limit, &step, now_ns);
@@ -367,11 +361,10 @@ ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ra
 
     if (used_tokens < cost && !is_promised) {
         edit.reservation = reservation;
+        edit.tokens = used_tokens;
         edit.release = (struct ration_release){
             .before = {.words = {reservation->before[0], reservation->before[1]}},
             .mark = {.words = {reservation->mark[0], reservation->mark[1]}},
-            .cost_tokens = cost,
-            .unused_tokens = cost - used_tokens,
             .turn_ns = reservation->ready_at_ns,
         };
         apply(bucket, edit_release, &edit);
@@ -401,6 +394,9 @@ ration_status ration_bucket_change(struct ration_bucket *bucket,
     if (change == RATION_CHANGE_RESET)
         return ration_bucket_init(bucket, new_limit, now_ns);
     apply(bucket, edit_change,
-          &(struct edit){.limit = old_limit, .new_limit = new_limit, .now_ns = now_ns});
+          &(struct edit){.limit = old_limit,
+                         .new_limit = new_limit,
+                         .refunded_tokens = old_limit->burst,
+                         .now_ns = now_ns});
     return RATION_OK;
 }

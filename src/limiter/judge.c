@@ -1,6 +1,7 @@
 #include "limiter/judge.h"
 
 #include "base/time.h"
+#include "base/u64.h"
 #include "core/gcra.h"
 
 static uint64_t later_of(uint64_t a_ns, uint64_t b_ns)
@@ -277,8 +278,9 @@ static struct ration_any release(const struct ration_case *c, struct ration_item
         .before = mark->before,
         .mark = mark->state,
         .part = mark->part,
-        .cost_tokens = item->cost_tokens,
-        .unused_tokens = unused_tokens,
+        /* what was refunded since may have been its own: it comes back only once */
+        .cost_tokens = ration_u64_less(item->cost_tokens, item->refunded_tokens),
+        .unused_tokens = ration_u64_less(unused_tokens, item->refunded_tokens),
         .turn_ns = c->op->ready_at_ns,
         .returned_tokens = item->returned_tokens,
         .is_waited = item->is_waited,

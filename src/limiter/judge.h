@@ -23,7 +23,9 @@ struct ration_item {
     uint64_t cost_tokens;
     const struct ration_op_mark *mark; /* SETTLE */
     uint64_t returned_tokens;          /* SETTLE: by others, since the reservation */
-    bool is_waited; /* SETTLE: somebody waits for a turn under another limit of the key */
+    uint64_t
+        refunded_tokens; /* SETTLE: of those, by refunds and by calls that replaced the state */
+    bool is_waited;      /* SETTLE: somebody waits for a turn under another limit of the key */
     bool is_shadow;
     bool has_own_cost;      /* the rule's function has set it: it is not the caller's */
     int shares_with;        /* an earlier item, of another key, about the same bucket; -1: none */

@@ -33,6 +33,7 @@ struct ration_op_mark {
     union ration_any_state state;  /* and as the reservation left it. SETTLE writes what is left to
                                       do for a log, see ration_any_release() */
     uint64_t returned_tokens;      /* as ration_section_returned() counted them then */
+    uint64_t refunded_tokens;      /* likewise */
     enum ration_reserve_part part;
     uint32_t is_overflow;
     uint32_t is_kept; /* SETTLE: nothing can be given back */

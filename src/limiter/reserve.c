@@ -31,6 +31,7 @@ static void write_ticket(const struct ration_call *call, struct ration_ticket *o
                 .is_overflow = part->marks[i].is_overflow,
                 .has_own_cost = part->own_cost_mask >> i & 1,
                 .returned_tokens = part->marks[i].returned_tokens,
+                .refunded_tokens = part->marks[i].refunded_tokens,
                 .config_number = part->to.config_number,
             };
             memcpy(slip->spot, part->to.spot.words, sizeof(slip->spot));
@@ -74,6 +75,7 @@ static void read_slip(const struct ration_ticket_part *slip, struct ration_op_pa
                     (slip->chosen != NULL && limit != slip->chosen);
     mark->part = (enum ration_reserve_part)slip->reserve_part;
     mark->returned_tokens = slip->returned_tokens;
+    mark->refunded_tokens = slip->refunded_tokens;
     memcpy(&mark->before, slip->before, sizeof(mark->before));
     memcpy(&mark->state, slip->mark, sizeof(mark->state));
 }

@@ -30,7 +30,7 @@ struct ration_found {
     bool is_reborn;      /* forgotten while its place was still its own: likewise */
     bool has_ring_write; /* that must be published before anything else happens to the ring */
     uint64_t origin_ns;  /* of the place, if the overflow bucket was read */
-    uint64_t returned_tokens; /* RESERVE: as counted before the bucket was read */
+    struct ration_section_returns returns; /* RESERVE: as counted before the bucket was read */
 };
 
 struct ration_run {
@@ -87,5 +87,11 @@ bool ration_found_change(const struct ration_found *found, const struct ration_e
 /* The cells that the part's states stand for. */
 void ration_found_next(const struct ration_run *run, const struct ration_op_part *part,
                        const struct ration_found *found, struct ration_entry_next *out_next);
+
+/* What was returned to the bucket of an item since the reservation that is settled. */
+void ration_run_since_reserved(const struct ration_found *found, struct ration_item *item);
+
+/* Counts what the op is about to return. Called before it is published, and again if that fails. */
+void ration_run_count_returned(const struct ration_run *run);
 
 #endif

@@ -116,9 +116,8 @@ static void build_case(struct ration_run *run)
                 continue;
             item->cost_tokens = part->costs[i];
             item->mark = &part->marks[i];
-            item->returned_tokens =
-                ration_section_returned(run->found[p].section, &run->found[p].place) -
-                part->marks[i].returned_tokens;
+            if (op->kind == RATION_OP_SETTLE)
+                ration_run_since_reserved(&run->found[p], item);
             item->is_waited = op->kind == RATION_OP_SETTLE && is_waited(run, p, i);
             item->is_shadow = ration_part_is_shadow(part, i);
             item->has_own_cost = part->own_cost_mask >> i & 1;
@@ -464,29 +463,6 @@ static bool configs_stand(const struct ration_run *run)
     return true;
 }
 
-/*
- * Counts what the op returns to a bucket, before it does. The mark of a reservation that was
- * published before the bucket was read here is older than the count; the thread that settles it counts
- * after reading a bucket to which this was returned.
- */
-static void count_returned(struct ration_run *run)
-{
-    if (run->op->kind <= RATION_OP_RESERVE)
-        return;
-    for (uint32_t i = 0; i < run->c.item_count; i++) {
-        const struct ration_item *item = &run->c.items[i];
-        const struct ration_found *found = &run->found[item->part_index];
-        uint64_t returned = ration_any_returned(&item->before, &item->after, run->now_ns);
-        bool is_undone =
-            run->op->kind == RATION_OP_SETTLE && item->returned_tokens == 0 &&
-            memcmp(&item->before.state, &item->mark->state, sizeof(item->before.state)) == 0;
-
-        /* The last in line moves nobody: there is no later reservation. */
-        if (returned > 0 && !is_undone)
-            ration_section_count_returned(found->section, &found->place, returned);
-    }
-}
-
 /* Publishes what was judged. False: start over. */
 static bool publish(struct ration_run *run)
 {
@@ -522,10 +498,10 @@ static bool publish(struct ration_run *run)
             return false;
         }
     }
+    ration_run_count_returned(run);
     if (change_count == 0)
         return views_stand(run);
     adopt(run);
-    count_returned(run);
     if (run->op->part_count > 1)
         return publish_together(run, changes);
     return run->found[last].is_claimed ? publish_claimed(run, last) : publish_there(run, last);
@@ -552,7 +528,8 @@ static void tell(struct ration_run *run)
             part->marks[item->rule_index] = (struct ration_op_mark){
                 .before = item->before.state,
                 .state = item->after.state,
-                .returned_tokens = run->found[item->part_index].returned_tokens,
+                .returned_tokens = run->found[item->part_index].returns.returned_tokens,
+                .refunded_tokens = run->found[item->part_index].returns.refunded_tokens,
                 .part = item->part,
                 .is_overflow = run->found[item->part_index].is_full};
         else if (op->kind == RATION_OP_SETTLE)
@@ -573,8 +550,8 @@ static void find_all(struct ration_run *run)
 
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         if (run->op->kind ==
-            RATION_OP_RESERVE) /* before the bucket is read: see count_returned() */
-            run->found[p].returned_tokens =
+            RATION_OP_RESERVE) /* before the bucket is read: see memory_returns.c */
+            run->found[p].returns =
                 ration_section_returned(run->found[p].section, &run->found[p].place);
         is_claimed[p] = run->found[p].is_claimed;
         if (is_claimed[p])

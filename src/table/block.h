@@ -30,7 +30,7 @@
 #include "table/place.h"
 
 #define RATION_BLOCK_MAGIC        UINT64_C(0x656c626174746172) /* "rattable" */
-#define RATION_BLOCK_VERSION      2
+#define RATION_BLOCK_VERSION      3
 #define RATION_BLOCK_ALIGNMENT    128
 #define RATION_BLOCK_SECTIONS_MAX 16384
 #define RATION_SECTION_CELLS_MAX  15
@@ -108,6 +108,7 @@ struct ration_block {
     struct ration_nonce nonces[RATION_NONCE_STRIPES] __attribute__((aligned(64)));
     uint64_t returned_start; /* of these counters: another number in each block */
     uint64_t returned_tokens[RATION_RETURNED_COUNTERS]; /* by the tag of a key; see section.h */
+    uint64_t refunded_tokens[RATION_RETURNED_COUNTERS]; /* likewise */
 };
 
 struct ration_block_plan {

@@ -88,27 +88,41 @@ void ration_section_note_overflow(const struct ration_section *section,
     raise(&section->notes[place->sets[0]].overflow_ns, ration_time_ceil_ns(moment));
 }
 
-/* Keys of one limiter that share a counter with few others. */
-static uint64_t *returned_counter(const struct ration_section *section,
-                                  const struct ration_place *place)
+/* The counter of a key, which it shares with few others of its limiter. */
+static uint64_t counter_index(const struct ration_section *section,
+                              const struct ration_place *place)
 {
     uint64_t index = place->tag ^ ((uint64_t)section->index * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 
-    return &section->block->returned_tokens[index % RATION_RETURNED_COUNTERS];
+    return index % RATION_RETURNED_COUNTERS;
 }
 
-uint64_t ration_section_returned(const struct ration_section *section,
-                                 const struct ration_place *place)
+struct ration_section_returns ration_section_returned(const struct ration_section *section,
+                                                      const struct ration_place *place)
 {
-    /* acquire: pairs with the add below, in which the bucket follows its count */
-    return section->block->returned_start +
-           __atomic_load_n(returned_counter(section, place), __ATOMIC_ACQUIRE);
+    const struct ration_block *block = section->block;
+    uint64_t index = counter_index(section, place);
+
+    /* acquire: pairs with the adds below, in which the bucket follows its counts */
+    return (struct ration_section_returns){
+        block->returned_start + __atomic_load_n(&block->returned_tokens[index], __ATOMIC_ACQUIRE),
+        block->returned_start + __atomic_load_n(&block->refunded_tokens[index], __ATOMIC_ACQUIRE),
+    };
 }
 
 void ration_section_count_returned(const struct ration_section *section,
-                                   const struct ration_place *place, uint64_t tokens)
+                                   const struct ration_place *place,
+                                   const struct ration_section_returns *returns)
 {
+    struct ration_block *block = section->block;
+    uint64_t index = counter_index(section, place);
+
     ration_yield_point();
     /* sequentially consistent: neither the read of the bucket before it nor its swap pass it */
-    __atomic_fetch_add(returned_counter(section, place), tokens, __ATOMIC_SEQ_CST);
+    if (returns->returned_tokens > 0)
+        __atomic_fetch_add(&block->returned_tokens[index], returns->returned_tokens,
+                           __ATOMIC_SEQ_CST);
+    if (returns->refunded_tokens > 0)
+        __atomic_fetch_add(&block->refunded_tokens[index], returns->refunded_tokens,
+                           __ATOMIC_SEQ_CST);
 }

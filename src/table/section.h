@@ -128,13 +128,24 @@ void ration_section_note_overflow(const struct ration_section *section,
 
 /*
  * Tokens that were returned to the bucket of this place since the block was made, and to others
- * that are counted together with it: never fewer. So a reservation knows at most how far others
- * have moved it. What is returned is counted before the bucket changes. The counters of another
- * block start elsewhere, so that a reservation made there finds that much was returned.
+ * that are counted together with it: never fewer.
  */
-uint64_t ration_section_returned(const struct ration_section *section,
-                                 const struct ration_place *place);
+struct ration_section_returns {
+    uint64_t returned_tokens; /* by anything: so far others may have moved a reservation forward */
+    uint64_t
+        refunded_tokens; /* those of them that were not returned by another reservation, but by a
+                                 refund or by a call that replaced the state: they may have been a
+                                 reservation's own */
+};
+
+/*
+ * What is returned is counted before the bucket changes. The counters of another block start
+ * elsewhere, so that a reservation made there finds that much was returned.
+ */
+struct ration_section_returns ration_section_returned(const struct ration_section *section,
+                                                      const struct ration_place *place);
 void ration_section_count_returned(const struct ration_section *section,
-                                   const struct ration_place *place, uint64_t tokens);
+                                   const struct ration_place *place,
+                                   const struct ration_section_returns *returns);
 
 #endif

@@ -141,12 +141,10 @@ static uint64_t reserve_and_settle(struct contest *contest, uint64_t used_tokens
 static uint64_t lend_then_take(void *context, unsigned thread_index)
 {
     struct contest *contest = context;
-    uint64_t granted =
-        ration_bucket_take_up_to(&contest->bucket, &contest->limit, 2, contest->now_ns, NULL);
+    /* no refund: it may be of the other's reservation, which then returns so much less */
+    uint64_t admitted = reserve_and_settle(contest, 0);
 
-    ration_bucket_refund(&contest->bucket, &contest->limit, granted, contest->now_ns);
-
-    uint64_t admitted = reserve_and_settle(contest, thread_index % 2);
+    admitted += reserve_and_settle(contest, thread_index % 2);
 
     for (uint64_t i = 0; i < contest->limit.burst; i++)
         admitted += contest->allow(&contest->bucket, &contest->limit, 1, contest->now_ns);

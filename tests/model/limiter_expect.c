@@ -209,6 +209,7 @@ static void settle(struct limiter_expect *e, const struct limiter_step *step, ui
                               .unused_tokens = tokens - used,
                               .turn_ns = ticket->ready_at_ns,
                               .returned_tokens = e->returned[i],
+                              .refunded_tokens = e->refunded[i],
                               .is_waited = waits[i],
                           },
                           now_ns);

@@ -37,6 +37,7 @@ struct limiter_expect {
     bool is_seen[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX];
     struct limiter_expect_ticket tickets[LIMITER_TICKETS_MAX];
     uint64_t returned[LIMITER_DETAILS_MAX]; /* set before a SETTLE, from who answered it */
+    uint64_t refunded[LIMITER_DETAILS_MAX]; /* likewise */
     unsigned lost_count; /* keys that the step at hand finds forgotten, and their models */
     struct limiter_expect_lost {
         unsigned limiter;

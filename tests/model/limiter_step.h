@@ -70,6 +70,7 @@ struct limiter_answer {
     enum ration_verdict verdicts[LIMITER_ASKS_MAX]; /* BATCH */
     uint64_t returned[LIMITER_DETAILS_MAX]; /* SETTLE: by others, as the table counts them for
                                                        each slip. Not compared: no decision tells it */
+    uint64_t refunded[LIMITER_DETAILS_MAX]; /* likewise: of those, by no other reservation */
 };
 
 /* Whoever answers steps: the first member of a larger struct. */

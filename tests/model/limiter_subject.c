@@ -88,12 +88,14 @@ static void count_returned(struct limiter_subject *s, const struct ration_ticket
     for (uint32_t i = 0; i < ticket->part_count; i++) {
         const struct ration_ticket_part *part = &ticket->parts[i];
         struct ration_target target = {.is_located = 1};
+        struct ration_section_returns returns;
         struct ration_place place;
 
         memcpy(target.spot.words, part->spot, sizeof part->spot);
         place = ration_memory_place(memory, &target);
-        out->returned[i] = ration_section_returned(&memory->sections[part->limiter_index], &place) -
-                           part->returned_tokens;
+        returns = ration_section_returned(&memory->sections[part->limiter_index], &place);
+        out->returned[i] = returns.returned_tokens - part->returned_tokens;
+        out->refunded[i] = returns.refunded_tokens - part->refunded_tokens;
     }
 }
 

@@ -114,13 +114,15 @@ static void run_exact(struct limiter_trace *t, struct limiter_step *step)
         return;
     t->subject->answer(t->subject, step, &got);
     memcpy(t->expect.returned, got.returned, sizeof got.returned);
+    memcpy(t->expect.refunded, got.refunded, sizeof got.refunded);
     t->expect.base.answer(&t->expect.base, step, &want);
     if (t->options->checks & LIMITER_CHECK_MODEL)
         compare(t, "model", step, &got, &want);
     if (t->has_twin) {
         t->twin.base.answer(&t->twin.base, step, &other);
         /* The keys that share a counter of returned tokens are others in each table. */
-        if (memcmp(got.returned, other.returned, sizeof got.returned) != 0)
+        if (memcmp(got.returned, other.returned, sizeof got.returned) != 0 ||
+            memcmp(got.refunded, other.refunded, sizeof got.refunded) != 0)
             t->has_twin = false;
         if (t->options->checks & LIMITER_CHECK_R7)
             compare(t, "R7 (reclaimed or not)", step, &got, &other);

@@ -443,8 +443,18 @@ static void undo(struct model *m, const struct model_release *r, uint64_t now_ns
     m->windows = r->before.windows;
 }
 
-void model_release(struct model *m, const struct model_release *r, uint64_t now_ns)
+/* What was refunded since may have been the reservation's own: that much less was not used. */
+static struct model_release without_refunded(struct model_release r)
 {
+    r.cost_tokens -= r.refunded_tokens < r.cost_tokens ? r.refunded_tokens : r.cost_tokens;
+    r.unused_tokens -= r.refunded_tokens < r.unused_tokens ? r.refunded_tokens : r.unused_tokens;
+    return r;
+}
+
+void model_release(struct model *m, const struct model_release *ending, uint64_t now_ns)
+{
+    struct model_release rest = without_refunded(*ending);
+    const struct model_release *r = &rest;
     int part = r->mark.part;
 
     now_ns = clamp_now(now_ns);

@@ -95,7 +95,10 @@ struct model_release {
     uint64_t unused_tokens;
     uint64_t turn_ns;
     uint64_t returned_tokens; /* by others since then, as the bucket counts them */
-    bool is_waited;           /* somebody waits under another limit of the key */
+    uint64_t
+        refunded_tokens; /* of those, by refunds and by what replaced the state: they may have been
+                                 the reservation's own, and come back only once */
+    bool is_waited;      /* somebody waits under another limit of the key */
 };
 
 /* A full bucket of limit, which is borrowed as long as the model is used. */

@@ -7,6 +7,9 @@
  * counts there with the tokens that it really used, under each limit; what is still open counts
  * whole. There is no allowance for what was given back. Times run forward.
  *
+ * In between keys are reset, blocked, and given refunds of what a reservation will not use; see
+ * reservation_test.c.
+ *
  * Also: a reservation that is cancelled with nobody behind it leaves every bucket as it was.
  *
  * The negative controls give back by hand, each too much for one reason, and must be caught.
@@ -37,14 +40,20 @@ struct place {
     uint64_t ready_at_ns;
     uint64_t cost_tokens;
     uint64_t used_tokens;
+    uint64_t refunded_tokens;
     uint64_t taken_at_ns, ended_at_ns;
     bool is_open;
+    bool is_forgiven; /* its key was reset since */
 };
 
 struct line {
     bool returns_all;   /* control: what was not used is refunded */
     bool returns_newer; /* control: the ticket is made to look as if it was just written */
+    bool returns_reset; /* control: as if nobody had refunded or reset since */
+    bool has_edits;     /* resets, blocks and refunds in between */
     struct ration_manual_clock clock;
+    uint64_t blocked_until_ns[KEYS];
+    bool is_block_broken;
     struct ration_rule rules[RULES_MAX];
     unsigned rule_count;
     ration_limiter *limiter;
@@ -87,6 +96,8 @@ static void open_line(struct line *l, struct trace_random *random)
     bool has_log = false;
 
     l->count = 0;
+    l->is_block_broken = false;
+    memset(l->blocked_until_ns, 0, sizeof l->blocked_until_ns);
     ration_manual_clock_set(&l->clock, 1000);
     l->rule_count = 1 + (unsigned)trace_random_below(random, RULES_MAX);
     for (unsigned i = 0; i < l->rule_count; i++) {
@@ -130,8 +141,56 @@ static void take_place(struct line *l, struct trace_random *random)
         return;
     p->ready_at_ns = p->ticket.ready_at_ns;
     p->taken_at_ns = l->clock.ns;
+    p->refunded_tokens = 0;
     p->is_open = true;
+    p->is_forgiven = false;
+    l->is_block_broken |= p->ready_at_ns < l->blocked_until_ns[p->key];
     l->count++;
+}
+
+/* Refunds some of what a reservation holds whose turn has just come, and which uses so much less. */
+static void refund_place(struct line *l, struct trace_random *random)
+{
+    struct place *p = &l->places[trace_random_below(random, l->count)];
+    bool is_waited = false;
+    uint64_t tokens;
+
+    for (unsigned i = 0; i < l->rule_count;
+         i++) /* a refund knows no place in a queue, nor which half
+                                                    of a burst reserve has paid */
+        is_waited |= l->rules[i].limit.algorithm == RATION_LEAKY_QUEUE ||
+                     l->rules[i].limit.algorithm == RATION_BURST_RESERVE;
+    for (unsigned i = 0; i < l->count; i++)
+        is_waited |= l->places[i].ready_at_ns > l->clock.ns;
+    if (is_waited || !p->is_open || p->is_forgiven || p->ready_at_ns != l->clock.ns)
+        return;
+    tokens = trace_random_below(random, p->used_tokens + 1);
+    ration_limiter_refund(l->limiter, &keys[p->key], tokens, l->clock.ns);
+    p->refunded_tokens += tokens;
+    p->used_tokens -= tokens;
+    if (tokens > 0)
+        l->blocked_until_ns[p->key] = 0;
+}
+
+static void edit_key(struct line *l, struct trace_random *random)
+{
+    unsigned key = trace_random_below(random, 4) == 0;
+    uint64_t until_ns = l->clock.ns + trace_random_below(random, 80);
+    uint64_t choice = trace_random_below(random, 3);
+
+    if (choice == 0) {
+        if (ration_limiter_block_until(l->limiter, &keys[key], until_ns, l->clock.ns) ==
+                RATION_OK &&
+            until_ns > l->blocked_until_ns[key])
+            l->blocked_until_ns[key] = until_ns;
+    } else if (choice == 1 && l->count > 0) {
+        refund_place(l, random);
+    } else {
+        ration_limiter_reset(l->limiter, &keys[key], l->clock.ns);
+        l->blocked_until_ns[key] = 0;
+        for (unsigned i = 0; i < l->count; i++)
+            l->places[i].is_forgiven |= l->places[i].key == key;
+    }
 }
 
 static void end_place(struct line *l, struct trace_random *random)
@@ -143,19 +202,23 @@ static void end_place(struct line *l, struct trace_random *random)
     p->is_open = false;
     p->ended_at_ns = l->clock.ns;
     p->used_tokens =
-        trace_random_below(random, 2) ? 0 : trace_random_below(random, p->cost_tokens + 1);
+        trace_random_below(random, 2) ? 0 : trace_random_below(random, p->used_tokens + 1);
     if (l->returns_all && l->clock.ns >= p->ready_at_ns) {
         ration_limiter_refund(l->limiter, &keys[p->key], p->cost_tokens - p->used_tokens,
                               l->clock.ns);
         return;
     }
-    if (l->returns_newer) { /* as if it were just written: nobody has returned anything since */
+    if (l->returns_newer ||
+        l->returns_reset) { /* as if it were just written: nobody has returned anything since */
         struct ration_ticket newer;
         struct ration_decision d;
 
         ration_limiter_reserve(l->limiter, &keys[p->key], 0, 0, l->clock.ns, &d, &newer);
-        for (uint32_t i = 0; i < p->ticket.part_count; i++)
-            p->ticket.parts[i].returned_tokens = newer.parts[i].returned_tokens;
+        for (uint32_t i = 0; i < p->ticket.part_count; i++) {
+            if (l->returns_newer)
+                p->ticket.parts[i].returned_tokens = newer.parts[i].returned_tokens;
+            p->ticket.parts[i].refunded_tokens = newer.parts[i].refunded_tokens;
+        }
     }
     ration_limiter_settle(l->limiter, &p->ticket, p->used_tokens, l->clock.ns);
 }
@@ -194,7 +257,8 @@ static bool keeps_contract(const struct line *l)
         unsigned count = 0;
 
         for (unsigned i = 0; i < l->count; i++)
-            if (l->places[i].key == key && l->places[i].used_tokens > 0)
+            if (l->places[i].key == key && l->places[i].used_tokens > 0 &&
+                !l->places[i].is_forgiven)
                 events[count++] =
                     (struct history_entry){l->places[i].ready_at_ns, l->places[i].used_tokens};
         qsort(events, count, sizeof events[0], by_time);
@@ -225,7 +289,8 @@ static void print_line(const struct line *l)
                p->taken_at_ns, p->cost_tokens, p->ready_at_ns);
         if (!p->is_open)
             printf(", ended at %" PRIu64 " with %" PRIu64, p->ended_at_ns, p->used_tokens);
-        printf("\n");
+        printf("%s, refunded %" PRIu64 "\n", p->is_forgiven ? ", forgiven" : "",
+               p->refunded_tokens);
     }
 }
 
@@ -239,14 +304,17 @@ static bool run_line(struct line *l, uint64_t seed, unsigned steps)
     for (unsigned i = 0; i < steps && holds; i++) {
         if (trace_random_below(&random, 2))
             ration_manual_clock_set(&l->clock, l->clock.ns + trace_random_below(&random, 30));
-        if (!l->returns_all && !l->returns_newer && trace_random_below(&random, 8) == 0)
+        if (l->has_edits && trace_random_below(&random, 4) == 0)
+            edit_key(l, &random);
+        else if (!l->returns_all && !l->returns_newer && !l->returns_reset &&
+                 trace_random_below(&random, 8) == 0)
             holds = is_undone(l, &random);
         else if (l->count == 0 || trace_random_below(&random, 3))
             take_place(l, &random);
         else
             end_place(l, &random);
     }
-    holds = holds && keeps_contract(l);
+    holds = holds && !l->is_block_broken && keeps_contract(l);
     ration_limiter_free(l->limiter);
     return holds;
 }
@@ -287,12 +355,17 @@ int main(int argc, char **argv)
     printf("seed %" PRIu64 "\n", seed);
     if (!check_control("refunds what was not used", (struct line){.returns_all = true}, seed) ||
         !check_control("does not count what others returned", (struct line){.returns_newer = true},
-                       seed))
+                       seed) ||
+        !check_control("gives back what a reset or a refund has",
+                       (struct line){.returns_reset = true, .has_edits = true}, seed))
         return 1;
-    if (first_failure(&line, seed, traces) != 0) {
-        printf("R1 broken, or a cancelled reservation left something\n");
-        print_line(&line);
-        return 1;
+    for (int i = 0; i < 2; i++) {
+        line.has_edits = i == 1;
+        if (first_failure(&line, seed + (uint64_t)i, traces / 2) != 0) {
+            printf("R1 or a block broken, or a cancelled reservation left something\n");
+            print_line(&line);
+            return 1;
+        }
     }
     printf("decisions: %" PRIu64 " histories keep R1\n", traces);
     return 0;

@@ -1,5 +1,5 @@
 /*
- * R1 for token buckets and queues with reservations that are settled or cancelled.
+ * R1 for buckets with reservations that are settled or cancelled.
  *
  *     reservation_test [SEED [TRACES]]
  *
@@ -9,8 +9,12 @@
  *
  * A queue must keep everyone who goes a token's time apart.
  *
- * Times run forward, nothing is refunded, forced or blocked. The negative controls give back too
- * much, each for one reason, and must be caught.
+ * In between the bucket is set, started again, blocked, and given refunds of what a reservation will not
+ * use. What was admitted before a set or a start does not count any more, and must not come back. Of
+ * a refund nothing is subtracted: the reservation uses that much less. Before a block ends nobody goes.
+ *
+ * Times run forward, nothing is forced. The negative controls give back too much, each for one
+ * reason, and must be caught.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +22,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/algorithm.h"
+#include "bucket/returns.h"
+#include "history.h"
 #include "model.h"
 #include "trace.h"
 
@@ -37,8 +42,10 @@ struct place {
     uint64_t ready_at_ns;
     uint64_t cost_tokens;
     uint64_t used_tokens;
+    uint64_t refunded_tokens;
     uint64_t ended_at_ns;
     bool is_open;
+    bool is_forgiven; /* the bucket was set or started since */
 };
 
 typedef void settle_function(struct ration_bucket *bucket, const struct ration_limit *limit,
@@ -49,9 +56,12 @@ struct line {
     settle_function *settle;
     bool is_whole_ns; /* only limits whose token time is whole nanoseconds */
     bool is_gcra;     /* only continuous token buckets */
+    bool has_edits;   /* sets, starts, blocks and refunds in between */
     struct ration_limit limit;
     struct ration_bucket bucket;
     uint64_t now_ns;
+    uint64_t blocked_until_ns;
+    bool is_block_broken;
     unsigned count;
     struct place places[PLACES_MAX];
     uint64_t decisions;
@@ -92,7 +102,23 @@ static void settle_uncounted(struct ration_bucket *bucket, const struct ration_l
                              struct ration_reservation *reservation, uint64_t used_tokens,
                              uint64_t now_ns)
 {
-    reservation->returned = bucket->words[1] & ~(uint64_t)(RATION_FRAC_COUNT - 1);
+    reservation->returned =
+        ration_count_of((union ration_state){.words = {bucket->words[0], bucket->words[1]}},
+                        ration_spare_of(limit));
+    ration_bucket_settle(bucket, limit, reservation, used_tokens, now_ns);
+}
+
+/* Another: a set or a refund counts as if other reservations had returned the tokens. */
+static void settle_edited(struct ration_bucket *bucket, const struct ration_limit *limit,
+                          struct ration_reservation *reservation, uint64_t used_tokens,
+                          uint64_t now_ns)
+{
+    uint64_t count =
+        ration_count_of((union ration_state){.words = {bucket->words[0], bucket->words[1]}},
+                        ration_spare_of(limit));
+
+    reservation->returned =
+        (reservation->returned & ~RATION_EDITS_MAX) | (count & RATION_EDITS_MAX);
     ration_bucket_settle(bucket, limit, reservation, used_tokens, now_ns);
 }
 
@@ -109,8 +135,9 @@ static unsigned events_of(const struct line *l, struct event *out_events)
     unsigned count = 0;
 
     for (unsigned i = 0; i < l->count; i++)
-        out_events[count++] =
-            (struct event){l->places[i].ready_at_ns, (model_units)l->places[i].used_tokens};
+        if (!l->places[i].is_forgiven)
+            out_events[count++] =
+                (struct event){l->places[i].ready_at_ns, (model_units)l->places[i].used_tokens};
     qsort(out_events, count, sizeof out_events[0], by_time);
     return count;
 }
@@ -147,6 +174,25 @@ static bool keeps_distance(const struct line *l)
     return true;
 }
 
+static bool has_windows(const struct ration_limit *limit)
+{
+    return limit->algorithm == RATION_FIXED_WINDOW || limit->algorithm == RATION_SLIDING_WINDOW;
+}
+
+static bool keeps_windows(const struct line *l)
+{
+    struct event events[PLACES_MAX];
+    unsigned count = events_of(l, events);
+    struct history history;
+
+    history_init(&history, &l->limit);
+    for (unsigned i = 0; i < count; i++)
+        if (events[i].tokens > 0 &&
+            !history_admit(&history, (uint64_t)events[i].tokens, events[i].at_ns))
+            return false;
+    return true;
+}
+
 /* Every closed interval between two events holds what it may. */
 static bool keeps_contract(const struct line *l)
 {
@@ -154,6 +200,10 @@ static bool keeps_contract(const struct line *l)
     unsigned count = events_of(l, events);
     model_units period = (model_units)l->limit.period_ns;
 
+    if (l->is_block_broken)
+        return false;
+    if (has_windows(&l->limit))
+        return keeps_windows(l);
     if (l->limit.algorithm == RATION_LEAKY_QUEUE)
         return keeps_distance(l);
     for (unsigned first = 0; first < count; first++) {
@@ -187,6 +237,7 @@ static void print_line(const struct line *l)
                p->taken_at_ns, p->cost_tokens, p->ready_at_ns);
         if (p->used_tokens < p->cost_tokens)
             printf(", ended at %" PRIu64 " with %" PRIu64, p->ended_at_ns, p->used_tokens);
+        printf("%s, refunded %" PRIu64, p->is_forgiven ? ", forgiven" : "", p->refunded_tokens);
         printf("\n");
     }
 }
@@ -206,8 +257,72 @@ static void take_place(struct line *l, struct trace_random *random)
     p->ready_at_ns = p->reservation.ready_at_ns;
     p->cost_tokens = cost;
     p->used_tokens = cost;
+    p->refunded_tokens = 0;
     p->is_open = true;
+    p->is_forgiven = false;
+    l->is_block_broken |= p->ready_at_ns < l->blocked_until_ns;
     l->count++;
+}
+
+/* What time has not paid back yet of a place whose turn has come. */
+static uint64_t outstanding(const struct line *l, const struct place *p)
+{
+    uint64_t passed_ns = l->now_ns - p->ready_at_ns;
+    uint64_t period_ns = l->limit.period_ns;
+    uint64_t paid = (passed_ns * l->limit.tokens + period_ns - 1) / period_ns;
+
+    if (has_windows(&l->limit))
+        paid = passed_ns == 0 ? 0 : p->cost_tokens;
+    else if (l->limit.refill == RATION_REFILL_INTERVAL)
+        paid = passed_ns == 0 ? 0 : (passed_ns / period_ns + 1) * l->limit.tokens;
+    return p->cost_tokens > paid ? p->cost_tokens - paid : 0;
+}
+
+/* Refunds some of what a reservation holds, which then uses so much less. */
+static void refund_place(struct line *l, struct trace_random *random)
+{
+    struct place *p = &l->places[trace_random_below(random, l->count)];
+    bool is_waited = l->limit.algorithm == RATION_LEAKY_QUEUE;
+    uint64_t most;
+
+    for (unsigned i = 0; i < l->count; i++)
+        is_waited |= l->places[i].ready_at_ns > l->now_ns;
+    if (is_waited || !p->is_open || p->is_forgiven)
+        return;
+    most = outstanding(l, p);
+    most = most > p->refunded_tokens ? most - p->refunded_tokens : 0;
+    most = most < p->used_tokens ? most : p->used_tokens;
+    most = trace_random_below(random, most + 1);
+    ration_bucket_refund(&l->bucket, &l->limit, most, l->now_ns);
+    p->refunded_tokens += most;
+    p->used_tokens -= most;
+    if (most > 0)
+        l->blocked_until_ns = 0;
+}
+
+static void edit_bucket(struct line *l, struct trace_random *random)
+{
+    uint64_t until_ns = l->now_ns + trace_random_below(random, 2 * l->limit.period_ns);
+    uint64_t choice = trace_random_below(random, 4);
+
+    if (choice == 0) {
+        if (ration_bucket_block_until(&l->bucket, &l->limit, until_ns) == RATION_OK &&
+            until_ns > l->blocked_until_ns)
+            l->blocked_until_ns = until_ns;
+        return;
+    }
+    if (choice == 1 && l->count > 0) {
+        refund_place(l, random);
+        return;
+    }
+    if (choice == 2)
+        ration_bucket_init(&l->bucket, &l->limit, l->now_ns);
+    else
+        ration_bucket_set(&l->bucket, &l->limit, trace_random_below(random, l->limit.burst + 1),
+                          l->now_ns);
+    for (unsigned i = 0; i < l->count; i++)
+        l->places[i].is_forgiven = true;
+    l->blocked_until_ns = 0;
 }
 
 static void end_place(struct line *l, struct trace_random *random)
@@ -219,7 +334,7 @@ static void end_place(struct line *l, struct trace_random *random)
     p->is_open = false;
     p->ended_at_ns = l->now_ns;
     p->used_tokens =
-        trace_random_below(random, 2) ? 0 : trace_random_below(random, p->cost_tokens + 1);
+        trace_random_below(random, 2) ? 0 : trace_random_below(random, p->used_tokens + 1);
     l->settle(&l->bucket, &l->limit, &p->reservation, p->used_tokens, l->now_ns);
 }
 
@@ -235,6 +350,12 @@ static struct ration_limit small_limit(struct trace_random *random)
         spec.refill =
             trace_random_below(random, 4) ? RATION_REFILL_CONTINUOUS : RATION_REFILL_INTERVAL;
         spec.algorithm = trace_random_below(random, 4) ? RATION_TOKEN_BUCKET : RATION_LEAKY_QUEUE;
+        if (trace_random_below(random, 8) == 0) {
+            spec.algorithm =
+                trace_random_below(random, 2) ? RATION_FIXED_WINDOW : RATION_SLIDING_WINDOW;
+            spec.refill = RATION_REFILL_CONTINUOUS;
+            spec.burst = 0;
+        }
     } while (ration_limit_make(&spec, &limit, NULL) != RATION_OK);
     return limit;
 }
@@ -245,6 +366,7 @@ static void run_line(struct line *l, uint64_t seed, unsigned steps)
     struct line fresh = {.settle = l->settle,
                          .is_whole_ns = l->is_whole_ns,
                          .is_gcra = l->is_gcra,
+                         .has_edits = l->has_edits,
                          .decisions = l->decisions};
 
     *l = fresh;
@@ -255,7 +377,9 @@ static void run_line(struct line *l, uint64_t seed, unsigned steps)
     for (unsigned i = 0; i < steps; i++) {
         if (trace_random_below(&random, 2))
             l->now_ns += trace_random_below(&random, 2 * l->limit.rate.token.ns + 2);
-        if (l->count == 0 || trace_random_below(&random, 3))
+        if (l->has_edits && trace_random_below(&random, 4) == 0)
+            edit_bucket(l, &random);
+        else if (l->count == 0 || trace_random_below(&random, 3))
             take_place(l, &random);
         else
             end_place(l, &random);
@@ -277,12 +401,14 @@ static unsigned first_failure(struct line *l, uint64_t seed, uint64_t traces)
     return 0;
 }
 
-static bool check_control(const char *name, settle_function *settle_wrongly, uint64_t seed)
+static bool check_control(const char *name, settle_function *settle_wrongly, bool has_edits,
+                          uint64_t seed)
 {
     static struct line line;
     unsigned steps;
 
-    line = (struct line){.settle = settle_wrongly, .is_whole_ns = true, .is_gcra = true};
+    line = (struct line){
+        .settle = settle_wrongly, .is_whole_ns = true, .is_gcra = true, .has_edits = has_edits};
     steps = first_failure(&line, seed, 1000000);
     printf("control '%s': %s %u\n", name, steps ? "caught at step" : "NOT caught", steps);
     return steps != 0;
@@ -297,14 +423,18 @@ int main(int argc, char **argv)
     if (seed == 0)
         seed = (uint64_t)time(NULL);
     printf("seed %" PRIu64 "\n", seed);
-    if (!check_control("gives back what others were promised", settle_all, seed) ||
-        !check_control("gives back what time has paid back", settle_paid, seed) ||
-        !check_control("does not count what others returned", settle_uncounted, seed))
+    if (!check_control("gives back what others were promised", settle_all, false, seed) ||
+        !check_control("gives back what time has paid back", settle_paid, false, seed) ||
+        !check_control("does not count what others returned", settle_uncounted, false, seed) ||
+        !check_control("gives back what a set or a refund has", settle_edited, true, seed))
         return 1;
-    if (first_failure(&line, seed, traces) != 0) {
-        printf("R1 broken\n");
-        print_line(&line);
-        return 1;
+    for (int i = 0; i < 2; i++) {
+        line.has_edits = i == 1;
+        if (first_failure(&line, seed + (uint64_t)i, traces / 2) != 0) {
+            printf("R1 broken, or a block\n");
+            print_line(&line);
+            return 1;
+        }
     }
     printf("%" PRIu64 " histories keep R1\ndecisions: %" PRIu64 "\n", traces, line.decisions);
     return 0;

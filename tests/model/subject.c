@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "bucket/returns.h"
 #include "core/algorithm.h"
 #include "core/sliding_log.h"
 
@@ -67,17 +68,16 @@ static struct ration_decision bucket_reserve(void *state, const struct ration_li
     return ration_bucket_reserve(state, limit, cost, max_wait_ns, now_ns, &out->bucket);
 }
 
-/* What a bucket can know of others' returns: see bucket.c. */
+/* What a bucket knows of what was returned to it: see bucket/returns.h. */
 static void look_for_returns(const struct ration_bucket *bucket, const struct ration_limit *limit,
                              struct subject_reservation *r)
 {
-    bool is_last = bucket->words[0] == r->bucket.mark[0] && bucket->words[1] == r->bucket.mark[1];
+    struct ration_returns returns =
+        ration_returns_since(limit, r->bucket.returned,
+                             (union ration_state){.words = {bucket->words[0], bucket->words[1]}});
 
-    r->is_kept = limit->refill == RATION_REFILL_INTERVAL && !is_last;
-    r->returned_tokens =
-        ration_algorithm_is_gcra(limit)
-            ? ((bucket->words[1] & ~(uint64_t)(RATION_FRAC_COUNT - 1)) - r->bucket.returned) >> 20
-            : 0;
+    r->returned_tokens = returns.returned_tokens;
+    r->refunded_tokens = returns.refunded_tokens;
 }
 
 static void bucket_settle(void *state, const struct ration_limit *limit,
@@ -100,9 +100,8 @@ static uint64_t bucket_full_after(const void *state, const struct ration_limit *
     union ration_state words;
 
     memcpy(&words, state, sizeof words);
-    if (ration_algorithm_is_gcra(limit))
-        words.words[1] &= RATION_FRAC_COUNT - 1;
-    return ration_algorithm_full_after_ns(limit, words, now_ns);
+    return ration_algorithm_full_after_ns(
+        limit, ration_without_count(words, ration_spare_of(limit)), now_ns);
 }
 
 const struct subject subject_bucket = {

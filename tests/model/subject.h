@@ -23,7 +23,7 @@ struct subject_reservation {
 
     /* Written by settle. */
     uint64_t returned_tokens; /* by others, as the bucket counts them */
-    bool is_kept;             /* nothing comes back: the bucket cannot know how much it may be */
+    uint64_t refunded_tokens; /* of those: which may have been its own */
 };
 
 struct subject {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "bucket/returns.h"
 #include "trace_state.h"
 
 /* --- reports --- */
@@ -130,8 +131,12 @@ void trace_forget_if_full(struct trace *t)
         fail(t, "model (full)", "full_after", 0, t->clock_ns);
     memset(t->twin, 0, t->size);
     /* But for the count of returned tokens, by which open reservations go: see bucket.c. */
-    if (t->subject == &subject_bucket && ration_algorithm_is_gcra(&t->limit))
-        t->twin[1] = t->state[1] & ~(uint64_t)(RATION_FRAC_COUNT - 1);
+    if (t->subject == &subject_bucket) {
+        struct ration_spare spare = ration_spare_of(&t->limit);
+
+        t->twin[0] = t->state[0] & spare.words[0];
+        t->twin[1] = t->state[1] & spare.words[1];
+    }
     t->twin_since_ns = t->clock_ns;
     t->has_twin = true;
     t->count->forgotten++;
@@ -290,7 +295,7 @@ void trace_do_settle(struct trace *t, unsigned index, uint64_t used, uint64_t no
         t->subject->settle(t->twin, &t->limit, &r.twin, used, now_ns);
     bool is_promised = used > 0 && ration_time_clamp(now_ns) < r.subject.bucket.ready_at_ns;
 
-    if (used < cost && !is_promised && !r.subject.is_kept)
+    if (used < cost && !is_promised)
         model_release(&t->model,
                       &(struct model_release){
                           .before = r.before,
@@ -299,6 +304,7 @@ void trace_do_settle(struct trace *t, unsigned index, uint64_t used, uint64_t no
                           .unused_tokens = cost - used,
                           .turn_ns = r.subject.bucket.ready_at_ns,
                           .returned_tokens = r.subject.returned_tokens,
+                          .refunded_tokens = r.subject.refunded_tokens,
                       },
                       now_ns);
     else if (used > cost)
