@@ -69,11 +69,10 @@ static inline void expect_fit(const struct ration_limit *limit)
 }
 
 /* Takes, starting over as long as others get in between. */
-static inline struct ration_step take(struct ration_bucket *bucket,
-                                      const struct ration_limit *limit, uint64_t cost_tokens,
-                                      uint64_t max_wait_ns, uint64_t now_ns)
+static inline __attribute__((always_inline)) struct ration_step take_beside(
+    struct ration_bucket *bucket, const struct ration_limit *limit, struct ration_spare spare,
+    uint64_t cost_tokens, uint64_t max_wait_ns, uint64_t now_ns)
 {
-    const struct ration_spare spare = ration_spare_of(limit);
     union ration_state seen = load(bucket);
 
     for (;;) {
@@ -86,6 +85,13 @@ static inline struct ration_step take(struct ration_bucket *bucket,
     }
 }
 
+static inline struct ration_step take(struct ration_bucket *bucket,
+                                      const struct ration_limit *limit, uint64_t cost_tokens,
+                                      uint64_t max_wait_ns, uint64_t now_ns)
+{
+    return take_beside(bucket, limit, ration_spare_of(limit), cost_tokens, max_wait_ns, now_ns);
+}
+
 bool ration_bucket_fits(const struct ration_limit *limit)
 {
     return ration_algorithm_fits(limit);
@@ -95,6 +101,10 @@ bool ration_bucket_allow_at(struct ration_bucket *bucket, const struct ration_li
                             uint64_t cost_tokens, uint64_t now_ns)
 {
     expect_fit(limit);
+    /* what a token bucket has to spare is known here: it need not be looked for */
+    if (__builtin_expect(ration_algorithm_is_gcra(limit), 1))
+        return take_beside(bucket, limit, ration_spare_of_gcra(), cost_tokens, 0, now_ns).verdict ==
+               RATION_ALLOW;
     return take(bucket, limit, cost_tokens, 0, now_ns).verdict == RATION_ALLOW;
 }
 

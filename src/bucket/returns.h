@@ -45,16 +45,19 @@ struct ration_returns {
     uint64_t refunded_tokens; /* of those: which may have been the reservation's own */
 };
 
+static inline struct ration_spare ration_spare_of_gcra(void)
+{
+    return (struct ration_spare){{0, ~(uint64_t)(RATION_FRAC_COUNT - 1)}};
+}
+
 static inline struct ration_spare ration_spare_of(const struct ration_limit *limit)
 {
-    struct ration_spare in_word_1 = {{0, ~(uint64_t)(RATION_FRAC_COUNT - 1)}};
-
     if (ration_algorithm_is_gcra(limit))
-        return in_word_1;
+        return ration_spare_of_gcra();
     if (limit->algorithm == RATION_FIXED_WINDOW || limit->algorithm == RATION_SLIDING_WINDOW)
         return (struct ration_spare){{(limit->period_ns & -limit->period_ns) - 1, 0}};
     if (limit->algorithm == RATION_LEAKY_QUEUE || limit->tokens <= RATION_FRAC_COUNT)
-        return in_word_1;
+        return ration_spare_of_gcra();
     return (struct ration_spare){{0, 0}};
 }
 
