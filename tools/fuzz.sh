@@ -9,6 +9,8 @@ cmake --build --preset fuzz -- --quiet
 for binary in build/fuzz/tests/fuzz/*_fuzz; do
     target=$(basename "$binary" _fuzz)
     echo "== $target, $seconds s"
-    "$binary" -max_total_time="$seconds" -timeout=10 -print_final_stats=1 \
+    options=()
+    if [ -f "tests/fuzz/$target.dict" ]; then options=("-dict=tests/fuzz/$target.dict"); fi
+    "$binary" "${options[@]}" -max_total_time="$seconds" -timeout=10 -print_final_stats=1 \
         build/fuzz/tests/fuzz/found_$target tests/fuzz/corpus/$target
 done

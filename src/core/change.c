@@ -97,13 +97,16 @@ static union ration_state keep_tokens(union ration_state state,
 
 /*
  * A full bucket keeps the moment from which it is full, for a now that ran ahead and is followed
- * by an earlier one. A window's moment is its end, of which nothing need be kept.
+ * by an earlier one. A window's moment is its end, of which nothing need be kept. What a portion
+ * had to spare is kept where a portion of the new limit is larger than that.
  */
-static union ration_state keep_full(union ration_state state, bool moments, bool same_refill)
+static union ration_state keep_full(union ration_state state, const struct ration_limit *new_limit,
+                                    bool moments, bool same_refill)
 {
     if (!moments)
         return (union ration_state){.words = {0, 0}};
-    if (!same_refill)
+    if (!same_refill || (new_limit->refill == RATION_REFILL_INTERVAL &&
+                         state.interval.spare_tokens >= new_limit->tokens))
         state.words[1] = 0;
     return state;
 }
@@ -119,7 +122,7 @@ union ration_state ration_change_keep(union ration_state state,
         return state;
     now_ns = not_before_window(state, old_limit, ration_time_clamp(now_ns));
     if (ration_algorithm_is_idle(old_limit, state, now_ns))
-        return keep_full(state, moments, same_refill);
+        return keep_full(state, new_limit, moments, same_refill);
     if (!moments || !same_refill)
         return keep_tokens(state, old_limit, new_limit, now_ns);
     if (old_limit->refill == RATION_REFILL_INTERVAL)

@@ -8,20 +8,16 @@
 #include <string.h>
 
 #include "support/engine_ops_input.h"
+#include "support/engine_ops_rules.h"
 #include "support/saved.h"
 
 #define USER_COUNT     6
 #define OPERATIONS_MAX 400
-#define STEADY_BURST   7
-#define STEADY_RATE    3 /* tokens per second */
+#define EXACT_LAST_NS  (UINT64_C(1) << 58)
+#define SLOT_LAST_NS   ((UINT64_C(1) << 60) - 1)
 
 uint64_t engine_ops_wall_ns = 1700000000 * RATION_NS_PER_SECOND;
 uint64_t engine_ops_compared_count;
-
-struct admission {
-    uint64_t at_ns;
-    uint64_t tokens;
-};
 
 struct run {
     struct engine_ops_input input;
@@ -35,7 +31,7 @@ struct run {
     bool is_reloaded;        /* engines are compared under another policy than the saved one */
     bool has_old_buckets;    /* a reload changed limits, and buckets are converted when next met */
     uint64_t reloaded_at_ns; /* the latest time of this engine's reloads: no origin lies after it */
-    struct admission admissions[USER_COUNT][OPERATIONS_MAX];
+    struct engine_ops_admission admissions[USER_COUNT][OPERATIONS_MAX];
     size_t admission_counts[USER_COUNT];
     char error[ENGINE_OPS_ERROR_MAX];
 };
@@ -85,7 +81,7 @@ static struct ration_gate_options options_of(const struct run *run)
     return (struct ration_gate_options){.struct_size = sizeof(struct ration_gate_options),
                                         .clock = &run->clock,
                                         .throttle_keys_max = 100,
-                                        .spare_bytes = (size_t)16 << 20,
+                                        .spare_bytes = (size_t)1 << 20,
                                         .threads_max = 1};
 }
 
@@ -134,16 +130,15 @@ static struct ration_check ask(ration_gate *gate, const struct request *request,
                                  .is_peek = is_peek,
                                  .parts = parts};
 
-    ration_gate_check(gate, &check, 1, now_ns);
+    engine_ops_check(gate, &check, now_ns);
     return check;
 }
 
-/* R1: over each interval that ends now, of those that begin with an admission. A stale now counts as the latest. */
+/* A stale now counts as the latest. */
 static void admit(struct run *run, int user, uint64_t tokens, uint64_t now_ns)
 {
     size_t *count = &run->admission_counts[user];
-    struct admission *admissions = run->admissions[user];
-    unsigned __int128 sum = 0;
+    struct engine_ops_admission *admissions = run->admissions[user];
 
     if (now_ns < run->loaded_at_ns) {
         *count = 0;
@@ -151,16 +146,9 @@ static void admit(struct run *run, int user, uint64_t tokens, uint64_t now_ns)
     }
     if (*count > 0 && now_ns < admissions[*count - 1].at_ns)
         now_ns = admissions[*count - 1].at_ns;
-    admissions[(*count)++] = (struct admission){now_ns, tokens};
-    for (size_t i = *count; i-- > 0;) {
-        unsigned __int128 passed_ns = now_ns - admissions[i].at_ns;
-
-        sum += admissions[i].tokens;
-        if (sum * RATION_NS_PER_SECOND >
-            (unsigned __int128)STEADY_BURST * RATION_NS_PER_SECOND + STEADY_RATE * passed_ns)
-            fail(run, "R1: key %c was admitted %" PRIu64 " tokens within %" PRIu64 " ns",
-                 'a' + user, (uint64_t)sum, (uint64_t)passed_ns);
-    }
+    admissions[(*count)++] = (struct engine_ops_admission){now_ns, tokens};
+    if (engine_ops_is_too_much(admissions, *count))
+        fail(run, "R1: key %c was admitted too much until %" PRIu64 " ns", 'a' + user, now_ns);
 }
 
 /* Tokens were given back: what was admitted before no longer counts. */
@@ -168,6 +156,36 @@ static void forget_admissions(struct run *run, const struct request *request)
 {
     if (request->path_index == ENGINE_OPS_STEADY_PATH)
         run->admission_counts[request->user_index] = 0;
+}
+
+/* Whether R4 can hold for a wait of that length from now on, with a bucket that is full so much later. */
+static bool is_wait_exact(const struct run *run, const struct ration_decision *denial,
+                          uint64_t now_ns)
+{
+    uint64_t last_ns = denial->retry_after_ns > denial->reset_after_ns ? denial->retry_after_ns
+                                                                       : denial->reset_after_ns;
+
+    return now_ns >= run->latest_ns && now_ns <= EXACT_LAST_NS &&
+           last_ns <= EXACT_LAST_NS - now_ns &&
+           (denial->retry_after_ns <= RATION_NS_PER_DAY ||
+            strstr(run->policy_text, "start:") == NULL);
+}
+
+/* A check that keeps R2 and R4, and has the verdict of a peek. */
+static struct ration_check take(struct run *run, const struct request *request, uint64_t tokens,
+                                uint64_t now_ns)
+{
+    const char *error = NULL;
+    struct ration_check check =
+        engine_ops_take(run->gate, request->attributes, 2, tokens, now_ns, &error);
+
+    if (error == NULL && check.decision.verdict == RATION_DENY &&
+        is_wait_exact(run, &check.decision, now_ns))
+        error = engine_ops_check_retry(run->gate, &check, now_ns);
+    if (error != NULL)
+        fail(run, "%s: path %s, cost %" PRIu64 ", with a wait of %" PRIu64 " ns", error,
+             request->path, tokens, check.decision.retry_after_ns);
+    return check;
 }
 
 static void run_check(struct run *run, bool is_peek)
@@ -179,7 +197,8 @@ static void run_check(struct run *run, bool is_peek)
     choose_request(run, &request);
     tokens = engine_ops_tokens(&run->input);
     now_ns = choose_now(run);
-    check = ask(run->gate, &request, tokens, is_peek, now_ns, NULL);
+    check = is_peek ? ask(run->gate, &request, tokens, true, now_ns, NULL)
+                    : take(run, &request, tokens, now_ns);
     trace("%s %s user %s cost %" PRIu64 " at %" PRIu64 ": %d\n", is_peek ? "peek" : "check",
           request.path, request.user, tokens, now_ns, (int)check.decision.verdict);
     if (check.status != RATION_OK)
@@ -323,8 +342,8 @@ static void run_inline(struct run *run)
 static bool is_same(const struct run *run, const struct ration_decision *a,
                     const struct ration_decision *b)
 {
-    const uint64_t last_ns = (UINT64_C(1) << 60) - 1;
-    bool is_cut = run->manual.ns > last_ns || a->reset_after_ns > last_ns - run->manual.ns;
+    bool is_cut =
+        run->manual.ns > SLOT_LAST_NS || a->reset_after_ns > SLOT_LAST_NS - run->manual.ns;
     bool is_stale = run->manual.ns < run->latest_ns;
 
     if (run->is_reloaded && a->remaining == a->limit)

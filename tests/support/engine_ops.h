@@ -7,6 +7,9 @@
  *     a state that was saved loads, under the same policy and under another one
  *     the loaded engine then answers each key under each limit as the one that was saved (or reloaded) does
  *     a block longer than RATION_BLOCK_NS_MAX is an error, and no shorter one is
+ *     a peek has the verdict and the wait of the check that follows
+ *     R2: a denial leaves what the next caller is told as it was
+ *     R4: a denied check passes retry_after_ns later, and not a nanosecond earlier
  *     R1: one limit that no reload changes admits each key at most burst + rate * t over any interval
  *
  * The program that uses it defines ration_wall_now() as engine_ops_wall_ns.
@@ -26,6 +29,10 @@ extern uint64_t engine_ops_wall_ns;
 /* A bug for a negative control: called between a save and the load. NULL: none. */
 struct saved_bytes;
 typedef void engine_ops_bug(struct saved_bytes *state);
+
+/* The same: called after each check and peek, with the engine that decided it. NULL: none. */
+typedef void engine_ops_check_bug(ration_gate *gate, struct ration_check *check, uint64_t now_ns);
+extern engine_ops_check_bug *engine_ops_check_bug_planted;
 
 /*
  * Runs the operations. Returns NULL, or what did not hold (static storage, overwritten by the next call).

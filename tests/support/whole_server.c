@@ -99,6 +99,8 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
     set_limits(&server->settings.limits, &options->limits);
     set_secret(&server->settings.check_secret, options->check_secret);
     set_secret(&server->settings.admin_secret, options->admin_secret);
+    CHECK(ration_settings_read_arguments(&server->settings, options->argument_count,
+                                         options->arguments, print_fault, NULL) == RATION_OK);
     CHECK(ration_settings_complete(&server->settings, print_fault, NULL) == RATION_OK);
     open_gate(server, options);
     of_loops.limits = server->settings.limits;
@@ -111,7 +113,8 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
     server->service.auth_failures = ration_auth_failures_create(&server->clock);
     CHECK(server->service.auth_failures != NULL);
     CHECK(ration_service_open_loop(&server->service, server->loop) == RATION_OK);
-    listen_on(server, &ration_http_protocol);
+    listen_on(server,
+              options->http_protocol != NULL ? options->http_protocol : &ration_http_protocol);
     listen_on(server,
               options->resp_protocol != NULL ? options->resp_protocol : &ration_resp_protocol);
     CHECK(ration_reloader_create(&server->service, &server->settings, &server->reloader) ==

@@ -27,9 +27,12 @@ struct whole_server_options {
     const char *policy;
     const char *check_secret; /* NULL: none; as the next */
     const char *admin_secret;
-    uint64_t inline_keys_max;                    /* of inline limits; 0: 64 */
-    struct ration_server_limits limits;          /* 0: the default */
-    const struct ration_protocol *resp_protocol; /* in place of the server's; NULL: that */
+    uint64_t inline_keys_max;           /* of inline limits; 0: 64 */
+    struct ration_server_limits limits; /* 0: the default */
+    char **arguments;                   /* other settings, as on a command line */
+    int argument_count;
+    const struct ration_protocol *http_protocol; /* in place of the server's; NULL: that */
+    const struct ration_protocol *resp_protocol; /* the same */
 };
 
 struct whole_server {

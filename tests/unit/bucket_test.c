@@ -197,6 +197,31 @@ static void a_change_to_an_equal_limit_changes_nothing(void **state)
     }
 }
 
+/*
+ * A full bucket of portions of 10 has 3 tokens to spare; one of portions of 1 has room for none. A now before the moment at
+ * which it was full finds one portion out, not 2^64 - 2 tokens.
+ */
+static void a_full_bucket_has_no_more_to_spare_than_the_new_limit_brings(void **state)
+{
+    const char *const texts[] = {"1/d burst 15 refill interval", "4/d burst 15 refill interval"};
+    const uint64_t left[] = {14, 14}; /* 15 - 1, and 15 - (4 - 3) */
+
+    (void)state;
+    for (size_t index = 0; index < 2; index++) {
+        struct ration_limit old = parse("10/h refill interval");
+        struct ration_limit new_limit = parse(texts[index]);
+        struct ration_bucket bucket = {{0, 0}};
+
+        ration_bucket_take(&bucket, &old, 7, S);
+        assert_int_equal(
+            ration_bucket_change(&bucket, &old, &new_limit, RATION_CHANGE_KEEP, 3601 * S),
+            RATION_OK);
+        assert_int_equal(ration_bucket_look(&bucket, &new_limit, 0, 3600 * S).remaining,
+                         left[index]);
+        assert_int_equal(ration_bucket_look(&bucket, &new_limit, 0, 3601 * S).remaining, 15);
+    }
+}
+
 /* At the end of time a debt under a small burst becomes one under a large burst and must fit. */
 static void a_change_at_the_end_of_time_saturates(void **state)
 {
@@ -297,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_limit_that_was_never_made_stops_the_program),
         cmocka_unit_test(a_change_may_reset_to_the_initial_fill),
         cmocka_unit_test(a_change_to_an_equal_limit_changes_nothing),
+        cmocka_unit_test(a_full_bucket_has_no_more_to_spare_than_the_new_limit_brings),
         cmocka_unit_test(a_change_at_the_end_of_time_saturates),
         cmocka_unit_test(R7_each_algorithm_is_idle_from_the_moment_it_is_full),
         cmocka_unit_test(a_reserve_releases_to_the_part_that_paid),

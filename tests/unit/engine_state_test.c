@@ -167,12 +167,71 @@ static void planted_bugs_are_found(void **state)
     }
 }
 
+static void waits_a_nanosecond_too_long(ration_gate *gate, struct ration_check *check,
+                                        uint64_t now_ns)
+{
+    (void)gate, (void)now_ns;
+    if (check->decision.verdict == RATION_DENY)
+        check->decision.retry_after_ns++;
+}
+
+static void admits_what_it_denies(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+{
+    (void)gate, (void)now_ns;
+    if (check->decision.verdict == RATION_DENY)
+        check->decision.verdict = RATION_ALLOW;
+}
+
+static void peeks_see_no_denial(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+{
+    if (check->is_peek)
+        admits_what_it_denies(gate, check, now_ns);
+}
+
+static void denials_cost_a_token(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+{
+    struct ration_visit visit;
+
+    if (check->is_peek || check->decision.verdict != RATION_DENY)
+        return;
+    ration_gate_enter(gate, &visit);
+    for (size_t i = 0; i < ration_policy_limit_count(ration_gate_policy(&visit)); i++)
+        (void)ration_limiter_force(ration_gate_limiter(&visit, i), &check->attributes[1].value, 1,
+                                   now_ns);
+    ration_gate_leave(&visit);
+}
+
+/* Each is found, and for what it is. */
+static void planted_bugs_of_checks_are_found(void **state)
+{
+    static const struct {
+        engine_ops_check_bug *bug;
+        const char *error;
+    } bugs[] = {{waits_a_nanosecond_too_long, "R4: "},
+                {admits_what_it_denies, "R1: "},
+                {peeks_see_no_denial, "a peek has another verdict"},
+                {denials_cost_a_token, "R2: "}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
+        const char *error = NULL;
+
+        engine_ops_check_bug_planted = bugs[i].bug;
+        for (uint64_t seed = 0; seed < CONTROL_RUNS_MAX && error == NULL; seed++)
+            error = run_random(seed, NULL);
+        engine_ops_check_bug_planted = NULL;
+        assert_non_null(error);
+        assert_non_null(strstr(error, bugs[i].error));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_saved_loads_and_answers_the_same),
         cmocka_unit_test(a_block_has_a_longest_time),
         cmocka_unit_test(planted_bugs_are_found),
+        cmocka_unit_test(planted_bugs_of_checks_are_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
