@@ -23,14 +23,14 @@ void ration_output_reset(struct ration_output *output)
     }
     output->size = 0;
     output->usable_bytes = output->allocated_bytes;
-    output->is_failed = false;
+    output->is_failed = output->is_out_of_memory = false;
 }
 
 void ration_output_rewind(struct ration_output *output, size_t size)
 {
     output->size = size;
     output->usable_bytes = output->allocated_bytes;
-    output->is_failed = false;
+    output->is_failed = output->is_out_of_memory = false;
 }
 
 static bool fail(struct ration_output *output)
@@ -51,6 +51,7 @@ bool ration_output_grow(struct ration_output *output, size_t more_bytes)
     if (bytes > output->bytes_max)
         bytes = output->bytes_max;
     char *moved = realloc(output->bytes, bytes);
+    output->is_out_of_memory = moved == NULL;
     if (!moved)
         return fail(output);
     output->bytes = moved;

@@ -32,6 +32,7 @@ struct ration_output {
     size_t allocated_bytes; /* at bytes */
     size_t bytes_max;
     bool is_failed;
+    bool is_out_of_memory; /* that is why; else bytes_max is */
 };
 
 /* Takes no memory yet. Release it with ration_output_done(). */

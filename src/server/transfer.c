@@ -80,7 +80,10 @@ static void end_for_room(struct ration_connection *connection, enum ration_endin
 void ration_connection_send(struct ration_connection *connection)
 {
     struct ration_output *output = &connection->loop->output;
-    enum ration_ending ending = output->is_failed ? RATION_ENDING_OUTPUT_MAX : RATION_ENDING_NONE;
+    /* Without memory nothing is replied: the request may have been carried out, and "503" would deny that. */
+    enum ration_ending ending = !output->is_failed         ? RATION_ENDING_NONE
+                                : output->is_out_of_memory ? RATION_ENDING_MEMORY
+                                                           : RATION_ENDING_OUTPUT_MAX;
     size_t sent = 0;
 
     if (connection->loop->output_borrower != connection)
