@@ -224,15 +224,33 @@ static bool find_holds(struct ration_gate *gate, const struct ration_gate_plan *
     return is_held;
 }
 
+/* By a whole op, whose stack frame is large: not inlined, so that the short way does not pay for it. */
+static __attribute__((noinline)) void decide_whole(struct ration_gate *gate,
+                                                   const struct ration_gate_plan *plan,
+                                                   struct ration_check *check,
+                                                   const struct ration_gate_prepared *prepared,
+                                                   const uint64_t *holds_ns, uint64_t now_ns)
+{
+    struct ration_decision details[RATION_POLICY_MATCHES_MAX];
+    struct ration_call call;
+    ration_status status;
+
+    call.op = (struct ration_op){.kind = check->is_peek ? RATION_OP_LOOK : RATION_OP_TAKE,
+                                 .now_ns = now_ns,
+                                 .holds_ns = holds_ns};
+    status = ration_call_take(&call, prepared->asks, check->part_count, &check->decision, details);
+    if (status == RATION_OK)
+        ration_gate_tell(plan, check, prepared, details, binding_part(check, prepared));
+    else
+        ration_gate_refuse(gate, check, status, ration_status_text(status));
+}
+
 void ration_gate_decide(struct ration_gate *gate, const struct ration_gate_plan *plan,
                         struct ration_check *check, const struct ration_gate_prepared *prepared,
                         uint64_t now_ns)
 {
-    struct ration_decision details[RATION_POLICY_MATCHES_MAX];
     uint64_t holds_ns[RATION_POLICY_MATCHES_MAX];
     bool is_held;
-    struct ration_call call;
-    ration_status status;
 
     if (check->status != RATION_OK)
         return;
@@ -243,20 +261,13 @@ void ration_gate_decide(struct ration_gate *gate, const struct ration_gate_plan 
     is_held =
         ration_gate_has_holds(gate, now_ns) && find_holds(gate, plan, prepared, now_ns, holds_ns);
     if (check->part_count == 1 && !check->is_peek && !is_held &&
-        decide_quickly(prepared, now_ns, details)) {
-        check->decision = details[0];
-        ration_gate_tell(plan, check, prepared, details, binding_part(check, prepared));
+        decide_quickly(prepared, now_ns, &check->decision)) {
+        struct ration_decision detail = check->decision;
+
+        ration_gate_tell(plan, check, prepared, &detail, binding_part(check, prepared));
         return;
     }
-    call.op = (struct ration_op){.kind = check->is_peek ? RATION_OP_LOOK : RATION_OP_TAKE,
-                                 .now_ns = now_ns,
-                                 .holds_ns = is_held ? holds_ns : NULL};
-    status = ration_call_take(&call, prepared->asks, check->part_count, &check->decision, details);
-    if (status != RATION_OK) {
-        ration_gate_refuse(gate, check, status, ration_status_text(status));
-        return;
-    }
-    ration_gate_tell(plan, check, prepared, details, binding_part(check, prepared));
+    decide_whole(gate, plan, check, prepared, is_held ? holds_ns : NULL, now_ns);
 }
 
 size_t ration_gate_check_some(const struct ration_visit *guard, struct ration_check *checks,
