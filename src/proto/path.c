@@ -42,8 +42,10 @@ static size_t read_byte(struct reading *reading, size_t from, size_t size, char 
     const char *path = reading->path;
     int high = size - from > 2 && path[from] == '%' ? ration_words_hex(path[from + 1]) : -1;
     int low = high >= 0 ? ration_words_hex(path[from + 2]) : -1;
-    unsigned char byte = low >= 0 ? (unsigned char)(high << 4 | low) : (unsigned char)path[from];
+    unsigned char byte = (unsigned char)path[from];
 
+    if (low >= 0)
+        byte = (unsigned char)(high * 16 + low);
     reading->is_ambiguous |= byte < ' ' || byte == 0x7f || byte == '\\' || (byte == ' ' && low < 0);
     *out_byte = (char)byte;
     *out_is_escaped = low >= 0;
