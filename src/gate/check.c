@@ -13,12 +13,9 @@
 #define CHUNK 16
 
 static const struct ration_decision unlimited = {.verdict = RATION_ALLOW, .remaining = UINT64_MAX};
-static const struct ration_decision banned = {.verdict = RATION_NEVER,
-                                              .retry_after_ns = RATION_FOREVER};
-
-/* A caller that does not look at the status must not let the request pass. */
-static const struct ration_decision undecided = {.verdict = RATION_NEVER,
-                                                 .retry_after_ns = RATION_FOREVER};
+/* Of a client that is banned, and of a check that fails: a caller that ignores the status must not let it pass. */
+static const struct ration_decision never = {.verdict = RATION_NEVER,
+                                             .retry_after_ns = RATION_FOREVER};
 
 struct chunk {
     struct ration_gate_desk desk;
@@ -33,7 +30,7 @@ void ration_gate_refuse(struct ration_gate *gate, struct ration_check *check, ra
     check->reason = reason;
     check->part_count = 0;
     check->limit = NULL;
-    check->decision = undecided;
+    check->decision = never;
     ration_grace_add(&gate->grace, RATION_GRACE_ERRORS);
 }
 
@@ -141,7 +138,7 @@ void ration_gate_answer_plainly(struct ration_gate *gate, struct ration_check *c
     bool is_banned = check->policy_verdict == RATION_POLICY_BANNED;
 
     check->limit = NULL;
-    check->decision = is_banned ? banned : unlimited;
+    check->decision = is_banned ? never : unlimited;
     ration_grace_add(&gate->grace, is_banned ? RATION_GRACE_BANNED
                                    : check->policy_verdict == RATION_POLICY_EXEMPT
                                        ? RATION_GRACE_EXEMPT
@@ -187,21 +184,6 @@ void ration_gate_tell(const struct ration_gate_plan *plan, struct ration_check *
         check->decision.limit_index = prepared->match.limits[binding];
         check->limit = ration_policy_limit_at(plan->policy, prepared->match.limits[binding]);
     }
-}
-
-/* A single limit by the short way. False: it takes a whole op. */
-static bool decide_quickly(const struct ration_gate_prepared *prepared, uint64_t now_ns,
-                           struct ration_decision *out_decision)
-{
-    struct ration_batch_item item = {
-        .request = &prepared->keys[0],
-        .cost_tokens = prepared->asks[0].cost_tokens,
-        .decision = out_decision,
-    };
-    size_t allowed_count = 0;
-
-    return ration_quick_tell_chunk(prepared->asks[0].limiter, &item, 1, now_ns, &allowed_count) ==
-           1;
 }
 
 /* Those of a check's limits whose key is held, for how long. False: none is. */
@@ -261,7 +243,8 @@ void ration_gate_decide(struct ration_gate *gate, const struct ration_gate_plan 
     is_held =
         ration_gate_has_holds(gate, now_ns) && find_holds(gate, plan, prepared, now_ns, holds_ns);
     if (check->part_count == 1 && !check->is_peek && !is_held &&
-        decide_quickly(prepared, now_ns, &check->decision)) {
+        ration_quick_tell(prepared->asks[0].limiter, &prepared->keys[0],
+                          prepared->asks[0].cost_tokens, now_ns, &check->decision)) {
         struct ration_decision detail = check->decision;
 
         ration_gate_tell(plan, check, prepared, &detail, binding_part(check, prepared));

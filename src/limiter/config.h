@@ -128,7 +128,7 @@ static inline void ration_config_read_limit(const struct ration_limit *limit,
         out_limit->reserve_rate = ration_config_read_rate(&limit->reserve_rate);
 }
 
-/* A rule as it is told to callers, who have checked rule_index. */
+/* The rule in force, in the form of the public interface. The caller has checked rule_index. */
 void ration_configs_read_rule(const struct ration_configs *configs, uint32_t rule_index,
                               struct ration_rule *out_rule);
 

@@ -520,6 +520,17 @@ size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_bat
     return i;
 }
 
+bool ration_quick_tell(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                       uint64_t now_ns, struct ration_decision *out_decision)
+{
+    struct ration_batch_item item = {
+        .request = request, .cost_tokens = cost_tokens, .decision = out_decision};
+    size_t allowed_count = 0;
+
+    return limiter->configs.rule_count == 1 && ration_quick_is_possible(limiter) &&
+           ration_quick_tell_chunk(limiter, &item, 1, now_ns, &allowed_count) == 1;
+}
+
 uint64_t ration_quick_full_after_ns(const struct ration_limiter *limiter,
                                     const struct ration_key *key, uint64_t now_ns)
 {

@@ -36,6 +36,10 @@ size_t ration_quick_take_chunk(struct ration_limiter *limiter, struct ration_bat
 size_t ration_quick_tell_chunk(struct ration_limiter *limiter, struct ration_batch_item *items,
                                size_t item_count, uint64_t now_ns, size_t *allowed);
 
+/* The same for one request, which is charged by the limiter's own limit. False: it takes a whole op. */
+bool ration_quick_tell(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
+                       uint64_t now_ns, struct ration_decision *out_decision);
+
 /*
  * How long until the bucket of a key is full; 0 also for a key without a place. For a limiter that is not
  * stackable, of one token bucket that never changes. Counts nothing.

@@ -67,18 +67,7 @@ ration_status ration_call_take(struct ration_call *call, const struct ration_cal
     return RATION_OK;
 }
 
-/* By the short way; false: it takes a whole op. */
-static bool take_quickly(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
-                         uint64_t now_ns, struct ration_decision *out_decision)
-{
-    struct ration_batch_item item = {
-        .request = request, .cost_tokens = cost_tokens, .decision = out_decision};
-    size_t allowed = 0;
-
-    return limiter->configs.rule_count == 1 && ration_quick_is_possible(limiter) &&
-           ration_quick_tell_chunk(limiter, &item, 1, now_ns, &allowed) == 1;
-}
-
+/* By a whole op, whose stack frame is large: not inlined, so that the short way does not pay for it. */
 static __attribute__((noinline)) ration_status take_whole(struct ration_limiter *limiter,
                                                           const void *request, uint64_t cost_tokens,
                                                           uint64_t now_ns,
@@ -101,7 +90,7 @@ ration_status ration_limiter_take(ration_limiter *limiter, const void *request,
     ration_status status = RATION_OK;
 
     if (out_decision == NULL || details != NULL ||
-        !take_quickly(limiter, request, cost_tokens, now_ns, out_decision))
+        !ration_quick_tell(limiter, request, cost_tokens, now_ns, out_decision))
         status = take_whole(limiter, request, cost_tokens, now_ns, out_decision, details);
     ration_tally_end(&limiter->tally, began_ns);
     return status;

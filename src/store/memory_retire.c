@@ -65,43 +65,50 @@ static bool convert(const struct ration_run *run, const struct ration_op_part *p
     }
 }
 
-static void begin(const struct ration_memory *memory, const struct ration_configs *configs,
-                  uint64_t now_ns, struct ration_limit *room, struct ration_run *out_run,
-                  struct ration_op_part *out_part)
+/* One walk through all slots of a section. */
+struct sweep {
+    const struct ration_section *section;
+    uint64_t slot_count;
+    struct ration_limit own_limits[RATION_RULES_MAX];
+    struct ration_op_part part;
+    struct ration_run run;
+};
+
+static void sweep_begin(const struct ration_store *store, const struct ration_configs *configs,
+                        uint32_t section_index, uint64_t now_ns, struct sweep *out_sweep)
 {
-    *out_part = (struct ration_op_part){.own_limits = room};
-    ration_part_read_config(out_part, configs);
-    out_run->memory = memory;
-    out_run->since_ns = ration_block_now(memory->store.epoch_ns, now_ns);
-    out_run->now_ns = out_run->since_ns + memory->store.epoch_ns;
+    const struct ration_memory *memory = (const struct ration_memory *)store;
+
+    out_sweep->section = &memory->sections[section_index];
+    out_sweep->slot_count = (uint64_t)out_sweep->section->set_count * RATION_SET_PLACES;
+    out_sweep->part = (struct ration_op_part){.own_limits = out_sweep->own_limits};
+    ration_part_read_config(&out_sweep->part, configs);
+    out_sweep->run.memory = memory;
+    out_sweep->run.since_ns = ration_block_now(store->epoch_ns, now_ns);
+    out_sweep->run.now_ns = out_sweep->run.since_ns + store->epoch_ns;
 }
 
-static void convert_overflow(const struct ration_run *run, const struct ration_op_part *part,
-                             const struct ration_section *section)
+static void convert_overflow(const struct sweep *sweep)
 {
-    for (uint64_t i = 0; i < section->overflow_count; i++)
-        (void)convert(run, part, section, ration_section_overflow_at(section, i));
+    for (uint64_t i = 0; i < sweep->section->overflow_count; i++)
+        (void)convert(&sweep->run, &sweep->part, sweep->section,
+                      ration_section_overflow_at(sweep->section, i));
 }
 
 uint64_t ration_memory_renew(struct ration_store *store, const struct ration_configs *configs,
                              uint32_t section_index, uint64_t now_ns)
 {
-    const struct ration_memory *memory = (const struct ration_memory *)store;
-    const struct ration_section *section = &memory->sections[section_index];
-    uint64_t count = (uint64_t)section->set_count * RATION_SET_PLACES;
-    struct ration_limit own_limits[RATION_RULES_MAX];
-    struct ration_op_part part;
-    struct ration_run run;
+    struct sweep sweep;
     uint64_t removed_count = 0;
 
-    begin(memory, configs, now_ns, own_limits, &run, &part);
-    for (uint64_t i = 0; i < count; i++) {
-        struct ration_pair *head = ration_section_at(section, i);
+    sweep_begin(store, configs, section_index, now_ns, &sweep);
+    for (uint64_t i = 0; i < sweep.slot_count; i++) {
+        struct ration_pair *head = ration_section_at(sweep.section, i);
 
         if (!ration_pair_is_empty(ration_atomic16_load(head))) /* most of a table is */
-            removed_count += convert(&run, &part, section, head);
+            removed_count += convert(&sweep.run, &sweep.part, sweep.section, head);
     }
-    convert_overflow(&run, &part, section);
+    convert_overflow(&sweep);
     return removed_count;
 }
 
@@ -126,19 +133,15 @@ static bool forget_next(const struct ration_run *run, const struct ration_op_par
 uint64_t ration_memory_clear(struct ration_store *store, const struct ration_configs *configs,
                              uint32_t section_index, uint64_t now_ns)
 {
-    const struct ration_memory *memory = (const struct ration_memory *)store;
-    const struct ration_section *section = &memory->sections[section_index];
-    uint64_t count = (uint64_t)section->set_count * RATION_SET_PLACES;
-    struct ration_limit own_limits[RATION_RULES_MAX];
-    struct ration_op_part part;
-    struct ration_run run;
+    struct sweep sweep;
     uint64_t removed_count = 0;
 
-    begin(memory, configs, now_ns, own_limits, &run, &part);
-    convert_overflow(&run, &part, section);
-    if (part.to.config->number + 1 < RATION_CONFIG_COUNT)
+    sweep_begin(store, configs, section_index, now_ns, &sweep);
+    convert_overflow(&sweep);
+    if (sweep.part.to.config->number + 1 < RATION_CONFIG_COUNT)
         return 0; /* no bucket has the next generation's number yet */
-    for (uint64_t i = 0; i < count; i++)
-        removed_count += forget_next(&run, &part, section, ration_section_at(section, i));
+    for (uint64_t i = 0; i < sweep.slot_count; i++)
+        removed_count += forget_next(&sweep.run, &sweep.part, sweep.section,
+                                     ration_section_at(sweep.section, i));
     return removed_count;
 }

@@ -37,14 +37,15 @@ static void zero_bytes_in_static_storage_are_full(void **state)
     assert_false(ration_bucket_allow(&in_static_storage, &limit));
 }
 
+/* One of each algorithm that fits a bucket. */
+static const char *const one_of_each[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
+                                          "5/s fixed-window", "5/s sliding-window"};
+
 static void R2_a_denial_or_look_writes_nothing(void **state)
 {
-    const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
-                                 "5/s fixed-window", "5/s sliding-window"};
-
     (void)state;
     for (size_t index = 0; index < 5; index++) {
-        struct ration_limit limit = parse(texts[index]);
+        struct ration_limit limit = parse(one_of_each[index]);
         struct ration_bucket bucket = {{0, 0}};
         struct ration_bucket before;
 
@@ -179,12 +180,9 @@ static void a_change_may_reset_to_the_initial_fill(void **state)
 /* A policy that is loaded again has the same limits: a sliding window keeps both counts and its end. */
 static void a_change_to_an_equal_limit_changes_nothing(void **state)
 {
-    const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
-                                 "5/s fixed-window", "5/s sliding-window"};
-
     (void)state;
     for (size_t index = 0; index < 5; index++) {
-        struct ration_limit limit = parse(texts[index]);
+        struct ration_limit limit = parse(one_of_each[index]);
         struct ration_bucket bucket = {{0, 0}};
         struct ration_bucket before;
 
