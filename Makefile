@@ -28,11 +28,11 @@ bench: packages-bench
 	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
 	@cmake --build --preset release -- --quiet
 	@build/bench/ration_bench build/bench.json
-	@tools/bench-server.sh build
+	@tools/bench/server.sh build
 
 # Installs, builds and runs the limiters that ration is compared with; make bench then runs them too.
 bench-peers:
-	@tools/bench-peers.sh
+	@tools/bench/peers.sh
 
 # Frama-C's proofs alone (make test runs them too).
 prove: packages-test
@@ -57,7 +57,7 @@ soak: packages-test
 	@tools/soak.sh $(SOAK_SECONDS)
 
 format:
-	@find include src tests examples bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
+	@find include src tests examples tools -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 install: all
 	@cmake --install build --prefix "$(PREFIX)"

@@ -70,7 +70,7 @@ static void print_verdict(enum ration_verdict verdict)
 {
     static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
 
-    printf("%s%-7s%s", colour ? colours[verdict] : "", ration_verdict_name(verdict),
+    printf("%s%-7s%s", colour ? colours[verdict] : "", ration_decision_verdict_name(verdict),
            colour ? "\033[0m" : "");
 }
 
@@ -108,7 +108,7 @@ static bool show(const struct scene *scene)
     printf(
         "          time  cost  verdict  left  go after     retry after     reset after   fill\n");
     for (size_t index = 0; index < EVENTS_COUNT; index++) {
-        ration_manual_clock_set(&manual, events[index].at_ns);
+        ration_clock_manual_set(&manual, events[index].at_ns);
 
         struct ration_decision decision = ration_bucket_take(
             &bucket, &limit, events[index].cost_tokens, ration_clock_now(&clock));

@@ -87,7 +87,7 @@ static uint64_t next_token_ns(const struct ration_limit *limit,
 static int answer(const struct http_request *http, uint64_t now_ns, char *out)
 {
     struct ration_key client = {http->client, strlen(http->client)};
-    struct ration_ask asks[] = {{ALL, &RATION_KEY("all"), 1}, {EACH, &client, 1}};
+    struct ration_stack_request asks[] = {{ALL, &RATION_KEY("all"), 1}, {EACH, &client, 1}};
     struct ration_decision decision;
     char retry[64] = "", all[128], each[128];
 
@@ -199,7 +199,7 @@ static bool go_on(struct connection *c, uint64_t now_ns)
 
     if (c->out_size == 0) {
         c->in_size = c->is_closing ? 0 : c->in_size;
-        c->active_ns = c->is_closing ? c->active_ns : ration_now();
+        c->active_ns = c->is_closing ? c->active_ns : ration_clock_default_now();
         size = recv(c->socket, c->in + c->in_size, sizeof(c->in) - c->in_size, 0);
         if (size <= 0)
             return size < 0 && errno == EAGAIN;
@@ -238,13 +238,13 @@ static void run(int listener)
 
             if (c->socket >= 0 &&
                 (polls[i].revents != 0 ? !go_on(c, now_ns)
-                                       : ration_now() - c->active_ns > IDLE_NS_MAX)) {
+                                       : ration_clock_default_now() - c->active_ns > IDLE_NS_MAX)) {
                 close(c->socket);
                 c->socket = -1;
             }
         }
         if (polls[CONNECTIONS_MAX].revents != 0) {
-            *spare = (struct connection){.active_ns = ration_now()};
+            *spare = (struct connection){.active_ns = ration_clock_default_now()};
             spare->socket = accept4(listener, (struct sockaddr *)&spare->peer,
                                     &(socklen_t){sizeof(spare->peer)}, SOCK_NONBLOCK);
         }

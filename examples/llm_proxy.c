@@ -82,7 +82,7 @@ static ration_limiter *create_limiter(const struct ration_clock *clock)
                                              .rules = rules,
                                              .rule_count = RULES_COUNT,
                                              .keys_max = 10000,
-                                             .keyer = tenant_key,
+                                             .key_func = tenant_key,
                                              .clock = clock};
     struct ration_error error;
     ration_limiter *limiter;
@@ -107,14 +107,15 @@ static void print_seconds(uint64_t ns)
 }
 
 static void begin(ration_limiter *limiter, const struct event *event, uint64_t now_ns,
-                  struct ration_ticket *out_ticket)
+                  struct ration_reservation *out_reservation)
 {
     struct ration_decision decision;
 
     if (ration_limiter_reserve(limiter, event, event->tokens, WAIT_NS_MAX, now_ns, &decision,
-                               out_ticket) != RATION_OK)
+                               out_reservation) != RATION_OK)
         return;
-    printf("begin    %6" PRIu64 "  %-6s", event->tokens, ration_verdict_name(decision.verdict));
+    printf("begin    %6" PRIu64 "  %-6s", event->tokens,
+           ration_decision_verdict_name(decision.verdict));
     if (decision.verdict == RATION_NEVER)
         printf("      -");
     else
@@ -124,15 +125,15 @@ static void begin(ration_limiter *limiter, const struct event *event, uint64_t n
 
 /* Settled with the tokens really used. A request stays one, as the rule's function has said. */
 static void end(ration_limiter *limiter, const struct event *event, uint64_t now_ns,
-                struct ration_ticket *ticket)
+                struct ration_reservation *reservation)
 {
-    ration_limiter_settle(limiter, ticket, event->tokens, now_ns);
+    ration_limiter_settle(limiter, reservation, event->tokens, now_ns);
     printf("end      %6" PRIu64 "               ", event->tokens);
 }
 
 int main(void)
 {
-    static struct ration_ticket tickets[REQUESTS_COUNT + 1];
+    static struct ration_reservation reservations[REQUESTS_COUNT + 1];
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
     ration_limiter *limiter = create_limiter(&clock);
@@ -143,22 +144,23 @@ int main(void)
     printf("    at   who  no.  what     tokens  answer   wait  requests left  tokens left\n");
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
         const struct event *event = &events[i];
-        struct ration_ticket *ticket = &tickets[event->request];
+        struct ration_reservation *reservation = &reservations[event->request];
         struct ration_decision left, details[RULES_COUNT];
 
-        ration_manual_clock_set(&manual, event->at_ms * RATION_NS_PER_MS);
+        ration_clock_manual_set(&manual, event->at_ms * RATION_NS_PER_MS);
 
         uint64_t now_ns = ration_limiter_now(limiter);
 
         print_seconds(now_ns);
         printf("  %s %2d   ", event->tenant, event->request);
         if (event->action == BEGIN)
-            begin(limiter, event, now_ns, ticket);
+            begin(limiter, event, now_ns, reservation);
         else if (event->action == END)
-            end(limiter, event, now_ns, ticket);
-        if (event->action == GIVE_UP && ration_limiter_cancel(limiter, ticket, now_ns) == RATION_OK)
+            end(limiter, event, now_ns, reservation);
+        if (event->action == GIVE_UP &&
+            ration_limiter_cancel(limiter, reservation, now_ns) == RATION_OK)
             printf("give up                       ");
-        if (ration_limiter_look(limiter, event, 0, now_ns, &left, details) != RATION_OK)
+        if (ration_limiter_peek(limiter, event, 0, now_ns, &left, details) != RATION_OK)
             return 1;
         printf("  %13" PRIu64 "  %11" PRIu64 "\n", details[REQUESTS].remaining,
                details[TOKENS].remaining);

@@ -45,15 +45,16 @@ static uint64_t run(struct ration_bucket *bucket, const struct ration_limit *lim
                     struct ration_manual_clock *clock, const struct request *request)
 {
     struct ration_clock reader = ration_clock_manual(clock);
-    struct ration_reservation place;
+    struct ration_bucket_reservation place;
 
-    ration_manual_clock_set(clock, ms(request->at_ms));
+    ration_clock_manual_set(clock, ms(request->at_ms));
 
     struct ration_decision decision = ration_bucket_reserve(
         bucket, limit, request->estimate_tokens, WAIT_NS_MAX, ration_clock_now(&reader), &place);
 
     print_seconds(ration_clock_now(&reader));
-    printf("  %8" PRIu64 "  %-7s", request->estimate_tokens, ration_verdict_name(decision.verdict));
+    printf("  %8" PRIu64 "  %-7s", request->estimate_tokens,
+           ration_decision_verdict_name(decision.verdict));
     if (decision.verdict == RATION_NEVER) {
         printf("  the burst is %" PRIu64 "\n", decision.limit);
         return 0;
@@ -65,10 +66,10 @@ static uint64_t run(struct ration_bucket *bucket, const struct ration_limit *lim
     }
     print_seconds(decision.delay_ns);
 
-    ration_manual_clock_set(clock, place.ready_at_ns + ms(request->answer_ms));
+    ration_clock_manual_set(clock, place.ready_at_ns + ms(request->answer_ms));
     ration_bucket_settle(bucket, limit, &place, request->used_tokens, ration_clock_now(&reader));
 
-    struct ration_decision left = ration_bucket_look(bucket, limit, 0, ration_clock_now(&reader));
+    struct ration_decision left = ration_bucket_peek(bucket, limit, 0, ration_clock_now(&reader));
 
     printf("  %6" PRIu64 "  ", request->used_tokens);
     print_seconds(ration_clock_now(&reader));

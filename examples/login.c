@@ -95,12 +95,12 @@ static ration_stack *create_stack(const struct ration_clock *clock)
          .rules = &account,
          .rule_count = 1,
          .keys_max = 100000,
-         .keyer = account_key},
+         .key_func = account_key},
         {.struct_size = sizeof(limiters[0]),
          .rules = &address,
          .rule_count = 1,
          .keys_max = 1000,
-         .keyer = address_key},
+         .key_func = address_key},
     };
     struct ration_stack_options options = {.struct_size = sizeof(options),
                                            .limiters = limiters,
@@ -172,7 +172,7 @@ int main(void)
         if (i == 0 || attempts[i].at_ns != attempts[i - 1].at_ns)
             printf("at %" PRIu64 ".%09" PRIu64 " s\n", attempts[i].at_ns / S,
                    attempts[i].at_ns % S);
-        ration_manual_clock_set(&manual, attempts[i].at_ns);
+        ration_clock_manual_set(&manual, attempts[i].at_ns);
         ok = log_in(stack, &attempts[i]);
     }
     ration_stack_free(stack);

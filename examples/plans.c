@@ -71,7 +71,7 @@ static ration_limiter *create_limiter(const struct ration_clock *clock)
                                              .rules = &rule,
                                              .rule_count = 1,
                                              .keys_max = 100000,
-                                             .keyer = customer_key,
+                                             .key_func = customer_key,
                                              .clock = clock,
                                              .top_keys = 8};
     struct ration_error error;
@@ -116,7 +116,7 @@ static void make_calls(ration_limiter *limiter, const struct customer *customer,
 
 static void jump(struct ration_manual_clock *manual, uint64_t seconds)
 {
-    ration_manual_clock_advance(manual, seconds * RATION_NS_PER_SECOND);
+    ration_clock_manual_advance(manual, seconds * RATION_NS_PER_SECOND);
     printf("%" PRIu64 " s later\n", seconds);
 }
 

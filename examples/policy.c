@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void tell_fault(void *context, const struct ration_policy_fault *fault)
+static void tell_fault(void *context, const struct ration_policy_error *fault)
 {
     fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", (const char *)context, fault->line,
             fault->column, fault->message);
@@ -41,19 +41,19 @@ static void print_answer(const struct ration_check *check)
         printf("allowed: %s has %" PRIu64 " left\n", name, check->decision.remaining);
     else
         printf("%s by %s: retry after %" PRIu64 " ms\n",
-               ration_verdict_name(check->decision.verdict), name,
+               ration_decision_verdict_name(check->decision.verdict), name,
                check->decision.retry_after_ns / RATION_NS_PER_MS);
 }
 
 int main(int argument_count, char **arguments)
 {
     struct ration_attribute attributes[RATION_ATTRIBUTES_MAX];
-    struct ration_gate_options options = {.struct_size = sizeof(options)};
+    struct ration_engine_options options = {.struct_size = sizeof(options)};
     struct ration_check check = {.attributes = attributes, .cost_tokens = 1};
     struct ration_error error = {.message = ""};
-    struct ration_visit visit;
+    struct ration_engine_guard guard;
     ration_policy *policy;
-    ration_gate *gate;
+    ration_engine *engine;
 
     if (argument_count < 2) {
         fprintf(stderr, "usage: policy FILE name=value ...\n");
@@ -61,18 +61,19 @@ int main(int argument_count, char **arguments)
     }
     if (ration_policy_load(arguments[1], tell_fault, arguments[1], &policy) != RATION_OK)
         return 2;
-    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK) {
+    if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK) {
         fprintf(stderr, "%s\n", error.message);
         ration_policy_free(policy);
         return 2;
     }
     check.attribute_count = read_attributes(arguments + 2, argument_count - 2, attributes);
     for (int i = 0; i < 5; i++) {
-        ration_gate_enter(gate, &visit); /* names of limits stay, even if the policy is replaced */
-        ration_gate_check_guarded(&visit, &check, 1, ration_gate_now(gate));
+        ration_engine_lock(engine,
+                           &guard); /* names of limits stay, even if the policy is replaced */
+        ration_engine_check_guarded(&guard, &check, 1, ration_engine_now(engine));
         print_answer(&check);
-        ration_gate_leave(&visit);
+        ration_engine_unlock(&guard);
     }
-    ration_gate_free(gate);
+    ration_engine_free(engine);
     return 0;
 }

@@ -25,7 +25,8 @@ static void *work(void *context)
 {
     struct worker *worker = context;
 
-    for (uint64_t now_ns = ration_now(); now_ns < end_ns; now_ns = ration_now()) {
+    for (uint64_t now_ns = ration_clock_default_now(); now_ns < end_ns;
+         now_ns = ration_clock_default_now()) {
         worker->asked_count++;
         worker->admitted_count += ration_bucket_allow_at(&bucket, &limit, 1, now_ns);
     }
@@ -41,7 +42,7 @@ int main(void)
     if (ration_limit_parse("100k/s burst 500", &limit, NULL) != RATION_OK)
         return 1;
 
-    uint64_t begun_ns = ration_now();
+    uint64_t begun_ns = ration_clock_default_now();
 
     end_ns = begun_ns + RUN_NS;
     for (int index = 0; index < THREADS_COUNT; index++) {

@@ -27,7 +27,7 @@ static void wait_until(const struct ration_clock *clock, uint64_t at_ns)
                           .tv_nsec = (long)(at_ns % RATION_NS_PER_SECOND)};
 
     if (clock->kind == RATION_CLOCK_MANUAL) {
-        ration_manual_clock_set(&manual, at_ns);
+        ration_clock_manual_set(&manual, at_ns);
         return;
     }
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
@@ -38,7 +38,7 @@ static void wait_until(const struct ration_clock *clock, uint64_t at_ns)
 static bool run_job(struct ration_bucket *bucket, const struct ration_limit *limit,
                     const struct ration_clock *clock, int job, uint64_t begun_ns)
 {
-    struct ration_reservation turn;
+    struct ration_bucket_reservation turn;
     struct ration_decision decision =
         ration_bucket_reserve(bucket, limit, 1, WAIT_NS_MAX, ration_clock_now(clock), &turn);
 

@@ -1,17 +1,17 @@
 /*
- * clock: where now comes from.
+ * clock: the source of the current time.
  *
- * A clock is a value: a function and what it reads. Decisions take now as a number, so any
- * source of nanoseconds will do; these are the ones worth having. All callers of one bucket
- * must use the same kind.
+ * A clock is a value: a function and its context. Decisions take the time as a number, so any
+ * source of nanoseconds can be used; the library provides these. All callers of one bucket must use
+ * the same kind.
  *
- *     kind        reads                          a read costs    counts suspend
+ *     kind        reads                          cost of a read  advances during suspend
  *     MONOTONIC   CLOCK_MONOTONIC (vDSO)         ~25 ns          no
  *     BOOTTIME    CLOCK_BOOTTIME (vDSO)          ~25 ns          yes
- *     COARSE      CLOCK_MONOTONIC_COARSE (vDSO)  ~6 ns, 1-4 ms steps
- *     TSC         the CPU's counter, kept to     ~12 ns          no
- *                 CLOCK_MONOTONIC
- *     MANUAL      a number that you set          for tests
+ *     COARSE      CLOCK_MONOTONIC_COARSE (vDSO)  ~6 ns           no; advances in steps of 1-4 ms
+ *     TSC         the CPU's time stamp counter,  ~12 ns          no
+ *                 adjusted to CLOCK_MONOTONIC
+ *     MANUAL      a number set by the caller     for tests
  */
 #ifndef RATION_CLOCK_H
 #define RATION_CLOCK_H
@@ -28,7 +28,7 @@ enum ration_clock_kind {
     RATION_CLOCK_COARSE,
     RATION_CLOCK_TSC,
     RATION_CLOCK_MANUAL,
-    RATION_CLOCK_CUSTOM /* one that you made yourself */
+    RATION_CLOCK_CUSTOM /* provided by the caller */
 };
 
 struct ration_clock {
@@ -47,33 +47,45 @@ RATION_API struct ration_clock ration_clock_boottime(void);
 RATION_API struct ration_clock ration_clock_coarse(void);
 
 /*
- * The CPU's counter. The first call measures and tests it for about 2 ms; where it cannot be
- * trusted the clock returned is CLOCK_MONOTONIC, its kind says so, and ration_clock_tsc_fault()
- * tells why. While in use it is compared with CLOCK_MONOTONIC about twice a second and steered
- * towards it, never backwards for one thread (between threads by microseconds, as the counter is
- * read without a fence); if it ever misbehaves, reads go over to CLOCK_MONOTONIC.
+ * Returns the clock of the CPU's time stamp counter. The first call calibrates and tests the
+ * counter for about 2 ms. If the counter is not reliable, the returned clock reads CLOCK_MONOTONIC
+ * and has that kind, and ration_clock_tsc_fault() gives the reason.
+ *
+ * While in use, the counter is compared with CLOCK_MONOTONIC about twice a second and adjusted
+ * towards it. Time never runs backwards within one thread; between threads it may by microseconds,
+ * because the counter is read without a fence. If the counter misbehaves later, reads switch to
+ * CLOCK_MONOTONIC.
  */
 RATION_API struct ration_clock ration_clock_tsc(void);
 
-/* Why the CPU's counter is not in use, or NULL if it is. Static storage. */
+/* Returns why the time stamp counter is not in use, or NULL if it is. Static storage. */
 RATION_API const char *ration_clock_tsc_fault(void);
 
-/* "monotonic", "boottime", "coarse", "tsc", "manual", "custom", or "unknown". Static storage. */
+/*
+ * Returns "monotonic", "boottime", "coarse", "tsc", "manual", "custom" or "unknown". Static
+ * storage.
+ */
 RATION_API const char *ration_clock_kind_name(enum ration_clock_kind kind);
 
-/* A clock that stands still until told. Zero bytes read 0. Any number of threads. */
+/*
+ * A clock that advances only when it is set. All-zero bytes read 0. Any number of threads may use
+ * it.
+ */
 struct ration_manual_clock {
     uint64_t ns;
 };
 
-/* The clock that reads manual, which is borrowed for as long as the clock is used. */
+/* Returns a clock that reads manual, which is borrowed for as long as the clock is used. */
 RATION_API struct ration_clock ration_clock_manual(struct ration_manual_clock *manual);
-RATION_API void ration_manual_clock_set(struct ration_manual_clock *manual, uint64_t ns);
-/* Stops at UINT64_MAX instead of wrapping. */
-RATION_API void ration_manual_clock_advance(struct ration_manual_clock *manual, uint64_t ns);
+RATION_API void ration_clock_manual_set(struct ration_manual_clock *manual, uint64_t ns);
+/* Adds ns nanoseconds. Stops at UINT64_MAX instead of wrapping. */
+RATION_API void ration_clock_manual_advance(struct ration_manual_clock *manual, uint64_t ns);
 
-/* Now by the default clock: TSC, or CLOCK_MONOTONIC where TSC is not to be trusted. */
-RATION_API uint64_t ration_now(void);
+/*
+ * Returns the current time of the default clock in nanoseconds: the time stamp counter, or
+ * CLOCK_MONOTONIC where the counter is not reliable.
+ */
+RATION_API uint64_t ration_clock_default_now(void);
 
 RATION_C_END
 

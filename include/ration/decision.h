@@ -1,9 +1,10 @@
 /*
  * decision: the answer to "may this caller do this now?"
  *
- * Waits are rounded up and remaining is rounded down, so a caller who believes them is right:
- * retrying alone at now + retry_after_ns succeeds, one nanosecond earlier fails. (For one who
- * would also wait in line, see ration_bucket_reserve(), it is the moment to go without waiting.)
+ * Waits are rounded up and remaining is rounded down, so a caller can rely on both: if no other
+ * caller takes tokens, a retry at now + retry_after_ns succeeds, and one nanosecond earlier fails.
+ * (For a caller that could also wait in a queue, see ration_bucket_reserve(), it is the first time
+ * at which it may proceed without waiting.)
  */
 #ifndef RATION_DECISION_H
 #define RATION_DECISION_H
@@ -17,26 +18,27 @@ RATION_C_BEGIN
 enum ration_verdict {
     RATION_ALLOW = 0,
     RATION_DENY, /* not now: retry_after_ns says when */
-    RATION_NEVER /* the cost exceeds the burst: no wait helps */
+    RATION_NEVER /* the cost exceeds the burst: waiting does not help */
 };
 
-/* In retry_after_ns: no wait helps. */
+/* Value of retry_after_ns where waiting does not help. */
 #define RATION_FOREVER UINT64_MAX
 
 struct ration_decision {
     enum ration_verdict verdict;
-    uint32_t limit_index;    /* which of several limits decided; 0 where there is one */
-    uint32_t limiter_index;  /* which limiter of a stack; 0 where there is one */
-    uint32_t reserved;       /* 0 */
-    uint64_t limit;          /* the burst */
-    uint64_t remaining;      /* whole tokens that could be taken now */
+    uint32_t limit_index;    /* index of the limit that decided; 0 if there is only one */
+    uint32_t limiter_index;  /* index of the limiter in a stack; 0 if there is only one */
+    uint32_t reserved;       /* always 0 */
+    uint64_t limit;          /* the limit's burst, in tokens */
+    uint64_t remaining;      /* whole tokens available now */
     uint64_t retry_after_ns; /* 0 on ALLOW, RATION_FOREVER on NEVER */
     uint64_t reset_after_ns; /* until the bucket is full again */
-    uint64_t delay_ns;       /* on ALLOW: go after this long; 0 but for queues and reservations */
+    uint64_t delay_ns;       /* on ALLOW: proceed after this wait; 0 except for queues and
+                                reservations */
 };
 
-/* "allow", "deny", "never". Static storage. */
-RATION_API const char *ration_verdict_name(enum ration_verdict verdict);
+/* Returns "allow", "deny" or "never". Static storage. */
+RATION_API const char *ration_decision_verdict_name(enum ration_verdict verdict);
 
 RATION_C_END
 

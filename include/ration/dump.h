@@ -1,5 +1,5 @@
 /*
- * dump: the keys of a limiter, listed, written down, and read back.
+ * dump: list the keys of a limiter, save them, and load them again.
  *
  *     uint64_t cursor = 0;
  *     do {
@@ -7,12 +7,13 @@
  *         ... items[0] to items[count - 1] ...
  *     } while (cursor != 0);
  *
- * All of it while other threads decide. A dump keeps debts, as times that are still to come, and
- * leaves out what is full: a limiter at rest is a few hundred bytes. Debts age while they are
- * away: what was to come for ten more seconds is gone eleven seconds later.
+ * All calls may run while other threads decide. A dump contains the keys in use, with their state
+ * as time remaining until full, and omits full buckets: an idle limiter is a few hundred bytes.
+ * Buckets keep refilling while they are saved: one that needed ten more seconds is full when it is
+ * loaded eleven seconds later.
  *
- * A dump holds the secret of the limiter's hash. Who reads it can choose keys that meet in one
- * bucket: keep the file to yourself (mode 0600). The format is in docs/dump-format.md.
+ * A dump contains the secret of the limiter's hash. A reader of the file can choose keys that
+ * collide in one bucket: keep the file private (mode 0600). The format is in docs/dump-format.md.
  */
 #ifndef RATION_DUMP_H
 #define RATION_DUMP_H
@@ -21,71 +22,67 @@
 
 RATION_C_BEGIN
 
-/* One key that is in debt. */
+/* One key in use: at least one of its buckets is not full. */
 struct ration_scan_item {
-    uint64_t tag;           /* the key's, as long as the limiter lives. A part of its hash: do not
-                               show it to strangers */
+    /*
+     * Identifies the key as long as the limiter lives. A part of its hash: do not show it to
+     * untrusted clients.
+     */
+    uint64_t tag;
     uint64_t full_after_ns; /* until all of its buckets are full */
     size_t rule_count;
-    uint64_t remaining[RATION_RULES_MAX]; /* tokens, of each rule */
+    uint64_t remaining[RATION_RULES_MAX]; /* tokens of each rule */
 };
 
 /*
- * Writes up to items_max (at least 1) keys in debt, and returns how many: also none, as one call
- * looks at 64 sets at most. *cursor is 0 to begin, and is 0 again at the end. A key that is in
- * debt during the whole walk is met once; one that is forgotten and created again meanwhile may be
- * met twice.
+ * Writes up to items_max (at least 1) keys in use and returns how many. It may return 0 before the
+ * end, because one call reads at most 64 sets of slots. *cursor is 0 for the first call and 0 again
+ * after the last. A key in use during the whole scan is listed once; a key that is evicted and
+ * created again meanwhile may be listed twice.
  */
 RATION_API size_t ration_limiter_scan(ration_limiter *limiter, uint64_t *cursor,
                                       struct ration_scan_item *items, size_t items_max,
                                       uint64_t now_ns);
 
-/* Writes all of these bytes somewhere. Anything but RATION_OK ends the dump. */
+/* Writes all size bytes. Any result but RATION_OK ends the dump. */
 typedef ration_status ration_writer(void *context, const void *bytes, size_t size);
 
 /*
- * Reads up to size bytes, at least one: *out_size of them, or 0 at the end. Anything but RATION_OK
- * ends the load.
+ * Reads up to size bytes and stores their number in *out_size: at least 1, or 0 at the end. Any
+ * result but RATION_OK ends the load.
  */
 typedef ration_status ration_reader(void *context, void *bytes, size_t size, size_t *out_size);
 
 /*
- * Writes the limiter as it is at now, in pieces of at most 33 KiB. Others may decide meanwhile:
- * what a key takes after its turn was written is not in the dump. ration_limiter_change() waits,
- * so write() must not call it.
- * Returns what write() does, RATION_ENOMEM, RATION_EUNFIT (the store cannot be dumped).
+ * Writes the limiter's state at now_ns, in pieces of at most 33 KiB. Other threads may decide
+ * meanwhile: tokens that a key takes after it was written are not in the dump.
+ * ration_limiter_change() waits until the dump is complete, so write() must not call it. Returns
+ * the result of write(), RATION_ENOMEM, or RATION_EUNSUPPORTED (the store cannot be dumped).
  */
 RATION_API ration_status ration_limiter_dump(ration_limiter *limiter, uint64_t now_ns,
                                              ration_writer *write, void *context);
 
 /*
- * Creates a limiter, as ration_limiter_create() does, that goes on where the dump ended. Nothing
- * after the dump's end is read.
+ * Creates a limiter, as ration_limiter_create() does, with the state of a dump. Nothing after the
+ * end of the dump is read.
  *
- * The table is as large as the one that was dumped, since a key's place follows from its size:
- * keys_max is 0 or was the same; bytes_max is 0 or suffices. (A dump that you do not trust may ask
- * for much memory: then set one of them.) The rules are as many and of the same kinds. Where a
- * limit is not the same keys keep their tokens, as in ration_limiter_change().
+ * The table has the size of the dumped one, because a key's slots depend on it: keys_max must be 0
+ * or the same; bytes_max must be 0 or large enough. (An untrusted dump may request much memory:
+ * then set one of them.) There must be as many rules, of the same algorithms. If a limit differs,
+ * keys keep their tokens, as in ration_limiter_change().
  *
- * Debts age by the time that has passed by the wall clock; by the limiter's own, if both agree
- * within a second. Windows are aligned to the clock's zero. Where that has moved, counts stay for
- * up to a window longer, never shorter.
+ * Buckets refill for the time passed since the dump by the wall clock, or by the limiter's own
+ * clock if both agree within a second. Windows are aligned to the clock's zero. If that has moved,
+ * counts last up to one window longer, never shorter.
  *
- * Returns RATION_EINVAL (no dump, or a damaged one), RATION_EUNFIT (not of such a limiter), with
- * error (may be NULL) telling why; what read() does; and as ration_limiter_create(). On failure
- * *out_limiter is untouched.
+ * Returns RATION_EINVAL (not a dump, or a damaged one) or RATION_EUNSUPPORTED (a dump of a
+ * different kind of limiter), with error (may be NULL) explaining why; the result of read(); and as
+ * ration_limiter_create(). On failure *out_limiter is untouched.
  */
 RATION_API ration_status ration_limiter_load(const struct ration_limiter_options *options,
                                              ration_reader *read, void *context,
                                              ration_limiter **out_limiter,
                                              struct ration_error *error);
-
-/* The same for all limiters of a stack. */
-RATION_API ration_status ration_stack_dump(ration_stack *stack, uint64_t now_ns,
-                                           ration_writer *write, void *context);
-RATION_API ration_status ration_stack_load(const struct ration_stack_options *options,
-                                           ration_reader *read, void *context,
-                                           ration_stack **out_stack, struct ration_error *error);
 
 RATION_C_END
 

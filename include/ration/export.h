@@ -1,4 +1,4 @@
-/* Marks what libration exports. Everything else stays hidden (see src/libration.map). */
+/* Marks symbols that libration exports. All others are hidden (see src/libration.map). */
 #ifndef RATION_EXPORT_H
 #define RATION_EXPORT_H
 

@@ -8,19 +8,19 @@
  *     ration_limit_parse("100/s burst 20", &limit, NULL);          // made once, checked
  *     if (ration_bucket_allow(&bucket, &limit)) { serve(); }       // any thread, no lock
  *
- * What to know before you rely on it:
+ * Before you use it:
  *
- *   - burst is the total capacity, never "extra". Without one it equals the tokens per period.
- *   - The time in a decision is the time you pass. Use one kind of clock for one bucket.
- *   - A denial costs nothing, so denied callers may be asked to retry as often as they like.
+ *   - burst is the total capacity, never "extra". Without a burst it equals the tokens per period.
+ *   - A decision is made for the time that the caller passes. Use one kind of clock for one bucket.
+ *   - A denial takes no tokens, so denied callers may retry as often as they like.
  *   - The library never logs, exits, reads the environment, allocates in a decision, or starts
  *     a thread. It stops the program only for a bug in the program: a limit that was never made.
  *
- * Each header says what it holds: limit.h (limits, and their text), decision.h (answers),
- * bucket.h (one bucket in 16 bytes), limiter.h (a bucket per key, several limits at once), policy.h
- * (a file that says which limits apply to whom), gate.h (a policy at work: requests matched, keyed and
- * decided, in memory or in Redis), redis.h (where Redis is), dump.h (keys listed, saved and loaded),
- * stats.h, clock.h, retry.h (coming back after a denial), status.h, version.h.
+ * Headers: limit.h (limits, and their text), decision.h (answers), bucket.h (one bucket in 16
+ * bytes), limiter.h (a bucket per key, several limits at once), stack.h (limiters decided together), policy.h (a file that says which
+ * limits apply to which requests), engine.h (matches requests against a policy, builds keys and
+ * decides, in memory or in Redis), redis.h (how to reach Redis), dump.h (list, save and load keys),
+ * stats.h, clock.h, retry.h (when to try again after a denial), status.h, version.h.
  */
 #ifndef RATION_RATION_H
 #define RATION_RATION_H
@@ -29,12 +29,13 @@
 #include "ration/clock.h"
 #include "ration/decision.h"
 #include "ration/dump.h"
+#include "ration/engine.h"
 #include "ration/export.h"
-#include "ration/gate.h"
 #include "ration/limit.h"
 #include "ration/limiter.h"
 #include "ration/policy.h"
 #include "ration/retry.h"
+#include "ration/stack.h"
 #include "ration/stats.h"
 #include "ration/status.h"
 #include "ration/version.h"

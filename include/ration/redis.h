@@ -1,12 +1,12 @@
 /*
- * redis: limits that many nodes share, kept in Redis.
+ * redis: limits that several nodes share; their buckets are stored in Redis.
  *
  *     struct ration_redis redis = {.url = "redis://10.0.0.5", .node_count = 4};
- *     struct ration_gate_options options = {.struct_size = sizeof(options), .redis = &redis};
+ *     struct ration_engine_options options = {.struct_size = sizeof(options), .redis = &redis};
  *
- * Every decision of a gate made so is one call of a script in Redis, by Redis' time. Where Redis does
- * not answer in time, the policy says what happens instead: a local share of the limit decides, or the
- * request passes, or it cannot be decided.
+ * The engine makes every decision with one call of a script in Redis, which uses Redis' time. If Redis does not answer
+ * in time, the policy says what happens instead: the node decides with its local share of the limit, or allows the
+ * request, or reports that the request cannot be decided.
  */
 #ifndef RATION_REDIS_H
 #define RATION_REDIS_H
@@ -19,7 +19,7 @@
 
 RATION_C_BEGIN
 
-/* Where Redis is, and how it is asked. 0 or NULL means the default. */
+/* Address of Redis, and the timeouts. 0 or NULL selects the default. */
 struct ration_redis {
     /*
      * redis://[user:password@]host[:port][/database]
@@ -28,44 +28,51 @@ struct ration_redis {
      * redis+cluster://[user:password@]host[:port],...
      */
     const char *url;
-    const char *prefix;           /* of all names; "ration" */
-    uint64_t deadline_ns;         /* of an answer: 20 ms */
-    uint64_t connect_deadline_ns; /* 1 s */
-    uint64_t retry_min_ns;        /* before a lost connection is tried again: 100 ms, then longer */
-    uint64_t retry_max_ns;        /* 2 s */
-    uint32_t node_count; /* that share the limits: 1. A local share is one of so many parts */
-    const char
-        *key_secret; /* copied; keys the hash that names keys of more than 128 bytes. The same
-                               on all nodes, or they count such keys apart. NULL: an unkeyed hash */
+    const char *prefix;           /* of every key written to Redis; default "ration" */
+    uint64_t deadline_ns;         /* timeout of a reply; default 20 ms */
+    uint64_t connect_deadline_ns; /* timeout of connecting; default 1 s */
+    /* first delay before reconnecting; default 100 ms. It grows with each attempt */
+    uint64_t retry_min_ns;
+    uint64_t retry_max_ns; /* longest delay before reconnecting; default 2 s */
+    /* nodes that share the limits; default 1. A node's local share is 1/node_count of a limit */
+    uint32_t node_count;
+    /*
+     * Copied. Key of the hash that replaces keys of more than 128 bytes in Redis. All nodes need the same
+     * secret, or they count such keys separately. NULL: an unkeyed hash.
+     */
+    const char *key_secret;
 };
 
 struct redisAsyncContext;
 
-/* What is needed of an event loop, for those who have one. All calls come from its thread. */
+/*
+ * The functions the library needs from the caller's event loop. The library calls them from the loop's thread
+ * only.
+ */
 struct ration_redis_loop {
     void *context;
-    uint64_t (*now_ns)(void *context); /* of a clock that does not jump */
-    /* Has the loop watch the connection, as an adapter of hiredis does. False: it cannot. */
+    uint64_t (*now_ns)(void *context); /* monotonic clock */
+    /* Makes the loop watch the connection, as a hiredis adapter does. Returns false if it cannot. */
     bool (*attach)(void *context, struct redisAsyncContext *redis);
     /*
-     * Has wake(argument) called at this moment or soon after, once. *timer is NULL, or one that was
-     * given before and has not woken: then it is set anew.
+     * Makes the loop call wake(argument) once, at this time or soon after. *timer is NULL, or a timer from an
+     * earlier call that has not fired: then it is set to the new time.
      */
     void (*wake_at)(void *context, void **timer, uint64_t moment_ns, void (*wake)(void *argument),
                     void *argument);
     void (*forget)(void *context, void *timer);
 };
 
-/* What a link to Redis has done. */
+/* Counters of the connections to Redis. */
 struct ration_redis_stats {
     uint64_t sent;
     uint64_t answered;
-    uint64_t late;    /* sent, and not answered in time */
+    uint64_t late;    /* sent, but the reply timed out */
     uint64_t lost;    /* sent, and then the connection was lost */
-    uint64_t refused; /* not sent: there is no connection, or one that just came back */
+    uint64_t refused; /* not sent: no connection, or one that has just recovered */
     uint64_t connects;
     uint64_t losses;
-    uint64_t redirected; /* a node of a cluster named another, which was asked instead */
+    uint64_t redirected; /* a cluster node redirected the request to another node */
 };
 
 RATION_C_END

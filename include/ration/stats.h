@@ -1,14 +1,14 @@
 /*
- * stats: what a limiter did, as values to look at.
+ * stats: statistics of a limiter.
  *
- * Everything is counted since the limiter was created. For what happened lately, keep the last
- * values and subtract:
+ * All counters start when the limiter is created. For the activity of an interval, save the
+ * previous values and subtract:
  *
- *     struct ration_limit_stats lately = ration_limit_stats_since(&now, &before);
- *     ration_limit_stats_rejected_ppm(&lately)     // 250000: one in four was denied
+ *     struct ration_limit_stats recent = ration_limit_stats_since(&now, &before);
+ *     ration_limit_stats_rejected_ppm(&recent)     // 250000: one in four was denied
  *
- * Counts are read while other threads decide: fields of one value may be some decisions apart.
- * Integers only; rates are in parts per million.
+ * Counters are read while other threads decide: the fields of one struct may differ by a few
+ * decisions. All values are integers; ratios are in parts per million.
  */
 #ifndef RATION_STATS_H
 #define RATION_STATS_H
@@ -19,34 +19,37 @@
 
 RATION_C_BEGIN
 
-/* Decisions of one limit. What takes nothing (cost 0, a look) is not counted. */
+/* Decisions of one limit. Calls that take nothing (cost 0, a peek) are not counted. */
 struct ration_limit_stats {
     uint64_t allowed;
-    uint64_t denied;         /* not now */
-    uint64_t never;          /* cost above the burst */
-    uint64_t errors;         /* could not decide */
-    uint64_t allowed_tokens; /* the costs of those allowed */
-    uint64_t shadow_denied;  /* would have been denied, were the limit enforced */
-    uint64_t near;           /* allowed with less than a fifth of the burst left; counted where each
-                                limit's decision is told */
+    uint64_t denied;         /* DENY */
+    uint64_t never;          /* NEVER: the cost exceeds the burst */
+    uint64_t errors;         /* could not be decided */
+    uint64_t allowed_tokens; /* total cost of the allowed requests */
+    uint64_t shadow_denied;  /* would have been denied if the limit were enforced */
+    /*
+     * Allowed with less than a fifth of the burst left. Counted only by calls that compute each
+     * limit's full decision.
+     */
+    uint64_t near_limit;
 };
 
-/* What became of a limiter's keys. */
+/* Keys of a limiter. */
 struct ration_limiter_stats {
-    uint64_t overflow_shared; /* no room for a new key: decided by the shared bucket ... */
-    uint64_t overflow_deny;   /* ... denied ... */
+    uint64_t overflow_shared; /* for a key without a slot: decided by the shared bucket, ... */
+    uint64_t overflow_deny;   /* ... denied, ... */
     uint64_t overflow_allow;  /* ... or allowed without a limit */
-    uint64_t created;         /* keys that got a bucket */
-    uint64_t reclaimed;       /* full buckets that lost their slot */
+    uint64_t created;         /* keys that were given a slot */
+    uint64_t reclaimed;       /* idle keys (full buckets) whose slot was given to another key */
     uint64_t shadow_denied;   /* of all limits together */
 };
 
 /*
- * How long decisions took. A percentile is at most 1/32 above a time that was measured (3.2 %),
- * never below it; from 16.9 seconds on it is the longest one.
+ * Latency of decisions. A percentile is never below the measured time and at most 1/32 (3.2 %)
+ * above it; from 16.9 seconds on it is the longest measured time.
  */
 struct ration_histogram_stats {
-    uint64_t count; /* decisions that were measured */
+    uint64_t count; /* measured decisions */
     uint64_t sum_ns;
     uint64_t p50_ns;
     uint64_t p90_ns;
@@ -58,35 +61,36 @@ struct ration_histogram_stats {
 #define RATION_TOP_KEY_NAME_MAX 64
 
 /*
- * A key with a high count. What is true of it lies from count - error to count + lost, where lost
+ * A key with a high count. Its true count lies between count - error and count + lost, where lost
  * is that of the list (struct ration_top_keys_stats).
  */
 struct ration_top_key {
     uint64_t count;
     uint64_t error;
     uint64_t hash[2];
-    uint64_t name_size;                          /* of the whole name */
-    unsigned char name[RATION_TOP_KEY_NAME_MAX]; /* its first bytes: any, and zeros after them */
+    uint64_t name_size;                          /* bytes of the whole name */
+    unsigned char name[RATION_TOP_KEY_NAME_MAX]; /* its first bytes (any values), padded with
+                                                    zeros */
 };
 
-/* What a list of top keys is worth. */
+/* Accuracy of a list of top keys. */
 struct ration_top_keys_stats {
-    uint64_t total; /* of all keys, lost not included */
-    uint64_t lost;  /* not counted for any key, since counting never waits */
+    uint64_t total; /* sum over all keys, without lost */
+    uint64_t lost;  /* not attributed to any key, because counting never waits */
     /*
-     * A key that is not in the list has at most unlisted_max + lost. In a list with room for all
-     * the keys that are kept, unlisted_max is at most total / kept keys.
+     * Upper bound for keys not in the list: unlisted_max + lost. In a list with room for all
+     * tracked keys, unlisted_max is at most total / number of tracked keys.
      */
     uint64_t unlisted_max;
 };
 
-/* The growth of one count. One that shrank belongs to a new limiter, and started at zero. */
+/* Growth of one counter. A counter that shrank belongs to a new limiter and started at zero. */
 static inline uint64_t ration_stats_growth(uint64_t later, uint64_t earlier)
 {
     return later < earlier ? later : later - earlier;
 }
 
-/* What happened between two reads of the same limit. */
+/* Activity between two reads of the same limit. */
 static inline struct ration_limit_stats ration_limit_stats_since(
     const struct ration_limit_stats *later, const struct ration_limit_stats *earlier)
 {
@@ -98,11 +102,11 @@ static inline struct ration_limit_stats ration_limit_stats_since(
     growth.errors = ration_stats_growth(later->errors, earlier->errors);
     growth.allowed_tokens = ration_stats_growth(later->allowed_tokens, earlier->allowed_tokens);
     growth.shadow_denied = ration_stats_growth(later->shadow_denied, earlier->shadow_denied);
-    growth.near = ration_stats_growth(later->near, earlier->near);
+    growth.near_limit = ration_stats_growth(later->near_limit, earlier->near_limit);
     return growth;
 }
 
-/* What happened between two reads of the same limiter. */
+/* Activity between two reads of the same limiter. */
 static inline struct ration_limiter_stats ration_limiter_stats_since(
     const struct ration_limiter_stats *later, const struct ration_limiter_stats *earlier)
 {
@@ -118,8 +122,8 @@ static inline struct ration_limiter_stats ration_limiter_stats_since(
 }
 
 /*
- * denied / (allowed + denied) in parts per million, rounded down; 0 where nothing was decided.
- * NEVER and errors are neither: no rate would have let them pass.
+ * Returns denied / (allowed + denied) in parts per million, rounded down; 0 if nothing was decided.
+ * NEVER and errors are not included, because no rate would have allowed them.
  */
 static inline uint32_t ration_limit_stats_rejected_ppm(const struct ration_limit_stats *stats)
 {

@@ -1,8 +1,8 @@
 /*
- * status: why a call could not be carried out.
+ * status: why a call failed.
  *
- * A denial is an answer, not an error: it is a verdict inside a decision (decision.h). A status
- * other than RATION_OK means that there is no answer, and that outputs are untouched.
+ * A denial is not an error: it is a verdict in a decision (decision.h). A status other than
+ * RATION_OK means that there is no decision and that the outputs are untouched.
  */
 #ifndef RATION_STATUS_H
 #define RATION_STATUS_H
@@ -13,17 +13,17 @@
 
 RATION_C_BEGIN
 
-/* The one list from which the enum, the names and the texts are made. */
-#define RATION_STATUS_MAP(X)                                           \
-    X(OK, 0, "ok")                                                     \
-    X(EINVAL, -1, "invalid argument")                                  \
-    X(ERANGE, -2, "outside the range that can be kept exactly")        \
-    X(ENOMEM, -3, "out of memory")                                     \
-    X(ENOSPC, -4, "the buffer given is too small")                     \
-    X(ECLOSED, -5, "the reservation was already settled or cancelled") \
-    X(EUNFIT, -6, "this algorithm's state does not fit what holds it") \
-    X(ECANCELLED, -7, "the wait was cancelled")                        \
-    X(EPENDING, -8, "the store has not answered yet")                  \
+/* The list that the enum, the names and the texts are generated from. */
+#define RATION_STATUS_MAP(X)                                                 \
+    X(OK, 0, "ok")                                                           \
+    X(EINVAL, -1, "invalid argument")                                        \
+    X(ERANGE, -2, "outside the range that can be kept exactly")              \
+    X(ENOMEM, -3, "out of memory")                                           \
+    X(ENOSPC, -4, "the buffer given is too small")                           \
+    X(ECLOSED, -5, "the reservation was already settled or cancelled")       \
+    X(EUNSUPPORTED, -6, "this algorithm's state does not fit what holds it") \
+    X(ECANCELLED, -7, "the wait was cancelled")                              \
+    X(EPENDING, -8, "the store has not answered yet")                        \
     X(ESTORE, -9, "the store could not answer")
 
 typedef enum ration_status {
@@ -32,21 +32,21 @@ typedef enum ration_status {
 #undef RATION_STATUS_ENUM
 } ration_status;
 
-/* The name of a status ("RATION_EINVAL"), or "RATION_UNKNOWN". Static storage. */
+/* Returns the name of a status ("RATION_EINVAL"), or "RATION_UNKNOWN". Static storage. */
 RATION_API const char *ration_status_name(ration_status status);
 
-/* One line about a status ("invalid argument"). Static storage. */
+/* Returns a one-line description of a status ("invalid argument"). Static storage. */
 RATION_API const char *ration_status_text(ration_status status);
 
 #define RATION_ERROR_MESSAGE_MAX 512
 
 /*
- * What was wrong, where, and what would be right, for a person. A caller that wants it passes a
- * pointer to one; NULL is accepted everywhere. Written only on failure.
+ * Explains an error to a person: what is wrong, where, and what would be valid. A caller that wants
+ * it passes a pointer to one; NULL is accepted everywhere. Written only on failure.
  */
 struct ration_error {
     ration_status status;
-    size_t offset; /* byte of the text at fault, 0 where there is no text */
+    size_t offset; /* byte offset of the error in the text; 0 if there is no text */
     char message[RATION_ERROR_MESSAGE_MAX];
 };
 

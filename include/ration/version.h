@@ -10,7 +10,7 @@ RATION_C_BEGIN
 #define RATION_VERSION_MINOR 1
 #define RATION_VERSION_PATCH 0
 
-/* The version of the library that is linked, "major.minor.patch". Static storage. */
+/* Returns the version of the linked library, "major.minor.patch". Static storage. */
 RATION_API const char *ration_version(void);
 
 RATION_C_END

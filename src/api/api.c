@@ -1,14 +1,14 @@
 /*
- * api: the exported functions that join modules which must not know each other.
+ * api: the exported functions that combine modules which must not depend on each other.
  *
- * Functions that one module can answer alone are exported from there: a wrapper would add a
- * call to a path of a few nanoseconds and nothing to read.
+ * A function that one module can implement alone is exported from that module: a wrapper would add a call to a
+ * path of a few nanoseconds, and nothing for the reader.
  */
 #include "ration/ration.h"
 
 bool ration_bucket_allow(struct ration_bucket *bucket, const struct ration_limit *limit)
 {
-    return ration_bucket_allow_at(bucket, limit, 1, ration_now());
+    return ration_bucket_allow_at(bucket, limit, 1, ration_clock_default_now());
 }
 
 #define TEXT_OF(number)  #number

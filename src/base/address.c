@@ -13,7 +13,7 @@
 #define ZONE_MAX     64
 #define NO_GAP       V6_GROUPS
 
-/* What IPv4 in IPv6 begins with. */
+/* Prefixes of IPv4 addresses in IPv6. */
 #define PREFIX_BYTES 12
 static const uint8_t mapped[PREFIX_BYTES] = {[10] = 0xff, [11] = 0xff};
 static const uint8_t nat64[PREFIX_BYTES] = {0x00, 0x64, 0xff, 0x9b};
@@ -24,7 +24,7 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* -1 if it is none. */
+/* Returns -1 for any other byte. */
 static int hex_value(char byte)
 {
     if (is_digit(byte))
@@ -33,7 +33,7 @@ static int hex_value(char byte)
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* A decimal number without leading zeros that is all of text. */
+/* Parses a decimal number without leading zeros that is all of text. */
 static bool parse_number(const char *text, size_t size, unsigned max, unsigned *out_number)
 {
     unsigned number = 0;
@@ -50,7 +50,7 @@ static bool parse_number(const char *text, size_t size, unsigned max, unsigned *
     return true;
 }
 
-/* One of the four numbers, without leading zeros. Returns its end, NULL if wrong. */
+/* Parses one of the four numbers, without leading zeros. Returns its end, or NULL on error. */
 static inline const char *read_octet(const char *text, const char *end, uint8_t *out_byte)
 {
     const char *at = text;
@@ -76,14 +76,17 @@ static bool parse_v4(const char *text, size_t size, uint8_t out_bytes[V4_BYTES])
     return text == end;
 }
 
-/* Groups as they are read, and before which of them "::" stood. */
+/* The groups read so far, and the group before which "::" was. */
 struct groups {
     uint8_t bytes[V6_BYTES];
     size_t count;
     size_t gap; /* NO_GAP if there was none */
 };
 
-/* One group, or the address in dotted form that ends the text. Returns its end, NULL if wrong. */
+/*
+ * Parses one group, or the dotted IPv4 address that ends the text. Returns its end, or NULL on
+ * error.
+ */
 static const char *read_group(const char *text, const char *end, struct groups *groups)
 {
     const char *at = text;
@@ -144,7 +147,7 @@ static bool parse_v6(const char *text, size_t size, uint8_t out_bytes[V6_BYTES])
     return true;
 }
 
-/* An address as it is written: not folded, without a zone. */
+/* Parses an address as written: IPv4 in IPv6 is not converted, and a zone is an error. */
 static bool parse_plain(const char *text, size_t size, struct ration_address *out_address)
 {
     struct ration_address address = {.family = 4};
@@ -157,7 +160,7 @@ static bool parse_plain(const char *text, size_t size, struct ration_address *ou
     return true;
 }
 
-/* Whether the last four bytes of an IPv6 address are an IPv4 address, of the same host. */
+/* Returns whether the last four bytes of an IPv6 address are an IPv4 address of the same host. */
 static bool is_v4_in_v6(const struct ration_address *address)
 {
     const uint8_t *bytes = address->bytes;
@@ -166,23 +169,23 @@ static bool is_v4_in_v6(const struct ration_address *address)
         return false;
     if (!memcmp(bytes, mapped, PREFIX_BYTES))
         return true;
-    /* 127.0.0.0/8 is this host, which is trusted, and what arrives in IPv6 packets is not it */
+    /* 127.0.0.0/8 is this host, which is trusted; an address that arrives in IPv6 packets is not */
     if (bytes[PREFIX_BYTES] == 127)
         return false;
     return !memcmp(bytes, nat64, PREFIX_BYTES) ||
-           /* 0.0.0.0/8 is nobody's: :: and ::1 are no IPv4 addresses */
+           /* 0.0.0.0/8 is not used by hosts: :: and ::1 are not IPv4 addresses */
            (!memcmp(bytes, compatible, PREFIX_BYTES) && bytes[PREFIX_BYTES] != 0);
 }
 
-static void fold(struct ration_address *address)
+static void convert_to_v4(struct ration_address *address)
 {
-    struct ration_address folded = {.family = 4};
-    memcpy(folded.bytes, address->bytes + PREFIX_BYTES, V4_BYTES);
-    *address = folded;
+    struct ration_address converted = {.family = 4};
+    memcpy(converted.bytes, address->bytes + PREFIX_BYTES, V4_BYTES);
+    *address = converted;
 }
 
-/* What names of zones and of ports that are hidden consist of. */
-static bool is_word(const char *text, size_t size)
+/* Returns whether text is a valid name of a zone or of an obfuscated port. */
+static bool is_name(const char *text, size_t size)
 {
     if (size == 0 || size > ZONE_MAX)
         return false;
@@ -195,14 +198,14 @@ static bool is_word(const char *text, size_t size)
     return true;
 }
 
-/* The size of text without its zone; 0 if what stands there is no zone. */
+/* Returns the size of text without its zone; 0 if the zone is invalid. */
 static size_t size_without_zone(const char *text, size_t size)
 {
     const char *zone = memchr(text, '%', size);
     if (!zone)
         return size;
     size_t begin = (size_t)(zone - text);
-    return is_word(zone + 1, size - begin - 1) ? begin : 0;
+    return is_name(zone + 1, size - begin - 1) ? begin : 0;
 }
 
 bool ration_address_parse(const char *text, size_t size, struct ration_address *out_address)
@@ -218,12 +221,12 @@ bool ration_address_parse(const char *text, size_t size, struct ration_address *
     if (!parse_v6(text, size_without_zone(text, size), address.bytes))
         return false;
     if (is_v4_in_v6(&address))
-        fold(&address);
+        convert_to_v4(&address);
     *out_address = address;
     return true;
 }
 
-/* Nothing, or a colon and a port. */
+/* Accepts nothing, or a colon and a port. */
 static bool is_port(const char *text, size_t size)
 {
     unsigned port;
@@ -232,7 +235,7 @@ static bool is_port(const char *text, size_t size)
     if (text[0] != ':' || size == 1)
         return false;
     return parse_number(text + 1, size - 1, PORT_MAX, &port) ||
-           (text[1] == '_' && is_word(text + 2, size - 2));
+           (text[1] == '_' && is_name(text + 2, size - 2));
 }
 
 bool ration_address_parse_node(const char *text, size_t size, struct ration_address *out_address)
@@ -263,7 +266,7 @@ struct ration_address ration_address_of_socket(const struct sockaddr_storage *pe
         address.family = 6;
         memcpy(address.bytes, &((const struct sockaddr_in6 *)peer)->sin6_addr, V6_BYTES);
         if (is_v4_in_v6(&address))
-            fold(&address);
+            convert_to_v4(&address);
     }
     return address;
 }
@@ -304,7 +307,10 @@ static char *print_group(unsigned group, char *out)
     return out;
 }
 
-/* The longest run of zero groups, the first of equals; a single zero is none (RFC 5952, 4.2). */
+/*
+ * The longest run of zero groups, the first of equals; a single zero does not count (RFC 5952,
+ * 4.2).
+ */
 static size_t longest_gap(const uint8_t *bytes, size_t *out_begin)
 {
     size_t best = 1, run = 0;
@@ -364,30 +370,30 @@ static bool equal_bytes(const struct ration_address *a, const struct ration_addr
     return !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-static bool refuse(const char **out_reason, const char *reason)
+static bool fail_with_reason(const char **out_reason, const char *reason)
 {
     if (out_reason)
         *out_reason = reason;
     return false;
 }
 
-/* Names the network that the address lies in. */
-static bool refuse_host_bits(const struct ration_network *network, const char **out_reason)
+/* The reason names the network that contains the address. */
+static bool fail_host_bits(const struct ration_network *network, const char **out_reason)
 {
     static _Thread_local char reason[RATION_NETWORK_TEXT_SIZE + 80];
     char text[RATION_NETWORK_TEXT_SIZE];
-    ration_network_print(network, text);
+    ration_address_network_print(network, text);
     snprintf(reason, sizeof(reason), "the address has bits beyond the first %u: write %s",
              network->bits, text);
-    return refuse(out_reason, reason);
+    return fail_with_reason(out_reason, reason);
 }
 
-/* Folds what lies within IPv4 in IPv6; a wider network is not made of it. */
-static void fold_network(struct ration_network *network)
+/* Converts a network within IPv4 in IPv6 to IPv4; a wider network is left alone. */
+static void convert_network_to_v4(struct ration_network *network)
 {
     if (network->bits < 8 * PREFIX_BYTES || !is_v4_in_v6(&network->base))
         return;
-    fold(&network->base);
+    convert_to_v4(&network->base);
     network->bits = (uint8_t)(network->bits - 8 * PREFIX_BYTES);
 }
 
@@ -397,37 +403,38 @@ static bool is_all_of_nat64(const struct ration_network *network)
            !memcmp(network->base.bytes, nat64, PREFIX_BYTES);
 }
 
-bool ration_network_parse(const char *text, size_t size, struct ration_network *out_network,
-                          const char **out_reason)
+bool ration_address_network_parse(const char *text, size_t size, struct ration_network *out_network,
+                                  const char **out_reason)
 {
     struct ration_network network;
     struct ration_address given;
     const char *slash = size ? memchr(text, '/', size) : NULL;
     size_t address_size = slash ? (size_t)(slash - text) : size;
     if (address_size == 0 || !parse_plain(text, address_size, &given))
-        return refuse(out_reason,
-                      "not an address: write a network such as 192.0.2.0/24 or 2001:db8::/32");
+        return fail_with_reason(
+            out_reason, "not an address: write a network such as 192.0.2.0/24 or 2001:db8::/32");
     unsigned bits = bits_of(&given);
     if (slash && !parse_number(slash + 1, size - address_size - 1, bits, &bits))
-        return refuse(out_reason, given.family == 4 ? "behind the / stands a number from 0 to 32"
-                                                    : "behind the / stands a number from 0 to 128");
+        return fail_with_reason(out_reason, given.family == 4
+                                                ? "expected after the /: a number from 0 to 32"
+                                                : "expected after the /: a number from 0 to 128");
     network.base = given;
     network.bits = (uint8_t)bits;
     ration_address_mask(&network.base, bits);
     bool has_host_bits = !equal_bytes(&network.base, &given);
     if (is_all_of_nat64(&network))
-        return refuse(out_reason,
-                      "64:ff9b::/96 is all of IPv4, since an address in it counts as its "
-                      "IPv4 address: write the IPv4 network");
-    fold_network(&network);
+        return fail_with_reason(out_reason,
+                                "64:ff9b::/96 is all of IPv4, since an address in it counts as its "
+                                "IPv4 address: write the IPv4 network");
+    convert_network_to_v4(&network);
     if (has_host_bits)
-        return refuse_host_bits(&network, out_reason);
+        return fail_host_bits(&network, out_reason);
     *out_network = network;
     return true;
 }
 
-bool ration_network_contains(const struct ration_network *network,
-                             const struct ration_address *address)
+bool ration_address_network_contains(const struct ration_network *network,
+                                     const struct ration_address *address)
 {
     struct ration_address masked = *address;
     if (network->base.family != address->family)
@@ -436,8 +443,8 @@ bool ration_network_contains(const struct ration_network *network,
     return equal_bytes(&masked, &network->base);
 }
 
-size_t ration_network_print(const struct ration_network *network,
-                            char buffer[RATION_NETWORK_TEXT_SIZE])
+size_t ration_address_network_print(const struct ration_network *network,
+                                    char buffer[RATION_NETWORK_TEXT_SIZE])
 {
     size_t size = ration_address_print(&network->base, buffer);
     buffer[size++] = '/';

@@ -1,13 +1,14 @@
 /*
- * atomic16: load and compare-and-swap of 16 bytes at once.
+ * atomic16: atomic load and compare-and-swap of 16 bytes.
  *
- * x86-64 has cmpxchg16b; gcc would hide it behind a call into libatomic, so it is written out
- * here. A plain aligned 16-byte load is atomic on every processor with AVX (Intel and AMD say
- * so in their manuals); older ones get the compare-and-swap of a value with itself, which is
- * slower and needs writable memory. Elsewhere the compiler's builtins do the work.
+ * x86-64 has cmpxchg16b; gcc would hide it behind a call into libatomic, so it is written out here.
+ * A plain aligned 16-byte load is atomic on every processor with AVX (Intel and AMD guarantee it in
+ * their manuals); on older ones the load is a compare-and-swap of a value with itself, which is
+ * slower and needs writable memory. Other architectures use the compiler's builtins.
  *
- * The thread sanitizer has to be told of these. Its own operation on 16 bytes takes a lock, and is
- * none for a word of them that is swapped by itself meanwhile.
+ * The thread sanitizer cannot see these instructions and is informed by annotations. Its own 16-byte
+ * operation takes a lock, and is not atomic towards a thread that swaps one of the two words by
+ * itself.
  *
  * Both are sequentially consistent or stronger than the acquire they promise.
  */
@@ -29,25 +30,25 @@ struct ration_pair {
 #endif
 #endif
 
-/* Tells the thread sanitizer of an access that it cannot see. */
+/* Report an access to the thread sanitizer, which cannot see it. */
 #if defined(RATION_UNDER_TSAN)
 #include <sanitizer/tsan_interface.h>
-static inline void ration_atomic16_tell_swap(struct ration_pair *pair)
+static inline void ration_atomic16_annotate_swap(struct ration_pair *pair)
 {
     (void)__atomic_load_n(&pair->words[0], __ATOMIC_RELAXED);
     (void)__atomic_load_n(&pair->words[1], __ATOMIC_RELAXED);
     __tsan_release(pair);
-    __tsan_release(&pair->words[1]); /* which may also be swapped by itself */
+    __tsan_release(&pair->words[1]); /* other threads may swap this word by itself */
 }
-static inline void ration_atomic16_tell_seen(const struct ration_pair *pair)
+static inline void ration_atomic16_annotate_seen(const struct ration_pair *pair)
 {
     (void)__atomic_load_n(&pair->words[0], __ATOMIC_RELAXED);
     (void)__atomic_load_n(&pair->words[1], __ATOMIC_ACQUIRE);
     __tsan_acquire((void *)(uintptr_t)pair);
 }
 #else
-#define ration_atomic16_tell_swap(pair) ((void)0) /* before it */
-#define ration_atomic16_tell_seen(pair) ((void)0) /* after a swap or a load */
+#define ration_atomic16_annotate_swap(pair) ((void)0) /* call before a swap */
+#define ration_atomic16_annotate_seen(pair) ((void)0) /* call after a swap or a load */
 #endif
 
 #if defined(__x86_64__)
@@ -57,13 +58,13 @@ static inline bool ration_atomic16_swap(struct ration_pair *target, struct ratio
 {
     bool swapped;
 
-    ration_atomic16_tell_swap(target);
+    ration_atomic16_annotate_swap(target);
     __asm__ volatile("lock cmpxchg16b %1"
                      : "=@ccz"(swapped), "+m"(*target), "+a"(expected->words[0]),
                        "+d"(expected->words[1])
                      : "b"(desired.words[0]), "c"(desired.words[1])
                      : "memory");
-    ration_atomic16_tell_seen(target);
+    ration_atomic16_annotate_seen(target);
     return swapped;
 }
 
@@ -79,7 +80,7 @@ static inline struct ration_pair ration_atomic16_load_avx(const struct ration_pa
                      : "=&r"(value.words[0]), "=r"(value.words[1])
                      : "m"(*source)
                      : "xmm0", "memory");
-    ration_atomic16_tell_seen(source);
+    ration_atomic16_annotate_seen(source);
     return value;
 }
 

@@ -1,6 +1,8 @@
 /*
- * The clocks a caller can choose. That of the CPU's counter is judged and steered by tsc.c; here
- * is what its readers share, what it asks of this machine, and the one that is the default.
+ * clock: the clocks that a caller can choose.
+ *
+ * tsc.c checks and adjusts the clock of the CPU's counter; this file has the state that its readers
+ * share, its access to this machine, and the shared instance, which is the default clock.
  */
 #include "ration/clock.h"
 
@@ -77,7 +79,7 @@ const char *ration_clock_kind_name(enum ration_clock_kind kind)
     return "unknown";
 }
 
-/* The manual clock: one number, which orders nothing but itself. */
+/* The manual clock: one number. Relaxed: it orders no other memory. */
 
 static uint64_t manual_now(void *context)
 {
@@ -91,12 +93,12 @@ struct ration_clock ration_clock_manual(struct ration_manual_clock *manual)
     return (struct ration_clock){RATION_CLOCK_MANUAL, manual_now, manual};
 }
 
-void ration_manual_clock_set(struct ration_manual_clock *manual, uint64_t ns)
+void ration_clock_manual_set(struct ration_manual_clock *manual, uint64_t ns)
 {
     __atomic_store_n(&manual->ns, ns, __ATOMIC_RELAXED);
 }
 
-void ration_manual_clock_advance(struct ration_manual_clock *manual, uint64_t ns)
+void ration_clock_manual_advance(struct ration_manual_clock *manual, uint64_t ns)
 {
     uint64_t old_ns = __atomic_load_n(&manual->ns, __ATOMIC_RELAXED);
     uint64_t new_ns;
@@ -107,21 +109,23 @@ void ration_manual_clock_advance(struct ration_manual_clock *manual, uint64_t ns
                                           __ATOMIC_RELAXED));
 }
 
-/* The counter's clock: lines drawn by tsc.c, shared by any number of threads. */
+/* The clock of the CPU's counter: lines computed by tsc.c, shared by any number of threads. */
 
 #define ANCHOR_WORDS (sizeof(struct ration_tsc_anchor) / sizeof(uint64_t))
-#define LOOKS_MAX    4u /* at new lines that are due again before they are read */
+#define TRIES_MAX    4u /* tries, where a new line is due again before it is read */
 
 static_assert(sizeof(struct ration_tsc_anchor) % sizeof(uint64_t) == 0, "copied word by word");
 
-/* The anchor in use, in one piece, and its seq. A retry proves that a writer got on. */
+/*
+ * Loads the anchor in use, consistently, and its seq. A retry proves that a writer made progress.
+ */
 static uint64_t anchor_load(const struct ration_tsc *tsc, struct ration_tsc_anchor *out_anchor)
 {
     uint64_t *to = (uint64_t *)out_anchor;
     uint64_t seq;
 
     do {
-        seq = __atomic_load_n(&tsc->seq, __ATOMIC_ACQUIRE); /* pairs with publish() */
+        seq = __atomic_load_n(&tsc->seq, __ATOMIC_ACQUIRE); /* acquire: pairs with publish() */
         const uint64_t *from = (const uint64_t *)&tsc->slots[seq & 1];
         for (size_t i = 0; i < ANCHOR_WORDS; i++)
             to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
@@ -130,8 +134,9 @@ static uint64_t anchor_load(const struct ration_tsc *tsc, struct ration_tsc_anch
 }
 
 /*
- * Fills the slot not in use and flips. The slot may still be read by one who saw the seq before
- * last: its words are released, so whoever acquires one of them sees that seq has moved on.
+ * Fills the slot not in use and makes it current. A reader that loaded the seq before last may
+ * still be reading this slot: its words are stored with release, so a reader that acquires one of
+ * them also sees that seq has changed.
  */
 static void publish(struct ration_tsc *tsc, const struct ration_tsc_anchor *anchor)
 {
@@ -141,7 +146,7 @@ static void publish(struct ration_tsc *tsc, const struct ration_tsc_anchor *anch
 
     for (size_t i = 0; i < ANCHOR_WORDS; i++)
         __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
-    __atomic_store_n(&tsc->seq, seq, __ATOMIC_RELEASE); /* pairs with the loads of seq */
+    __atomic_store_n(&tsc->seq, seq, __ATOMIC_RELEASE); /* release: pairs with the loads of seq */
 }
 
 static void fault_publish(struct ration_tsc *tsc, const struct ration_tsc_fault *fault)
@@ -182,8 +187,9 @@ bool ration_tsc_reanchor(struct ration_tsc *tsc, uint64_t seq)
     if (outcome == RATION_TSC_KEEP)
         return false;
     /*
-     * Only now, so that a thread interrupted while it measures keeps no one else at the end of
-     * the line. acquire: pairs with the release of the writer before.
+     * Taken only after the measurement, so that a thread interrupted while it measures does not
+     * hold other threads at the end of the line. acquire: pairs with the release of the previous
+     * writer.
      */
     if (__atomic_exchange_n(&tsc->busy, 1, __ATOMIC_ACQUIRE))
         return false;
@@ -206,7 +212,7 @@ uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc)
         tsc->begin();
         seq = anchor_load(tsc, &anchor);
     }
-    for (unsigned i = 0; i < LOOKS_MAX && anchor.due_ticks != 0; i++) {
+    for (unsigned i = 0; i < TRIES_MAX && anchor.due_ticks != 0; i++) {
         ticks = tsc->sources->counter(tsc->sources->context);
         if (ticks - anchor.ticks < anchor.due_ticks || !ration_tsc_reanchor(tsc, seq))
             break;
@@ -219,7 +225,7 @@ uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc)
     return ration_tsc_line(&anchor, ticks);
 }
 
-/* This machine, as the counter's clock sees it. */
+/* Access to this machine. */
 
 #if defined(__x86_64__)
 #define COUNTER_CLOCKSOURCE "tsc"
@@ -243,11 +249,11 @@ static bool machine_invariant(void *context)
 
     return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & 1u << 8);
 #else
-    return true; /* by the architecture, where there is a counter at all */
+    return true; /* guaranteed by the architecture, where there is a counter */
 #endif
 }
 
-/* A kernel that finds the counter unstable takes it off this list. */
+/* A kernel that finds the counter unstable removes it from this list. */
 static bool machine_clocksources(void *context, char *out_text, size_t size)
 {
     static const char path[] = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
@@ -273,11 +279,13 @@ const struct ration_tsc_sources ration_tsc_machine = {
     .clocksource = COUNTER_CLOCKSOURCE,
 };
 
-/* The shared clock of the counter, which is the default one. */
+/* The shared clock of the counter, which is the default clock. */
 
 struct ration_tsc ration_tsc_shared = {.begin = ration_tsc_shared_start};
 
-/* A thread that was drawing a new line is not there to finish it in the child. */
+/*
+ * In a child of fork(): a thread that was computing a new line does not exist there to finish it.
+ */
 static void busy_clear(void)
 {
     __atomic_store_n(&ration_tsc_shared.busy, 0, __ATOMIC_RELAXED);
@@ -285,9 +293,12 @@ static void busy_clear(void)
 
 static void shared_start(void)
 {
-    int saved_errno = errno; /* reading a clock must not leave a trace in it */
+    int saved_errno = errno; /* reading a clock must not change errno */
 
-    /* Out of memory here costs a child of a badly timed fork its steering, and no more. */
+    /*
+     * If this fails for lack of memory, a child of a badly timed fork() stops adjusting its clock,
+     * nothing worse.
+     */
     pthread_atfork(NULL, NULL, busy_clear);
     ration_tsc_start(&ration_tsc_shared, &ration_tsc_machine, RATION_TSC_PERIOD_NS);
     errno = saved_errno;
@@ -302,7 +313,7 @@ void ration_tsc_shared_start(void)
 
 static uint64_t tsc_now(void *context)
 {
-    (void)context; /* a constant address is one load less */
+    (void)context; /* a constant address saves one load */
     return ration_tsc_now(&ration_tsc_shared);
 }
 
@@ -319,7 +330,7 @@ const char *ration_clock_tsc_fault(void)
     return ration_tsc_fault(&ration_tsc_shared);
 }
 
-uint64_t ration_now(void)
+uint64_t ration_clock_default_now(void)
 {
     return ration_tsc_now(&ration_tsc_shared);
 }

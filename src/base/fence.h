@@ -1,8 +1,8 @@
 /*
- * fence: order between atomics that are themselves relaxed.
+ * fence: ordering between atomics that are themselves relaxed.
  *
- * The thread sanitizer does not know fences, and its compiler refuses them; there an atomic
- * addition of nothing to a word that all share orders even more.
+ * The thread sanitizer does not support fences, and its compiler rejects them; there, an atomic
+ * addition of 0 to a word that all threads share gives an even stronger order.
  */
 #ifndef RATION_BASE_FENCE_H
 #define RATION_BASE_FENCE_H

@@ -3,13 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL /* the header is all of it: no library to load */
+#define XXH_INLINE_ALL /* header only: no library to link */
 #include <xxhash.h>
 
 #include "base/hash_aes.h"
 #include "base/hash_siphash.h"
 
-/* The next 16 bytes of the secret: SipHash, keyed by half of the seed, of the rest and a count. */
+/*
+ * The next 16 bytes of the secret: SipHash, keyed by half of the seed, of the other half and a
+ * counter.
+ */
 struct expansion {
     struct ration_hash key;
     uint64_t message[3];
@@ -84,5 +87,5 @@ struct ration_hash ration_hash_key(const struct ration_hash_secret *secret, cons
         return ration_hash_siphash(&secret->siphash, key, key_size);
     if (secret->kind == RATION_HASH_TRUSTED)
         return ration_hash_trusted(key, key_size);
-    abort(); /* a bug: whoever attaches asks ration_hash_kind_usable() */
+    abort(); /* a bug: attaching must check ration_hash_kind_usable() first */
 }

@@ -15,7 +15,7 @@ struct ration_hash ration_hash_aes(const struct ration_hash_secret *secret, cons
                                    size_t key_size)
 {
     (void)secret, (void)key, (void)key_size;
-    abort(); /* a bug: it was said to be unusable */
+    abort(); /* a bug: ration_hash_aes_usable() returned false */
 }
 
 void ration_hash_aes_prepare(struct ration_hash_secret *secret)

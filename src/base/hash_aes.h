@@ -1,8 +1,8 @@
 /*
- * hash_aes: the keyed hash by AES instructions. What it computes and why is told in hash.h.
+ * hash_aes: the keyed hash with AES instructions. hash.h explains what it computes and why.
  *
- * It is inline for the callers whose whole path is a few nanoseconds. They must be compiled for
- * these instructions themselves, RATION_WITH_AES, and run only where they are usable.
+ * It is inline for callers whose whole path is a few nanoseconds. Those must be compiled for these
+ * instructions themselves (RATION_WITH_AES), and run only where the instructions are usable.
  */
 #ifndef RATION_BASE_HASH_AES_H
 #define RATION_BASE_HASH_AES_H
@@ -11,23 +11,23 @@
 
 #include "base/hash.h"
 
-/* Whether this machine has the instructions. */
+/* Returns whether this machine has the instructions. */
 bool ration_hash_aes_usable(void);
 
-/* Only where it is usable. */
+/* Returns the hash of a key. Only where the instructions are usable. */
 struct ration_hash ration_hash_aes(const struct ration_hash_secret *secret, const void *key,
                                    size_t key_size);
 
-/* The same for keys longer than RATION_HASH_CHUNK_SIZE. */
+/* As ration_hash_aes(), for keys longer than RATION_HASH_CHUNK_SIZE. */
 struct ration_hash ration_hash_aes_long(const struct ration_hash_secret *secret, const void *key,
                                         size_t key_size);
 
-/* Fills the secret's starts, from its round keys. */
+/* Computes the secret's starts from its round keys. */
 void ration_hash_aes_prepare(struct ration_hash_secret *secret);
 
 /*
- * The two machines' instructions do the same steps, but cut them at different places: x86 adds
- * its key after a round, arm before it. Both compute the same hash.
+ * The instructions of the two architectures do the same steps but group them differently: x86 adds
+ * the key after a round, arm before it. Both compute the same hash.
  */
 #if defined(__x86_64__)
 
@@ -112,7 +112,9 @@ static inline ration_aes_block ration_aes_key_load(const struct ration_hash *key
     return vreinterpretq_u8_u64(vld1q_u64(key->words));
 }
 
-/* In assembly, since compilers have the intrinsics only where all code may use the instructions. */
+/*
+ * In assembly, because compilers offer the intrinsics only where all code may use the instructions.
+ */
 static inline ration_aes_block ration_aes_round_after(ration_aes_block key, ration_aes_block value)
 {
     __asm__(".arch_extension aes\n\t"
@@ -148,7 +150,10 @@ static inline ration_aes_block ration_aes_finish(ration_aes_block sum,
 
 #if !defined(RATION_WITHOUT_AES)
 
-/* The sum of 1 to RATION_HASH_CHUNK_SIZE bytes, before whose end at least a block can be read. */
+/*
+ * Adds 1 to RATION_HASH_CHUNK_SIZE bytes to sum. At least a block must be readable before their
+ * end.
+ */
 RATION_WITH_AES static inline ration_aes_block ration_aes_add_chunk(
     ration_aes_block sum, const struct ration_hash_secret *secret, const uint8_t *bytes,
     size_t size)
@@ -162,7 +167,7 @@ RATION_WITH_AES static inline ration_aes_block ration_aes_add_chunk(
     return ration_aes_add(sum, ration_aes_load(bytes + size - RATION_HASH_BLOCK_SIZE), *keys);
 }
 
-/* Up to 15 bytes in one block: with the size known, the block tells them. */
+/* Loads up to 15 bytes into one block. Together with the size, the block determines them. */
 static inline ration_aes_block ration_aes_load_short(const uint8_t *bytes, size_t size)
 {
     struct ration_hash value = {{0, 0}};
@@ -183,7 +188,7 @@ static inline ration_aes_block ration_aes_load_short(const uint8_t *bytes, size_
     return ration_aes_join(value);
 }
 
-/* Of keys up to RATION_HASH_CHUNK_SIZE. */
+/* The hash of a key of up to RATION_HASH_CHUNK_SIZE bytes. */
 RATION_WITH_AES static inline __attribute__((always_inline)) struct ration_hash
 ration_hash_aes_chunk(const struct ration_hash_secret *secret, const void *key, size_t key_size)
 {

@@ -10,7 +10,7 @@ static const uint64_t initial[8] = {UINT64_C(0x6a09e667f3bcc908), UINT64_C(0xbb6
                                     UINT64_C(0x510e527fade682d1), UINT64_C(0x9b05688c2b3e6c1f),
                                     UINT64_C(0x1f83d9abfb41bd6b), UINT64_C(0x5be0cd19137e2179)};
 
-/* Which word of the message goes where, round by round; after ten it begins again. */
+/* The order of the message words in each round; it repeats after ten rounds. */
 static const uint8_t schedule[10][16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
                                          {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
                                          {11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4},
@@ -24,7 +24,7 @@ static const uint8_t schedule[10][16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 
 
 struct blake2b {
     uint64_t h[8];
-    uint64_t size; /* of what was mixed in, the key's block included */
+    uint64_t size; /* bytes mixed in so far, including the key's block */
 };
 
 static uint64_t rotate(uint64_t word, unsigned bits)

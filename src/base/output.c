@@ -33,17 +33,18 @@ void ration_output_rewind(struct ration_output *output, size_t size)
     output->is_failed = output->is_out_of_memory = false;
 }
 
-static bool fail(struct ration_output *output)
+static bool set_failed(struct ration_output *output)
 {
     output->is_failed = true;
-    output->usable_bytes = output->size; /* so that the next append comes here, too */
+    output->usable_bytes = output->size; /* so that the next append takes the slow path and
+                                            fails, too */
     return false;
 }
 
 bool ration_output_grow(struct ration_output *output, size_t more_bytes)
 {
     if (output->is_failed || more_bytes > output->bytes_max - output->size)
-        return fail(output);
+        return set_failed(output);
     size_t wanted = output->size + more_bytes;
     size_t bytes = output->allocated_bytes ? output->allocated_bytes : FIRST_BYTES;
     while (bytes < wanted)
@@ -53,13 +54,13 @@ bool ration_output_grow(struct ration_output *output, size_t more_bytes)
     char *moved = realloc(output->bytes, bytes);
     output->is_out_of_memory = moved == NULL;
     if (!moved)
-        return fail(output);
+        return set_failed(output);
     output->bytes = moved;
     output->allocated_bytes = output->usable_bytes = bytes;
     return true;
 }
 
-/* How many decimal digits: 1233 / 4096 is log10(2), one too many where a power of ten is near. */
+/* Counts decimal digits: 1233 / 4096 is log10(2), one too many close to a power of ten. */
 static unsigned count_digits(uint64_t number)
 {
     static const uint64_t powers[] = {

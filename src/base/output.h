@@ -1,11 +1,11 @@
 /*
- * output: bytes on their way out. Every writer of answers appends to one.
+ * output: a growing buffer for outgoing bytes. Every writer of replies appends to one.
  *
- * It grows up to a maximum given when it is made. A writer does not ask after each append whether
- * it worked: what does not fit (or finds no memory) makes the output fail for good, later appends
- * are dropped, and whoever sends the bytes asks is_failed once, before sending. Bytes of a failed
- * output end anywhere and are not to be sent. (Numbers ask for the room of the longest: near the
- * maximum an output may fail with up to 20 bytes unused.)
+ * It grows up to a maximum that is set when it is initialised. A writer need not check each append:
+ * bytes that do not fit (or for which there is no memory) make the output fail permanently, later
+ * appends are dropped, and the sender checks is_failed once, before sending. The bytes of a failed
+ * output are truncated anywhere and must not be sent. (Appending a number reserves the longest
+ * size: near the maximum an output may fail with up to 20 bytes unused.)
  *
  *     ration_output_append_text(&output, "count=");
  *     ration_output_append_u64(&output, count);
@@ -19,40 +19,40 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The most memory that a reset output keeps. */
+/* The most memory that an output retains after a reset. */
 #define RATION_OUTPUT_KEEP_BYTES 65536
 
-/* The longest text of a number: that of INT64_MIN or of UINT64_MAX. */
+/* The longest text of a number: INT64_MIN or UINT64_MAX. */
 #define RATION_OUTPUT_NUMBER_SIZE 20
 
 struct ration_output {
-    char *bytes; /* NULL until something was appended */
+    char *bytes; /* NULL until the first append */
     size_t size;
-    size_t usable_bytes;    /* size plus what may be appended at once; = size when failed */
-    size_t allocated_bytes; /* at bytes */
+    size_t usable_bytes;    /* size plus the bytes that fit without growing; = size when failed */
+    size_t allocated_bytes; /* allocated size of bytes */
     size_t bytes_max;
     bool is_failed;
-    bool is_out_of_memory; /* that is why; else bytes_max is */
+    bool is_out_of_memory; /* the reason of a failure: out of memory, otherwise bytes_max */
 };
 
-/* Takes no memory yet. Release it with ration_output_done(). */
+/* Initialises an output without allocating. Release it with ration_output_done(). */
 void ration_output_init(struct ration_output *output, size_t bytes_max);
 
-/* Releases the memory. The output is as if just initialised. */
+/* Releases the memory. The output is then as if just initialised. */
 void ration_output_done(struct ration_output *output);
 
-/* Empties the output, failed or not, and keeps at most RATION_OUTPUT_KEEP_BYTES of memory. */
+/* Empties the output, failed or not, and retains at most RATION_OUTPUT_KEEP_BYTES of memory. */
 void ration_output_reset(struct ration_output *output);
 
-/* Forgets what was appended after it had this size, also if that made it fail. */
+/* Truncates the output to an earlier size, and clears a failure. */
 void ration_output_rewind(struct ration_output *output, size_t size);
 
-/* The slow part of ration_output_reserve(). */
+/* The slow path of ration_output_reserve(). */
 bool ration_output_grow(struct ration_output *output, size_t more_bytes);
 
 /*
- * Makes room for that many bytes more. True: they may be written at bytes + size, and size be
- * increased by as much. False: the output has failed.
+ * Reserves more_bytes. True: the caller may write them at bytes + size and then increase size.
+ * False: the output has failed.
  */
 static inline bool ration_output_reserve(struct ration_output *output, size_t more_bytes)
 {
@@ -81,7 +81,7 @@ static inline void ration_output_append_byte(struct ration_output *output, char 
     output->bytes[output->size++] = byte;
 }
 
-/* Writes the decimal text of number at out, which has room for it. Returns its end. */
+/* Writes the decimal text of number at out, which must have room for it. Returns its end. */
 char *ration_output_put_u64(uint64_t number, char *out);
 
 static inline char *ration_output_put_i64(int64_t number, char *out)

@@ -5,15 +5,15 @@
 
 static uint64_t process_id;
 
-static void remember(void)
+static void cache_process_id(void)
 {
     __atomic_store_n(&process_id, (uint64_t)getpid(), __ATOMIC_RELAXED);
 }
 
-static void remember_after_fork(void)
+static void init_once(void)
 {
-    remember();
-    (void)pthread_atfork(NULL, NULL, remember);
+    cache_process_id();
+    (void)pthread_atfork(NULL, NULL, cache_process_id);
 }
 
 uint64_t ration_process_id(void)
@@ -23,6 +23,6 @@ uint64_t ration_process_id(void)
 
     if (__builtin_expect(id != 0, 1))
         return id;
-    (void)pthread_once(&once, remember_after_fork);
+    (void)pthread_once(&once, init_once);
     return __atomic_load_n(&process_id, __ATOMIC_RELAXED);
 }

@@ -1,6 +1,4 @@
-/*
- * random: numbers that look random and repeat by seed (SplitMix64). Not for secrets.
- */
+/* random: pseudorandom numbers, reproducible from a seed (SplitMix64). Not for secrets. */
 #ifndef RATION_BASE_RANDOM_H
 #define RATION_BASE_RANDOM_H
 
@@ -8,7 +6,9 @@
 
 #include "base/wide.h"
 
-/* The next of all 64-bit numbers, in an order that the seed put into *state decides. */
+/*
+ * Returns the next 64-bit number. The sequence contains all of them; *state is the seed at first.
+ */
 static inline uint64_t ration_random_next(uint64_t *state)
 {
     uint64_t mixed = *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -18,7 +18,10 @@ static inline uint64_t ration_random_next(uint64_t *state)
     return mixed ^ (mixed >> 31);
 }
 
-/* One of 0 to most, both included: a random fraction of the range (bias below 2^-64 of it). */
+/*
+ * Returns a number from 0 to most, both included: a random fraction of the range (bias below 2^-64
+ * of it).
+ */
 static inline uint64_t ration_random_up_to(uint64_t *state, uint64_t most)
 {
     uint64_t fraction = ration_random_next(state);

@@ -26,7 +26,7 @@ const char *ration_status_text(ration_status status)
     return "unknown status";
 }
 
-const char *ration_verdict_name(enum ration_verdict verdict)
+const char *ration_decision_verdict_name(enum ration_verdict verdict)
 {
     static const char *const names[] = {"allow", "deny", "never"};
 

@@ -9,11 +9,11 @@
 
 _Static_assert(RATION_THREADS_MAX % WORD_BITS == 0, "numbers fill whole words");
 
-RATION_THREAD_LOCAL uint32_t ration_thread_known;
+RATION_THREAD_LOCAL uint32_t ration_thread_index_known;
 
-static uint64_t taken[WORD_COUNT]; /* one bit per number */
+static uint64_t used_bits[WORD_COUNT]; /* one bit per number in use */
 static uint32_t sharer_count;
-static pthread_key_t key; /* set in each thread that has a number of its own */
+static pthread_key_t key; /* set in each thread that has its own number */
 static bool has_key;
 
 static uint64_t bit_of(uint32_t index)
@@ -21,17 +21,17 @@ static uint64_t bit_of(uint32_t index)
     return UINT64_C(1) << (index % WORD_BITS);
 }
 
-/* The lowest free number, now taken; RATION_THREADS_MAX if there is none. */
+/* Takes the lowest free number; returns RATION_THREADS_MAX if there is none. */
 static uint32_t take_lowest(void)
 {
     for (uint32_t word = 0; word < WORD_COUNT; word++) {
-        uint64_t seen = __atomic_load_n(&taken[word], __ATOMIC_RELAXED);
+        uint64_t seen = __atomic_load_n(&used_bits[word], __ATOMIC_RELAXED);
 
         while (seen != UINT64_MAX) {
             uint32_t index = word * WORD_BITS + (uint32_t)__builtin_ctzll(~seen);
 
-            /* acquire: pairs with the release in give_back() */
-            if (__atomic_compare_exchange_n(&taken[word], &seen, seen | bit_of(index), true,
+            /* acquire: pairs with the release in release_number() */
+            if (__atomic_compare_exchange_n(&used_bits[word], &seen, seen | bit_of(index), true,
                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return index;
         }
@@ -39,10 +39,10 @@ static uint32_t take_lowest(void)
     return RATION_THREADS_MAX;
 }
 
-static void give_back(uint32_t index)
+static void release_number(uint32_t index)
 {
-    /* release: the next owner sees what this one wrote; pairs with take_lowest() */
-    __atomic_fetch_and(&taken[index / WORD_BITS], ~bit_of(index), __ATOMIC_RELEASE);
+    /* release: the next owner sees the writes of this one; pairs with take_lowest() */
+    __atomic_fetch_and(&used_bits[index / WORD_BITS], ~bit_of(index), __ATOMIC_RELEASE);
 }
 
 static uint32_t shared_number(void)
@@ -53,43 +53,50 @@ static uint32_t shared_number(void)
 }
 
 /*
- * The key's destructor. Destructors of other keys may run after it and decide something; they
- * must no longer use a number that a new thread may have by then.
+ * The key's destructor. Destructors of other keys may run after it and make decisions; they must no
+ * longer use a number that a new thread may have by then.
  */
-static void thread_ends(void *value)
+static void on_thread_exit(void *value)
 {
-    uint32_t index = ration_thread_known - 1;
+    uint32_t index = ration_thread_index_known - 1;
 
     (void)value;
-    ration_thread_known = shared_number() + 1;
-    give_back(index);
+    ration_thread_index_known = shared_number() + 1;
+    release_number(index);
 }
 
-/* In a child of fork(): the other threads are not there to give back theirs. */
-static void keep_own(void)
+/* In a child of fork(): the parent's other threads do not exist to release theirs. */
+static void keep_own_number(void)
 {
-    uint32_t own = ration_thread_known - 1; /* UINT32_MAX if it has none yet */
+    uint32_t own = ration_thread_index_known - 1; /* UINT32_MAX if it has none yet */
 
     for (uint32_t word = 0; word < WORD_COUNT; word++)
-        __atomic_store_n(&taken[word], own / WORD_BITS == word ? bit_of(own) : 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&used_bits[word], own / WORD_BITS == word ? bit_of(own) : 0,
+                         __ATOMIC_RELAXED);
 }
 
-static void start(void)
+static void init_once(void)
 {
-    /* Out of memory here costs a child of fork() the numbers of the threads it does not have. */
-    pthread_atfork(NULL, NULL, keep_own);
-    __atomic_store_n(&has_key, pthread_key_create(&key, thread_ends) == 0, __ATOMIC_RELAXED);
+    /*
+     * If this fails for lack of memory, a child of fork() loses the numbers of threads it does not
+     * have.
+     */
+    pthread_atfork(NULL, NULL, keep_own_number);
+    __atomic_store_n(&has_key, pthread_key_create(&key, on_thread_exit) == 0, __ATOMIC_RELAXED);
 }
 
-/* Runs when the library is unloaded or the process ends. */
+/* Runs when the library is unloaded or the process exits. */
 __attribute__((destructor)) static void unload(void)
 {
-    /* first: a thread that still starts must not set a key that is somebody else's by then */
+    /* first: a starting thread must not set a key that may belong to another library by then */
     if (__atomic_exchange_n(&has_key, false, __ATOMIC_RELAXED))
         pthread_key_delete(key);
 }
 
-/* A number of its own, with the key set that gives it back; RATION_THREADS_MAX if none. */
+/*
+ * Takes an own number and sets the key that releases it; returns RATION_THREADS_MAX if there is
+ * none.
+ */
 static uint32_t own_number(void)
 {
     if (!__atomic_load_n(&has_key, __ATOMIC_RELAXED))
@@ -97,8 +104,8 @@ static uint32_t own_number(void)
 
     uint32_t index = take_lowest();
 
-    if (index < RATION_THREADS_MAX && pthread_setspecific(key, taken) != 0) {
-        give_back(index);
+    if (index < RATION_THREADS_MAX && pthread_setspecific(key, used_bits) != 0) {
+        release_number(index);
         return RATION_THREADS_MAX;
     }
     return index;
@@ -109,15 +116,15 @@ uint32_t ration_thread_index_claim(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int saved_errno = errno;
 
-    /* first: a signal handler that gets in between here must not claim another */
-    ration_thread_known = shared_number() + 1;
+    /* first: a signal handler that interrupts this call must not claim another number */
+    ration_thread_index_known = shared_number() + 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    pthread_once(&once, start);
+    pthread_once(&once, init_once);
 
     uint32_t own = own_number();
 
     if (own < RATION_THREADS_MAX)
-        ration_thread_known = own + 1;
+        ration_thread_index_known = own + 1;
     errno = saved_errno;
-    return ration_thread_known - 1;
+    return ration_thread_index_known - 1;
 }

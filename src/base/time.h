@@ -1,7 +1,7 @@
 /*
  * time: arithmetic on struct ration_time, exact to 2^-20 ns.
  *
- * A time is two words, whole nanoseconds and a fraction below 2^20, and stands for one integer:
+ * A time is two words, whole nanoseconds and a fraction below 2^20, and represents one integer:
  *
  *     units(t) = t.ns * 2^20 + t.frac
  *
@@ -10,7 +10,7 @@
  * Bounds, so that no sum below overflows: the caller's now is at most RATION_NOW_MAX_NS, and no
  * bucket lies more than RATION_SPAN_NS ahead of the now that wrote it.
  *
- * The annotations are contracts that tests/proof/run.sh has Frama-C prove of these very lines.
+ * The annotations are contracts; tests/proof/run.sh has Frama-C prove them for these very lines.
  */
 #ifndef RATION_BASE_TIME_H
 #define RATION_BASE_TIME_H
@@ -23,13 +23,13 @@
 #define RATION_FRAC_BITS  20
 #define RATION_FRAC_COUNT (UINT64_C(1) << RATION_FRAC_BITS)
 
-/* 2^32: words are cut in half by / and %, which provers follow and compilers make shifts of. */
+/* 2^32: words are halved by / and %, which provers understand and compilers turn into shifts. */
 #define RATION_HALF (UINT64_C(1) << 32)
 
-/* 2^63 - 1 ns: 292 years of any clock, wall clocks included. A later now counts as this one. */
+/* 2^63 - 1 ns: 292 years of any clock, including wall clocks. A later now counts as this one. */
 #define RATION_NOW_MAX_NS (UINT64_MAX >> 1)
 
-/* 2^59 ns, 18 years: the longest time that tokens are ever multiplied up to. */
+/* 2^59 ns, 18 years: the upper bound of any product of tokens and their time. */
 #define RATION_SPAN_NS (UINT64_C(1) << 59)
 
 /*@
@@ -101,7 +101,7 @@ static inline struct ration_time ration_time_sub(struct ration_time a, struct ra
     return (struct ration_time){a.ns - b.ns - borrow, a.frac + borrow * RATION_FRAC_COUNT - b.frac};
 }
 
-/* a - b, or zero where b is more. */
+/* a - b, or zero if b is larger. */
 /*@ requires proper(a) && proper(b);
     assigns \nothing;
     ensures proper(\result);
@@ -134,8 +134,8 @@ static inline uint64_t ration_time_ceil_ns(struct ration_time t)
 }
 
 /*
- * count times t, which must not exceed RATION_SPAN_NS. The fraction's product may need 79 bits,
- * so count is taken in two halves of 32.
+ * count times t, which must not exceed RATION_SPAN_NS. The fraction's product may need 79 bits, so
+ * count is multiplied in two halves of 32 bits.
  */
 /*@ requires proper(t);
     requires count * units(t) <= span;

@@ -1,22 +1,22 @@
 /*
- * Steering (pure) and calibration (over sources): all judgement of the counter, and nothing that
- * threads share, which is in clock.c.
+ * tsc: steering (pure) and calibration (over sources): all decisions about the counter. State that
+ * threads share is in clock.c.
  *
  * How far the counter is trusted, and what follows:
  *
  *     since the last check, or overall         then
  *     behind CLOCK_MONOTONIC by up to 1 ms     a steeper line, at most 1000 ppm
  *     behind by more (a paused machine)        step forward at once
- *     lost time in 8 checks in a row           distrust: it does not tick at one rate
- *     ahead                                    give back what no one was told, then a flatter line
+ *     lost time in 8 consecutive checks        distrust: it does not tick at one rate
+ *     ahead                                    drop the part that no read returned, then a flatter line
  *     ahead by more than 100 ms                distrust
- *     gained more than 1 % + 1 ms              distrust (it ran on while the machine slept)
+ *     gained more than 1 % + 1 ms              distrust (it kept running while the machine slept)
  *     long-run rate off by more than 1 %       distrust
- *     went back by more than 1 ms              distrust (less is skew between cores: stand still)
+ *     went back by more than 1 ms              distrust (less is skew between cores: time stops)
  *
- * One check cannot tell a slow counter from a pause, hence the count of eight. Distrust is for
- * good: the clock tells CLOCK_MONOTONIC from then on, and stands still first if its last line
- * ended later than that.
+ * One check cannot distinguish a slow counter from a pause, hence the count of eight. Distrust is
+ * permanent: the clock returns CLOCK_MONOTONIC from then on, and first stays at the end of its last
+ * line if that is later.
  */
 #include "base/tsc.h"
 
@@ -25,28 +25,28 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STEP_NS        1000000u   /* behind by more is stepped over, not steered */
-#define SLACK_NS       1000000u   /* what a check may be off by, whatever its length */
-#define AHEAD_NS_MAX   100000000u /* ahead by more is a fault */
-#define BACK_NS_MAX    1000000u   /* back by more is a fault */
-#define LONG_RUN_NS    100000000u /* a measurement this long beats the calibration's */
+#define STEP_NS        1000000u   /* a larger lag is stepped over, not steered */
+#define SLACK_NS       1000000u   /* tolerance of a check, whatever its length */
+#define AHEAD_NS_MAX   100000000u /* a larger lead is a fault */
+#define BACK_NS_MAX    1000000u   /* a larger step back is a fault */
+#define LONG_RUN_NS    100000000u /* a measurement this long is better than the calibration's */
 #define LOST_COUNT_MAX 8u
-#define STEER_SHARE    1000u /* a line's slope is off the counter's by one part in this at most */
-#define FAULT_SHARE    100u  /* a rate off by more than one part in this is a fault */
+#define STEER_SHARE    1000u /* the slopes of line and counter differ by at most one part in this */
+#define FAULT_SHARE    100u  /* a rate that differs by more than one part in this is a fault */
 
-#define TRIES_COUNT       8u       /* of each reading; the tightest counts */
+#define TRIES_COUNT       8u       /* per reading; the tightest one is used */
 #define WINDOW_NS         1000000u /* calibration compares windows of this length, ... */
-#define WINDOW_COUNT_MAX  8u       /* ... at most so many, until two neighbours agree */
+#define WINDOW_COUNT_MAX  8u       /* ... at most this many, until two neighbours agree */
 #define WINDOW_SPINS_MAX  1000000u
 #define AGREEMENT_PPM_MAX 500u
 #define FREQUENCY_HZ_MIN  UINT64_C(1000000)
 #define FREQUENCY_HZ_MAX  UINT64_C(100000000000)
 #define NS_PER_S          UINT64_C(1000000000)
 
-static void fault_say(struct ration_tsc_fault *fault, const char *format, ...)
+static void fault_set(struct ration_tsc_fault *fault, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void fault_say(struct ration_tsc_fault *fault, const char *format, ...)
+static void fault_set(struct ration_tsc_fault *fault, const char *format, ...)
 {
     va_list arguments;
 
@@ -69,7 +69,7 @@ static uint64_t ticks_to_ns(uint64_t ticks, uint64_t mult)
     return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
 }
 
-/* The slope that covers ns in ticks; 0 where it is too steep for any counter worth having. */
+/* The slope that covers ns in ticks; 0 if it is too steep for any usable counter. */
 static uint64_t slope(uint64_t ns, uint64_t ticks)
 {
     ration_tsc_wide mult = ticks ? ((ration_tsc_wide)ns << 32) / ticks : 0;
@@ -77,8 +77,8 @@ static uint64_t slope(uint64_t ns, uint64_t ticks)
     return mult > (NS_PER_S << 32) / FREQUENCY_HZ_MIN * 2 ? 0 : (uint64_t)mult;
 }
 
-/* For people: what a slope is in ticks per second. */
-static uint64_t hertz(uint64_t mult)
+/* Converts a slope to ticks per second, for messages. */
+static uint64_t slope_to_hertz(uint64_t mult)
 {
     return mult ? (NS_PER_S << 32) / mult : 0;
 }
@@ -105,7 +105,8 @@ uint64_t ration_tsc_line(const struct ration_tsc_anchor *anchor, uint64_t ticks)
 
 /*
  * Where the next line starts. A small lag is left to steering, so that a steady counter has no
- * jumps; a lead is dropped down to what may have been told, which is the end of the old line.
+ * jumps; a lead is reduced to the latest time that a read may have returned, which is the end of
+ * the old line.
  */
 static uint64_t start_ns(const struct ration_tsc_anchor *old,
                          const struct ration_tsc_reading *reading)
@@ -119,8 +120,8 @@ static uint64_t start_ns(const struct ration_tsc_anchor *old,
     return end_ns > mono_ns ? end_ns : mono_ns;
 }
 
-/* Gives a line its length, and the slope with which its end meets CLOCK_MONOTONIC. */
-static void aim(struct ration_tsc_anchor *line)
+/* Sets a line's length, and the slope with which its end meets CLOCK_MONOTONIC. */
+static void set_slope(struct ration_tsc_anchor *line)
 {
     int64_t period_ns = (int64_t)line->period_ns;
     int64_t most_ns = period_ns / STEER_SHARE;
@@ -136,8 +137,8 @@ static void aim(struct ration_tsc_anchor *line)
 }
 
 /*
- * Judges the counter since old by reading and writes what was learned of its rate to *next.
- * Returns false, with the reason, if it cannot be trusted.
+ * Checks the counter since old against reading and writes the measured rate to *next. Returns
+ * false, with the reason, if the counter cannot be trusted.
  */
 static bool rate_learn(const struct ration_tsc_anchor *old,
                        const struct ration_tsc_reading *reading, struct ration_tsc_anchor *next,
@@ -149,7 +150,7 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
     uint64_t run_ns = mono_ns > old->base_ns ? mono_ns - old->base_ns : 0;
 
     if (counted_ns > passed_ns && counted_ns - passed_ns > passed_ns / FAULT_SHARE + SLACK_NS) {
-        fault_say(out_fault, "the counter counted %" PRIu64 " ns in %" PRIu64 " ns of time",
+        fault_set(out_fault, "the counter counted %" PRIu64 " ns in %" PRIu64 " ns of time",
                   counted_ns, passed_ns);
         return false;
     }
@@ -159,7 +160,7 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
         next->base_ns = mono_ns;
         if (next->lost_count < LOST_COUNT_MAX)
             return true;
-        fault_say(out_fault, "the counter lost time %u checks in a row, last %" PRIu64 " ns",
+        fault_set(out_fault, "the counter lost time %u checks in a row, last %" PRIu64 " ns",
                   LOST_COUNT_MAX, passed_ns - counted_ns);
         return false;
     }
@@ -169,8 +170,8 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
     next->nominal = slope(run_ns, reading->ticks - old->base_ticks);
     if (!is_off(next->nominal, old->nominal, old->nominal / FAULT_SHARE))
         return true;
-    fault_say(out_fault, "the counter's rate went from %" PRIu64 " to %" PRIu64 " Hz",
-              hertz(old->nominal), hertz(next->nominal));
+    fault_set(out_fault, "the counter's rate went from %" PRIu64 " to %" PRIu64 " Hz",
+              slope_to_hertz(old->nominal), slope_to_hertz(next->nominal));
     return false;
 }
 
@@ -179,7 +180,7 @@ static bool line_next(const struct ration_tsc_anchor *old, const struct ration_t
                       struct ration_tsc_anchor *next, struct ration_tsc_fault *out_fault)
 {
     if (is_before(reading->ticks, old->ticks)) {
-        fault_say(out_fault, "the counter went back by %" PRIu64 " ns",
+        fault_set(out_fault, "the counter went back by %" PRIu64 " ns",
                   ticks_to_ns(old->ticks - reading->ticks, old->nominal));
         return false;
     }
@@ -189,11 +190,11 @@ static bool line_next(const struct ration_tsc_anchor *old, const struct ration_t
     next->mark_ns = reading->mono_ns;
     next->ns = start_ns(old, reading);
     if (next->ns > reading->mono_ns && next->ns - reading->mono_ns > AHEAD_NS_MAX) {
-        fault_say(out_fault, "the counter's time is %" PRIu64 " ns ahead",
+        fault_set(out_fault, "the counter's time is %" PRIu64 " ns ahead",
                   next->ns - reading->mono_ns);
         return false;
     }
-    aim(next);
+    set_slope(next);
     return true;
 }
 
@@ -213,7 +214,7 @@ enum ration_tsc_outcome ration_tsc_steer(const struct ration_tsc_anchor *old,
         *out_next = next;
         return RATION_TSC_NEXT;
     }
-    /* The end, not where the reading is: another thread may have been told it by now. */
+    /* The line's end, not its time at the reading: another thread may have returned it by now. */
     *out_next = (struct ration_tsc_anchor){
         .ns = ration_tsc_line(old, old->ticks + old->due_ticks),
     };
@@ -222,7 +223,7 @@ enum ration_tsc_outcome ration_tsc_steer(const struct ration_tsc_anchor *old,
 
 /* Calibration ---------------------------------------------------------------------------- */
 
-/* A try that was interrupted is a wide one: the tightest of several was not. */
+/* An interrupted try is a wide one: the tightest of several was not interrupted. */
 struct ration_tsc_reading ration_tsc_read(const struct ration_tsc_sources *sources)
 {
     struct ration_tsc_reading best = {.width_ticks = UINT64_MAX};
@@ -238,7 +239,9 @@ struct ration_tsc_reading ration_tsc_read(const struct ration_tsc_sources *sourc
     return best;
 }
 
-/* A reading at least one window after from; false if CLOCK_MONOTONIC does not get there. */
+/*
+ * Waits for a reading at least one window after from; false if CLOCK_MONOTONIC does not get there.
+ */
 static bool window_wait(const struct ration_tsc_sources *sources,
                         const struct ration_tsc_reading *from, struct ration_tsc_reading *out_to)
 {
@@ -258,12 +261,12 @@ static bool frequency_check(const struct ration_tsc_reading *from,
     ration_tsc_wide hz = (ration_tsc_wide)(to->ticks - from->ticks) * NS_PER_S / ns;
 
     if (to->width_ticks == UINT64_MAX || !is_before(from->ticks, to->ticks)) {
-        fault_say(out_fault, "the counter did not advance in %" PRIu64 " ns", ns);
+        fault_set(out_fault, "the counter did not advance in %" PRIu64 " ns", ns);
         return false;
     }
     if (hz >= FREQUENCY_HZ_MIN && hz <= FREQUENCY_HZ_MAX)
         return true;
-    fault_say(out_fault, "the counter runs at %" PRIu64 " Hz, outside 1 MHz to 100 GHz",
+    fault_set(out_fault, "the counter runs at %" PRIu64 " Hz, outside 1 MHz to 100 GHz",
               hz > UINT64_MAX ? UINT64_MAX : (uint64_t)hz);
     return false;
 }
@@ -278,7 +281,7 @@ static bool windows_measure(const struct ration_tsc_sources *sources,
 
     for (unsigned i = 0; i < WINDOW_COUNT_MAX; i++) {
         if (!window_wait(sources, &ends[i], &ends[i + 1])) {
-            fault_say(out_fault, "CLOCK_MONOTONIC does not advance by %u ns", WINDOW_NS);
+            fault_set(out_fault, "CLOCK_MONOTONIC does not advance by %u ns", WINDOW_NS);
             return false;
         }
         if (!frequency_check(&ends[i], &ends[i + 1], out_fault))
@@ -294,12 +297,12 @@ static bool windows_measure(const struct ration_tsc_sources *sources,
         }
         last = mult;
     }
-    fault_say(out_fault, "the counter's rate differs by %" PRIu64 " ppm from one ms to the next",
+    fault_set(out_fault, "the counter's rate differs by %" PRIu64 " ppm from one ms to the next",
               off_ppm);
     return false;
 }
 
-/* Is name one of the words of text? */
+/* Returns whether name is one of the words of text. */
 static bool has_word(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -319,16 +322,16 @@ static bool machine_check(const struct ration_tsc_sources *sources,
     char text[256];
 
     if (!sources->clocksource) {
-        fault_say(out_fault, "this CPU has no counter that ration can read");
+        fault_set(out_fault, "this CPU has no counter that ration can read");
         return false;
     }
     if (!sources->invariant(sources->context)) {
-        fault_say(out_fault, "this CPU's counter changes its rate (no invariant TSC)");
+        fault_set(out_fault, "this CPU's counter changes its rate (no invariant TSC)");
         return false;
     }
     if (sources->clocksources(sources->context, text, sizeof(text)) &&
         !has_word(text, sources->clocksource)) {
-        fault_say(out_fault, "the kernel does not trust the counter (no %s in its clock sources)",
+        fault_set(out_fault, "the kernel does not trust the counter (no %s in its clock sources)",
                   sources->clocksource);
         return false;
     }
@@ -351,6 +354,6 @@ bool ration_tsc_calibrate(const struct ration_tsc_sources *sources, uint64_t per
         .base_ticks = ends[0].ticks,
         .base_ns = ends[0].mono_ns,
     };
-    aim(out_anchor);
+    set_slope(out_anchor);
     return true;
 }

@@ -1,6 +1,4 @@
-/*
- * u64: what C has no operator for.
- */
+/* u64: minimum, maximum and saturating subtraction. */
 #ifndef RATION_BASE_U64_H
 #define RATION_BASE_U64_H
 
@@ -16,7 +14,7 @@ static inline uint64_t ration_u64_max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* a - b, or 0 where that would be below it. */
+/* a - b, or 0 if b is larger. */
 static inline uint64_t ration_u64_less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;

@@ -1,6 +1,6 @@
 /*
- * units: see units.h. Reading goes in three steps that do not mix: cut the word, check its
- * shape, compute its value. Messages are made where the shape is found wrong.
+ * units: see units.h. Parsing has three separate steps: cut the word, check its form, compute its
+ * value. Messages are written where the form is found wrong.
  */
 #include "base/units.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/text.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define NS_PER_DAY    (86400 * NS_PER_SECOND)
@@ -16,14 +16,14 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * From the largest: printing takes the first that divides. Spellings are separated by spaces;
- * those not accepted are common enough elsewhere to be answered with the name that is.
+ * Largest first: printing uses the first that divides. Spellings are separated by spaces; rejected
+ * ones are common enough elsewhere that the error names the accepted unit.
  */
 static const struct unit {
     const char *name;
     uint64_t ns;
     const char *accepted;
-    const char *refused;
+    const char *rejected;
 } units[] = {
     {"y", 365 * NS_PER_DAY, "y year years", "yr yrs"},
     {"w", 7 * NS_PER_DAY, "w week weeks", "wk wks"},
@@ -48,13 +48,13 @@ static bool is_digit(char byte)
 
 static bool is_letter(char byte)
 {
-    return ration_words_lower(byte) >= 'a' && ration_words_lower(byte) <= 'z';
+    return ration_text_lower(byte) >= 'a' && ration_text_lower(byte) <= 'z';
 }
 
 static size_t word_size_of(const char *text, size_t text_size)
 {
     size_t size = 0;
-    while (size < text_size && !ration_words_is_blank(text[size]) && text[size] != '/')
+    while (size < text_size && !ration_text_is_blank(text[size]) && text[size] != '/')
         size++;
     return size;
 }
@@ -68,8 +68,8 @@ static size_t digits_size_of(const char *text, size_t text_size)
     return size;
 }
 
-/* Every _ stands between two digits, and there is a digit. */
-static bool grouped_well(const char *digits, size_t size)
+/* Every _ is between two digits, and there is at least one digit. */
+static bool is_grouping_valid(const char *digits, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         if (digits[i] == '_' && (i == 0 || i + 1 == size || digits[i + 1] == '_'))
@@ -96,25 +96,25 @@ static bool value_of(const char *digits, size_t size, uint64_t *out_value)
 static const struct unit *find_unit(const char *word, size_t size)
 {
     for (size_t i = 0; i < COUNT_OF(units); i++) {
-        if (ration_words_is_listed(word, size, units[i].accepted, false))
+        if (ration_text_is_listed(word, size, units[i].accepted, false))
             return &units[i];
     }
     return NULL;
 }
 
-/* The unit that a word which names none was meant for; NULL if that cannot be told. */
-static const struct unit *meant_unit(const char *word, size_t size)
+/* Returns the unit that a word probably means which names none; NULL if there is no guess. */
+static const struct unit *guess_unit(const char *word, size_t size)
 {
     for (size_t i = 0; i < COUNT_OF(units); i++) {
-        if (ration_words_is_listed(word, size, units[i].accepted, true) ||
-            ration_words_is_listed(word, size, units[i].refused, true))
+        if (ration_text_is_listed(word, size, units[i].accepted, true) ||
+            ration_text_is_listed(word, size, units[i].rejected, true))
             return &units[i];
     }
-    const char *near = ration_words_nearest(word, size, long_names, COUNT_OF(long_names));
-    return near ? find_unit(near, strlen(near)) : NULL;
+    const char *nearest = ration_text_nearest(word, size, long_names, COUNT_OF(long_names));
+    return nearest ? find_unit(nearest, strlen(nearest)) : NULL;
 }
 
-/* The value of a suffix behind a count: 1 for none, 0 for an unknown one. */
+/* The value of a suffix after a count: 1 for none, 0 for an unknown one. */
 static uint64_t suffix_value(const char *suffix, size_t size)
 {
     if (size == 0)
@@ -127,115 +127,115 @@ static uint64_t suffix_value(const char *suffix, size_t size)
 /* The unit of "10rps", "10qpm" and the like, or of "10s"; NULL if the suffix is none of these. */
 static const struct unit *unit_of_suffix(const char *suffix, size_t size)
 {
-    if (size == 3 && ration_words_is_listed(suffix, 1, "r q t", true) &&
-        ration_words_lower(suffix[1]) == 'p')
-        return meant_unit(suffix + 2, 1);
+    if (size == 3 && ration_text_is_listed(suffix, 1, "r q t", true) &&
+        ration_text_lower(suffix[1]) == 'p')
+        return guess_unit(suffix + 2, 1);
     return find_unit(suffix, size);
 }
 
 /* "per", "per5" or "pers", in any case. */
 static bool is_per(const char *suffix, size_t size)
 {
-    return size >= 3 && ration_words_is_listed(suffix, 3, "per", true) &&
+    return size >= 3 && ration_text_is_listed(suffix, 3, "per", true) &&
            (size == 3 || is_digit(suffix[3]) || find_unit(suffix + 3, size - 3));
 }
 
-/* Whether a slash or per comes next, so that what stands before it is meant for a count. */
+/* Whether a slash or per comes next, so that the word before it was intended as a count. */
 static bool period_follows(const char *text, size_t text_size)
 {
     size_t size = 0;
-    while (size < text_size && ration_words_is_blank(text[size]))
+    while (size < text_size && ration_text_is_blank(text[size]))
         size++;
     text += size;
     text_size -= size;
     return text_size > 0 &&
            (*text == '/' ||
-            ration_words_is_listed(text, word_size_of(text, text_size), "per", false));
+            ration_text_is_listed(text, word_size_of(text, text_size), "per", false));
 }
 
-/* Letters at offset follow the digits of a count. */
+/* The error for letters at offset that follow the digits of a count. */
 static ration_status fail_letters(struct ration_error *error, const char *text, size_t text_size,
                                   size_t offset, bool in_rate)
 {
-    char digits[RATION_WORDS_QUOTE_SIZE], quote[RATION_WORDS_QUOTE_SIZE];
+    char digits[RATION_TEXT_QUOTE_SIZE], quote[RATION_TEXT_QUOTE_SIZE];
     const char *suffix = text + offset;
     size_t size = word_size_of(suffix, text_size - offset);
-    ration_words_quote(text, offset, digits);
-    ration_words_quote(suffix, size, quote);
+    ration_text_quote(text, offset, digits);
+    ration_text_quote(suffix, size, quote);
     if (in_rate && is_per(suffix, size))
-        return ration_words_fail(error, offset,
-                                 "unknown suffix '%s': write %s per s, with blanks around per",
-                                 quote, digits);
+        return ration_text_fail(error, offset,
+                                "unknown suffix '%s': write %s per s, with blanks around per",
+                                quote, digits);
     const struct unit *unit = in_rate ? unit_of_suffix(suffix, size) : NULL;
     if (unit && !period_follows(suffix + size, text_size - offset - size))
-        return ration_words_fail(error, offset, "unknown suffix '%s': write %s/%s", quote, digits,
-                                 unit->name);
+        return ration_text_fail(error, offset, "unknown suffix '%s': write %s/%s", quote, digits,
+                                unit->name);
     if (in_rate && size > 1)
-        return ration_words_fail(error, offset,
-                                 "unknown suffix '%s': write %s/s, or %sk/s with k, M or G", quote,
-                                 digits, digits);
-    return ration_words_fail(
+        return ration_text_fail(error, offset,
+                                "unknown suffix '%s': write %s/s, or %sk/s with k, M or G", quote,
+                                digits, digits);
+    return ration_text_fail(
         error, offset,
         "unknown suffix '%s': write k for a thousand, M for a million, G for 1000 million", quote);
 }
 
-/* What follows the digits of a count, at offset in its word, is no suffix. */
+/* The error for bytes at offset that follow the digits of a count and are not a suffix. */
 static ration_status fail_suffix(struct ration_error *error, const char *text, size_t text_size,
                                  size_t offset, bool in_rate)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
+    char quote[RATION_TEXT_QUOTE_SIZE];
     size_t word_size = word_size_of(text, text_size);
     const char *suffix = text + offset;
     size_t size = word_size - offset;
-    ration_words_quote(text, word_size, quote);
+    ration_text_quote(text, word_size, quote);
     if (*suffix == '.')
-        return ration_words_fail(error, 0, "'%s': a whole number is needed%s", quote,
-                                 in_rate ? "; for half a token per second write 1 per 2s" : "");
+        return ration_text_fail(error, 0, "'%s': a whole number is needed%s", quote,
+                                in_rate ? "; for half a token per second write 1 per 2s" : "");
     if (*suffix == ',' && size > 1 && is_digit(suffix[1]))
-        return ration_words_fail(error, offset, "'%s': group digits with _, as in 1_000", quote);
+        return ration_text_fail(error, offset, "'%s': group digits with _, as in 1_000", quote);
     if ((*suffix == 'x' || *suffix == 'X') && offset == 1 && *text == '0')
-        return ration_words_fail(
+        return ration_text_fail(
             error, 0, "'%s': a whole number is needed in decimal; write 16, not 0x10", quote);
-    if (ration_words_lower(*suffix) == 'e' && size > 1 && !is_letter(suffix[1]))
-        return ration_words_fail(
+    if (ration_text_lower(*suffix) == 'e' && size > 1 && !is_letter(suffix[1]))
+        return ration_text_fail(
             error, 0, "'%s': a whole number is needed without exponent; write 1000 or 1k", quote);
     if (is_letter(*suffix))
         return fail_letters(error, text, text_size, offset, in_rate);
     size_t odd = 1;
     while (odd < size && !is_letter(suffix[odd]) && !is_digit(suffix[odd]))
         odd++;
-    return ration_words_fail(error, offset,
-                             "unexpected '%s': only k, M or G may follow the digits of a count",
-                             ration_words_quote(suffix, odd, quote));
+    return ration_text_fail(error, offset,
+                            "unexpected '%s': only k, M or G may follow the digits of a count",
+                            ration_text_quote(suffix, odd, quote));
 }
 
 static ration_status parse_count(const char *text, size_t text_size, bool in_rate,
                                  uint64_t *out_count, size_t *out_used_bytes,
                                  struct ration_error *error)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
+    char quote[RATION_TEXT_QUOTE_SIZE];
     size_t word_size = word_size_of(text, text_size);
     size_t digits_size = digits_size_of(text, word_size);
-    ration_words_quote(text, word_size, quote);
+    ration_text_quote(text, word_size, quote);
     if (word_size == 0)
-        return ration_words_fail(error, 0, "a count is missing: write a whole number such as 100");
+        return ration_text_fail(error, 0, "a count is missing: write a whole number such as 100");
     if (*text == '-' || *text == '+')
-        return ration_words_fail(
+        return ration_text_fail(
             error, 0, "'%s': a whole number is needed without sign; write 5, not -5 or +5", quote);
     if (digits_size == 0)
-        return ration_words_fail(error, 0, "'%s': a whole number is needed, such as 100 or 10k",
-                                 quote);
-    if (!grouped_well(text, digits_size))
-        return ration_words_fail(error, 0, "'%s': _ may only stand between two digits, as in 1_000",
-                                 quote);
+        return ration_text_fail(error, 0, "'%s': a whole number is needed, such as 100 or 10k",
+                                quote);
+    if (!is_grouping_valid(text, digits_size))
+        return ration_text_fail(error, 0, "'%s': _ is only allowed between two digits, as in 1_000",
+                                quote);
 
     uint64_t scale = suffix_value(text + digits_size, word_size - digits_size);
     if (scale == 0)
         return fail_suffix(error, text, text_size, digits_size, in_rate);
     uint64_t count;
     if (!value_of(text, digits_size, &count) || __builtin_mul_overflow(count, scale, &count))
-        return ration_words_fail(error, 0, "'%s' is too large: a count is at most %" PRIu64, quote,
-                                 UINT64_MAX);
+        return ration_text_fail(error, 0, "'%s' is too large: a count is at most %" PRIu64, quote,
+                                UINT64_MAX);
     *out_count = count;
     *out_used_bytes = word_size;
     return RATION_OK;
@@ -262,69 +262,70 @@ static bool has_digit(const char *text, size_t size)
     return false;
 }
 
-/* A duration cut into its parts; offsets are into the text given. */
-struct parts {
+/* A duration cut into its parts; offsets are into the given text. */
+struct duration_parts {
     size_t whole_size;      /* digits before the point, 0 for a unit alone */
-    size_t fraction_offset; /* digits behind it */
+    size_t fraction_offset; /* digits after it */
     size_t fraction_size;
-    size_t number_size; /* all of the number */
+    size_t number_size; /* the whole number */
     size_t unit_offset;
     size_t unit_size;
 };
 
 static ration_status fail_unit(struct ration_error *error, const char *text,
-                               const struct parts *parts)
+                               const struct duration_parts *parts)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
+    char quote[RATION_TEXT_QUOTE_SIZE];
     const char *unit = text + parts->unit_offset;
     size_t offset = parts->unit_offset;
-    const struct unit *meant = meant_unit(unit, parts->unit_size);
-    ration_words_quote(unit, parts->unit_size, quote);
-    if (ration_words_is_listed(unit, parts->unit_size, month_spellings, true))
-        return ration_words_fail(error, offset,
-                                 "unknown unit '%s': months differ in length; write 30d", quote);
-    if (meant)
-        return ration_words_fail(error, offset, "unknown unit '%s': write %s", quote, meant->name);
-    /* A word that stands apart and is no unit belongs to what follows the duration. */
+    const struct unit *guess = guess_unit(unit, parts->unit_size);
+    ration_text_quote(unit, parts->unit_size, quote);
+    if (ration_text_is_listed(unit, parts->unit_size, month_spellings, true))
+        return ration_text_fail(error, offset,
+                                "unknown unit '%s': months differ in length; write 30d", quote);
+    if (guess)
+        return ration_text_fail(error, offset, "unknown unit '%s': write %s", quote, guess->name);
+    /* A separate word that is not a unit belongs to the text after the duration. */
     if (parts->unit_size == 0 || parts->unit_offset > parts->number_size) {
-        ration_words_quote(text, parts->number_size, quote);
-        return ration_words_fail(error, 0, "'%s' has no unit: write for example %ss, %sms or %smin",
-                                 quote, quote, quote, quote);
+        ration_text_quote(text, parts->number_size, quote);
+        return ration_text_fail(error, 0, "'%s' has no unit: write for example %ss, %sms or %smin",
+                                quote, quote, quote, quote);
     }
     if (has_digit(unit, parts->unit_size)) {
-        ration_words_quote(text, offset + parts->unit_size, quote);
-        return ration_words_fail(error, offset,
-                                 "'%s': write one number and one unit, such as 90min", quote);
+        ration_text_quote(text, offset + parts->unit_size, quote);
+        return ration_text_fail(error, offset, "'%s': write one number and one unit, such as 90min",
+                                quote);
     }
-    return ration_words_fail(
+    return ration_text_fail(
         error, offset, "unknown unit '%s': ns, us, ms, s, min, h, d, w and y are known", quote);
 }
 
 /* Cuts text, which begins with a word of word_size bytes. */
-static ration_status cut(const char *text, size_t text_size, size_t word_size, struct parts *parts,
-                         struct ration_error *error)
+static ration_status cut_duration(const char *text, size_t text_size, size_t word_size,
+                                  struct duration_parts *parts, struct ration_error *error)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
+    char quote[RATION_TEXT_QUOTE_SIZE];
     size_t used = digits_size_of(text, word_size);
-    *parts = (struct parts){.whole_size = used};
-    bool well = used == 0 || grouped_well(text, used);
+    *parts = (struct duration_parts){.whole_size = used};
+    bool is_valid = used == 0 || is_grouping_valid(text, used);
     if (used > 0 && used < word_size && text[used] == '.') {
         parts->fraction_offset = used + 1;
         parts->fraction_size = digits_size_of(text + used + 1, word_size - used - 1);
         used += 1 + parts->fraction_size;
         if (parts->fraction_size == 0)
-            return ration_words_fail(error, used,
-                                     "'%s': digits are missing behind the point, as in 1.5s",
-                                     ration_words_quote(text, word_size, quote));
-        well = well && grouped_well(text + parts->fraction_offset, parts->fraction_size);
+            return ration_text_fail(error, used,
+                                    "'%s': digits are missing after the point, as in 1.5s",
+                                    ration_text_quote(text, word_size, quote));
+        is_valid =
+            is_valid && is_grouping_valid(text + parts->fraction_offset, parts->fraction_size);
     }
-    if (!well)
-        return ration_words_fail(error, 0,
-                                 "'%s': _ may only stand between two digits, as in 1_000ms",
-                                 ration_words_quote(text, word_size, quote));
+    if (!is_valid)
+        return ration_text_fail(error, 0,
+                                "'%s': _ is only allowed between two digits, as in 1_000ms",
+                                ration_text_quote(text, word_size, quote));
     parts->number_size = used;
     if (used == word_size) {
-        while (used < text_size && ration_words_is_blank(text[used]))
+        while (used < text_size && ration_text_is_blank(text[used]))
             used++;
     }
     parts->unit_offset = used;
@@ -333,8 +334,8 @@ static ration_status cut(const char *text, size_t text_size, size_t word_size, s
 }
 
 /*
- * The fraction of a unit: digits are added from the last, each step dividing by ten. The result
- * is whole only if every step is, and no step exceeds ten units, so any number of digits will do.
+ * The fraction of a unit: digits are added from the last, each step dividing by ten. The result is
+ * whole only if every step is, and no step exceeds ten units, so any number of digits is possible.
  */
 static bool fraction_of(uint64_t unit_ns, const char *digits, size_t size, uint64_t *out_ns)
 {
@@ -354,21 +355,21 @@ static bool fraction_of(uint64_t unit_ns, const char *digits, size_t size, uint6
 ration_status ration_units_parse_duration(const char *text, size_t text_size, uint64_t *out_ns,
                                           size_t *out_used_bytes, struct ration_error *error)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
+    char quote[RATION_TEXT_QUOTE_SIZE];
     size_t word_size = word_size_of(text, text_size);
-    ration_words_quote(text, word_size, quote);
+    ration_text_quote(text, word_size, quote);
     if (word_size == 0)
-        return ration_words_fail(error, 0,
-                                 "a duration is missing: write for example 250ms, 10s or 1h");
+        return ration_text_fail(error, 0,
+                                "a duration is missing: write for example 250ms, 10s or 1h");
     if (*text == '-' || *text == '+')
-        return ration_words_fail(error, 0, "'%s': a duration has no sign; write 5s, not -5s or +5s",
-                                 quote);
+        return ration_text_fail(error, 0, "'%s': a duration has no sign; write 5s, not -5s or +5s",
+                                quote);
     if (*text == '.')
-        return ration_words_fail(error, 0, "'%s': digits are missing before the point, as in 0.5s",
-                                 quote);
+        return ration_text_fail(error, 0, "'%s': digits are missing before the point, as in 0.5s",
+                                quote);
 
-    struct parts parts;
-    if (cut(text, text_size, word_size, &parts, error) != RATION_OK)
+    struct duration_parts parts;
+    if (cut_duration(text, text_size, word_size, &parts, error) != RATION_OK)
         return RATION_EINVAL;
     const struct unit *unit = find_unit(text + parts.unit_offset, parts.unit_size);
     if (!unit)
@@ -376,15 +377,15 @@ ration_status ration_units_parse_duration(const char *text, size_t text_size, ui
 
     uint64_t whole = 1, fraction_ns = 0, ns;
     if (!fraction_of(unit->ns, text + parts.fraction_offset, parts.fraction_size, &fraction_ns))
-        return ration_words_fail(
+        return ration_text_fail(
             error, 0, "'%s' is not a whole number of nanoseconds: write fewer decimals",
-            ration_words_quote(text, parts.unit_offset + parts.unit_size, quote));
+            ration_text_quote(text, parts.unit_offset + parts.unit_size, quote));
     if ((parts.whole_size > 0 && !value_of(text, parts.whole_size, &whole)) ||
         __builtin_mul_overflow(whole, unit->ns, &ns) ||
         __builtin_add_overflow(ns, fraction_ns, &ns))
-        return ration_words_fail(
+        return ration_text_fail(
             error, 0, "'%s' is too long: a duration is at most %" PRIu64 "ns (584y)",
-            ration_words_quote(text, parts.unit_offset + parts.unit_size, quote), UINT64_MAX);
+            ration_text_quote(text, parts.unit_offset + parts.unit_size, quote), UINT64_MAX);
     *out_ns = ns;
     *out_used_bytes = parts.unit_offset + parts.unit_size;
     return RATION_OK;
@@ -393,33 +394,33 @@ ration_status ration_units_parse_duration(const char *text, size_t text_size, ui
 void ration_units_explain_rate(const char *text, size_t text_size, size_t count_size,
                                size_t word_offset, struct ration_error *error)
 {
-    char count[RATION_WORDS_QUOTE_SIZE], quote[RATION_WORDS_QUOTE_SIZE];
-    char period[RATION_WORDS_QUOTE_SIZE];
+    char count[RATION_TEXT_QUOTE_SIZE], quote[RATION_TEXT_QUOTE_SIZE];
+    char period[RATION_TEXT_QUOTE_SIZE];
     const char *word = text + word_offset;
     size_t left = text_size - word_offset, size = 0, used;
     uint64_t unused;
-    while (size < left && !ration_words_is_blank(word[size]))
+    while (size < left && !ration_text_is_blank(word[size]))
         size++;
-    ration_words_quote(text, count_size, count);
-    ration_words_quote(word, size, quote);
-    bool per = size >= 3 && ration_words_is_listed(word, 3, "per", true);
+    ration_text_quote(text, count_size, count);
+    ration_text_quote(word, size, quote);
+    bool per = size >= 3 && ration_text_is_listed(word, 3, "per", true);
     if (per && size == 3)
-        ration_words_fail(error, word_offset, "unknown word '%s': write per", quote);
+        ration_text_fail(error, word_offset, "unknown word '%s': write per", quote);
     else if (per &&
              ration_units_parse_duration(word + 3, left - 3, &unused, &used, NULL) == RATION_OK)
-        ration_words_fail(error, word_offset, "unknown word '%s': write per %s, with a blank",
-                          quote, ration_words_quote(word + 3, used, period));
+        ration_text_fail(error, word_offset, "unknown word '%s': write per %s, with a blank", quote,
+                         ration_text_quote(word + 3, used, period));
     else if (is_digit(text[count_size - 1]) && suffix_value(word, word_size_of(word, size)) > 1)
-        ration_words_fail(error, word_offset, "unknown word '%s': write %s%s, without the blank",
-                          quote, count, quote);
+        ration_text_fail(error, word_offset, "unknown word '%s': write %s%s, without the blank",
+                         quote, count, quote);
     else
-        ration_words_fail(
-            error, word_offset,
-            "unknown word '%s': after a count write / or per, as in %s/s or %s per 5s", quote,
-            count, count);
+        ration_text_fail(error, word_offset,
+                         "unknown word '%s': after a count write / or per, as in %s/s or %s per 5s",
+                         quote, count, count);
 }
 
-static ration_status print(uint64_t count, const char *unit, char *buffer, size_t buffer_size)
+static ration_status print_with_unit(uint64_t count, const char *unit, char *buffer,
+                                     size_t buffer_size)
 {
     char text[RATION_UNITS_TEXT_SIZE];
     size_t size = (size_t)snprintf(text, sizeof(text), "%" PRIu64 "%s", count, unit) + 1;
@@ -431,15 +432,15 @@ static ration_status print(uint64_t count, const char *unit, char *buffer, size_
 
 ration_status ration_units_print_count(uint64_t count, char *buffer, size_t buffer_size)
 {
-    return print(count, "", buffer, buffer_size);
+    return print_with_unit(count, "", buffer, buffer_size);
 }
 
 ration_status ration_units_print_duration(uint64_t ns, char *buffer, size_t buffer_size)
 {
     if (ns == 0)
-        return print(0, "s", buffer, buffer_size);
+        return print_with_unit(0, "s", buffer, buffer_size);
     size_t unit = 0;
     while (ns % units[unit].ns != 0)
         unit++;
-    return print(ns / units[unit].ns, units[unit].name, buffer, buffer_size);
+    return print_with_unit(ns / units[unit].ns, units[unit].name, buffer, buffer_size);
 }

@@ -1,13 +1,13 @@
 /*
- * units: the text of counts and durations, both ways.
+ * units: parses and prints counts and durations.
  *
  *     count      100   1_000_000   10k   2M   3G
  *     duration   250ms   1.5s   100 ms   min   (a unit alone means one of it)
  *
- * Text is given with its size and needs no terminator. A count or a duration ends before a
- * blank, a slash or the end of the text, so "10/5s" can be read in two calls; anything else in
- * between is an error and not the end. There is no floating point, locale or allocation here,
- * and no value is ever rounded or wrapped: what cannot be held exactly is refused.
+ * Text is given with its size and needs no terminator. A count or a duration ends before a blank, a
+ * slash or the end of the text, so "10/5s" can be parsed in two calls; any other byte in between is
+ * an error. There is no floating point, locale or allocation here, and no value is ever rounded or
+ * wrapped: a value that cannot be represented exactly is rejected.
  */
 #ifndef RATION_BASE_UNITS_H
 #define RATION_BASE_UNITS_H
@@ -18,32 +18,31 @@
 
 #include "ration/status.h"
 
-/* Room for any printed count or duration, with its terminating zero. */
+/* Buffer size for any printed count or duration, with its terminating zero. */
 #define RATION_UNITS_TEXT_SIZE 32
 
 /*
- * Reads a count: decimal digits, which _ may group, and k, M or G right behind them for 10^3,
- * 10^6 or 10^9. *out_used_bytes is how much of the text it took.
- * Returns RATION_EINVAL; error (may be NULL) then names the byte and the fix. Outputs are
- * untouched on failure.
+ * Parses a count: decimal digits, which _ may group, directly followed by k, M or G for 10^3, 10^6
+ * or 10^9. *out_used_bytes is the number of bytes parsed. Returns RATION_EINVAL; error (may be
+ * NULL) then names the byte and the fix. Outputs are untouched on failure.
  */
 ration_status ration_units_parse_count(const char *text, size_t text_size, uint64_t *out_count,
                                        size_t *out_used_bytes, struct ration_error *error);
 
-/* The same for the count that a rate begins with: its messages may speak of periods. */
+/* As ration_units_parse_count(), for the count of a rate: its messages may suggest a period. */
 ration_status ration_units_parse_rate_count(const char *text, size_t text_size, uint64_t *out_count,
                                             size_t *out_used_bytes, struct ration_error *error);
 
 /*
- * Says into error (may be NULL) what to write instead of the word at word_offset, which stands
- * where a slash or per should: behind the count, of count_size bytes, that text begins with.
+ * Writes to error (may be NULL) what to write instead of the word at word_offset, where a slash or
+ * per was expected: after the count of count_size bytes that text begins with.
  */
 void ration_units_explain_rate(const char *text, size_t text_size, size_t count_size,
                                size_t word_offset, struct ration_error *error);
 
 /*
- * Reads a duration: a number, which may have decimals as long as the whole is a number of
- * nanoseconds, and a unit; blanks may stand between them. Units are ns, us, ms, s, min, h, d, w
+ * Parses a duration: a number, which may have decimals as long as the result is a whole number of
+ * nanoseconds, and a unit, with optional blanks between them. Units are ns, us, ms, s, min, h, d, w
  * and y (365 days), with the longer spellings listed in docs/limits.md. Errors as above.
  */
 ration_status ration_units_parse_duration(const char *text, size_t text_size, uint64_t *out_ns,

@@ -1,4 +1,4 @@
-/* A file of its own, so that a test can put its own time of day in its place. */
+/* A separate file, so that a test can replace it with its own time of day. */
 #include "base/wall.h"
 
 #include <time.h>

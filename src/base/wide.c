@@ -22,8 +22,9 @@ uint64_t ration_wide_divide_up(struct ration_wide a, struct ration_wide b)
 }
 
 /*
- * Schoolbook: walk b from its top bit, keeping (bits so far) * a = quotient * c + rest with
- * rest < c. Doubling and adding a each make rest < 2c, so one subtraction restores it.
+ * Long multiplication and division at once: goes through b from its top bit, maintaining (bits so
+ * far) * a = quotient * c + rest with rest < c. Doubling and adding a each make rest < 2c, so one
+ * subtraction restores it.
  */
 struct ration_wide ration_wide_multiply_divide(struct ration_wide a, struct ration_wide b,
                                                struct ration_wide c)

@@ -1,10 +1,10 @@
 /*
- * wide: unsigned numbers of 128 bits as two words.
+ * wide: unsigned 128-bit numbers as two words.
  *
- * For products and quotients that do not fit 64 bits: a count times a window, a span of time
- * divided by a token. Sums and products are plain C that Frama-C proves. Division is the
- * compiler's own (Frama-C does not know its 128-bit type), and its contract the one that the
- * proofs assume; the tests compare it with long division by hand.
+ * For products and quotients that do not fit in 64 bits: a count times a window, a span of time
+ * divided by a token. Sums and products are plain C that Frama-C proves. Division is the compiler's
+ * own (Frama-C does not know its 128-bit type), and the proofs assume its contract; the tests
+ * compare it with long division by hand.
  */
 #ifndef RATION_BASE_WIDE_H
 #define RATION_BASE_WIDE_H
@@ -14,7 +14,7 @@
 
 #include "base/time.h"
 
-/* 2^64 / RATION_FRAC_COUNT: the nanoseconds that one word can hold beside a fraction. */
+/* 2^64 / RATION_FRAC_COUNT: the nanoseconds that fit in one word together with a fraction. */
 #define RATION_REST_COUNT (UINT64_C(1) << (64 - RATION_FRAC_BITS))
 
 struct ration_wide {
@@ -79,7 +79,7 @@ static inline struct ration_wide ration_wide_subtract(struct ration_wide a, stru
     return (struct ration_wide){a.high - b.high - borrow, low};
 }
 
-/* The integer that a time stands for. */
+/* The integer that a time represents. */
 /*@ requires proper(t);
     assigns \nothing;
     ensures value(\result) == units(t);
@@ -90,7 +90,7 @@ static inline struct ration_wide ration_wide_from_time(struct ration_time t)
                                 (t.ns % RATION_REST_COUNT) * RATION_FRAC_COUNT + t.frac};
 }
 
-/* The time that an integer below 2^84 stands for. */
+/* The time that an integer below 2^84 represents. */
 /*@ requires w.high < RATION_FRAC_COUNT;
     assigns \nothing;
     ensures proper(\result);
@@ -102,19 +102,19 @@ static inline struct ration_time ration_wide_to_time(struct ration_wide w)
                                 w.low % RATION_FRAC_COUNT};
 }
 
-/* a / b rounded down, or UINT64_MAX where that does not fit. b is not zero. */
+/* a / b rounded down, or UINT64_MAX if that does not fit. b is not zero. */
 /*@ requires value(b) > 0;
     assigns \nothing;
     ensures \result == \min(value(a) / value(b), UINT64_MAX);
 */
 uint64_t ration_wide_divide(struct ration_wide a, struct ration_wide b);
 
-/* a / b rounded up, or UINT64_MAX where that does not fit. b is not zero. */
+/* a / b rounded up, or UINT64_MAX if that does not fit. b is not zero. */
 uint64_t ration_wide_divide_up(struct ration_wide a, struct ration_wide b);
 
 /*
- * a * b / c rounded down, exact though the product may need 256 bits. a < c < 2^127, b < 2^127.
- * One step per bit of b: for what happens once per change of a limit, not per decision.
+ * a * b / c rounded down, exact although the product may need 256 bits. a < c < 2^127, b < 2^127.
+ * One step per bit of b: for changes of a limit, not for decisions.
  */
 struct ration_wide ration_wide_multiply_divide(struct ration_wide a, struct ration_wide b,
                                                struct ration_wide c);

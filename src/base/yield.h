@@ -1,10 +1,9 @@
 /*
- * yield: a place between two atomic operations where a test may let other threads in.
+ * yield: a point between two atomic operations where a test may let other threads run.
  *
- * On a machine with fewer cores than threads, the moments in which one thread could slip
- * between another's load and its compare-and-swap are too rare for a test to meet. The build
- * for those tests defines RATION_YIELD_POINTS and decides by a seed where to yield. In every
- * other build this is nothing.
+ * On a machine with fewer cores than threads, one thread runs between another's load and its
+ * compare-and-swap too rarely for a test to observe it. The build for those tests defines
+ * RATION_YIELD_POINTS and decides by a seed where to yield. In every other build this does nothing.
  */
 #ifndef RATION_BASE_YIELD_H
 #define RATION_BASE_YIELD_H

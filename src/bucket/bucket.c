@@ -1,21 +1,21 @@
 /*
  * bucket: a pure step of the core, published by one compare-and-swap.
  *
- * Every call that changes a bucket is the same loop: load the 16 bytes, compute what would
- * follow, swap it in if nobody was faster, else start over from what they left. A failed swap
- * means that another call succeeded, so the loop is lock-free and needs no bound. A call that
- * would change nothing (a denial, a look) ends with the load.
+ * Every call that changes a bucket is the same loop: load the 16 bytes, compute the next state,
+ * swap it in if no other thread was faster, otherwise start again from the state that thread left.
+ * A failed swap means that another call succeeded, so the loop is lock-free and needs no bound. A
+ * call that changes nothing (a denial, a peek) ends with the load.
  *
  *     state seen      legal next                                by
- *     any s           s (no write)                              look, DENY, NEVER
+ *     any s           s (no write)                              peek, DENY, NEVER
  *     any s           step(s, limit, cost, now)                 take, reserve
- *     any s           refund, force, set, block, release, change of s
+ *     any s           refund, charge, set, block, release, change of s
  *
- * Nothing else is ever written, and no state needs a second write to be complete: a thread may
- * stop anywhere.
+ * Nothing else is ever written, and no state needs a second write to be complete: a thread may stop
+ * anywhere.
  *
- * Bits that the state leaves free count what was returned to the bucket, so that a reservation knows
- * what of it is still outstanding: bucket/returns.h.
+ * Bits that the state does not use count the tokens returned to the bucket, so that a reservation
+ * can compute how much of it is still outstanding: bucket/returns.h.
  */
 #include "ration/bucket.h"
 
@@ -46,7 +46,7 @@ static union ration_state load(const struct ration_bucket *bucket)
     return (union ration_state){.words = {pair.words[0], pair.words[1]}};
 }
 
-/* True if next replaced *seen; else *seen is what stands there now. */
+/* Returns true if next replaced *seen; otherwise *seen is the bucket's current content. */
 static bool publish(struct ration_bucket *bucket, union ration_state *seen, union ration_state next)
 {
     struct ration_pair expected = {{seen->words[0], seen->words[1]}};
@@ -68,14 +68,20 @@ static inline void expect_fit(const struct ration_limit *limit)
         __builtin_trap();
 }
 
-/* Takes, starting over as long as others get in between. */
-static inline __attribute__((always_inline)) struct ration_step take_beside(
-    struct ration_bucket *bucket, const struct ration_limit *limit, struct ration_spare spare,
-    uint64_t cost_tokens, uint64_t max_wait_ns, uint64_t now_ns)
+/*
+ * Takes, starting again while other threads change the bucket. Inline, with spare and is_gcra
+ * constant: the loop does not test again what its callers know about the limit.
+ */
+static inline __attribute__((always_inline)) struct ration_step take_loop(
+    struct ration_bucket *bucket, const struct ration_limit *limit, bool is_gcra,
+    struct ration_spare spare, uint64_t cost_tokens, uint64_t max_wait_ns, uint64_t now_ns)
 {
     union ration_state seen = load(bucket);
 
     for (;;) {
+        if (ration_algorithm_is_gcra(limit) != is_gcra)
+            __builtin_unreachable();
+
         struct ration_step step = ration_algorithm_take(limit, ration_without_count(seen, spare),
                                                         cost_tokens, max_wait_ns, now_ns);
 
@@ -85,11 +91,52 @@ static inline __attribute__((always_inline)) struct ration_step take_beside(
     }
 }
 
+static inline __attribute__((always_inline)) struct ration_step take_gcra(
+    struct ration_bucket *bucket, const struct ration_limit *limit, uint64_t cost_tokens,
+    uint64_t max_wait_ns, uint64_t now_ns)
+{
+    return take_loop(bucket, limit, true, ration_spare_of_count(true), cost_tokens, max_wait_ns,
+                     now_ns);
+}
+
+/* Takes from a bucket of any other algorithm. */
+static inline __attribute__((always_inline)) struct ration_step take_other(
+    struct ration_bucket *bucket, const struct ration_limit *limit, uint64_t cost_tokens,
+    uint64_t max_wait_ns, uint64_t now_ns)
+{
+    if (ration_algorithm_is_window(limit))
+        return take_loop(bucket, limit, false, ration_spare_of_window(limit), cost_tokens,
+                         max_wait_ns, now_ns);
+    expect_fit(limit);
+    if (ration_has_spare_count(limit))
+        return take_loop(bucket, limit, false, ration_spare_of_count(true), cost_tokens,
+                         max_wait_ns, now_ns);
+    return take_loop(bucket, limit, false, ration_spare_of_count(false), cost_tokens, max_wait_ns,
+                     now_ns);
+}
+
 static inline struct ration_step take(struct ration_bucket *bucket,
                                       const struct ration_limit *limit, uint64_t cost_tokens,
                                       uint64_t max_wait_ns, uint64_t now_ns)
 {
-    return take_beside(bucket, limit, ration_spare_of(limit), cost_tokens, max_wait_ns, now_ns);
+    if (__builtin_expect(ration_algorithm_is_gcra(limit), 1))
+        return take_gcra(bucket, limit, cost_tokens, max_wait_ns, now_ns);
+    return take_other(bucket, limit, cost_tokens, max_wait_ns, now_ns);
+}
+
+/* Neither is inline: each call saves only the registers that its own algorithm needs. */
+static __attribute__((noinline)) bool allow_gcra(struct ration_bucket *bucket,
+                                                 const struct ration_limit *limit,
+                                                 uint64_t cost_tokens, uint64_t now_ns)
+{
+    return take_gcra(bucket, limit, cost_tokens, 0, now_ns).verdict == RATION_ALLOW;
+}
+
+static __attribute__((noinline)) bool allow_other(struct ration_bucket *bucket,
+                                                  const struct ration_limit *limit,
+                                                  uint64_t cost_tokens, uint64_t now_ns)
+{
+    return take_other(bucket, limit, cost_tokens, 0, now_ns).verdict == RATION_ALLOW;
 }
 
 bool ration_bucket_fits(const struct ration_limit *limit)
@@ -100,26 +147,21 @@ bool ration_bucket_fits(const struct ration_limit *limit)
 bool ration_bucket_allow_at(struct ration_bucket *bucket, const struct ration_limit *limit,
                             uint64_t cost_tokens, uint64_t now_ns)
 {
-    expect_fit(limit);
-    /* what a token bucket has to spare is known here: it need not be looked for */
     if (__builtin_expect(ration_algorithm_is_gcra(limit), 1))
-        return take_beside(bucket, limit, ration_spare_of_gcra(), cost_tokens, 0, now_ns).verdict ==
-               RATION_ALLOW;
-    return take(bucket, limit, cost_tokens, 0, now_ns).verdict == RATION_ALLOW;
+        return allow_gcra(bucket, limit, cost_tokens, now_ns);
+    return allow_other(bucket, limit, cost_tokens, now_ns);
 }
 
 struct ration_decision ration_bucket_take(struct ration_bucket *bucket,
                                           const struct ration_limit *limit, uint64_t cost_tokens,
                                           uint64_t now_ns)
 {
-    expect_fit(limit);
-
     struct ration_step step = take(bucket, limit, cost_tokens, 0, now_ns);
 
     return ration_algorithm_describe(limit, &step, now_ns);
 }
 
-struct ration_decision ration_bucket_look(const struct ration_bucket *bucket,
+struct ration_decision ration_bucket_peek(const struct ration_bucket *bucket,
                                           const struct ration_limit *limit, uint64_t cost_tokens,
                                           uint64_t now_ns)
 {
@@ -148,7 +190,7 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
         uint64_t remaining = ration_algorithm_remaining(limit, state, now_ns);
 
         granted = cost_tokens_max < remaining ? cost_tokens_max : remaining;
-        /* With nothing there, the answer is that of a single token. */
+        /* With no tokens left, the decision is that of a single token. */
         step = ration_algorithm_take(limit, state,
                                      granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0, now_ns);
     } while (granted > 0 && !publish(bucket, &seen, ration_with_count(step.next, seen, spare)));
@@ -158,22 +200,23 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
     return granted;
 }
 
-/* The changes that are no decision: each a function of the state and one of these. */
+/* The changes other than takes: each is a function of the state and one of these. */
 struct edit {
     const struct ration_limit *limit;
-    const struct ration_limit *new_limit;         /* NULL: the limit stays */
-    const struct ration_reservation *reservation; /* that is settled */
+    const struct ration_limit *new_limit;                /* NULL: the limit does not change */
+    const struct ration_bucket_reservation *reservation; /* being settled; NULL: none */
     struct ration_release release;
-    uint64_t tokens;          /* of a settle: those used */
-    uint64_t refunded_tokens; /* of each reservation made before, at most. No settle */
+    uint64_t tokens; /* for a settle: those used */
+    /* The most that any earlier reservation may have been refunded. 0 for a settle. */
+    uint64_t refunded_tokens;
     uint64_t now_ns;
 };
 
-typedef union ration_state edit_function(const struct edit *edit, union ration_state state);
+typedef union ration_state edit_func(const struct edit *edit, union ration_state state);
 
-/* The bucket with what follows on state, and with what that returns to it counted. */
-static union ration_state edited(const struct edit *edit, union ration_state raw,
-                                 union ration_state state, union ration_state next)
+/* The bucket with the state next, and with the tokens that the edit returned to it counted. */
+static union ration_state count_edit(const struct edit *edit, union ration_state raw,
+                                     union ration_state state, union ration_state next)
 {
     const struct ration_limit *limit = edit->new_limit != NULL ? edit->new_limit : edit->limit;
     struct ration_spare spare = ration_spare_of(edit->limit);
@@ -184,7 +227,7 @@ static union ration_state edited(const struct edit *edit, union ration_state raw
 
     if (edit->refunded_tokens > 0 && is_used && !is_same)
         raw = ration_count_refunded(raw, spare, ration_u64_max(returned, edit->refunded_tokens));
-    /* The last in line moves nobody: there is no later reservation. */
+    /* The last reservation moves no other: there is no later one. */
     else if (edit->reservation != NULL && !ration_release_is_last(&edit->release, state))
         raw = ration_count_returned(raw, spare, returned);
     for (int i = 0; i < 2; i++)
@@ -192,20 +235,20 @@ static union ration_state edited(const struct edit *edit, union ration_state raw
     return ration_with_count(next, raw, spare);
 }
 
-/* Tells a release what was returned to the bucket since it was reserved. */
-static void look_back(struct edit *edit, union ration_state seen)
+/* Passes the tokens returned to the bucket since the reservation to its release. */
+static void load_returns(struct edit *edit, union ration_state seen)
 {
     struct ration_returns returns =
         ration_returns_since(edit->limit, edit->reservation->returned, seen);
     uint64_t cost = edit->reservation->cost_tokens;
 
     edit->release.returned_tokens = returns.returned_tokens;
-    /* what was refunded since may have been its own: it comes back only once */
+    /* refunded tokens may have been the reservation's own: they are returned only once */
     edit->release.cost_tokens = ration_u64_less(cost, returns.refunded_tokens);
     edit->release.unused_tokens = ration_u64_less(cost - edit->tokens, returns.refunded_tokens);
 }
 
-static void apply(struct ration_bucket *bucket, edit_function *function, struct edit *edit)
+static void apply_edit(struct ration_bucket *bucket, edit_func *function, struct edit *edit)
 {
     const struct ration_spare spare = ration_spare_of(edit->limit);
     union ration_state seen = load(bucket);
@@ -215,8 +258,8 @@ static void apply(struct ration_bucket *bucket, edit_function *function, struct 
         union ration_state state = ration_without_count(seen, spare);
 
         if (edit->reservation != NULL)
-            look_back(edit, seen);
-        next = edited(edit, seen, state, function(edit, state));
+            load_returns(edit, seen);
+        next = count_edit(edit, seen, state, function(edit, state));
         if (memcmp(&next, &seen, sizeof(next)) == 0)
             return;
     } while (!publish(bucket, &seen, next));
@@ -227,9 +270,9 @@ static union ration_state edit_refund(const struct edit *edit, union ration_stat
     return ration_algorithm_refund(edit->limit, state, edit->tokens, edit->now_ns);
 }
 
-static union ration_state edit_force(const struct edit *edit, union ration_state state)
+static union ration_state edit_charge(const struct edit *edit, union ration_state state)
 {
-    return ration_algorithm_force(edit->limit, state, edit->tokens, edit->now_ns);
+    return ration_algorithm_charge(edit->limit, state, edit->tokens, edit->now_ns);
 }
 
 static union ration_state edit_set(const struct edit *edit, union ration_state state)
@@ -263,9 +306,9 @@ ration_status ration_bucket_init(struct ration_bucket *bucket, const struct rati
                                  uint64_t now_ns)
 {
     if (!ration_algorithm_fits(limit))
-        return RATION_EUNFIT;
-    apply(bucket, edit_start,
-          &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = now_ns});
+        return RATION_EUNSUPPORTED;
+    apply_edit(bucket, edit_start,
+               &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = now_ns});
     return RATION_OK;
 }
 
@@ -273,27 +316,29 @@ void ration_bucket_refund(struct ration_bucket *bucket, const struct ration_limi
                           uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply(bucket, edit_refund,
-          &(struct edit){.limit = limit,
-                         .tokens = tokens,
-                         .refunded_tokens = ration_u64_min(tokens, limit->burst),
-                         .now_ns = now_ns});
+    apply_edit(bucket, edit_refund,
+               &(struct edit){.limit = limit,
+                              .tokens = tokens,
+                              .refunded_tokens = ration_u64_min(tokens, limit->burst),
+                              .now_ns = now_ns});
 }
 
-void ration_bucket_force(struct ration_bucket *bucket, const struct ration_limit *limit,
-                         uint64_t tokens, uint64_t now_ns)
+void ration_bucket_charge(struct ration_bucket *bucket, const struct ration_limit *limit,
+                          uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply(bucket, edit_force, &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
+    apply_edit(bucket, edit_charge,
+               &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
 }
 
 void ration_bucket_set(struct ration_bucket *bucket, const struct ration_limit *limit,
                        uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply(bucket, edit_set,
-          &(struct edit){
-              .limit = limit, .tokens = tokens, .refunded_tokens = limit->burst, .now_ns = now_ns});
+    apply_edit(
+        bucket, edit_set,
+        &(struct edit){
+            .limit = limit, .tokens = tokens, .refunded_tokens = limit->burst, .now_ns = now_ns});
 }
 
 ration_status ration_bucket_block_until(struct ration_bucket *bucket,
@@ -301,19 +346,20 @@ ration_status ration_bucket_block_until(struct ration_bucket *bucket,
 {
     expect_fit(limit);
     if (!ration_algorithm_can_block(limit))
-        return RATION_EUNFIT;
-    /* what is out then keeps the bucket blocked, so that nobody may return it */
-    apply(bucket, edit_block,
-          &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = until_ns});
+        return RATION_EUNSUPPORTED;
+    /* the tokens in use at that time keep the bucket blocked, so no reservation may return them */
+    apply_edit(bucket, edit_block,
+               &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = until_ns});
     return RATION_OK;
 }
 
 /*
- * A queue lets everyone in who fits; here only those whose turn comes soon enough. The others
- * are told when they could go at once, whether the queue is full or too long for them.
+ * A queue accepts every caller that fits; ration_bucket_reserve() accepts only those whose ready
+ * time comes soon enough. For the others the wait is the time until they could proceed immediately,
+ * whether the queue is full or too long for them.
  */
-static struct ration_step impatient(struct ration_step step, const struct ration_limit *limit,
-                                    union ration_state seen, uint64_t max_wait_ns, uint64_t now_ns)
+static struct ration_step limit_wait(struct ration_step step, const struct ration_limit *limit,
+                                     union ration_state seen, uint64_t max_wait_ns, uint64_t now_ns)
 {
     bool is_late = step.verdict == RATION_ALLOW && step.wait_ns > max_wait_ns;
 
@@ -326,7 +372,7 @@ static struct ration_step impatient(struct ration_step step, const struct ration
 struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
                                              const struct ration_limit *limit, uint64_t cost_tokens,
                                              uint64_t max_wait_ns, uint64_t now_ns,
-                                             struct ration_reservation *out_reservation)
+                                             struct ration_bucket_reservation *out_reservation)
 {
     expect_fit(limit);
 
@@ -338,12 +384,12 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
     do {
         state = ration_without_count(seen, spare);
         step = ration_algorithm_take(limit, state, cost_tokens, max_wait_ns, now_ns);
-        step = impatient(step, limit, state, max_wait_ns, now_ns);
+        step = limit_wait(step, limit, state, max_wait_ns, now_ns);
     } while (step.verdict == RATION_ALLOW && cost_tokens > 0 &&
              !publish(bucket, &seen, ration_with_count(step.next, seen, spare)));
 
     if (step.verdict == RATION_ALLOW)
-        *out_reservation = (struct ration_reservation){
+        *out_reservation = (struct ration_bucket_reservation){
             .cost_tokens = cost_tokens,
             .ready_at_ns = ration_time_clamp(now_ns) + step.wait_ns,
             .before = {state.words[0], state.words[1]},
@@ -355,8 +401,8 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
 }
 
 ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ration_limit *limit,
-                                   struct ration_reservation *reservation, uint64_t used_tokens,
-                                   uint64_t now_ns)
+                                   struct ration_bucket_reservation *reservation,
+                                   uint64_t used_tokens, uint64_t now_ns)
 {
     expect_fit(limit);
     if (!reservation->open)
@@ -366,7 +412,7 @@ ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ra
     uint64_t cost = reservation->cost_tokens;
     struct edit edit = {.limit = limit, .now_ns = now_ns};
 
-    /* One whose turn is yet to come is still promised it, with whatever it will use. */
+    /* A reservation before its ready time is still promised that time, whatever it will use. */
     bool is_promised = used_tokens > 0 && ration_time_clamp(now_ns) < reservation->ready_at_ns;
 
     if (used_tokens < cost && !is_promised) {
@@ -377,16 +423,16 @@ ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ra
             .mark = {.words = {reservation->mark[0], reservation->mark[1]}},
             .turn_ns = reservation->ready_at_ns,
         };
-        apply(bucket, edit_release, &edit);
+        apply_edit(bucket, edit_release, &edit);
     } else if (used_tokens > cost) {
         edit.tokens = used_tokens - cost;
-        apply(bucket, edit_force, &edit);
+        apply_edit(bucket, edit_charge, &edit);
     }
     return RATION_OK;
 }
 
 ration_status ration_bucket_cancel(struct ration_bucket *bucket, const struct ration_limit *limit,
-                                   struct ration_reservation *reservation, uint64_t now_ns)
+                                   struct ration_bucket_reservation *reservation, uint64_t now_ns)
 {
     return ration_bucket_settle(bucket, limit, reservation, 0, now_ns);
 }
@@ -400,13 +446,13 @@ ration_status ration_bucket_change(struct ration_bucket *bucket,
     if ((unsigned)change > RATION_CHANGE_RESET)
         return RATION_EINVAL;
     if (!ration_algorithm_fits(new_limit))
-        return RATION_EUNFIT;
+        return RATION_EUNSUPPORTED;
     if (change == RATION_CHANGE_RESET)
         return ration_bucket_init(bucket, new_limit, now_ns);
-    apply(bucket, edit_change,
-          &(struct edit){.limit = old_limit,
-                         .new_limit = new_limit,
-                         .refunded_tokens = old_limit->burst,
-                         .now_ns = now_ns});
+    apply_edit(bucket, edit_change,
+               &(struct edit){.limit = old_limit,
+                              .new_limit = new_limit,
+                              .refunded_tokens = old_limit->burst,
+                              .now_ns = now_ns});
     return RATION_OK;
 }

@@ -1,20 +1,20 @@
 /*
- * returns: what was returned to a bucket of 16 bytes, counted in bits that its state leaves free.
+ * returns: counts tokens returned to a 16-byte bucket, in bits that its state does not use.
  *
- * A reservation gives back what is still outstanding of it. Two things must be known for that: how many
- * tokens were returned since it was made, which may have moved it forward (core/gcra.h); and whether
- * some of them were its own, returned by a refund or by a call that replaced the state (init, set,
- * block, change). These are called edits here.
+ * A reservation returns the tokens of it that are still outstanding. To compute them it must know
+ * how many tokens were returned since it was made, which may have moved it forward (core/gcra.h),
+ * and whether some of them were its own, returned by a refund or by a call that replaced the state
+ * (init, set, block, change). Such calls are named edits here.
  *
  *     token bucket, queue    word 1   tokens returned, 40 bits | edits, 4 bits | fraction of the tat, 20
  *     interval refill        word 1   tokens returned, 40 bits | edits, 4 bits | spare tokens, 20
  *     windows                word 0   their end; the low bits that are 0 in each multiple of the period
  *                                     count edits: 9 bits for a period of 1 s, none for an odd one
  *
- * The tokens are counted modulo 2^40. The edits stop at the most that their bits hold; from then on
- * everything returned may have been a reservation's own, and a window gives nothing back. So do an
- * interval bucket of more than 2^20 tokens a time and a window of an odd period, which count nothing.
- * Less may come back then, never more.
+ * Tokens are counted modulo 2^40. The count of edits stops at its maximum; from then on any
+ * returned token may have been a reservation's own, and a window returns nothing. The same holds
+ * for an interval bucket of more than 2^20 tokens per period and for a window of an odd period,
+ * which count nothing. A reservation may then return fewer tokens, never more.
  */
 #ifndef RATION_BUCKET_RETURNS_H
 #define RATION_BUCKET_RETURNS_H
@@ -29,36 +29,44 @@
 #define RATION_EDIT_BITS        4
 #define RATION_EDITS_MAX        ((UINT64_C(1) << RATION_EDIT_BITS) - 1)
 #define RATION_COUNT_TOKENS_MAX ((UINT64_C(1) << 40) - 1)
-/* The most that is counted at once: it takes more than 2^38 of these to count round to 0. */
+/* The most that is counted at once: it takes more than 2^38 of these to wrap the count to 0. */
 #define RATION_COUNT_STEP_MAX (RATION_COUNT_TOKENS_MAX / 2)
 
 _Static_assert(UINT64_C(1) << RATION_FRAC_BITS == RATION_FRAC_COUNT, "the rest of a word counts");
 
-/* The bits of a bucket that are no part of the state. At most one of the words has any. */
+/* The bits of a bucket that are not part of the state. At most one of the words has any. */
 struct ration_spare {
     uint64_t words[2];
 };
 
-/* In tokens, since a reservation was made, at most. */
+/* Upper bounds of the tokens returned to a bucket since a reservation was made. */
 struct ration_returns {
     uint64_t returned_tokens;
-    uint64_t refunded_tokens; /* of those: which may have been the reservation's own */
+    uint64_t refunded_tokens; /* the part that may have been the reservation's own */
 };
 
-static inline struct ration_spare ration_spare_of_gcra(void)
+/* The count in word 1, or no count. */
+static inline struct ration_spare ration_spare_of_count(bool has_count)
 {
-    return (struct ration_spare){{0, ~(uint64_t)(RATION_FRAC_COUNT - 1)}};
+    return (struct ration_spare){{0, has_count ? ~(uint64_t)(RATION_FRAC_COUNT - 1) : 0}};
+}
+
+static inline struct ration_spare ration_spare_of_window(const struct ration_limit *limit)
+{
+    return (struct ration_spare){{(limit->period_ns & -limit->period_ns) - 1, 0}};
+}
+
+/* Whether word 1 has a count, for a limit that is not a window. */
+static inline bool ration_has_spare_count(const struct ration_limit *limit)
+{
+    return limit->refill == RATION_REFILL_CONTINUOUS || limit->tokens <= RATION_FRAC_COUNT;
 }
 
 static inline struct ration_spare ration_spare_of(const struct ration_limit *limit)
 {
-    if (ration_algorithm_is_gcra(limit))
-        return ration_spare_of_gcra();
-    if (limit->algorithm == RATION_FIXED_WINDOW || limit->algorithm == RATION_SLIDING_WINDOW)
-        return (struct ration_spare){{(limit->period_ns & -limit->period_ns) - 1, 0}};
-    if (limit->algorithm == RATION_LEAKY_QUEUE || limit->tokens <= RATION_FRAC_COUNT)
-        return ration_spare_of_gcra();
-    return (struct ration_spare){{0, 0}};
+    if (ration_algorithm_is_window(limit))
+        return ration_spare_of_window(limit);
+    return ration_spare_of_count(ration_has_spare_count(limit));
 }
 
 static inline union ration_state ration_without_count(union ration_state raw,
@@ -72,8 +80,18 @@ static inline union ration_state ration_without_count(union ration_state raw,
 static inline union ration_state ration_with_count(union ration_state next, union ration_state raw,
                                                    struct ration_spare spare)
 {
-    next.words[0] |= raw.words[0] & spare.words[0];
-    next.words[1] |= raw.words[1] & spare.words[1];
+    uint64_t counted = (raw.words[0] & spare.words[0]) | (raw.words[1] & spare.words[1]);
+
+    /*
+     * Almost no bucket has a count. The asm keeps this a branch, which the compiler would otherwise
+     * replace: the processor predicts it, and the swap does not wait for the two words to be
+     * joined.
+     */
+    if (__builtin_expect(counted != 0, 0)) {
+        __asm__ volatile("" : "+r"(next.words[0]), "+r"(next.words[1]));
+        next.words[0] |= raw.words[0] & spare.words[0];
+        next.words[1] |= raw.words[1] & spare.words[1];
+    }
     return next;
 }
 
@@ -88,12 +106,12 @@ static inline union ration_state ration_count_returned(union ration_state raw,
 {
     uint64_t step = ration_u64_min(tokens, RATION_COUNT_STEP_MAX);
 
-    if (spare.words[1] != 0) /* what is counted too far falls off the end of the word */
+    if (spare.words[1] != 0) /* an overflow of the count leaves the word at its high end */
         raw.words[1] += step << (RATION_FRAC_BITS + RATION_EDIT_BITS);
     return raw;
 }
 
-/* The bucket with an edit counted, and its tokens, of which there is at least one. */
+/* The bucket with an edit counted, and its tokens (at least one). */
 static inline union ration_state ration_count_refunded(union ration_state raw,
                                                        struct ration_spare spare, uint64_t tokens)
 {
@@ -106,7 +124,7 @@ static inline union ration_state ration_count_refunded(union ration_state raw,
     return ration_count_returned(raw, spare, tokens);
 }
 
-/* What was returned since the count was then. */
+/* Tokens returned since the count had the value then. */
 static inline struct ration_returns ration_returns_since(const struct ration_limit *limit,
                                                          uint64_t then, union ration_state raw)
 {
@@ -119,7 +137,7 @@ static inline struct ration_returns ration_returns_since(const struct ration_lim
     if (spare.words[1] == 0)
         tokens = then == now && now < spare.words[0] ? 0 : UINT64_MAX;
     else if (tokens > 0 && limit->burst > RATION_COUNT_STEP_MAX)
-        tokens = UINT64_MAX; /* more than is counted at once may have been returned */
+        tokens = UINT64_MAX; /* more than RATION_COUNT_STEP_MAX may have been returned at once */
     if (spare.words[1] != 0 && edits == (then & RATION_EDITS_MAX) && edits < RATION_EDITS_MAX)
         return (struct ration_returns){tokens, 0};
     return (struct ration_returns){tokens, tokens};

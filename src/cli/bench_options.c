@@ -21,29 +21,29 @@
 const char bench_help[] =
     "usage: ration bench [resp|http] [options]\n"
     "\n"
-    "Asks a server on this host as fast as it answers, or at a fixed rate, and measures.\n"
-    "\n"
+    "Sends requests to a server on this host as fast as it answers, or at a fixed rate, "
+    "and\nmeasures.\n\n"
     "  --connect TARGET     ADDRESS:PORT or unix:/path; " DEFAULT_RESP_PORT " (resp),\n"
     "                       " DEFAULT_HTTP_PORT " (http)\n"
     "  --i-own-this-host    allow a target that is not on this host's loopback\n"
     "\n"
-    "What to ask. {key} becomes a key of twelve digits, {ip} an IPv4 address:\n"
-    "  --command TEXT       resp: words apart by blanks; \"" DEFAULT_COMMAND "\"\n"
+    "Requests. {key} is replaced by a key of twelve digits, {ip} by an IPv4 address:\n  --command "
+    "TEXT       resp: words separated by blanks; \"" DEFAULT_COMMAND "\"\n"
     "  --ping, --incr       resp: PING; INCR key:{key}\n"
-    "  --script FILE        resp: load a Lua script first; {sha} in the command is its name\n"
+    "  --script FILE        resp: load a Lua script first; {sha} in the command is its digest\n"
     "  --evalsha            resp: \"" EVALSHA_COMMAND "\", with --script\n"
     "  --path TEXT          http: \"" DEFAULT_PATH "\"\n"
     "  --body TEXT          http: POST this instead of GET\n"
     "  --header TEXT        http: \"Name: value\", up to 16 times\n"
     "  --keys WHICH         one, uniform:N, or zipf:N[:S] with exponent S (0.99); uniform:1M\n"
-    "  --seed N             which keys are drawn; 1\n"
+    "  --seed N             seed for choosing keys; 1\n"
     "\n"
     "How much:\n"
-    "  --connections N      50, in equal parts for the threads\n"
-    "  --pipeline N         requests on their way per connection; 1\n"
+    "  --connections N      50, divided equally among the threads\n"
+    "  --pipeline N         unanswered requests per connection; 1\n"
     "  --threads N          1\n"
-    "  --seconds S          measure for so long; 10\n"
-    "  --requests N         or send so many in all (those of a warm-up are not measured)\n"
+    "  --seconds S          how long to measure; 10\n"
+    "  --requests N         or how many to send in all (those of a warm-up are not measured)\n"
     "  --warmup S           before measuring; 1 with --seconds, 0 with --requests\n"
     "  --rate R             open loop: R requests a second by the clock, however slow the answers\n"
     "                       are; latency counts from when a request was due\n"
@@ -54,8 +54,8 @@ const char bench_help[] =
     "  --json FILE          write the results there too; - for the standard output only\n"
     "  --quiet              no progress line\n"
     "\n"
-    "Ends with status 0 if every request was answered, without errors; 1 if there were errors;\n"
-    "2 if the load could not be made.\n";
+    "Exits with 0 if every request was answered without errors, 1 if there were errors,\n2 if the "
+    "load could not run.\n";
 
 enum option_id {
     OPTION_CONNECT = 1000,
@@ -112,7 +112,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* What the arguments said, before it is known to fit together. */
+/* The values of the arguments, before they are checked together. */
 struct reader {
     struct load_plan plan;
     struct load_http_parts http;
@@ -131,40 +131,40 @@ struct reader {
 
 /* Numbers -------------------------------------------------------------------------------- */
 
-static bool read_count(const struct reader *reader, const char *name, uint64_t lowest,
-                       uint64_t highest, uint64_t *out_count)
+static bool read_count(const struct reader *reader, const char *name, uint64_t min, uint64_t max,
+                       uint64_t *out_count)
 {
     char *end;
     unsigned long long count = strtoull(optarg, &end, 10);
 
-    if (optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || count < lowest || count > highest)
+    if (optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || count < min || count > max)
         return load_fail(reader->error,
-                         "%s takes a number from %" PRIu64 " to %" PRIu64 " (got '%s')", name,
-                         lowest, highest, optarg);
+                         "%s takes a number from %" PRIu64 " to %" PRIu64 " (got '%s')", name, min,
+                         max, optarg);
     *out_count = count;
     return true;
 }
 
-static bool read_small(const struct reader *reader, const char *name, uint32_t lowest,
-                       uint32_t highest, uint32_t *out_count)
+static bool read_small(const struct reader *reader, const char *name, uint32_t min, uint32_t max,
+                       uint32_t *out_count)
 {
     uint64_t count;
 
-    if (!read_count(reader, name, lowest, highest, &count))
+    if (!read_count(reader, name, min, max, &count))
         return false;
     *out_count = (uint32_t)count;
     return true;
 }
 
-static bool read_real(const struct reader *reader, const char *name, double lowest, double highest,
+static bool read_real(const struct reader *reader, const char *name, double min, double max,
                       double *out_value)
 {
     char *end;
     double value = strtod(optarg, &end);
 
-    if (end == optarg || *end != '\0' || !(value >= lowest && value <= highest))
-        return load_fail(reader->error, "%s takes a number from %g to %g (got '%s')", name, lowest,
-                         highest, optarg);
+    if (end == optarg || *end != '\0' || !(value >= min && value <= max))
+        return load_fail(reader->error, "%s takes a number from %g to %g (got '%s')", name, min,
+                         max, optarg);
     *out_value = value;
     return true;
 }
@@ -189,7 +189,7 @@ static bool read_server_pid(struct reader *reader)
     return true;
 }
 
-static bool read_what(struct reader *reader, int option)
+static bool read_request_option(struct reader *reader, int option)
 {
     switch (option) {
     case OPTION_CONNECT:
@@ -264,7 +264,7 @@ static bool read_option(struct reader *reader, int option)
         reader->wants_help = true;
         return true;
     default:
-        return read_what(reader, option);
+        return read_request_option(reader, option);
     }
 }
 
@@ -272,7 +272,7 @@ static bool read_options(struct reader *reader, int argument_count, char **argum
 {
     int option;
 
-    /* getopt_long() skips the first word, which is the command's name here. */
+    /* getopt_long() skips the first word, which is the name of the command here. */
     optind = 1;
     opterr = 0;
     while ((option = getopt_long(argument_count + 1, arguments - 1, ":h", options, NULL)) != -1) {
@@ -288,7 +288,9 @@ static bool read_options(struct reader *reader, int argument_count, char **argum
     return true;
 }
 
-/* resp or http, wherever it stood among the options; getopt_long() has moved it to the end. */
+/*
+ * Reads resp or http. It may be anywhere among the options; getopt_long() has moved it to the end.
+ */
 static bool read_protocol(struct reader *reader, int argument_count, char **arguments)
 {
     const char *word = optind <= argument_count ? arguments[optind - 1] : "resp";
@@ -296,12 +298,12 @@ static bool read_protocol(struct reader *reader, int argument_count, char **argu
     if (optind < argument_count)
         return load_fail(reader->error, "one protocol at a time: resp or http");
     if (strcmp(word, "resp") != 0 && strcmp(word, "http") != 0)
-        return load_fail(reader->error, "'%s' is no protocol: resp or http", word);
+        return load_fail(reader->error, "'%s' is not a protocol: write resp or http", word);
     reader->plan.protocol = strcmp(word, "resp") == 0 ? LOAD_RESP : LOAD_HTTP;
     return true;
 }
 
-/* Together ------------------------------------------------------------------------------- */
+/* Combinations --------------------------------------------------------------------------- */
 
 static bool check_protocol(const struct reader *reader)
 {
@@ -312,7 +314,7 @@ static bool check_protocol(const struct reader *reader)
         return load_fail(reader->error, "--path, --body and --header are for http");
     if ((reader->script != NULL) !=
         (reader->command != NULL && strstr(reader->command, "{sha}") != NULL))
-        return load_fail(reader->error, "--script and {sha} (or --evalsha) need each other");
+        return load_fail(reader->error, "--script and {sha} (or --evalsha) must be used together");
     return true;
 }
 
@@ -326,8 +328,7 @@ static bool set_target(struct reader *reader)
         return false;
     if (!reader->plan.target.is_loopback && !reader->owns_host)
         return load_fail(reader->error,
-                         "%s is not this host; if it is yours to load, say "
-                         "--i-own-this-host",
+                         "%s is not this host; if you may put load on it, pass --i-own-this-host",
                          text);
     return true;
 }

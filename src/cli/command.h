@@ -5,31 +5,33 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Exit statuses: done, the answer is no, the command could not be carried out. */
+/* Exit statuses: success, a negative result, the command could not be executed. */
 enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
 
-/* Whether the only argument asks for help, which goes to the standard output and is no mistake. */
+/*
+ * Whether the only argument requests help, which is printed to the standard output and is no error.
+ */
 static inline bool command_asks_help(int argument_count, char **arguments)
 {
     return argument_count == 1 &&
            (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0);
 }
 
-/* ration limit TEXT...: what a limit means, or what is wrong with it. */
+/* ration limit TEXT...: explains a limit, or what is wrong with it. */
 int command_limit(int argument_count, char **arguments);
 
-/* ration clock: which clocks there are, and whether the CPU's counter can be trusted. */
+/* ration clock: lists the clocks, and whether the CPU's time stamp counter can be trusted. */
 int command_clock(int argument_count, char **arguments);
 
-/* ration policy check|explain FILE ...: a policy file, and what it says of a request. */
+/* ration policy check|explain FILE ...: checks a policy file, or applies it to a request. */
 int command_policy(int argument_count, char **arguments);
 /* ration bench [resp|http] ...: loads a server and measures it. */
 int command_bench(int argument_count, char **arguments);
 
-/* ration serve ...: a server, until it is told to end. */
+/* ration serve ...: runs a server until it receives a signal to stop. */
 int command_serve(int argument_count, char **arguments);
 
-/* ration check ... NAME=VALUE...: asks a server that runs. */
+/* ration check ... NAME=VALUE...: sends a check to a running server. */
 int command_check(int argument_count, char **arguments);
 
 #endif

@@ -12,15 +12,15 @@ struct command {
 
 static const struct command commands[] = {
     {"serve", command_serve,
-     "serve           answer by HTTP and the Redis protocol; ration serve --help"},
+     "serve           run a server for HTTP and the Redis protocol; ration serve --help"},
     {"check", command_check,
-     "check NAME=VALUE...   ask a server whether a request may go on; ration check --help"},
+     "check NAME=VALUE...   ask a server whether a request is allowed; ration check --help"},
     {"limit", command_limit,
      "limit TEXT...   explain a limit, e.g. ration limit 20 per 100ms burst 100"},
     {"clock", command_clock,
      "clock           show the clocks, what a read costs and which is the default"},
     {"policy", command_policy,
-     "policy ...      check a policy file, or explain what it says of a request"},
+     "policy ...      check a policy file, or explain how it applies to a request"},
     {"bench", command_bench,
      "bench ...       load a server on this host and measure it: ration bench --help"},
 };

@@ -1,48 +1,18 @@
 #include "core/algorithm.h"
 
-#include "core/fixed_window.h"
-#include "core/interval.h"
-#include "core/sliding_window.h"
+/*
+ * The kind of a limit's state. The token bucket and the queue differ only in the wait that a take
+ * reports.
+ */
+enum state_kind { KIND_GCRA, KIND_INTERVAL, KIND_FIXED, KIND_SLIDING };
 
-/* Which state a limit has. The token bucket and the queue differ only in what a take tells. */
-enum kind { KIND_GCRA, KIND_INTERVAL, KIND_FIXED, KIND_SLIDING };
-
-static enum kind kind_of(const struct ration_limit *limit)
+static enum state_kind state_kind_of(const struct ration_limit *limit)
 {
     if (limit->algorithm == RATION_FIXED_WINDOW)
         return KIND_FIXED;
     if (limit->algorithm == RATION_SLIDING_WINDOW)
         return KIND_SLIDING;
     return limit->refill == RATION_REFILL_INTERVAL ? KIND_INTERVAL : KIND_GCRA;
-}
-
-/* A caller who is let into the queue goes when those before it have gone: at the old tat. */
-static struct ration_step queue_take(const struct ration_limit *limit, union ration_state state,
-                                     uint64_t cost_tokens, uint64_t now_ns)
-{
-    struct ration_gcra_step step =
-        ration_gcra_take(state.tat, &limit->rate, cost_tokens, 0, now_ns);
-
-    if (step.verdict == RATION_ALLOW && cost_tokens > 0)
-        step.wait_ns = ration_gcra_full_after_ns(state.tat, now_ns);
-    return (struct ration_step){step.verdict, step.wait_ns, {.tat = step.next}};
-}
-
-struct ration_step ration_algorithm_take_other(const struct ration_limit *limit,
-                                               union ration_state state, uint64_t cost_tokens,
-                                               uint64_t max_wait_ns, uint64_t now_ns)
-{
-    now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
-    case KIND_INTERVAL:
-        return ration_interval_take(state.interval, limit, cost_tokens, max_wait_ns, now_ns);
-    case KIND_FIXED:
-        return ration_fixed_window_take(state.fixed, limit, cost_tokens, now_ns);
-    case KIND_SLIDING:
-        return ration_sliding_window_take(state.sliding, limit, cost_tokens, now_ns);
-    default:
-        return queue_take(limit, state, cost_tokens, now_ns);
-    }
 }
 
 struct ration_decision ration_algorithm_describe(const struct ration_limit *limit,
@@ -64,7 +34,7 @@ uint64_t ration_algorithm_remaining(const struct ration_limit *limit, union rati
                                     uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
         return ration_interval_remaining(state.interval, limit, now_ns);
     case KIND_FIXED:
@@ -80,7 +50,7 @@ uint64_t ration_algorithm_full_after_ns(const struct ration_limit *limit, union 
                                         uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
         return ration_interval_full_after_ns(state.interval, now_ns);
     case KIND_FIXED:
@@ -97,7 +67,7 @@ union ration_state ration_algorithm_refund(const struct ration_limit *limit,
                                            uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
         state.interval = ration_interval_refund(state.interval, limit, tokens);
         break;
@@ -113,23 +83,23 @@ union ration_state ration_algorithm_refund(const struct ration_limit *limit,
     return state;
 }
 
-union ration_state ration_algorithm_force(const struct ration_limit *limit,
-                                          union ration_state state, uint64_t tokens,
-                                          uint64_t now_ns)
+union ration_state ration_algorithm_charge(const struct ration_limit *limit,
+                                           union ration_state state, uint64_t tokens,
+                                           uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
-        state.interval = ration_interval_force(state.interval, limit, tokens, now_ns);
+        state.interval = ration_interval_charge(state.interval, limit, tokens, now_ns);
         break;
     case KIND_FIXED:
-        state.fixed = ration_fixed_window_force(state.fixed, limit, tokens, now_ns);
+        state.fixed = ration_fixed_window_charge(state.fixed, limit, tokens, now_ns);
         break;
     case KIND_SLIDING:
-        state.sliding = ration_sliding_window_force(state.sliding, limit, tokens, now_ns);
+        state.sliding = ration_sliding_window_charge(state.sliding, limit, tokens, now_ns);
         break;
     default:
-        state.tat = ration_gcra_force(state.tat, &limit->rate, tokens, now_ns);
+        state.tat = ration_gcra_charge(state.tat, &limit->rate, tokens, now_ns);
     }
     return state;
 }
@@ -138,7 +108,7 @@ union ration_state ration_algorithm_set(const struct ration_limit *limit, uint64
                                         uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
         return (union ration_state){.interval = ration_interval_set(limit, tokens, now_ns)};
     case KIND_FIXED:
@@ -159,14 +129,14 @@ union ration_state ration_algorithm_start(const struct ration_limit *limit, uint
 
 bool ration_algorithm_can_block(const struct ration_limit *limit)
 {
-    return kind_of(limit) == KIND_GCRA || kind_of(limit) == KIND_INTERVAL;
+    return state_kind_of(limit) == KIND_GCRA || state_kind_of(limit) == KIND_INTERVAL;
 }
 
 union ration_state ration_algorithm_block(const struct ration_limit *limit,
                                           union ration_state state, uint64_t until_ns)
 {
     until_ns = ration_time_clamp(until_ns);
-    if (kind_of(limit) == KIND_INTERVAL)
+    if (state_kind_of(limit) == KIND_INTERVAL)
         state.interval = ration_interval_block(state.interval, limit, until_ns);
     else
         state.tat = ration_gcra_block(state.tat, &limit->rate, until_ns);
@@ -174,8 +144,8 @@ union ration_state ration_algorithm_block(const struct ration_limit *limit,
 }
 
 /*
- * In a queue every place is a promise, also the one that was already used: the next must follow
- * it at a token's distance. Only the last in line gives back.
+ * In a queue every position is a promise, even one already used: the next must follow at a token's
+ * distance. Only the last reservation returns tokens.
  */
 static struct ration_time queue_release(const struct ration_limit *limit, struct ration_time tat,
                                         const struct ration_release *release)
@@ -205,15 +175,15 @@ union ration_state ration_algorithm_release(const struct ration_limit *limit,
                                             union ration_state state,
                                             const struct ration_release *release, uint64_t now_ns)
 {
-    /* whose line may have somebody who waits, though this bucket does not show it */
-    bool is_open = !release->is_waited || ration_release_is_last(release, state);
+    /* another limit of the key may have a waiting reservation that this bucket does not show */
+    bool may_return = !release->is_waited || ration_release_is_last(release, state);
 
     now_ns = ration_time_clamp(now_ns);
     if (ration_release_is_undone(release, state))
         return release->before;
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
-        if (is_open)
+        if (may_return)
             state.interval = ration_interval_release(state.interval, limit, release, now_ns);
         break;
     case KIND_FIXED:
@@ -223,7 +193,7 @@ union ration_state ration_algorithm_release(const struct ration_limit *limit,
         state.sliding = ration_sliding_window_release(state.sliding, limit, release);
         break;
     default:
-        if (is_open)
+        if (may_return)
             state.tat = gcra_release(limit, state.tat, release, now_ns);
     }
     return state;
@@ -233,7 +203,7 @@ uint64_t ration_algorithm_returned(const struct ration_limit *limit, union ratio
                                    union ration_state after, uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
         return ration_interval_returned(before.interval, after.interval, limit, now_ns);
     case KIND_GCRA:
@@ -247,7 +217,7 @@ bool ration_algorithm_is_waited(const struct ration_limit *limit, union ration_s
                                 uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
-    switch (kind_of(limit)) {
+    switch (state_kind_of(limit)) {
     case KIND_INTERVAL:
         return ration_interval_is_waited(state.interval, limit, now_ns);
     case KIND_GCRA:

@@ -11,7 +11,7 @@ bool ration_change_is_none(const struct ration_limit *a, const struct ration_lim
            a->reserve_burst == b->reserve_burst;
 }
 
-/* What is left of tokens worth left under the old rate, in time of the new one. */
+/* Converts the time of the tokens left under the old rate into time of the new one. */
 static struct ration_time convert_left(struct ration_time left, const struct ration_rate *old_rate,
                                        const struct ration_rate *new_rate)
 {
@@ -29,8 +29,8 @@ static struct ration_time convert_left(struct ration_time left, const struct rat
                            ration_wide_to_time(new_part));
 }
 
-/* What the old token is worth beyond the new one. */
-static struct ration_time longer_token(const struct ration_rate *old_rate,
+/* By how much the old token's time exceeds the new one's. */
+static struct ration_time token_excess(const struct ration_rate *old_rate,
                                        const struct ration_rate *new_rate)
 {
     return ration_time_sub_or_zero(old_rate->token, new_rate->token);
@@ -40,7 +40,7 @@ struct ration_time ration_change_rate(struct ration_time tat, const struct ratio
                                       const struct ration_rate *new_rate, uint64_t now_ns)
 {
     struct ration_time now = ration_time_from_ns(ration_time_clamp(now_ns));
-    struct ration_time most = ration_time_from_ns(RATION_NOW_MAX_NS + RATION_SPAN_NS);
+    struct ration_time tat_max = ration_time_from_ns(RATION_NOW_MAX_NS + RATION_SPAN_NS);
 
     if (!ration_time_less(now, tat))
         return tat;
@@ -50,9 +50,9 @@ struct ration_time ration_change_rate(struct ration_time tat, const struct ratio
     if (ration_time_less(old_rate->capacity, used)) {
         struct ration_time empty = ration_time_sub(tat, old_rate->capacity);
         struct ration_time next = ration_time_add(ration_time_add(empty, new_rate->capacity),
-                                                  longer_token(old_rate, new_rate));
+                                                  token_excess(old_rate, new_rate));
 
-        return ration_time_less(most, next) ? most : next;
+        return ration_time_less(tat_max, next) ? tat_max : next;
     }
 
     struct ration_time left = ration_time_sub(old_rate->capacity, used);
@@ -61,9 +61,9 @@ struct ration_time ration_change_rate(struct ration_time tat, const struct ratio
         now, ration_time_sub(new_rate->capacity, convert_left(left, old_rate, new_rate)));
 }
 
-/* A stale now lies before the window that is stored; the change happens in that window. */
-static uint64_t not_before_window(union ration_state state, const struct ration_limit *limit,
-                                  uint64_t now_ns)
+/* A stale now lies before the stored window; the change then happens in that window. */
+static uint64_t clamp_to_window(union ration_state state, const struct ration_limit *limit,
+                                uint64_t now_ns)
 {
     uint64_t end_ns = limit->algorithm == RATION_FIXED_WINDOW     ? state.fixed.end_ns
                       : limit->algorithm == RATION_SLIDING_WINDOW ? state.sliding.end_ns
@@ -75,8 +75,8 @@ static uint64_t not_before_window(union ration_state state, const struct ration_
 }
 
 /*
- * Between kinds: whole tokens. Where there are none, what counts is the moment at which one is
- * back: a bucket can say it; a window is used up that holds the nanosecond before it.
+ * Between algorithms: keeps whole tokens. If there are none, it keeps the time at which one is
+ * available: a bucket can store it; a window that contains the nanosecond before it is used up.
  */
 static union ration_state keep_tokens(union ration_state state,
                                       const struct ration_limit *old_limit,
@@ -96,14 +96,14 @@ static union ration_state keep_tokens(union ration_state state,
 }
 
 /*
- * A full bucket keeps the moment from which it is full, for a now that ran ahead and is followed
- * by an earlier one. A window's moment is its end, of which nothing need be kept. What a portion
- * had to spare is kept where a portion of the new limit is larger than that.
+ * A full bucket keeps the time since which it is full, for a now that ran ahead and is followed by
+ * an earlier one. For a window that time is its end, which need not be kept. The spare tokens of an
+ * interval are kept where one refill of the new limit is larger than that.
  */
 static union ration_state keep_full(union ration_state state, const struct ration_limit *new_limit,
-                                    bool moments, bool same_refill)
+                                    bool both_store_time, bool same_refill)
 {
-    if (!moments)
+    if (!both_store_time)
         return (union ration_state){.words = {0, 0}};
     if (!same_refill || (new_limit->refill == RATION_REFILL_INTERVAL &&
                          state.interval.spare_tokens >= new_limit->tokens))
@@ -115,15 +115,16 @@ union ration_state ration_change_keep(union ration_state state,
                                       const struct ration_limit *old_limit,
                                       const struct ration_limit *new_limit, uint64_t now_ns)
 {
-    bool moments = ration_algorithm_can_block(old_limit) && ration_algorithm_can_block(new_limit);
+    bool both_store_time =
+        ration_algorithm_can_block(old_limit) && ration_algorithm_can_block(new_limit);
     bool same_refill = old_limit->refill == new_limit->refill;
 
     if (ration_change_is_none(old_limit, new_limit))
         return state;
-    now_ns = not_before_window(state, old_limit, ration_time_clamp(now_ns));
+    now_ns = clamp_to_window(state, old_limit, ration_time_clamp(now_ns));
     if (ration_algorithm_is_idle(old_limit, state, now_ns))
-        return keep_full(state, new_limit, moments, same_refill);
-    if (!moments || !same_refill)
+        return keep_full(state, new_limit, both_store_time, same_refill);
+    if (!both_store_time || !same_refill)
         return keep_tokens(state, old_limit, new_limit, now_ns);
     if (old_limit->refill == RATION_REFILL_INTERVAL)
         return (union ration_state){

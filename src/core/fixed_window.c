@@ -1,6 +1,6 @@
 #include "core/fixed_window.h"
 
-/* The window that now counts in: its own, or a later one that is stored and was used. */
+/* The window that now counts in: its own, or a later stored one that was used. */
 static struct ration_fixed_window window_at(struct ration_fixed_window state,
                                             const struct ration_limit *limit, uint64_t now_ns)
 {
@@ -62,9 +62,9 @@ struct ration_fixed_window ration_fixed_window_release(struct ration_fixed_windo
     return ration_fixed_window_refund(state, release->unused_tokens);
 }
 
-struct ration_fixed_window ration_fixed_window_force(struct ration_fixed_window state,
-                                                     const struct ration_limit *limit,
-                                                     uint64_t tokens, uint64_t now_ns)
+struct ration_fixed_window ration_fixed_window_charge(struct ration_fixed_window state,
+                                                      const struct ration_limit *limit,
+                                                      uint64_t tokens, uint64_t now_ns)
 {
     struct ration_fixed_window window = window_at(state, limit, now_ns);
     uint64_t room = UINT64_MAX - window.count_tokens;

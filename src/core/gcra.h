@@ -1,18 +1,18 @@
 /*
- * gcra: a token bucket held as one moment in time.
+ * gcra: a token bucket stored as one point in time (generic cell rate algorithm).
  *
- * A limit of 5 per second makes one token worth 200 ms. The state is the theoretical arrival
- * time (tat): when the bucket will be full again. At now = 1000 ms, tat = 1600 ms means that
- * three of five tokens are out.
+ * A limit of 5 per second makes one token worth 200 ms. The state is the theoretical arrival time
+ * (tat): the time at which the bucket will be full again. At now = 1000 ms, tat = 1600 ms means
+ * that three of five tokens are in use.
  *
- *     tat <= now                                     the bucket is full and may be forgotten
+ *     tat <= now                                     the bucket is full and may be evicted
  *     max(tat, now) + cost * token <= now + capacity the cost may be taken now
  *
- * Nothing is refilled: time itself runs towards tat. So nothing can be minted by a clock that
- * stands still or runs back, and all-zero bytes are a full bucket.
+ * There is no refill step: time itself advances towards tat. So a clock that stops or runs
+ * backwards cannot create tokens, and all-zero bytes are a full bucket.
  *
- * These run inside the compare-and-swap loop of every decision, hence inline. No division here
- * but in ration_gcra_remaining(). Every now is at most RATION_NOW_MAX_NS.
+ * These functions run inside the compare-and-swap loop of every decision, so they are inline. Only
+ * ration_gcra_remaining() divides. Every now is at most RATION_NOW_MAX_NS.
  */
 #ifndef RATION_CORE_GCRA_H
 #define RATION_CORE_GCRA_H
@@ -25,16 +25,18 @@
 #include "ration/decision.h"
 #include "ration/limit.h"
 
-/* No line is longer than 2 years, so that no state lies RATION_SPAN_NS ahead of its now. */
+/*
+ * No reservation waits longer than 2 years, so that no state lies RATION_SPAN_NS ahead of its now.
+ */
 #define RATION_WAIT_NS_MAX (2 * RATION_NS_PER_YEAR)
 _Static_assert(RATION_FILL_NS_MAX + RATION_WAIT_NS_MAX < RATION_SPAN_NS, "a state fits its span");
 _Static_assert(RATION_FILL_NS_MAX + RATION_BLOCK_NS_MAX < RATION_SPAN_NS, "so does a blocked one");
 
-/* What a take would do: the verdict, how long until its turn, and the state to publish. */
+/* The outcome of a take: the verdict, the wait, and the state to publish. */
 struct ration_gcra_step {
     enum ration_verdict verdict;
-    uint64_t wait_ns; /* ALLOW: 0 up to the wait accepted; DENY: at least 1; NEVER: FOREVER */
-    struct ration_time next; /* equals the state given unless the verdict is ALLOW */
+    uint64_t wait_ns; /* ALLOW: 0 up to the accepted wait; DENY: at least 1; NEVER: FOREVER */
+    struct ration_time next; /* equals the given state unless the verdict is ALLOW */
 };
 
 /*@
@@ -61,8 +63,9 @@ struct ration_gcra_step {
 */
 
 /*
- * Decides cost tokens at now for a caller who would wait up to max_wait_ns (0: must go now).
- * The wait told is exact: at now + wait_ns the same cost passes, one nanosecond earlier not.
+ * Decides cost_tokens at now for a caller that would wait up to max_wait_ns (0: it must proceed
+ * now). The returned wait is exact: at now + wait_ns the same cost is allowed, one nanosecond
+ * earlier it is not.
  */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat);
@@ -120,7 +123,10 @@ static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
             step.verdict = RATION_DENY;
             return step;
         }
-        /* Turns come at whole nanoseconds. What refills in the rest of one is not saved up. */
+        /*
+         * Ready times are whole nanoseconds. Tokens refilled in the rest of that nanosecond are not
+         * saved.
+         */
         struct ration_time turn = ration_time_from_ns(now_ns + step.wait_ns);
 
         next = ration_time_add(ration_time_max(tat, turn), cost);
@@ -130,7 +136,7 @@ static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
     return step;
 }
 
-/* Whole tokens that could be taken now. The one division of a decision. */
+/* Returns the whole tokens available now. The only division of a decision. */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat);
     requires now_ns <= RATION_NOW_MAX_NS;
@@ -156,7 +162,7 @@ static inline uint64_t ration_gcra_remaining(struct ration_time tat, const struc
     return tokens;
 }
 
-/* How long until the bucket is full, rounded up. */
+/* Returns how long until the bucket is full, rounded up. */
 /*@ requires kept(tat);
     requires now_ns <= RATION_NOW_MAX_NS;
     assigns \nothing;
@@ -170,7 +176,7 @@ static inline uint64_t ration_gcra_full_after_ns(struct ration_time tat, uint64_
     return ration_time_ceil_ns(ration_time_sub_or_zero(tat, now));
 }
 
-/* Time worth tokens, as far as a sum of times can hold it. */
+/* Returns the time worth tokens, limited to span_tokens. */
 /*@ requires \valid_read(rate) && sound(*rate);
     assigns \nothing;
     ensures proper(\result);
@@ -186,8 +192,8 @@ static inline struct ration_time ration_gcra_worth(const struct ration_rate *rat
 }
 
 /*
- * Gives tokens back. A tat that falls behind now is clamped by its next use, so a bucket never
- * holds more than its burst.
+ * Returns tokens to the bucket. A tat that falls behind now is clamped at its next use, so a bucket
+ * never has more than its burst.
  */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat);
@@ -201,7 +207,7 @@ static inline struct ration_time ration_gcra_refund(struct ration_time tat,
     return ration_time_sub_or_zero(tat, ration_gcra_worth(rate, tokens));
 }
 
-/* Takes tokens whatever is left. A debt stops growing RATION_SPAN_NS ahead of now. */
+/* Takes tokens even if fewer are left. The debt stops growing RATION_SPAN_NS ahead of now. */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat);
     requires now_ns <= RATION_NOW_MAX_NS;
@@ -210,9 +216,9 @@ static inline struct ration_time ration_gcra_refund(struct ration_time tat,
     ensures units(\result) == \min(start(tat, now_ns) + worth(*rate, tokens),
                                   \max(units(tat), in_units(now_ns) + span));
 */
-static inline struct ration_time ration_gcra_force(struct ration_time tat,
-                                                   const struct ration_rate *rate, uint64_t tokens,
-                                                   uint64_t now_ns)
+static inline struct ration_time ration_gcra_charge(struct ration_time tat,
+                                                    const struct ration_rate *rate, uint64_t tokens,
+                                                    uint64_t now_ns)
 {
     struct ration_time now = ration_time_from_ns(now_ns);
     struct ration_time base = ration_time_max(tat, now);
@@ -223,7 +229,7 @@ static inline struct ration_time ration_gcra_force(struct ration_time tat,
     return ration_time_less(most, next) ? most : next;
 }
 
-/* Nothing passes before until; one token is there at that moment. */
+/* Denies everything before until_ns; one token is available at until_ns. */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat);
     requires until_ns <= RATION_NOW_MAX_NS;
@@ -241,7 +247,7 @@ static inline struct ration_time ration_gcra_block(struct ration_time tat,
     return ration_time_max(tat, ration_time_add(ration_time_from_ns(until_ns), rest));
 }
 
-/* A bucket that holds tokens (at most its burst) at now. */
+/* Returns a bucket with tokens (at most its burst) available at now. */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires now_ns <= RATION_NOW_MAX_NS;
     assigns \nothing;
@@ -259,21 +265,21 @@ static inline struct ration_time ration_gcra_set(const struct ration_rate *rate,
 }
 
 /*
- * A reservation that ends: what it charged, and how much of that was not used.
+ * A reservation that ends: the tokens it charged, and how many of them were not used.
  *
- * Its tokens cover the time from mark - cost to mark. Time pays them back in that order, so at now
- * no more than mark - now of them is outstanding: the rest has been paid back, and may have been
- * taken by others since. Tokens that were returned to the bucket after the reservation was made,
- * by a settle or a refund, may have moved it forward in that line; they count as paid back, too.
- * Whatever was returned, nothing of the reservation is paid back before its turn, so at least
+ * Its tokens cover the time from mark - cost to mark. They are refilled in that order, so at now at
+ * most mark - now of them is outstanding: the others have been refilled and may have been taken by
+ * other callers since. Tokens returned to the bucket after the reservation was made, by a settle or
+ * a refund, may have moved it forward in that order; they count as refilled, too. Whatever was
+ * returned, nothing of the reservation is refilled before its ready time (turn_ns), so at least
  * turn + cost - now is outstanding.
  */
 struct ration_gcra_release {
-    struct ration_time mark; /* the bucket as the reservation left it */
+    struct ration_time mark; /* the bucket after the reservation */
     uint64_t cost_tokens;
     uint64_t unused_tokens;   /* at most cost_tokens */
-    uint64_t turn_ns;         /* the moment it was charged for */
-    uint64_t returned_tokens; /* to the bucket since, at most; 0: nobody returned any */
+    uint64_t turn_ns;         /* the time it was charged for: its ready time */
+    uint64_t returned_tokens; /* upper bound of tokens returned to the bucket since */
 };
 
 /*@
@@ -286,7 +292,9 @@ struct ration_gcra_release {
     \max(by_mark(rate, r, now), by_turn(rate, r, now));
 */
 
-/* The time that is still outstanding of a reservation whose turn has come, not above its cost. */
+/*
+ * Returns the time still outstanding of a reservation whose ready time has come, at most its cost.
+ */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires \valid_read(release) && kept(release->mark);
     requires release->turn_ns <= now_ns <= RATION_NOW_MAX_NS;
@@ -309,7 +317,7 @@ static inline struct ration_time ration_gcra_outstanding(const struct ration_rat
     return ration_time_max(by_mark, by_turn);
 }
 
-/* Whether the line ends after now + capacity: somebody waits for a turn. */
+/* Returns whether tat lies after now + capacity: a reservation waits for its ready time. */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat);
     requires now_ns <= RATION_NOW_MAX_NS;
@@ -323,17 +331,17 @@ static inline bool ration_gcra_is_waited(struct ration_time tat, const struct ra
 }
 
 /*
- * The bucket after a reservation has ended: its unused tokens come back as far as they are still
- * outstanding. To return all of them was ruled out: 1000/min, 800 reserved at 0 s, 1000 taken by
- * others at 50 s, when time has paid the 800 back. Returning 700 then would let 1700 be used in
+ * Returns the bucket after a reservation ended: unused tokens are returned as far as they are still
+ * outstanding. Ruled out: returning all of them. 1000/min, 800 reserved at 0 s, 1000 taken by other
+ * callers at 50 s, when the 800 have been refilled. Returning 700 then would let 1700 be used at
  * one instant.
  *
- * Nothing comes back before the turn (but see ration_release_is_undone()), or while others wait,
- * which is when the line ends after now + capacity. Those were promised their moments, and were
- * their line made shorter, newcomers would be promised the same moments again. Nor can a part be
- * given back: with 1 per 10 ns and burst 5, everything at 100 ns, let A take 5, B wait for 4 until
- * 140 and C wait for 1 until 150. If B gave back the 3 that C was not promised, and then A the 3
- * that seem to be left, a newcomer could take 5 at 150, together with C.
+ * Nothing is returned before the ready time (but see ration_release_is_undone()), or while other
+ * reservations wait, which is when tat lies after now + capacity. Their ready times were promised;
+ * if tat moved back, new callers would be promised the same times again. Ruled out: returning a
+ * part. With 1 per 10 ns and burst 5, everything at 100 ns, let A take 5, B wait for 4 until 140
+ * and C wait for 1 until 150. If B returned the 3 that C was not promised, and then A the 3 that
+ * seem to be left, a new caller could take 5 at 150, together with C.
  */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(tat);
@@ -369,7 +377,7 @@ static inline struct ration_time ration_gcra_release(struct ration_time tat,
                                    ration_time_less(outstanding, unused) ? outstanding : unused);
 }
 
-/* Whole tokens, not rounded down, by which a bucket is fuller after a change than before. */
+/* Returns the tokens, rounded up, by which a bucket is fuller after a change than before. */
 /*@ requires \valid_read(rate) && sound(*rate);
     requires kept(before) && kept(after);
     requires now_ns <= RATION_NOW_MAX_NS;

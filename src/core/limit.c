@@ -20,22 +20,22 @@ static struct ration_rate derive_rate(struct ration_bare_rate bare)
     };
 }
 
-/* A start with all or no tokens is the full or empty one, so that equal limits are equal. */
+/* A start with all or no tokens becomes full or empty, so that equal limits compare equal. */
 static void derive_start(struct ration_limit *limit, uint64_t start_tokens)
 {
-    uint64_t most = limit->burst + limit->reserve_burst;
+    uint64_t tokens_max = limit->burst + limit->reserve_burst;
 
     if (limit->start == RATION_START_FULL)
-        limit->start_tokens = most;
+        limit->start_tokens = tokens_max;
     else if (limit->start == RATION_START_TOKENS)
         limit->start_tokens = start_tokens;
-    if (limit->start_tokens == most)
+    if (limit->start_tokens == tokens_max)
         limit->start = RATION_START_FULL;
     else if (limit->start_tokens == 0)
         limit->start = RATION_START_EMPTY;
 }
 
-static struct ration_limit derive(const struct ration_limit_spec *spec)
+static struct ration_limit derive_limit(const struct ration_limit_spec *spec)
 {
     struct ration_bare_rate bare = ration_limit_main_rate(spec);
     struct ration_bare_rate reserve = ration_limit_reserve_rate(spec);
@@ -67,13 +67,13 @@ static void append_nearest(struct ration_error *error, const struct ration_limit
 
     for (size_t index = 0; index < nearest.count; index++) {
         char text[RATION_LIMIT_TEXT_SIZE];
-        struct ration_limit limit = derive(&nearest.limits[index]);
+        struct ration_limit limit = derive_limit(&nearest.limits[index]);
         size_t used = strlen(error->message);
 
         limit.name[0] = 0;
         ration_limit_print(&limit, text, sizeof(text));
         snprintf(error->message + used, sizeof(error->message) - used, "%s%s",
-                 index == 0 ? "; the nearest that can be kept: " : ", or ", text);
+                 index == 0 ? "; the nearest valid limit: " : ", or ", text);
     }
 }
 
@@ -83,7 +83,7 @@ ration_status ration_limit_make(const struct ration_limit_spec *spec,
     ration_status status = ration_limit_check(spec, error);
 
     if (status == RATION_OK)
-        *out_limit = derive(spec);
+        *out_limit = derive_limit(spec);
     else if (status == RATION_ERANGE && error != NULL)
         append_nearest(error, spec);
     return status;

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/refuse.h"
+#include "base/error.h"
 #include "base/time.h"
 #include "base/units.h"
 #include "base/wide.h"
@@ -45,12 +45,12 @@ struct ration_time ration_limit_token_time(struct ration_bare_rate rate)
     struct ration_wide rest = {units.high % rate.tokens, units.low};
     struct ration_wide tokens = {0, rate.tokens};
 
-    /* The quotient may need 84 bits: divide the high word, then what is left over. */
+    /* The quotient may need 84 bits: divide the high word, then the remainder. */
     return ration_wide_to_time(
         (struct ration_wide){units.high / rate.tokens, ration_wide_divide_up(rest, tokens)});
 }
 
-/* Whole portions count with interval refill. A window holds its tokens if it is short enough. */
+/* With interval refill only whole refills count. A window has its tokens if it is short enough. */
 uint64_t ration_limit_burst_max(struct ration_bare_rate rate, const struct ration_limit_spec *spec)
 {
     if (ration_limit_has_windows(spec->algorithm))
@@ -86,13 +86,14 @@ uint64_t ration_limit_tokens_max(const struct ration_limit_spec *spec)
 static ration_status check_numbers(const struct ration_limit_spec *spec, struct ration_error *error)
 {
     if (spec->tokens == 0)
-        return ration_refuse(error, RATION_EINVAL, "tokens must be at least 1 (got 0)");
+        return ration_error_set(error, RATION_EINVAL, "tokens must be at least 1 (got 0)");
     if (spec->period_ns == 0)
-        return ration_refuse(error, RATION_EINVAL, "the period must be at least 1ns (got 0)");
+        return ration_error_set(error, RATION_EINVAL, "the period must be at least 1ns (got 0)");
     if ((spec->reserve_tokens == 0) != (spec->reserve_period_ns == 0))
-        return ration_refuse(error, RATION_EINVAL, "a reserve needs both tokens and a period");
+        return ration_error_set(error, RATION_EINVAL, "a reserve needs both tokens and a period");
     if (spec->reserve_burst > 0 && spec->reserve_tokens == 0)
-        return ration_refuse(error, RATION_EINVAL, "a reserve's burst needs the reserve's tokens");
+        return ration_error_set(error, RATION_EINVAL,
+                                "a reserve's burst needs the reserve's tokens");
     return RATION_OK;
 }
 
@@ -102,39 +103,40 @@ static ration_status check_algorithm(const struct ration_limit_spec *spec,
     enum ration_algorithm algorithm = ration_limit_algorithm(spec);
 
     if ((unsigned)algorithm > RATION_SLIDING_LOG)
-        return ration_refuse(error, RATION_EINVAL, "unknown algorithm %u", (unsigned)algorithm);
+        return ration_error_set(error, RATION_EINVAL, "unknown algorithm %u", (unsigned)algorithm);
     if ((unsigned)spec->refill > RATION_REFILL_INTERVAL)
-        return ration_refuse(error, RATION_EINVAL, "unknown refill mode %u",
-                             (unsigned)spec->refill);
+        return ration_error_set(error, RATION_EINVAL, "unknown refill mode %u",
+                                (unsigned)spec->refill);
     if (spec->refill == RATION_REFILL_INTERVAL && algorithm != RATION_TOKEN_BUCKET)
-        return ration_refuse(error, RATION_EINVAL, "interval refill goes with a token bucket only");
+        return ration_error_set(error, RATION_EINVAL,
+                                "interval refill works only with a token bucket");
     if (ration_limit_has_windows(algorithm) && spec->burst > 0 && spec->burst != spec->tokens)
-        return ration_refuse(
+        return ration_error_set(
             error, RATION_EINVAL,
             "a window has no burst of its own: leave burst out, or use a token bucket");
     if (algorithm == RATION_BURST_RESERVE && spec->reserve_tokens == 0)
-        return ration_refuse(error, RATION_EINVAL,
-                             "a burst reserve needs the reserve's tokens and period");
+        return ration_error_set(error, RATION_EINVAL,
+                                "a burst reserve needs the reserve's tokens and period");
     if (algorithm != RATION_BURST_RESERVE && spec->reserve_tokens > 0)
-        return ration_refuse(error, RATION_EINVAL, "a reserve goes with a token bucket only");
+        return ration_error_set(error, RATION_EINVAL, "a reserve works only with a token bucket");
     return RATION_OK;
 }
 
 static ration_status check_start(const struct ration_limit_spec *spec, struct ration_error *error)
 {
-    uint64_t most = ration_limit_main_rate(spec).burst;
+    uint64_t tokens_max = ration_limit_main_rate(spec).burst;
     uint64_t reserve = ration_limit_reserve_rate(spec).burst;
 
-    most = most > UINT64_MAX - reserve ? UINT64_MAX : most + reserve;
+    tokens_max = tokens_max > UINT64_MAX - reserve ? UINT64_MAX : tokens_max + reserve;
     if ((unsigned)spec->start > RATION_START_TOKENS)
-        return ration_refuse(error, RATION_EINVAL, "unknown start %u", (unsigned)spec->start);
+        return ration_error_set(error, RATION_EINVAL, "unknown start %u", (unsigned)spec->start);
     if (spec->start != RATION_START_TOKENS && spec->start_tokens > 0)
-        return ration_refuse(error, RATION_EINVAL,
-                             "start_tokens needs start = RATION_START_TOKENS");
-    if (spec->start_tokens > most)
-        return ration_refuse(error, RATION_EINVAL,
-                             "start must be at most the burst of %" PRIu64 " (got %" PRIu64 ")",
-                             most, spec->start_tokens);
+        return ration_error_set(error, RATION_EINVAL,
+                                "start_tokens needs start = RATION_START_TOKENS");
+    if (spec->start_tokens > tokens_max)
+        return ration_error_set(error, RATION_EINVAL,
+                                "start must be at most the burst of %" PRIu64 " (got %" PRIu64 ")",
+                                tokens_max, spec->start_tokens);
     return RATION_OK;
 }
 
@@ -150,12 +152,12 @@ static ration_status check_name(const struct ration_limit_spec *spec, struct rat
         return RATION_OK;
     for (size_t index = 0; spec->name[index] != 0; index++) {
         if (!is_name_byte(spec->name[index]))
-            return ration_refuse(
+            return ration_error_set(
                 error, RATION_EINVAL,
                 "byte %zu of the name is not a letter, a digit or one of _ - . : /", index);
         if (index == RATION_LIMIT_NAME_MAX)
-            return ration_refuse(error, RATION_EINVAL, "the name is longer than %d bytes",
-                                 RATION_LIMIT_NAME_MAX);
+            return ration_error_set(error, RATION_EINVAL, "the name is longer than %d bytes",
+                                    RATION_LIMIT_NAME_MAX);
     }
     return RATION_OK;
 }
@@ -167,21 +169,21 @@ static ration_status check_rate(struct ration_bare_rate rate, const struct ratio
 
     ration_units_print_duration(rate.period_ns, period, sizeof(period));
     if (ration_limit_is_too_fast(rate))
-        return ration_refuse(error, RATION_ERANGE,
-                             "%" PRIu64 " per %s is more than one per nanosecond", rate.tokens,
-                             period);
+        return ration_error_set(error, RATION_ERANGE,
+                                "%" PRIu64 " per %s is more than one per nanosecond", rate.tokens,
+                                period);
     if (ration_limit_is_too_slow(rate, spec) && ration_limit_has_windows(spec->algorithm))
-        return ration_refuse(error, RATION_ERANGE, "a window of %s is longer than 16 years",
-                             period);
+        return ration_error_set(error, RATION_ERANGE, "a window of %s is longer than 16 years",
+                                period);
     if (ration_limit_is_too_slow(rate, spec))
-        return ration_refuse(error, RATION_ERANGE,
-                             "%" PRIu64 " per %s with a burst of %" PRIu64
-                             " takes over 16 years to fill",
-                             rate.tokens, period, rate.burst);
+        return ration_error_set(error, RATION_ERANGE,
+                                "%" PRIu64 " per %s with a burst of %" PRIu64
+                                " takes over 16 years to fill",
+                                rate.tokens, period, rate.burst);
     return RATION_OK;
 }
 
-/* Whether the reserve comes back more slowly, by cross multiplication. */
+/* Whether the reserve refills more slowly, by cross multiplication. */
 static bool is_reserve_slower(const struct ration_limit_spec *spec)
 {
     return ration_wide_less(ration_wide_multiply(spec->reserve_tokens, spec->period_ns),
@@ -191,18 +193,17 @@ static bool is_reserve_slower(const struct ration_limit_spec *spec)
 static ration_status check_bounds(const struct ration_limit_spec *spec, struct ration_error *error)
 {
     if (spec->tokens > ration_limit_tokens_max(spec))
-        return ration_refuse(error, RATION_ERANGE,
-                             "this algorithm counts up to %" PRIu64 " tokens (got %" PRIu64 ")",
-                             ration_limit_tokens_max(spec), spec->tokens);
+        return ration_error_set(error, RATION_ERANGE,
+                                "this algorithm counts up to %" PRIu64 " tokens (got %" PRIu64 ")",
+                                ration_limit_tokens_max(spec), spec->tokens);
 
     ration_status status = check_rate(ration_limit_main_rate(spec), spec, error);
 
     if (status != RATION_OK || spec->reserve_tokens == 0)
         return status;
     if (!is_reserve_slower(spec))
-        return ration_refuse(
-            error, RATION_EINVAL,
-            "a reserve must come back more slowly than the bucket it stands behind");
+        return ration_error_set(error, RATION_EINVAL,
+                                "a reserve must refill more slowly than the main bucket");
     return check_rate(ration_limit_reserve_rate(spec), spec, error);
 }
 

@@ -1,8 +1,8 @@
 /*
- * limit_nearest: what to write instead of a limit that cannot be kept.
+ * limit_nearest: suggests limits instead of one that cannot be represented exactly.
  *
- * From the spec, one step at a time, each putting right one thing that is out of bounds. There
- * are two ways: give up some of the burst, or keep it and shorten the period.
+ * It starts from the spec and corrects one value that is out of bounds at a time. There are two
+ * ways: reduce the burst, or keep it and shorten the period.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "core/limit_bounds.h"
 
 /*
- * A period in which this burst fills within 16 years. Rounding a token up may take it a little
- * over; then a period shorter by all that rounding can amount to will do.
+ * A period in which this burst fills within 16 years. Rounding a token up may slightly exceed that;
+ * then the period is shortened by the largest possible effect of the rounding.
  */
 static uint64_t shorter_period_ns(struct ration_bare_rate rate,
                                   const struct ration_limit_spec *spec)
@@ -32,27 +32,27 @@ static uint64_t shorter_period_ns(struct ration_bare_rate rate,
                               burst);
 }
 
-/* One step from a rate that cannot be kept towards one that can. burst 0 stays the default. */
-static struct ration_bare_rate step_nearer(struct ration_bare_rate rate, uint64_t burst,
-                                           const struct ration_limit_spec *spec, bool keep_burst)
+/* One correction of a rate towards one that can be represented. burst 0 stays the default. */
+static struct ration_bare_rate correct_rate(struct ration_bare_rate rate, uint64_t burst,
+                                            const struct ration_limit_spec *spec, bool keep_burst)
 {
-    struct ration_bare_rate nearer = {rate.tokens, rate.period_ns, burst};
+    struct ration_bare_rate corrected = {rate.tokens, rate.period_ns, burst};
 
     if (ration_limit_is_too_fast(rate)) {
-        nearer.tokens = rate.period_ns;
-        return nearer;
+        corrected.tokens = rate.period_ns;
+        return corrected;
     }
 
     uint64_t period_ns = shorter_period_ns(rate, spec);
-    bool hopeless = period_ns < rate.tokens; /* the shorter period would be too fast */
+    bool would_be_too_fast = period_ns < rate.tokens; /* the shorter period would be too fast */
 
-    if (burst > 0 && ration_limit_burst_max(rate, spec) > 0 && (hopeless || !keep_burst))
-        nearer.burst = ration_limit_burst_max(rate, spec);
-    else if (hopeless) /* one per nanosecond, for as long as can be */
-        nearer = (struct ration_bare_rate){RATION_FILL_NS_MAX, RATION_FILL_NS_MAX, burst};
+    if (burst > 0 && ration_limit_burst_max(rate, spec) > 0 && (would_be_too_fast || !keep_burst))
+        corrected.burst = ration_limit_burst_max(rate, spec);
+    else if (would_be_too_fast) /* one per nanosecond, for the longest possible time */
+        corrected = (struct ration_bare_rate){RATION_FILL_NS_MAX, RATION_FILL_NS_MAX, burst};
     else
-        nearer.period_ns = period_ns;
-    return nearer;
+        corrected.period_ns = period_ns;
+    return corrected;
 }
 
 /* A bucket that became smaller than its initial fill starts full. */
@@ -65,8 +65,8 @@ static struct ration_limit_spec with_fitting_start(struct ration_limit_spec spec
     return spec;
 }
 
-/* One step of whichever part of the spec cannot be kept. */
-static struct ration_limit_spec spec_step_nearer(struct ration_limit_spec spec, bool keep_burst)
+/* Corrects the first value of the spec that is out of bounds. */
+static struct ration_limit_spec correct_spec(struct ration_limit_spec spec, bool keep_burst)
 {
     struct ration_bare_rate rate = ration_limit_main_rate(&spec);
 
@@ -74,12 +74,13 @@ static struct ration_limit_spec spec_step_nearer(struct ration_limit_spec spec, 
         spec.tokens = ration_limit_tokens_max(&spec);
         spec.burst = 0;
     } else if (ration_limit_is_too_fast(rate) || ration_limit_is_too_slow(rate, &spec)) {
-        rate = step_nearer(rate, spec.burst, &spec, keep_burst);
+        rate = correct_rate(rate, spec.burst, &spec, keep_burst);
         spec.tokens = rate.tokens;
         spec.period_ns = rate.period_ns;
         spec.burst = rate.burst;
     } else {
-        rate = step_nearer(ration_limit_reserve_rate(&spec), spec.reserve_burst, &spec, keep_burst);
+        rate =
+            correct_rate(ration_limit_reserve_rate(&spec), spec.reserve_burst, &spec, keep_burst);
         spec.reserve_tokens = rate.tokens;
         spec.reserve_period_ns = rate.period_ns;
         spec.reserve_burst = rate.burst;
@@ -87,7 +88,7 @@ static struct ration_limit_spec spec_step_nearer(struct ration_limit_spec spec, 
     return with_fitting_start(spec);
 }
 
-static bool is_same(const struct ration_limit_spec *a, const struct ration_limit_spec *b)
+static bool has_same_rates(const struct ration_limit_spec *a, const struct ration_limit_spec *b)
 {
     const uint64_t numbers[2][6] = {
         {a->tokens, a->period_ns, a->burst, a->reserve_tokens, a->reserve_period_ns,
@@ -99,7 +100,7 @@ static bool is_same(const struct ration_limit_spec *a, const struct ration_limit
     return memcmp(numbers[0], numbers[1], sizeof(numbers[0])) == 0;
 }
 
-/* Two rates, and for each a speed, a burst and a period to put right. */
+/* Two rates, each with a speed, a burst and a period to correct. */
 #define STEPS_MAX 6
 
 struct ration_limit_nearest ration_limit_find_nearest(const struct ration_limit_spec *spec)
@@ -109,16 +110,16 @@ struct ration_limit_nearest ration_limit_find_nearest(const struct ration_limit_
     if (ration_limit_check(spec, NULL) != RATION_ERANGE)
         return nearest;
     for (int keep_burst = 0; keep_burst <= 1; keep_burst++) {
-        struct ration_limit_spec near = *spec;
+        struct ration_limit_spec candidate = *spec;
 
         for (int step = 0; step < STEPS_MAX; step++) {
-            if (ration_limit_check(&near, NULL) == RATION_ERANGE)
-                near = spec_step_nearer(near, keep_burst != 0);
+            if (ration_limit_check(&candidate, NULL) == RATION_ERANGE)
+                candidate = correct_spec(candidate, keep_burst != 0);
         }
-        if (ration_limit_check(&near, NULL) != RATION_OK)
+        if (ration_limit_check(&candidate, NULL) != RATION_OK)
             continue;
-        if (nearest.count == 0 || !is_same(&near, &nearest.limits[0]))
-            nearest.limits[nearest.count++] = near;
+        if (nearest.count == 0 || !has_same_rates(&candidate, &nearest.limits[0]))
+            nearest.limits[nearest.count++] = candidate;
     }
     return nearest;
 }

@@ -1,6 +1,4 @@
-/*
- * limit_print: limits to text, in one order, so that equal limits print alike.
- */
+/* limit_print: prints limits as text, in one order, so that equal limits print alike. */
 #include "ration/limit.h"
 
 #include <inttypes.h>
@@ -10,7 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "core/algorithm_words.h"
+#include "core/algorithm_names.h"
 #include "core/limit_bounds.h"
 
 /* Appends to buffer, which has room for any limit. */
@@ -29,8 +27,8 @@ static void append_rate(char *buffer, size_t *size, uint64_t tokens, uint64_t pe
 {
     char period[RATION_UNITS_TEXT_SIZE];
     ration_units_print_duration(period_ns, period, sizeof(period));
-    bool one = period[0] == '1' && period[1] > '9'; /* a unit, not a digit */
-    append(buffer, size, "%" PRIu64 "/%s", tokens, period + one);
+    bool is_single_unit = period[0] == '1' && period[1] > '9'; /* a unit, not a digit */
+    append(buffer, size, "%" PRIu64 "/%s", tokens, period + is_single_unit);
     if (burst != tokens)
         append(buffer, size, " burst %" PRIu64, burst);
 }

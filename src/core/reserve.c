@@ -18,9 +18,9 @@ static struct ration_reserve with_part(struct ration_reserve state, enum ration_
     return state;
 }
 
-/* One part is charged, and the other remembers that it was now then. */
-static struct ration_reserve charged(struct ration_reserve state, enum ration_reserve_part part,
-                                     struct ration_time tat, uint64_t now_ns)
+/* Charges one part, and moves the other one up to now. */
+static struct ration_reserve charge_part(struct ration_reserve state, enum ration_reserve_part part,
+                                         struct ration_time tat, uint64_t now_ns)
 {
     struct ration_time now = ration_time_from_ns(now_ns);
 
@@ -29,8 +29,9 @@ static struct ration_reserve charged(struct ration_reserve state, enum ration_re
     return with_part(state, part, tat);
 }
 
-static struct ration_reserve_step describe(struct ration_reserve_step step,
-                                           const struct ration_limit *limit, uint64_t now_ns)
+static struct ration_reserve_step complete_decision(struct ration_reserve_step step,
+                                                    const struct ration_limit *limit,
+                                                    uint64_t now_ns)
 {
     step.decision.limit = limit->rate.burst + limit->reserve_rate.burst;
     step.decision.remaining = ration_reserve_remaining(step.next, limit, now_ns);
@@ -49,19 +50,19 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
         state.tats[RATION_PART_SUSTAINED], &limit->rate, cost_tokens, max_wait_ns, now_ns);
     struct ration_gcra_step reserve = ration_gcra_take(
         state.tats[RATION_PART_RESERVE], &limit->reserve_rate, cost_tokens, max_wait_ns, now_ns);
-    bool spare = reserve.wait_ns < sustained.wait_ns; /* FOREVER loses to any wait */
-    enum ration_reserve_part part = spare ? RATION_PART_RESERVE : RATION_PART_SUSTAINED;
-    const struct ration_gcra_step *chosen = spare ? &reserve : &sustained;
+    bool uses_reserve = reserve.wait_ns < sustained.wait_ns; /* FOREVER exceeds any wait */
+    enum ration_reserve_part part = uses_reserve ? RATION_PART_RESERVE : RATION_PART_SUSTAINED;
+    const struct ration_gcra_step *chosen = uses_reserve ? &reserve : &sustained;
     struct ration_reserve_step step = {.part = part, .next = state};
 
     step.decision.verdict = chosen->verdict;
     if (chosen->verdict == RATION_ALLOW) {
         step.decision.delay_ns = chosen->wait_ns;
-        step.next = cost_tokens > 0 ? charged(state, part, chosen->next, now_ns) : state;
+        step.next = cost_tokens > 0 ? charge_part(state, part, chosen->next, now_ns) : state;
     } else {
         step.decision.retry_after_ns = chosen->wait_ns;
     }
-    return describe(step, limit, now_ns);
+    return complete_decision(step, limit, now_ns);
 }
 
 struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state,
@@ -75,11 +76,11 @@ struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state
         ration_gcra_remaining(state.tats[RATION_PART_SUSTAINED], &limit->rate, now_ns);
     uint64_t reserve =
         ration_gcra_remaining(state.tats[RATION_PART_RESERVE], &limit->reserve_rate, now_ns);
-    uint64_t most = sustained > reserve ? sustained : reserve;
-    uint64_t granted = cost_tokens_max < most ? cost_tokens_max : most;
+    uint64_t tokens_max = sustained > reserve ? sustained : reserve;
+    uint64_t granted = cost_tokens_max < tokens_max ? cost_tokens_max : tokens_max;
 
     *out_granted_tokens = granted;
-    /* With nothing there, the answer is that of a single token. */
+    /* With no tokens left, the decision is that of a single token. */
     return ration_reserve_take(state, limit, granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0,
                                now_ns);
 }
@@ -103,8 +104,8 @@ uint64_t ration_reserve_full_after_ns(struct ration_reserve state, uint64_t now_
 }
 
 /* Whole tokens that a part lacks. */
-static uint64_t lacking(struct ration_reserve state, const struct ration_limit *limit,
-                        enum ration_reserve_part part, bool is_rounded_up, uint64_t now_ns)
+static uint64_t missing_tokens(struct ration_reserve state, const struct ration_limit *limit,
+                               enum ration_reserve_part part, bool is_rounded_up, uint64_t now_ns)
 {
     struct ration_time now = ration_time_from_ns(now_ns);
     struct ration_time out = ration_time_sub_or_zero(state.tats[part], now);
@@ -128,17 +129,18 @@ struct ration_reserve ration_reserve_refund(struct ration_reserve state,
 {
     now_ns = ration_time_clamp(now_ns);
 
-    uint64_t fits = lacking(state, limit, RATION_PART_SUSTAINED, false, now_ns);
-    uint64_t reserve = ration_u64_min(ration_u64_less(tokens, fits),
-                                      lacking(state, limit, RATION_PART_RESERVE, true, now_ns));
+    uint64_t fits = missing_tokens(state, limit, RATION_PART_SUSTAINED, false, now_ns);
+    uint64_t reserve =
+        ration_u64_min(ration_u64_less(tokens, fits),
+                       missing_tokens(state, limit, RATION_PART_RESERVE, true, now_ns));
 
     state = refund_part(state, limit, RATION_PART_RESERVE, reserve);
     return refund_part(state, limit, RATION_PART_SUSTAINED, tokens - reserve);
 }
 
-/* As ration_release_is_last(), of the part that paid. */
-static bool is_last(struct ration_reserve state, enum ration_reserve_part part,
-                    const struct ration_reserve_release *release)
+/* As ration_release_is_last(), for the part that paid. */
+static bool is_last_reservation(struct ration_reserve state, enum ration_reserve_part part,
+                                const struct ration_reserve_release *release)
 {
     return ration_time_same(state.tats[part], release->mark.tats[part]) &&
            release->returned_tokens == 0;
@@ -159,15 +161,16 @@ struct ration_reserve ration_reserve_release(struct ration_reserve state,
     };
 
     now_ns = ration_time_clamp(now_ns);
-    if (release->unused_tokens == release->cost_tokens && is_last(state, part, release)) {
+    if (release->unused_tokens == release->cost_tokens &&
+        is_last_reservation(state, part, release)) {
         int other = 1 - (int)part;
 
-        /* What was charged for a moment to come has moved the other part there. */
+        /* A charge for a future time has moved the other part to that time. */
         if (ration_time_same(state.tats[other], release->mark.tats[other]))
             state.tats[other] = release->before.tats[other];
         return with_part(state, part, release->before.tats[part]);
     }
-    if (release->is_waited && !is_last(state, part, release))
+    if (release->is_waited && !is_last_reservation(state, part, release))
         return state;
     return with_part(state, part,
                      ration_gcra_release(state.tats[part], rate_of(limit, part), &gcra, now_ns));
@@ -197,15 +200,15 @@ uint64_t ration_reserve_returned(struct ration_reserve before, struct ration_res
     return ration_u64_max(sustained, reserve);
 }
 
-struct ration_reserve ration_reserve_force(struct ration_reserve state,
-                                           const struct ration_limit *limit, uint64_t tokens,
-                                           uint64_t now_ns)
+struct ration_reserve ration_reserve_charge(struct ration_reserve state,
+                                            const struct ration_limit *limit, uint64_t tokens,
+                                            uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
 
     return with_part(
         state, RATION_PART_SUSTAINED,
-        ration_gcra_force(state.tats[RATION_PART_SUSTAINED], &limit->rate, tokens, now_ns));
+        ration_gcra_charge(state.tats[RATION_PART_SUSTAINED], &limit->rate, tokens, now_ns));
 }
 
 struct ration_reserve ration_reserve_block(struct ration_reserve state,

@@ -7,9 +7,9 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static uint64_t at_most(uint64_t value, uint64_t most)
+static uint64_t min_u64(uint64_t value, uint64_t max)
 {
-    return value < most ? value : most;
+    return value < max ? value : max;
 }
 
 ration_status ration_retry_init(struct ration_retry *out_retry, enum ration_jitter jitter,
@@ -21,15 +21,15 @@ ration_status ration_retry_init(struct ration_retry *out_retry, enum ration_jitt
     return RATION_OK;
 }
 
-/* Between base and three times the last, at most cap. */
+/* Between base and three times the last random part, at most cap. */
 static uint64_t decorrelated_ns(struct ration_retry *retry)
 {
     uint64_t last = retry->last_ns > 0 ? retry->last_ns : retry->base_ns;
-    uint64_t thrice = add_saturating(last, add_saturating(last, last));
+    uint64_t tripled = add_saturating(last, add_saturating(last, last));
 
     retry->last_ns =
         retry->base_ns +
-        ration_random_up_to(&retry->random_state, at_most(thrice, retry->cap_ns) - retry->base_ns);
+        ration_random_up_to(&retry->random_state, min_u64(tripled, retry->cap_ns) - retry->base_ns);
     return retry->last_ns;
 }
 
@@ -38,7 +38,7 @@ static uint64_t grow_span_ns(struct ration_retry *retry)
 {
     uint64_t doubled = add_saturating(retry->last_ns, retry->last_ns);
 
-    retry->last_ns = at_most(doubled > 0 ? doubled : retry->base_ns, retry->cap_ns);
+    retry->last_ns = min_u64(doubled > 0 ? doubled : retry->base_ns, retry->cap_ns);
     return retry->last_ns;
 }
 
@@ -48,9 +48,9 @@ static uint64_t jitter_ns(struct ration_retry *retry)
         return decorrelated_ns(retry);
 
     uint64_t span = grow_span_ns(retry);
-    uint64_t sure = retry->jitter == RATION_JITTER_EQUAL ? span / 2 : 0;
+    uint64_t fixed_part = retry->jitter == RATION_JITTER_EQUAL ? span / 2 : 0;
 
-    return sure + ration_random_up_to(&retry->random_state, span - sure);
+    return fixed_part + ration_random_up_to(&retry->random_state, span - fixed_part);
 }
 
 uint64_t ration_retry_next(struct ration_retry *retry, const struct ration_decision *decision)
@@ -61,6 +61,6 @@ uint64_t ration_retry_next(struct ration_retry *retry, const struct ration_decis
         retry->last_ns = 0;
         return decision->delay_ns;
     }
-    /* Never shorter than told, and never mistaken for "do not try again". */
-    return at_most(add_saturating(decision->retry_after_ns, jitter_ns(retry)), RATION_FOREVER - 1);
+    /* Never shorter than retry_after_ns, and never equal to RATION_FOREVER ("do not retry"). */
+    return min_u64(add_saturating(decision->retry_after_ns, jitter_ns(retry)), RATION_FOREVER - 1);
 }

@@ -59,7 +59,7 @@ struct ration_decision ration_sliding_log_describe(const struct ration_sliding_l
     };
 }
 
-/* The ring is in order from the head, so the tokens that came back are a prefix: bisect. */
+/* The ring is in order from the head, so the available tokens are a prefix: bisect. */
 uint64_t ration_sliding_log_remaining(const struct ration_sliding_log *log,
                                       const struct ration_limit *limit, uint64_t now_ns)
 {
@@ -94,14 +94,14 @@ void ration_sliding_log_refund(struct ration_sliding_log *log, const struct rati
 {
     if (tokens > limit->tokens)
         tokens = limit->tokens;
-    /* The newest become the oldest, as moments long past. */
+    /* The newest become the oldest, as times long past. */
     log->head_index = (log->head_index + limit->tokens - tokens) % limit->tokens;
     for (uint64_t nth = 0; nth < tokens; nth++)
         *word_at(log, limit, nth) = 0;
 }
 
-void ration_sliding_log_force(struct ration_sliding_log *log, const struct ration_limit *limit,
-                              uint64_t tokens, uint64_t now_ns)
+void ration_sliding_log_charge(struct ration_sliding_log *log, const struct ration_limit *limit,
+                               uint64_t tokens, uint64_t now_ns)
 {
     now_ns = ration_time_clamp(now_ns);
 
@@ -125,7 +125,7 @@ void ration_sliding_log_change(const struct ration_sliding_log *old_log,
 {
     uint64_t newest_ns = newest(old_log, old_limit);
 
-    /* A stale now lies before the newest token was taken; the change happens then. */
+    /* A stale now lies before the newest token was taken; the change then happens at that time. */
     now_ns = ration_time_clamp(now_ns);
     if (newest_ns > now_ns + old_limit->period_ns)
         now_ns = newest_ns - old_limit->period_ns;

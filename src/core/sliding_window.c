@@ -3,8 +3,8 @@
 #include "base/wide.h"
 
 /*
- * The counts as now sees them: moved on by a window or more, or a later one that is stored. Where
- * nothing is counted, nothing is stored (R7).
+ * The counts as seen at now: advanced by a window or more, or a later stored window. A state
+ * without counts is treated as not stored (R7).
  */
 static struct ration_sliding_window window_at(struct ration_sliding_window state,
                                               const struct ration_limit *limit, uint64_t now_ns)
@@ -21,8 +21,8 @@ static struct ration_sliding_window window_at(struct ration_sliding_window state
 }
 
 /* How much of the current window is still to come: the previous count's weight, times W. */
-static uint64_t left_ns(struct ration_sliding_window window, const struct ration_limit *limit,
-                        uint64_t now_ns)
+static uint64_t window_left_ns(struct ration_sliding_window window,
+                               const struct ration_limit *limit, uint64_t now_ns)
 {
     uint64_t left = window.end_ns - now_ns;
 
@@ -30,17 +30,17 @@ static uint64_t left_ns(struct ration_sliding_window window, const struct ration
 }
 
 /* The most that may be left of a window so that count, weighted by it, is at most room. */
-static uint64_t left_max_ns(uint64_t count_tokens, uint64_t room_tokens,
-                            const struct ration_limit *limit)
+static uint64_t window_left_max_ns(uint64_t count_tokens, uint64_t room_tokens,
+                                   const struct ration_limit *limit)
 {
     return ration_wide_divide(ration_wide_multiply(room_tokens, limit->period_ns),
                               (struct ration_wide){0, count_tokens});
 }
 
 /*
- * The wait of a cost that does not fit now. If the current count leaves room, the previous one
- * has to fade: some moment of this window will do, at the latest its end. If not, this window's
- * count must become the previous one and fade.
+ * The wait of a cost that does not fit now. If the current count leaves room, the previous count
+ * has to lose weight: the cost fits at some time in this window, at the latest at its end. If not,
+ * this window's count must become the previous one and lose weight.
  */
 static uint64_t wait_ns(struct ration_sliding_window window, const struct ration_limit *limit,
                         uint64_t cost_tokens, uint64_t now_ns)
@@ -49,14 +49,14 @@ static uint64_t wait_ns(struct ration_sliding_window window, const struct ration
 
     if (window.current_tokens <= room)
         return window.end_ns - now_ns -
-               left_max_ns(window.previous_tokens, room - window.current_tokens, limit);
+               window_left_max_ns(window.previous_tokens, room - window.current_tokens, limit);
     return window.end_ns - now_ns + limit->period_ns -
-           left_max_ns(window.current_tokens, room, limit);
+           window_left_max_ns(window.current_tokens, room, limit);
 }
 
 /* Whether previous * left / W + current + cost <= tokens. */
-static bool fits(struct ration_sliding_window window, const struct ration_limit *limit,
-                 uint64_t cost_tokens, uint64_t now_ns)
+static bool cost_fits(struct ration_sliding_window window, const struct ration_limit *limit,
+                      uint64_t cost_tokens, uint64_t now_ns)
 {
     uint64_t room = limit->tokens - cost_tokens;
 
@@ -64,7 +64,7 @@ static bool fits(struct ration_sliding_window window, const struct ration_limit 
         return false;
     return !ration_wide_less(
         ration_wide_multiply(room - window.current_tokens, limit->period_ns),
-        ration_wide_multiply(window.previous_tokens, left_ns(window, limit, now_ns)));
+        ration_wide_multiply(window.previous_tokens, window_left_ns(window, limit, now_ns)));
 }
 
 struct ration_step ration_sliding_window_take(struct ration_sliding_window state,
@@ -78,7 +78,7 @@ struct ration_step ration_sliding_window_take(struct ration_sliding_window state
 
     struct ration_sliding_window window = window_at(state, limit, now_ns);
 
-    if (!fits(window, limit, cost_tokens, now_ns)) {
+    if (!cost_fits(window, limit, cost_tokens, now_ns)) {
         step.verdict = RATION_DENY;
         step.wait_ns = wait_ns(window, limit, cost_tokens, now_ns);
         return step;
@@ -93,7 +93,7 @@ uint64_t ration_sliding_window_remaining(struct ration_sliding_window state,
 {
     struct ration_sliding_window window = window_at(state, limit, now_ns);
     uint64_t weighted = ration_wide_divide_up(
-        ration_wide_multiply(window.previous_tokens, left_ns(window, limit, now_ns)),
+        ration_wide_multiply(window.previous_tokens, window_left_ns(window, limit, now_ns)),
         (struct ration_wide){0, limit->period_ns});
     uint64_t used = window.current_tokens + weighted;
 
@@ -140,9 +140,9 @@ struct ration_sliding_window ration_sliding_window_release(struct ration_sliding
     return state;
 }
 
-struct ration_sliding_window ration_sliding_window_force(struct ration_sliding_window state,
-                                                         const struct ration_limit *limit,
-                                                         uint64_t tokens, uint64_t now_ns)
+struct ration_sliding_window ration_sliding_window_charge(struct ration_sliding_window state,
+                                                          const struct ration_limit *limit,
+                                                          uint64_t tokens, uint64_t now_ns)
 {
     struct ration_sliding_window window = window_at(state, limit, now_ns);
     uint32_t room = UINT32_MAX - window.current_tokens;

@@ -1,5 +1,5 @@
 /*
- * state: the 16 bytes that a bucket is, for every algorithm that needs no more.
+ * state: the 16-byte state of a bucket, for every algorithm that needs no more.
  *
  * All-zero bytes are a full bucket in each of them.
  */
@@ -26,7 +26,7 @@ struct ration_fixed_window {
 
 /* Sliding-window counter. See sliding_window.h. */
 struct ration_sliding_window {
-    uint64_t end_ns; /* of the current window */
+    uint64_t end_ns; /* end of the current window */
     uint32_t previous_tokens;
     uint32_t current_tokens;
 };
@@ -41,19 +41,27 @@ union ration_state {
 
 _Static_assert(sizeof(union ration_state) == 16, "a state is one 16-byte slot");
 
-/* A reservation that ends. See gcra.h for the fields that are there, too. */
+/*
+ * A reservation that ends. Fields that struct ration_gcra_release also has are explained in gcra.h.
+ */
 struct ration_release {
-    union ration_state before; /* the bucket as the reservation found it */
-    union ration_state mark;   /* and as it left it */
+    union ration_state before; /* the bucket before the reservation */
+    union ration_state mark;   /* the bucket after it */
     uint64_t cost_tokens;
     uint64_t unused_tokens;
     uint64_t turn_ns;
     uint64_t returned_tokens;
-    bool is_waited; /* somebody waits for a turn under another limit of the key, so that this bucket
-                       may have been charged for a moment to come: nothing comes back */
+    /*
+     * A reservation waits under another limit of the key, so this bucket may have been charged for
+     * a future time: nothing is returned.
+     */
+    bool is_waited;
 };
 
-/* Whether nobody has changed the bucket since: its state is the one that the reservation left. */
+/*
+ * Returns whether the bucket is unchanged since the reservation: its state is the one the
+ * reservation left.
+ */
 static inline bool ration_release_is_last(const struct ration_release *release,
                                           union ration_state state)
 {
@@ -62,9 +70,9 @@ static inline bool ration_release_is_last(const struct ration_release *release,
 }
 
 /*
- * Whether the reservation is cancelled whole, and the last in line. Then the bucket becomes what
- * it was before, also where it was charged for a moment to come because another limit makes the
- * caller wait.
+ * Returns whether the whole reservation is cancelled and it is the last one. Then the bucket is
+ * restored to its state before, even if it was charged for a future time because another limit
+ * makes the caller wait.
  */
 static inline bool ration_release_is_undone(const struct ration_release *release,
                                             union ration_state state)
@@ -72,17 +80,18 @@ static inline bool ration_release_is_undone(const struct ration_release *release
     return release->unused_tokens == release->cost_tokens && ration_release_is_last(release, state);
 }
 
-/* What a take would do: the verdict, the wait, and the state to publish. */
+/* The outcome of a take: the verdict, the wait, and the state to publish. */
 struct ration_step {
     enum ration_verdict verdict;
-    /* ALLOW: go after this long. DENY: the exact wait, at least 1. NEVER: RATION_FOREVER. */
+    /* ALLOW: proceed after this wait. DENY: the exact wait, at least 1. NEVER: RATION_FOREVER. */
     uint64_t wait_ns;
-    union ration_state next; /* equals the state given unless the verdict is ALLOW */
+    union ration_state next; /* equals the given state unless the verdict is ALLOW */
 };
 
 /*
- * The answers that need no look at the state: nothing was asked for, or more than there can ever
- * be. True if *step, which holds ALLOW and the state as it is, was completed so.
+ * Handles the requests that are decided without the state: for no tokens, or for more than the
+ * limit can ever have. Returns true if it completed *step, which the caller initialised to ALLOW
+ * and the unchanged state.
  */
 static inline bool ration_step_is_plain(struct ration_step *step, uint64_t cost_tokens,
                                         uint64_t tokens_max)

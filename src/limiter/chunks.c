@@ -9,13 +9,13 @@
 
 static const uint8_t magic[8] = {'r', 'a', 't', 'i', 'o', 'n', '\r', '\n'};
 
-static void store(uint8_t *bytes, uint64_t number, size_t size)
+static void store_number(uint8_t *bytes, uint64_t number, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)(number >> (8 * i));
 }
 
-static uint64_t load(const uint8_t *bytes, size_t size)
+static uint64_t load_number(const uint8_t *bytes, size_t size)
 {
     uint64_t number = 0;
 
@@ -29,11 +29,11 @@ static uint64_t checksum(const void *bytes, size_t size)
     return ration_hash_trusted(bytes, size).words[0];
 }
 
-/* The checksum of a chunk whose bytes and size are in place. */
+/* Computes the checksum of a chunk whose bytes and size are filled in. */
 static uint64_t chunk_checksum(struct ration_chunk *chunk)
 {
-    store(chunk->bytes, chunk->checksum, 8);
-    store(chunk->bytes + 8, chunk->size, 4);
+    store_number(chunk->bytes, chunk->checksum, 8);
+    store_number(chunk->bytes + 8, chunk->size, 4);
     return checksum(chunk->bytes, RATION_CHUNK_BEFORE_SIZE + chunk->size);
 }
 
@@ -42,8 +42,8 @@ void ration_chunks_create(struct ration_chunk_writer *writer, ration_writer *wri
     uint8_t prelude[PRELUDE_SIZE];
 
     memcpy(prelude, magic, sizeof(magic));
-    store(prelude + 8, RATION_CHUNKS_VERSION, 4);
-    store(prelude + 12, BYTE_ORDER_MARK, 4);
+    store_number(prelude + 8, RATION_CHUNKS_VERSION, 4);
+    store_number(prelude + 12, BYTE_ORDER_MARK, 4);
     writer->write = write;
     writer->context = context;
     writer->chunk.checksum = checksum(prelude, sizeof(prelude));
@@ -51,15 +51,15 @@ void ration_chunks_create(struct ration_chunk_writer *writer, ration_writer *wri
     writer->status = write(context, prelude, sizeof(prelude));
 }
 
-static void flush(struct ration_chunk_writer *writer)
+static void flush_chunk(struct ration_chunk_writer *writer)
 {
     struct ration_chunk *chunk = &writer->chunk;
 
     if (chunk->size == 0 || writer->status != RATION_OK)
         return;
     chunk->checksum = chunk_checksum(chunk);
-    store(chunk->bytes + RATION_CHUNK_BEFORE_SIZE + chunk->size, chunk->checksum, 8);
-    /* from the size on: the checksum before it is in the chunk before */
+    store_number(chunk->bytes + RATION_CHUNK_BEFORE_SIZE + chunk->size, chunk->checksum, 8);
+    /* starting at the size: the previous checksum was written with the previous chunk */
     writer->status =
         writer->write(writer->context, chunk->bytes + 8, 4 + chunk->size + RATION_CHUNK_AFTER_SIZE);
     chunk->size = 0;
@@ -73,7 +73,7 @@ void ration_chunks_put_bytes(struct ration_chunk_writer *writer, const void *byt
     for (size_t i = 0; i < size && writer->status == RATION_OK; i++) {
         chunk->bytes[RATION_CHUNK_BEFORE_SIZE + chunk->size++] = from[i];
         if (chunk->size == RATION_CHUNK_BYTES_MAX)
-            flush(writer);
+            flush_chunk(writer);
     }
 }
 
@@ -81,7 +81,7 @@ void ration_chunks_put(struct ration_chunk_writer *writer, uint64_t number, size
 {
     uint8_t bytes[8];
 
-    store(bytes, number, size);
+    store_number(bytes, number, size);
     ration_chunks_put_bytes(writer, bytes, size);
 }
 
@@ -93,7 +93,7 @@ void ration_chunks_put_time(struct ration_chunk_writer *writer, struct ration_ti
 
 ration_status ration_chunks_finish(struct ration_chunk_writer *writer)
 {
-    flush(writer);
+    flush_chunk(writer);
     return writer->status;
 }
 
@@ -105,8 +105,8 @@ void ration_chunks_refuse(struct ration_chunk_reader *reader, const char *fault)
     reader->fault = fault;
 }
 
-/* Exactly so many bytes. */
-static bool fill(struct ration_chunk_reader *reader, uint8_t *bytes, size_t size)
+/* Reads exactly size bytes. */
+static bool read_bytes(struct ration_chunk_reader *reader, uint8_t *bytes, size_t size)
 {
     for (size_t got = 0; got < size && reader->status == RATION_OK;) {
         size_t count = 0;
@@ -133,13 +133,13 @@ void ration_chunks_open(struct ration_chunk_reader *reader, ration_reader *read,
     reader->fault = NULL;
     reader->used = 0;
     reader->chunk.size = 0;
-    if (!fill(reader, prelude, sizeof(prelude)))
+    if (!read_bytes(reader, prelude, sizeof(prelude)))
         return;
     if (memcmp(prelude, magic, sizeof(magic)) != 0)
-        ration_chunks_refuse(reader, "it does not begin as a dump does");
-    if (load(prelude + 12, 4) != BYTE_ORDER_MARK)
-        ration_chunks_refuse(reader, "its bytes are not in the order they were written in");
-    if (load(prelude + 8, 4) != RATION_CHUNKS_VERSION)
+        ration_chunks_refuse(reader, "it does not start with the header of a dump");
+    if (load_number(prelude + 12, 4) != BYTE_ORDER_MARK)
+        ration_chunks_refuse(reader, "its byte order is wrong");
+    if (load_number(prelude + 8, 4) != RATION_CHUNKS_VERSION)
         ration_chunks_refuse(reader, "it has a format version that this release does not know");
     reader->chunk.checksum = checksum(prelude, sizeof(prelude));
 }
@@ -148,25 +148,25 @@ static void next_chunk(struct ration_chunk_reader *reader)
 {
     struct ration_chunk *chunk = &reader->chunk;
     uint8_t size[4];
-    uint64_t found;
+    uint64_t expected;
 
-    if (!fill(reader, size, sizeof(size)))
+    if (!read_bytes(reader, size, sizeof(size)))
         return;
     reader->used = 0;
-    chunk->size = (uint32_t)load(size, sizeof(size));
+    chunk->size = (uint32_t)load_number(size, sizeof(size));
     if (chunk->size == 0 || chunk->size > RATION_CHUNK_BYTES_MAX) {
         chunk->size = 0;
         ration_chunks_refuse(reader, "it is damaged: no chunk has such a size");
         return;
     }
-    if (!fill(reader, chunk->bytes + RATION_CHUNK_BEFORE_SIZE,
-              chunk->size + RATION_CHUNK_AFTER_SIZE)) {
+    if (!read_bytes(reader, chunk->bytes + RATION_CHUNK_BEFORE_SIZE,
+                    chunk->size + RATION_CHUNK_AFTER_SIZE)) {
         chunk->size = 0;
         return;
     }
-    found = load(chunk->bytes + RATION_CHUNK_BEFORE_SIZE + chunk->size, 8);
+    expected = load_number(chunk->bytes + RATION_CHUNK_BEFORE_SIZE + chunk->size, 8);
     chunk->checksum = chunk_checksum(chunk);
-    if (chunk->checksum != found) {
+    if (chunk->checksum != expected) {
         chunk->size = 0;
         ration_chunks_refuse(reader, "it is damaged: a checksum is wrong");
     }
@@ -190,7 +190,7 @@ uint64_t ration_chunks_get(struct ration_chunk_reader *reader, size_t size)
     uint8_t bytes[8];
 
     ration_chunks_get_bytes(reader, bytes, size);
-    return reader->status == RATION_OK ? load(bytes, size) : 0;
+    return reader->status == RATION_OK ? load_number(bytes, size) : 0;
 }
 
 struct ration_time ration_chunks_get_time(struct ration_chunk_reader *reader)
@@ -200,7 +200,7 @@ struct ration_time ration_chunks_get_time(struct ration_chunk_reader *reader)
     time.ns = ration_chunks_get(reader, 8);
     time.frac = ration_chunks_get(reader, 4);
     if (time.frac >= RATION_FRAC_COUNT) {
-        ration_chunks_refuse(reader, "a fraction of a nanosecond is more than one");
+        ration_chunks_refuse(reader, "it has a fraction of a nanosecond that is too large");
         time.frac = 0;
     }
     return time;

@@ -1,17 +1,17 @@
 /*
- * chunks: a stream of bytes in pieces that are checked before they are looked at.
+ * chunks: a stream of bytes in chunks whose checksums are verified before their bytes are used.
  *
  *     +---------------------------+--------------------------------+--------- ...
  *     | prelude: magic 8,         | chunk: size 4, bytes,          | chunk
  *     | version 4, byte order 4   | checksum 8                     |
  *     +---------------------------+--------------------------------+--------- ...
  *
- * A chunk's checksum is of the checksum before it (of the prelude, for the first), its size and
- * its bytes: so nothing is changed, lost or moved unnoticed. A chunk may end anywhere. Numbers
- * are little endian.
+ * A chunk's checksum covers the previous checksum (for the first chunk, that of the prelude), its size and its
+ * bytes: so every change, loss or move of data is detected. A chunk may end anywhere. Numbers are little
+ * endian.
  *
- * Whoever writes or reads need not look after each number: the first failure stays, nothing is
- * written after it, and numbers that are read are 0.
+ * The caller need not check the status after each number: the first failure is remembered, nothing is written
+ * after it, and numbers read after it are 0.
  */
 #ifndef RATION_LIMITER_CHUNKS_H
 #define RATION_LIMITER_CHUNKS_H
@@ -21,12 +21,12 @@
 
 #define RATION_CHUNKS_VERSION    1
 #define RATION_CHUNK_BYTES_MAX   32768
-#define RATION_CHUNK_BEFORE_SIZE 12 /* in memory: the checksum before, and the size */
+#define RATION_CHUNK_BEFORE_SIZE 12 /* in memory: the previous checksum, and the size */
 #define RATION_CHUNK_AFTER_SIZE  8  /* the checksum */
 
 /* Memory for one chunk. */
 struct ration_chunk {
-    uint64_t checksum; /* of the chunk before */
+    uint64_t checksum; /* checksum of the previous chunk */
     uint32_t size;
     uint8_t bytes[RATION_CHUNK_BEFORE_SIZE + RATION_CHUNK_BYTES_MAX + RATION_CHUNK_AFTER_SIZE];
 };
@@ -42,8 +42,8 @@ struct ration_chunk_reader {
     ration_reader *read;
     void *context;
     ration_status status;
-    const char *fault; /* why the status is what it is. Static storage */
-    uint32_t used;     /* of the chunk */
+    const char *fault; /* the reason for status. Static storage */
+    uint32_t used;     /* bytes of the chunk that were read */
     struct ration_chunk chunk;
 };
 
@@ -53,7 +53,7 @@ void ration_chunks_put_bytes(struct ration_chunk_writer *writer, const void *byt
 void ration_chunks_put(struct ration_chunk_writer *writer, uint64_t number, size_t size);
 void ration_chunks_put_time(struct ration_chunk_writer *writer, struct ration_time time);
 
-/* Writes what is left. Returns the status of all. */
+/* Writes the last chunk. Returns the status of all writes. */
 ration_status ration_chunks_finish(struct ration_chunk_writer *writer);
 
 /* Reads the prelude. */
@@ -62,13 +62,13 @@ void ration_chunks_get_bytes(struct ration_chunk_reader *reader, void *bytes, si
 uint64_t ration_chunks_get(struct ration_chunk_reader *reader, size_t size);
 struct ration_time ration_chunks_get_time(struct ration_chunk_reader *reader);
 
-/* Whether all of the chunks read so far was used. */
+/* Whether all bytes of the current chunk were read. */
 static inline bool ration_chunks_is_used(const struct ration_chunk_reader *reader)
 {
     return reader->used == reader->chunk.size;
 }
 
-/* What was read makes no sense. Keeps an earlier failure. */
+/* Records that the data is invalid, and why. An earlier failure is not replaced. */
 void ration_chunks_refuse(struct ration_chunk_reader *reader, const char *fault);
 
 #endif

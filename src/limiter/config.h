@@ -1,102 +1,114 @@
 /*
- * config: a limiter's rules, as they are at one time and as they were.
+ * config: a limiter's rules, the current ones and the previous ones.
  *
- * A change of limits makes a new config, and every bucket remembers by a number of 0 to 6, its
- * generation, which config wrote it. The changer goes through the table and converts what is in debt
- * (store.h); a call that meets a bucket before converts it likewise, as of the time of the change. A call
- * that was under way may still create a bucket of an older config. So the last 7 configs are kept.
+ * A change of limits makes a new config, and every bucket records in a number of 0 to 6, its generation, which
+ * config wrote it. The changing thread walks the table and converts the buckets in use (store.h); a call that
+ * reads a bucket before that converts it likewise, as of the time of the change. A call already in progress may
+ * still create a bucket of an older config. So the last 7 configs are retained.
  *
- * Deciders read the current config without a lock. One that slept through 7 changes could read a config
- * while it is overwritten. So what a change writes is written and read by atomic words, a decider copies
- * what it goes by (ration_config_read_limit() and the functions beside it), and each config has a number that
- * is checked once more before what was computed is published. Who holds the limiter's lock may read plainly.
+ * Deciding threads read the current config without a lock. One that slept through 7 changes could read a config
+ * while it is overwritten. So a change writes, and a deciding thread reads, by atomic words; the deciding
+ * thread copies what it uses (ration_config_read_limit() and the functions next to it); and each config has a
+ * number, which the thread checks once more before it publishes its result. A thread that holds the limiter's
+ * lock may read without atomics.
  */
 #ifndef RATION_LIMITER_CONFIG_H
 #define RATION_LIMITER_CONFIG_H
 
 #include "base/fence.h"
-#include "limiter/state.h"
+#include "limiter/bucket_state.h"
 #include "ration/limiter.h"
 #include "table/slot.h"
 
 #define RATION_CONFIG_COUNT RATION_GENERATION_COUNT
 
-/* What a change does not change: where the state of a rule lies among a key's cells. */
+/* Where the state of a rule lies among a key's cells. A change of limits does not change it. */
 struct ration_config_place {
     uint32_t first_cell;
     uint32_t cell_count;
     bool has_ring;
 };
 
-/* All of it may be overwritten: see above. */
+/* Any field may be overwritten by a change: see above. */
 struct ration_config_rule {
     struct ration_limit limit;
-    ration_chooser *choose;
+    ration_limit_func *choose;
     void *choose_context;
-    const struct ration_limit *choices; /* the caller's array: only addresses in it are compared */
-    uint64_t stale_after_ns;            /* the config's */
+    /* the caller's array: only addresses into it are compared */
+    const struct ration_limit *choices;
+    uint64_t stale_after_ns; /* the same for all rules of the config */
     uint32_t is_shadow;
     uint32_t sets_cost;
     uint32_t is_one_budget;
-    uint32_t choice_index; /* of this limit among those that choose() chooses from, ... */
-    uint64_t choice_count; /* ... which stand side by side. 0: it has no such choice */
+    uint32_t choice_index; /* index of this limit among those that choose() chooses from */
+    /* the number of those limits, which are adjacent rules. 0: the rule has one limit */
+    uint64_t choice_count;
 };
 
-/* The first rule's rate in one word each; for quick_line.h. */
+/* The first rule's rate with each time in one word; for fast_simd.h. */
 struct ration_config_short {
-    uint64_t token;    /* in 2^-20 ns, as is the next */
-    uint64_t capacity; /* of up to RATION_SHORT_NS_MAX */
+    uint64_t token;    /* in units of 2^-20 ns, like capacity */
+    uint64_t capacity; /* valid up to RATION_SHORT_NS_MAX nanoseconds */
     uint64_t capacity_ns;
 };
 
 #define RATION_SHORT_NS_MAX ((UINT64_C(1) << 43) - 1)
 
-/* What holds for all rules of a config; may be overwritten likewise. */
+/* Properties of all rules of a config. Any field may be overwritten by a change. */
 struct ration_config_terms {
-    uint64_t stale_after_ns; /* how long a key is remembered when all its buckets are full: the
-                                longest of its rules that do not start full */
-    uint32_t is_reset;       /* buckets of older configs start anew */
-    uint32_t is_known;       /* it is, or was, in force in this process */
-    uint32_t is_simple; /* all rules are continuous token buckets, fixed, enforced, full at first */
-    uint32_t is_short;  /* is_simple, and the capacity of the first rule fits */
-    struct ration_config_short in_short;
-    uint64_t changed_ns;  /* when it came into force, by the limiter's clock; 0: the first */
-    uint32_t shadow_mask; /* bit i: of rule i */
+    /*
+     * How long a key is remembered when all its buckets are full: the longest time of the rules that do not
+     * start full.
+     */
+    uint64_t stale_after_ns;
+    uint32_t is_reset;    /* buckets of older configs start over */
+    uint32_t was_current; /* the config is, or was, current in this process */
+    /* all rules are continuous token buckets with a fixed limit, enforced, and start full */
+    uint32_t is_simple;
+    uint32_t is_short; /* is_simple, and the capacity of the first rule fits short_rate */
+    struct ration_config_short short_rate;
+    uint64_t changed_ns;  /* when it became current, by the limiter's clock; 0: the first config */
+    uint32_t shadow_mask; /* bit i: rule i is a shadow */
     uint32_t one_budget_mask;
 };
 
 struct ration_config {
-    uint64_t number; /* how many changes came before; UINT64_MAX while it is written */
+    uint64_t number; /* the number of changes before it; UINT64_MAX while it is written */
     struct ration_config_terms terms;
     struct ration_config_rule *rules;
-    uint32_t generation;       /* number % RATION_CONFIG_COUNT */
-    uint32_t established_mark; /* of a key that this config charges again: see table/slot.h */
+    uint32_t generation; /* number % RATION_CONFIG_COUNT */
+    /* slot flags of a key that this config charges again: see table/slot.h */
+    uint32_t established_flags;
 };
 
-struct ration_configs {
-    const struct ration_config *current; /* of those below: configs stay where they were made */
+struct ration_config_table {
+    /* points into configs below, whose addresses do not change */
+    const struct ration_config *current;
     uint32_t rule_count;
     uint32_t cell_count;
-    uint32_t moment_mask;
+    uint32_t expiry_mask;
     uint32_t ring_cells;
-    struct ration_config_place places[RATION_RULES_MAX]; /* by rule */
+    struct ration_config_place places[RATION_RULES_MAX]; /* indexed by rule */
     struct ration_config configs[RATION_CONFIG_COUNT];
 };
 
-/* A field of a config, or of a rule of it, which may be overwritten meanwhile. */
+/* Reads a field of a config or of one of its rules, which a change may overwrite meanwhile. */
 #define RATION_CONFIG_READ(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-/* Limits that do not start full are remembered for a while when they are: one day if not told. */
-uint64_t ration_rule_stale_after_ns(const struct ration_rule *rule);
+/*
+ * How long a full bucket of the rule is remembered: 0 if the limit starts full, else the rule's stale_after_ns,
+ * by default one day.
+ */
+uint64_t ration_config_rule_stale_after_ns(const struct ration_rule *rule);
 
-/* The first of the limits that a rule chooses from; of a rule without such a choice, the rule. */
+/* Index of the first of the limits that a rule chooses from; of a rule with one limit, its own index. */
 static inline uint32_t ration_config_first_choice(const struct ration_config *config,
                                                   uint32_t rule_index)
 {
     return rule_index - RATION_CONFIG_READ(config->rules[rule_index].choice_index);
 }
 
-/* A rate that may be overwritten meanwhile. */
+/* Copies a rate that a change may overwrite meanwhile. */
 static inline struct ration_rate ration_config_read_rate(const struct ration_rate *rate)
 {
     return (struct ration_rate){
@@ -108,7 +120,7 @@ static inline struct ration_rate ration_config_read_rate(const struct ration_rat
     };
 }
 
-/* A limit that may be overwritten meanwhile, without its name. */
+/* Copies a limit, without its name, that a change may overwrite meanwhile. */
 static inline void ration_config_read_limit(const struct ration_limit *limit,
                                             struct ration_limit *out_limit)
 {
@@ -128,82 +140,87 @@ static inline void ration_config_read_limit(const struct ration_limit *limit,
         out_limit->reserve_rate = ration_config_read_rate(&limit->reserve_rate);
 }
 
-/* The rule in force, in the form of the public interface. The caller has checked rule_index. */
-void ration_configs_read_rule(const struct ration_configs *configs, uint32_t rule_index,
-                              struct ration_rule *out_rule);
+/* Reads the current rule, in the form of the public interface. The caller has checked rule_index. */
+void ration_config_table_read_rule(const struct ration_config_table *configs, uint32_t rule_index,
+                                   struct ration_rule *out_rule);
 
 /*
- * The first config, of rules that are checked here. A rule with limits to choose from becomes as many rules
- * of the config, of which at most one applies to a request; everything else about rules holds for them as
- * for any other: RATION_EINVAL or RATION_EUNFIT with error
- * (may be NULL) telling why, RATION_ENOMEM. Sets the cells that buckets need. Release:
- * ration_configs_done().
+ * Checks the rules and makes the first config from them. A rule with several limits to choose from becomes as
+ * many rules of the config, of which at most one applies to a request; otherwise they are treated like any
+ * other rule. Computes the cells that buckets need. Returns RATION_EINVAL or RATION_EUNSUPPORTED, with the
+ * reason in error (may be NULL), or RATION_ENOMEM. Release: ration_config_table_done().
  */
-ration_status ration_configs_init(struct ration_configs *configs, const struct ration_rule *rules,
-                                  size_t rule_count, struct ration_error *error);
-void ration_configs_done(struct ration_configs *configs);
+ration_status ration_config_table_init(struct ration_config_table *configs,
+                                       const struct ration_rule *rules, size_t rule_count,
+                                       struct ration_error *error);
+void ration_config_table_done(struct ration_config_table *configs);
 
 /*
- * Whether the rules could replace the current ones: RATION_OK, RATION_EINVAL or RATION_EUNFIT. One
- * changer at a time.
+ * Whether the rules could replace the current ones: RATION_OK, RATION_EINVAL or RATION_EUNSUPPORTED. No other
+ * thread may change the rules meanwhile.
  */
-ration_status ration_configs_check(const struct ration_configs *configs,
-                                   const struct ration_rule *rules, size_t rule_count,
-                                   struct ration_error *error);
+ration_status ration_config_table_check(const struct ration_config_table *configs,
+                                        const struct ration_rule *rules, size_t rule_count,
+                                        struct ration_error *error);
 
 /*
- * Whether checked rules may stand beside other limiters' in a stack: not a queue, whose turns lie ahead.
- * RATION_EUNFIT.
+ * Whether checked rules may be in a stack with other limiters. A queue may not, since its start times lie in
+ * the future: RATION_EUNSUPPORTED.
  */
-ration_status ration_configs_check_stacked(const struct ration_rule *rules, size_t rule_count,
-                                           struct ration_error *error);
+ration_status ration_config_table_check_stacked(const struct ration_rule *rules, size_t rule_count,
+                                                struct ration_error *error);
 
-/* Makes checked rules the current ones. What had the new generation's number is gone already. */
-void ration_configs_replace(struct ration_configs *configs, const struct ration_rule *rules,
-                            size_t rule_count, enum ration_change change, uint64_t now_ns);
+/* Makes checked rules the current ones. No bucket has the new generation's number any more. */
+void ration_config_table_replace(struct ration_config_table *configs,
+                                 const struct ration_rule *rules, size_t rule_count,
+                                 enum ration_change change, uint64_t now_ns);
 
-static inline const struct ration_config *ration_configs_current(
-    const struct ration_configs *configs)
+static inline const struct ration_config *ration_config_table_current(
+    const struct ration_config_table *configs)
 {
-    /* acquire: pairs with the release in ration_configs_replace() */
+    /* acquire: pairs with the release in ration_config_table_replace() */
     return __atomic_load_n(&configs->current, __ATOMIC_ACQUIRE);
 }
 
-/* Whether a config that was read as number was whole, and still is that one. */
-static inline bool ration_config_stands(const struct ration_config *config, uint64_t number)
+/* Whether a config that was read under this number was complete then, and has not been replaced since. */
+static inline bool ration_config_is_current(const struct ration_config *config, uint64_t number)
 {
     ration_fence_acquire();
     return __atomic_load_n(&config->number, __ATOMIC_RELAXED) == number && number != UINT64_MAX;
 }
 
 /*
- * The config that wrote a bucket of this generation. One that this process never had was made by
- * another that shares the buckets: then the current one, and the bucket's moments are kept.
+ * Returns the config that wrote a bucket of this generation. If this process never had that config, another
+ * process that shares the buckets made it: then returns the current config, and the bucket's times are used as
+ * they are.
  */
-static inline const struct ration_config *ration_configs_of(const struct ration_configs *configs,
-                                                            uint32_t generation)
+static inline const struct ration_config *ration_config_table_of(
+    const struct ration_config_table *configs, uint32_t generation)
 {
     const struct ration_config *config = &configs->configs[generation % RATION_CONFIG_COUNT];
 
-    return RATION_CONFIG_READ(config->terms.is_known) ? config : ration_configs_current(configs);
+    return RATION_CONFIG_READ(config->terms.was_current) ? config
+                                                         : ration_config_table_current(configs);
 }
 
-/* Whether buckets of an older generation start over: a change since then was a reset. */
-bool ration_configs_is_reset(const struct ration_configs *configs,
-                             const struct ration_config *current, uint32_t generation);
+/* Whether buckets of an older generation start over, because a change since then was a reset. */
+bool ration_config_table_is_reset(const struct ration_config_table *configs,
+                                  const struct ration_config *current, uint32_t generation);
 
 /*
- * The bucket of a rule that an older generation wrote, as it is under limit, which is of the current config.
- * Each change is made as of its own time, not as of the call that meets the bucket (now_ns): so a denial
- * need not write the converted bucket for its wait to be true, and nobody can tell that it was made (R2, R4).
+ * Converts the bucket of a rule from an older generation to limit, which is of the current config. Each change
+ * is applied as of its own time, not as of the call that reads the bucket (now_ns): so a denial need not write
+ * the converted bucket for its wait to be true, and no other caller can observe the denied call (R2, R4).
  *
- * From idle_at_ns on the whole key carried no information. A reset after that finds no key: the bucket stays full,
- * as that of an absent key is, instead of keeping the start of a limit under which nobody asked for the key (R7).
+ * From idle_at_ns on the whole key carried no information. A reset after that time finds no key: the bucket
+ * stays full, as that of an absent key is, instead of taking the start of a limit under which the key was never
+ * requested (R7).
  */
-struct ration_any ration_configs_convert(const struct ration_configs *configs,
-                                         const struct ration_config *current, uint32_t generation,
-                                         uint32_t rule_index, const struct ration_any *any,
-                                         const struct ration_limit *limit, uint64_t idle_at_ns,
-                                         uint64_t now_ns);
+struct ration_bucket_state ration_config_table_convert(const struct ration_config_table *configs,
+                                                       const struct ration_config *current,
+                                                       uint32_t generation, uint32_t rule_index,
+                                                       const struct ration_bucket_state *bucket,
+                                                       const struct ration_limit *limit,
+                                                       uint64_t idle_at_ns, uint64_t now_ns);
 
 #endif

@@ -1,29 +1,29 @@
 /*
- * dump: limiters written down as they are at one now, while others decide.
+ * dump: writes the state of limiters as of one now, while other threads decide.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/wall.h"
-#include "limiter/limiter.h"
+#include "limiter/limiter_internal.h"
 #include "limiter/saved.h"
 
 struct dump {
     uint64_t now_ns;
-    uint32_t limiter_index; /* the one being walked, ... */
-    uint32_t rule_count;    /* ... and its rules */
+    uint32_t limiter_index; /* the limiter being walked */
+    uint32_t rule_count;    /* the number of its rules */
     const struct ration_config_rule *rules;
     uint64_t record_count;
-    uint64_t *moments; /* of a log */
+    uint64_t *return_after_ns; /* memory for the return times of a log's tokens */
     struct ration_chunk_writer writer;
     struct ration_saved_header header;
 };
 
-/* Whether nothing need be known of a key, now that its limits may have changed. */
+/* Whether a key need not be saved: all its buckets are full and not remembered, under the current limits. */
 static bool is_idle(const struct dump *dump, const struct ration_walk_item *item)
 {
     for (uint32_t i = 0; i < dump->rule_count; i++)
-        if (ration_any_full_after_ns(&item->anys[i], dump->now_ns) > 0 ||
+        if (ration_bucket_state_full_after_ns(&item->buckets[i], dump->now_ns) > 0 ||
             item->kept_until_ns[i] > dump->now_ns)
             return false;
     return true;
@@ -32,15 +32,17 @@ static bool is_idle(const struct dump *dump, const struct ration_walk_item *item
 static void put_states(struct dump *dump, const struct ration_walk_item *item)
 {
     for (uint32_t i = 0; i < dump->rule_count; i++) {
-        uint64_t kept_ns = item->kept_until_ns[i];
+        uint64_t remembered_until_ns = item->kept_until_ns[i];
 
-        ration_saved_put_state(&dump->writer, &item->anys[i], dump->now_ns, dump->moments);
+        ration_saved_put_state(&dump->writer, &item->buckets[i], dump->now_ns,
+                               dump->return_after_ns);
         if (dump->rules[i].stale_after_ns > 0)
-            ration_chunks_put(&dump->writer, ration_saved_to_come_ns(kept_ns, dump->now_ns), 8);
+            ration_chunks_put(&dump->writer,
+                              ration_saved_duration_ns(remembered_until_ns, dump->now_ns), 8);
     }
 }
 
-static bool visit(void *context, const struct ration_walk_item *item)
+static bool put_item(void *context, const struct ration_walk_item *item)
 {
     struct dump *dump = context;
     struct ration_saved_record record = {.limiter_index = dump->limiter_index,
@@ -48,8 +50,8 @@ static bool visit(void *context, const struct ration_walk_item *item)
 
     switch (item->kind) {
     case RATION_WALK_MARK:
-        record.kind = RATION_SAVED_MARK;
-        record.word = ration_saved_to_come_ns(item->kept_until_ns[0], dump->now_ns);
+        record.kind = RATION_SAVED_WATERMARK;
+        record.word = ration_saved_duration_ns(item->kept_until_ns[0], dump->now_ns);
         break;
     case RATION_WALK_OVERFLOW:
         record.kind = RATION_SAVED_OVERFLOW;
@@ -68,9 +70,10 @@ static bool visit(void *context, const struct ration_walk_item *item)
     return dump->writer.status == RATION_OK;
 }
 
-static void describe(const struct ration_limiter *limiter, struct ration_saved_header *header)
+static void describe_limiter(const struct ration_limiter *limiter,
+                             struct ration_saved_header *header)
 {
-    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    const struct ration_config *config = ration_config_table_current(&limiter->configs);
     struct ration_saved_limiter *saved = &header->limiters[header->limiter_count++];
     struct ration_walk_shape shape;
 
@@ -85,34 +88,34 @@ static void describe(const struct ration_limiter *limiter, struct ration_saved_h
             (struct ration_saved_rule){config->rules[i].limit, config->rules[i].stale_after_ns};
 }
 
-/* Room for the longest of the logs. */
-static bool make_room(struct dump *dump)
+/* Allocates room for the longest log. */
+static bool allocate_return_times(struct dump *dump)
 {
-    uint64_t most = 0;
+    uint64_t tokens_max = 0;
 
     for (uint32_t i = 0; i < dump->header.limiter_count; i++)
         for (uint32_t k = 0; k < dump->header.limiters[i].rule_count; k++) {
             const struct ration_limit *limit = &dump->header.limiters[i].rules[k].limit;
 
-            if (limit->algorithm == RATION_SLIDING_LOG && limit->tokens > most)
-                most = limit->tokens;
+            if (limit->algorithm == RATION_SLIDING_LOG && limit->tokens > tokens_max)
+                tokens_max = limit->tokens;
         }
-    if (most > 0)
-        dump->moments = malloc(most * sizeof(*dump->moments));
-    return most == 0 || dump->moments != NULL;
+    if (tokens_max > 0)
+        dump->return_after_ns = malloc(tokens_max * sizeof(*dump->return_after_ns));
+    return tokens_max == 0 || dump->return_after_ns != NULL;
 }
 
 static void walk_limiter(struct dump *dump, const struct ration_limiter *limiter,
                          uint32_t limiter_index)
 {
-    const struct ration_config *config = ration_configs_current(&limiter->configs);
+    const struct ration_config *config = ration_config_table_current(&limiter->configs);
     struct ration_walk walk = {
         .configs = &limiter->configs,
         .section_index = limiter->section_index,
         .now_ns = dump->now_ns,
         .sets_max = UINT64_MAX,
         .is_whole = true,
-        .visit = visit,
+        .visit = put_item,
         .context = dump,
     };
 
@@ -122,7 +125,7 @@ static void walk_limiter(struct dump *dump, const struct ration_limiter *limiter
     (void)limiter->store->calls->walk(limiter->store, &walk, 0);
 }
 
-/* Nobody changes the limits meanwhile. */
+/* Writes the dump. The caller holds the locks of all limiters. */
 static ration_status dump_locked(struct dump *dump, struct ration_limiter *const *limiters,
                                  uint32_t limiter_count, ration_writer *write, void *context)
 {
@@ -131,8 +134,8 @@ static ration_status dump_locked(struct dump *dump, struct ration_limiter *const
     dump->header.now_ns = dump->now_ns;
     dump->header.wall_ns = ration_wall_now();
     for (uint32_t i = 0; i < limiter_count; i++)
-        describe(limiters[i], &dump->header);
-    if (!make_room(dump))
+        describe_limiter(limiters[i], &dump->header);
+    if (!allocate_return_times(dump))
         return RATION_ENOMEM;
     ration_chunks_create(&dump->writer, write, context);
     ration_saved_put_header(&dump->writer, &dump->header);
@@ -151,7 +154,7 @@ static ration_status dump_limiters(struct ration_limiter *const *limiters, uint3
     ration_status status;
 
     if (store->calls->walk == NULL || store->calls->shape == NULL)
-        return RATION_EUNFIT;
+        return RATION_EUNSUPPORTED;
     dump = calloc(1, sizeof(*dump));
     if (dump == NULL)
         return RATION_ENOMEM;
@@ -166,7 +169,7 @@ static ration_status dump_limiters(struct ration_limiter *const *limiters, uint3
     status = dump_locked(dump, limiters, limiter_count, write, context);
     for (uint32_t i = limiter_count; i-- > 0;)
         ration_limiter_unlock(limiters[i]);
-    free(dump->moments);
+    free(dump->return_after_ns);
     free(dump->header.limiters);
     free(dump);
     return status;

@@ -1,12 +1,12 @@
 /*
- * pending: a take that its store may answer later.
+ * pending: a take that its store may answer asynchronously.
  */
-#include "limiter/limiter.h"
+#include "limiter/limiter_internal.h"
 
-/* What lies in the caller's struct ration_pending. */
+/* The contents of the caller's struct ration_pending. */
 struct pending {
     struct ration_op op;
-    struct ration_op_part part;
+    struct ration_key_part part;
     struct ration_limit own_limits[RATION_RULES_MAX];
     struct ration_limiter *limiter;
     const void *request;
@@ -18,10 +18,10 @@ struct pending {
 _Static_assert(sizeof(struct pending) <= sizeof(((struct ration_pending *)0)->room),
                "a pending take fits the caller's room");
 
-static void answer_later(struct ration_op *op, ration_status status);
+static void finish_async(struct ration_op *op, ration_status status);
 
-/* Asks the store, again if the limits were changed meanwhile. */
-static ration_status ask(struct pending *pending)
+/* Runs the op; repeats it if the limits were changed meanwhile. */
+static ration_status run_op(struct pending *pending)
 {
     struct ration_store *store = pending->limiter->store;
     ration_status status;
@@ -36,27 +36,28 @@ static ration_status ask(struct pending *pending)
     return status;
 }
 
-static void count(struct pending *pending, ration_status status)
+static void count_result(struct pending *pending, ration_status status)
 {
-    struct ration_tally *tally = &pending->limiter->tally;
+    struct ration_limiter_counts *counts = &pending->limiter->counts;
 
     if (status == RATION_OK) {
-        ration_tally_places(tally, &pending->part);
-        ration_tally_part(tally, &pending->op, &pending->part);
+        ration_limiter_counts_add_created(counts, &pending->part);
+        ration_limiter_counts_add_result(counts, &pending->op, &pending->part);
     } else {
-        ration_tally_error(tally, (uint32_t)ration_limiter_rule_count(pending->limiter));
+        ration_limiter_counts_add_error(counts,
+                                        (uint32_t)ration_limiter_rule_count(pending->limiter));
     }
 }
 
-static void answer_later(struct ration_op *op, ration_status status)
+static void finish_async(struct ration_op *op, ration_status status)
 {
     struct pending *pending = op->done_context;
 
     if (status == RATION_OK && op->is_outdated)
-        status = ask(pending);
+        status = run_op(pending);
     if (status == RATION_EPENDING)
         return;
-    count(pending, status);
+    count_result(pending, status);
     pending->outer->done(pending->outer, status, &op->decision);
 }
 
@@ -74,7 +75,7 @@ ration_status ration_limiter_begin(ration_limiter *limiter, const void *request,
         .has_decision = true,
         .part_count = 1,
         .parts = &pending->part,
-        .done = answer_later,
+        .done = finish_async,
         .done_context = pending,
     };
     pending->part.own_limits = pending->own_limits;
@@ -82,10 +83,10 @@ ration_status ration_limiter_begin(ration_limiter *limiter, const void *request,
     pending->request = request;
     pending->cost_tokens = cost_tokens;
     pending->outer = outer;
-    status = ask(pending);
+    status = run_op(pending);
     if (status == RATION_EPENDING)
         return status;
-    count(pending, status);
+    count_result(pending, status);
     if (status == RATION_OK)
         *out_decision = pending->op.decision;
     return status;

@@ -4,7 +4,7 @@
 
 #include "table/block.h"
 
-/* More keys per set than it has places, or far fewer than it is made for, are no table's. */
+/* A table has no more keys per set than a set has slots, and at most this many sets per key plus a few. */
 #define SETS_PER_KEY_MAX 1
 #define SETS_EXTRA       2
 
@@ -41,7 +41,7 @@ static void get_rule(struct ration_chunk_reader *reader, struct ration_saved_rul
     if (reader->status != RATION_OK)
         return;
     if (spec.algorithm == RATION_ALGORITHM_DEFAULT || spec.burst == 0 ||
-        out_rule->stale_after_ns > RATION_KEPT_NS_MAX ||
+        out_rule->stale_after_ns > RATION_REMEMBERED_NS_MAX ||
         ration_limit_make(&spec, &out_rule->limit, NULL) != RATION_OK)
         ration_chunks_refuse(reader, "one of its limits makes no sense");
 }
@@ -68,9 +68,9 @@ static void get_limiter(struct ration_chunk_reader *reader,
     }
     if (out_limiter->keys_max == 0 || out_limiter->keys_max > RATION_SECTION_KEYS_MAX ||
         out_limiter->set_count < 2 ||
-        out_limiter->set_count < out_limiter->keys_max / RATION_SET_PLACES ||
+        out_limiter->set_count < out_limiter->keys_max / RATION_SET_SLOTS ||
         out_limiter->set_count > out_limiter->keys_max * SETS_PER_KEY_MAX + SETS_EXTRA)
-        ration_chunks_refuse(reader, "no table has so many sets for so many keys");
+        ration_chunks_refuse(reader, "its number of sets does not fit its number of keys");
     for (uint32_t i = 0; i < out_limiter->rule_count; i++)
         get_rule(reader, &out_limiter->rules[i]);
 }
@@ -87,24 +87,24 @@ void ration_saved_put_header(struct ration_chunk_writer *writer,
         put_limiter(writer, &header->limiters[i]);
 }
 
-/* Memory grows with what is read, whatever count is announced. */
+/* Memory grows with the data that is read, whatever count the header announces. */
 static void get_limiters(struct ration_chunk_reader *reader, struct ration_saved_header *header)
 {
-    uint32_t room = 0;
+    uint32_t limiters_max = 0;
 
     header->limiters = NULL;
     for (uint32_t i = 0; i < header->limiter_count && reader->status == RATION_OK; i++) {
-        if (i == room) {
-            struct ration_saved_limiter *more;
+        if (i == limiters_max) {
+            struct ration_saved_limiter *larger;
 
-            room = room > 0 ? 2 * room : 8;
-            more = realloc(header->limiters, room * sizeof(*more));
-            if (more == NULL) {
+            limiters_max = limiters_max > 0 ? 2 * limiters_max : 8;
+            larger = realloc(header->limiters, limiters_max * sizeof(*larger));
+            if (larger == NULL) {
                 reader->status = RATION_ENOMEM;
                 reader->fault = "there is no memory for its limiters";
                 break;
             }
-            header->limiters = more;
+            header->limiters = larger;
         }
         get_limiter(reader, &header->limiters[i]);
     }
@@ -148,21 +148,21 @@ void ration_saved_get_record(struct ration_chunk_reader *reader,
     out_record->set_index = (uint32_t)ration_chunks_get(reader, 4);
     out_record->word = ration_chunks_get(reader, 8);
     if (kind < RATION_SAVED_KEY || kind > RATION_SAVED_END) {
-        ration_chunks_refuse(reader, "it has a record of a kind that there is not");
+        ration_chunks_refuse(reader, "it has a record of an unknown kind");
         kind = RATION_SAVED_END;
     }
     out_record->kind = (enum ration_saved_kind)kind;
     if (out_record->limiter_index >= header->limiter_count) {
-        ration_chunks_refuse(reader, "it has a record of a limiter that it has not");
+        ration_chunks_refuse(reader, "it has a record of a limiter that it does not contain");
         return;
     }
     if (out_record->set_index >= header->limiters[out_record->limiter_index].set_count)
-        ration_chunks_refuse(reader, "it has a record of a set that its limiter has not");
+        ration_chunks_refuse(reader, "it has a record of a set that its limiter does not have");
     uint64_t tag = out_record->word & ~RATION_SAVED_ESTABLISHED;
 
-    if (kind == RATION_SAVED_KEY && (tag == 0 || tag >> RATION_LABEL_BITS != 0))
-        ration_chunks_refuse(reader, "it has a key whose tag is none");
-    if (kind == RATION_SAVED_MARK && out_record->word > RATION_SAVED_TO_COME_NS_MAX)
+    if (kind == RATION_SAVED_KEY && (tag == 0 || tag >> RATION_TAG_BITS != 0))
+        ration_chunks_refuse(reader, "it has a key with an invalid tag");
+    if (kind == RATION_SAVED_WATERMARK && out_record->word > RATION_SAVED_DURATION_NS_MAX)
         ration_chunks_refuse(reader, "it has a time that is too long");
 }
 
@@ -177,7 +177,7 @@ struct ration_saved_time ration_saved_time(const struct ration_saved_header *hea
     return (struct ration_saved_time){now_ns, is_same_clock ? by_clock : by_wall};
 }
 
-uint64_t ration_saved_left_ns(struct ration_saved_time time, uint64_t to_come_ns)
+uint64_t ration_saved_left_ns(struct ration_saved_time time, uint64_t duration_ns)
 {
-    return to_come_ns > time.age_ns ? to_come_ns - time.age_ns : 0;
+    return duration_ns > time.age_ns ? duration_ns - time.age_ns : 0;
 }

@@ -1,8 +1,8 @@
 /*
- * scan: the keys in debt, a few at a time; and how many they are.
+ * scan: lists the keys in use, a few at a time; and counts them.
  */
-#include "limiter/limiter.h"
-#include "limiter/walk.h"
+#include "limiter/limiter_internal.h"
+#include "limiter/table_walk.h"
 #include "ration/dump.h"
 
 #define SETS_PER_CALL 64
@@ -15,48 +15,49 @@ struct scan {
     uint64_t now_ns;
 };
 
-/* Until all buckets of a key are full; 0: it is not in debt, only remembered. */
-static uint64_t full_after_ns(const struct scan *scan, const struct ration_walk_item *found)
+/* Time until all buckets of a key are full; 0: it is not in use, only remembered. */
+static uint64_t full_after_ns(const struct scan *scan, const struct ration_walk_item *walk_item)
 {
     uint64_t latest_ns = 0;
 
     for (size_t i = 0; i < scan->rule_count; i++) {
-        uint64_t after_ns = ration_any_full_after_ns(&found->anys[i], scan->now_ns);
+        uint64_t after_ns = ration_bucket_state_full_after_ns(&walk_item->buckets[i], scan->now_ns);
 
         latest_ns = after_ns > latest_ns ? after_ns : latest_ns;
     }
     return latest_ns;
 }
 
-static bool visit(void *context, const struct ration_walk_item *found)
+static bool add_key(void *context, const struct ration_walk_item *walk_item)
 {
     struct scan *scan = context;
-    struct ration_scan_item item = {.tag = found->tag,
+    struct ration_scan_item item = {.tag = walk_item->tag,
                                     .rule_count = scan->rule_count,
-                                    .full_after_ns = full_after_ns(scan, found)};
+                                    .full_after_ns = full_after_ns(scan, walk_item)};
 
     if (item.full_after_ns == 0)
         return true;
     if (scan->item_count == scan->items_max)
         return false;
     for (size_t i = 0; i < scan->rule_count; i++)
-        item.remaining[i] = ration_any_remaining(&found->anys[i], scan->now_ns);
+        item.remaining[i] = ration_bucket_state_remaining(&walk_item->buckets[i], scan->now_ns);
     scan->items[scan->item_count++] = item;
     return true;
 }
 
-static bool visit_to_count(void *context, const struct ration_walk_item *found)
+static bool count_key(void *context, const struct ration_walk_item *walk_item)
 {
     struct scan *scan = context;
 
-    scan->item_count += full_after_ns(scan, found) > 0;
+    scan->item_count += full_after_ns(scan, walk_item) > 0;
     return true;
 }
 
-/* Goes on from a cursor; 0 at the end. */
-static uint64_t walk_on(ration_limiter *limiter, struct scan *scan,
-                        bool (*visit_item)(void *context, const struct ration_walk_item *found),
-                        uint64_t cursor, uint64_t now_ns)
+/* Walks from a cursor on. Returns the next cursor, 0 at the end. */
+static uint64_t walk_from(ration_limiter *limiter, struct scan *scan,
+                          bool (*visit_item)(void *context,
+                                             const struct ration_walk_item *walk_item),
+                          uint64_t cursor, uint64_t now_ns)
 {
     struct ration_store *store = limiter->store;
     struct ration_walk walk = {
@@ -84,7 +85,7 @@ size_t ration_limiter_scan(ration_limiter *limiter, uint64_t *cursor,
     struct scan scan = {.items = items, .items_max = items_max};
 
     if (items_max > 0)
-        *cursor = walk_on(limiter, &scan, visit, *cursor, now_ns);
+        *cursor = walk_from(limiter, &scan, add_key, *cursor, now_ns);
     return scan.item_count;
 }
 
@@ -94,7 +95,7 @@ size_t ration_limiter_count(ration_limiter *limiter, uint64_t now_ns)
     uint64_t cursor = 0;
 
     do
-        cursor = walk_on(limiter, &scan, visit_to_count, cursor, now_ns);
+        cursor = walk_from(limiter, &scan, count_key, cursor, now_ns);
     while (cursor != 0);
     return scan.item_count;
 }

@@ -1,5 +1,5 @@
 /*
- * wait: a reservation, and sleep until its turn.
+ * wait: makes a reservation and sleeps until its start time.
  */
 #include <errno.h>
 #include <limits.h>
@@ -8,12 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "limiter/calls.h"
+#include "limiter/call.h"
 
-/* A clock that somebody sets by hand does not wake anyone: look again so often. */
-#define LOOK_AGAIN_NS RATION_NS_PER_MS
+/* A manual or custom clock wakes no sleeping thread: it is read again at this interval. */
+#define MANUAL_POLL_NS RATION_NS_PER_MS
 
-void ration_canceller_cancel(struct ration_canceller *canceller)
+void ration_limiter_cancel_wait(struct ration_canceller *canceller)
 {
     __atomic_store_n(&canceller->is_cancelled, 1, __ATOMIC_RELEASE);
     (void)syscall(SYS_futex, &canceller->is_cancelled, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -24,7 +24,7 @@ static bool is_cancelled(const struct ration_canceller *canceller)
     return canceller != NULL && __atomic_load_n(&canceller->is_cancelled, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Sleeps for about so long, less if cancelled or interrupted. */
+/* Sleeps for about ns nanoseconds; less if cancelled or interrupted. */
 static void sleep_for(struct ration_canceller *canceller, uint64_t ns)
 {
     struct ration_canceller never = {0};
@@ -34,11 +34,11 @@ static void sleep_for(struct ration_canceller *canceller, uint64_t ns)
                   FUTEX_WAIT, 0, &time, NULL, 0);
 }
 
-/* True when the turn has come, false if cancelled before. */
+/* Returns true at ready_at_ns, false if cancelled before. */
 static bool sleep_until(const struct ration_limiter *limiter, struct ration_canceller *canceller,
                         uint64_t ready_at_ns)
 {
-    bool is_by_hand =
+    bool is_manual =
         limiter->clock.kind == RATION_CLOCK_MANUAL || limiter->clock.kind == RATION_CLOCK_CUSTOM;
 
     for (;;) {
@@ -49,7 +49,7 @@ static bool sleep_until(const struct ration_limiter *limiter, struct ration_canc
             return true;
         if (is_cancelled(canceller))
             return false;
-        sleep_for(canceller, is_by_hand && left_ns > LOOK_AGAIN_NS ? LOOK_AGAIN_NS : left_ns);
+        sleep_for(canceller, is_manual && left_ns > MANUAL_POLL_NS ? MANUAL_POLL_NS : left_ns);
     }
 }
 
@@ -60,18 +60,19 @@ ration_status ration_limiter_wait(ration_limiter *limiter, const void *request,
 {
     uint64_t now_ns = ration_clock_now(&limiter->clock);
     uint64_t max_wait_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     struct ration_decision decision;
     ration_status status;
 
     if (is_cancelled(canceller))
         return RATION_ECANCELLED;
     status = ration_limiter_reserve(limiter, request, cost_tokens, max_wait_ns, now_ns, &decision,
-                                    &ticket);
+                                    &reservation);
     if (status != RATION_OK)
         return status;
-    if (decision.verdict == RATION_ALLOW && !sleep_until(limiter, canceller, ticket.ready_at_ns)) {
-        (void)ration_limiter_cancel(limiter, &ticket, ration_clock_now(&limiter->clock));
+    if (decision.verdict == RATION_ALLOW &&
+        !sleep_until(limiter, canceller, reservation.ready_at_ns)) {
+        (void)ration_limiter_cancel(limiter, &reservation, ration_clock_now(&limiter->clock));
         return RATION_ECANCELLED;
     }
     *out_decision = decision;

@@ -8,7 +8,7 @@
 #define CHUNK_BYTES_MIN 8192
 
 struct ration_arena_chunk {
-    struct ration_arena_chunk *before;
+    struct ration_arena_chunk *previous;
     size_t size_bytes;
     alignas(max_align_t) char bytes[];
 };
@@ -18,8 +18,8 @@ static size_t round_up(size_t size)
     return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
 }
 
-/* Each chunk is at least twice the one before, so that there are few. */
-static bool grow(struct ration_arena *arena, size_t size)
+/* Each chunk is at least twice as large as the one before, so that there are few. */
+static bool add_chunk(struct ration_arena *arena, size_t size)
 {
     size_t bytes = arena->last ? 2 * arena->last->size_bytes : CHUNK_BYTES_MIN;
 
@@ -28,7 +28,7 @@ static bool grow(struct ration_arena *arena, size_t size)
     struct ration_arena_chunk *chunk = calloc(1, sizeof(*chunk) + bytes);
     if (!chunk)
         return false;
-    chunk->before = arena->last;
+    chunk->previous = arena->last;
     chunk->size_bytes = arena->left_bytes = bytes;
     arena->last = chunk;
     return true;
@@ -43,7 +43,7 @@ void *ration_arena_take(struct ration_arena *arena, size_t count, size_t size)
     if (arena->is_exhausted)
         return NULL;
     bytes = round_up(bytes ? bytes : 1);
-    if (bytes > arena->left_bytes && !grow(arena, bytes)) {
+    if (bytes > arena->left_bytes && !add_chunk(arena, bytes)) {
         arena->is_exhausted = true;
         return NULL;
     }
@@ -63,12 +63,12 @@ char *ration_arena_copy(struct ration_arena *arena, const char *bytes, size_t si
 void ration_arena_done(struct ration_arena *arena)
 {
     while (arena->last) {
-        struct ration_arena_chunk *before = arena->last->before;
+        struct ration_arena_chunk *previous = arena->last->previous;
 
         explicit_bzero(arena->last->bytes,
-                       arena->last->size_bytes); /* a policy may hold passwords */
+                       arena->last->size_bytes); /* a policy may contain passwords */
         free(arena->last);
-        arena->last = before;
+        arena->last = previous;
     }
     *arena = (struct ration_arena){0};
 }

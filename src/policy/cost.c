@@ -1,11 +1,9 @@
-/*
- * cost: what a request pays under a limit.
- */
+/* cost: the number of tokens that a request costs under a limit. */
 #include <string.h>
 
-#include "policy/policy.h"
+#include "policy/policy_internal.h"
 
-/* Digits and nothing else: no sign, blank, point or overflow. */
+/* Accepts decimal digits only: no sign, blank, decimal point or overflow. */
 static ration_status read_digits(const struct ration_key *value, uint64_t *out_number)
 {
     const char *bytes = value->bytes;

@@ -1,21 +1,19 @@
-/*
- * describe: conditions as words for a person.
- */
+/* describe: describes conditions in words. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/words.h"
-#include "policy/policy.h"
-#include "policy/request.h"
+#include "base/text.h"
+#include "policy/policy_internal.h"
+#include "policy/policy_request.h"
 
-/* Values of a condition that are named; of more it is said how many there are. */
+/* The number of values of a condition that are listed; of the others only the count is given. */
 #define VALUES_SHOWN_MAX 4
 
 struct line {
     char *buffer;
     size_t size;
-    size_t used; /* may exceed size: the rest was cut */
+    size_t used; /* may exceed size: then the text was truncated */
 };
 
 __attribute__((format(printf, 2, 3))) static void append(struct line *line, const char *format, ...)
@@ -29,16 +27,16 @@ __attribute__((format(printf, 2, 3))) static void append(struct line *line, cons
     va_end(arguments);
 }
 
-static void close_line(struct line *line)
+static void mark_truncation(struct line *line)
 {
-    static const char cut[] = "...";
+    static const char ellipsis[] = "...";
 
-    if (line->used >= line->size && line->size >= sizeof(cut))
-        memcpy(line->buffer + line->size - sizeof(cut), cut, sizeof(cut));
+    if (line->used >= line->size && line->size >= sizeof(ellipsis))
+        memcpy(line->buffer + line->size - sizeof(ellipsis), ellipsis, sizeof(ellipsis));
 }
 
-/* How a value is compared. */
-static const char *verb(const struct ration_pattern *pattern, bool is_negated)
+/* The verb for comparing with a pattern. */
+static const char *comparison_verb(const struct ration_pattern *pattern, bool is_negated)
 {
     switch (pattern->kind) {
     case RATION_PATTERN_PREFIX:
@@ -54,28 +52,28 @@ static const char *verb(const struct ration_pattern *pattern, bool is_negated)
 
 static void append_value(struct line *line, const struct ration_pattern *pattern)
 {
-    char network[RATION_NETWORK_TEXT_SIZE], quote[RATION_WORDS_QUOTE_SIZE];
+    char network[RATION_NETWORK_TEXT_SIZE], quote[RATION_TEXT_QUOTE_SIZE];
 
     if (pattern->kind == RATION_PATTERN_NETWORK)
-        (void)ration_network_print(&pattern->network, network);
+        (void)ration_address_network_print(&pattern->network, network);
     append(line, " %s",
            pattern->kind == RATION_PATTERN_NETWORK ? network
            : pattern->size == 0                    ? "\"\""
-                                : ration_words_quote(pattern->bytes, pattern->size, quote));
+                                : ration_text_quote(pattern->bytes, pattern->size, quote));
 }
 
-/* {glob: "*"}: whatever it is. */
-static bool wants_any(const struct ration_pattern *pattern)
+/* {glob: "*"} matches any value. */
+static bool matches_any(const struct ration_pattern *pattern)
 {
     return pattern->kind == RATION_PATTERN_PREFIX && pattern->size == 0;
 }
 
-/* "path is /login or /signin or starts with /api/". */
+/* Example: "path is /login or /signin or starts with /api/". */
 static void append_term(struct line *line, const struct ration_policy *policy,
                         const struct ration_term *term)
 {
     append(line, "%s", policy->names[term->name_index].bytes);
-    if (term->pattern_count == 1 && wants_any(&term->patterns[0])) {
+    if (term->pattern_count == 1 && matches_any(&term->patterns[0])) {
         append(line, term->is_negated ? " is absent" : " is given");
         return;
     }
@@ -84,7 +82,7 @@ static void append_term(struct line *line, const struct ration_policy *policy,
         if (i > 0)
             append(line, term->is_negated ? " and" : " or");
         if (i == 0 || pattern->kind != pattern[-1].kind)
-            append(line, " %s", verb(pattern, term->is_negated));
+            append(line, " %s", comparison_verb(pattern, term->is_negated));
         append_value(line, pattern);
     }
     if (term->pattern_count > VALUES_SHOWN_MAX)
@@ -110,22 +108,23 @@ const char *ration_policy_describe(const ration_policy *policy, size_t limit_ind
                policy->names[rule->needed[i]].bytes);
     if (rule->term_count + rule->needed_count == 0)
         append(&line, "every request");
-    close_line(&line);
+    mark_truncation(&line);
     return buffer;
 }
 
 static void append_failure(struct line *line, const struct ration_policy *policy,
-                           const struct ration_request *request, const struct ration_term *term)
+                           const struct ration_policy_request *request,
+                           const struct ration_term *term)
 {
-    char quote[RATION_WORDS_QUOTE_SIZE];
+    char quote[RATION_TEXT_QUOTE_SIZE];
     const char *name = policy->names[term->name_index].bytes;
     const struct ration_key *value = request->values[term->name_index];
 
-    append(line, "it wants that ");
+    append(line, "it requires that ");
     append_term(line, policy, term);
     if (value)
         append(line, ", and %s is %s", name,
-               value->size ? ration_words_quote(value->bytes, value->size, quote) : "\"\"");
+               value->size ? ration_text_quote(value->bytes, value->size, quote) : "\"\"");
     else
         append(line, ", and there is no %s", name);
 }
@@ -135,23 +134,23 @@ ration_status ration_policy_explain(const ration_policy *policy, size_t limit_in
                                     size_t attribute_count, char *buffer, size_t buffer_size)
 {
     struct line line = {buffer, buffer_size, 0};
-    struct ration_request request;
+    struct ration_policy_request request;
     ration_status status;
 
     if (limit_index >= policy->limit_count)
         return RATION_EINVAL;
     request.work = NULL;
-    status = ration_request_read(policy, attributes, attribute_count, &request);
+    status = ration_policy_request_read(policy, attributes, attribute_count, &request);
     if (status != RATION_OK)
         return status;
     const struct ration_policy_rule *rule = ration_policy_limit_rule(policy, limit_index);
-    size_t failed = ration_request_fails(&request, rule);
+    size_t failed = ration_policy_request_fails(&request, rule);
     buffer[0] = '\0';
     if (failed < rule->term_count)
         append_failure(&line, policy, &request, &rule->terms[failed]);
     else if (failed < (size_t)rule->term_count + rule->needed_count)
         append(&line, "there is no %s, which its key needs",
                policy->names[rule->needed[failed - rule->term_count]].bytes);
-    close_line(&line);
+    mark_truncation(&line);
     return RATION_OK;
 }

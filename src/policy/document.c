@@ -5,17 +5,17 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "base/words.h"
+#include "base/text.h"
 #include "policy/utf8.h"
 
-/* A list or mapping has an end too. */
+/* Each node yields at most two events: a list or mapping has an end event too. */
 #define EVENTS_MAX (2 * RATION_POLICY_NODES_MAX)
 
-/* The list or mapping being read, and those around it. */
+/* A list or mapping that is being read. */
 struct level {
-    struct ration_node *node;
-    struct ration_node *name; /* of a mapping: read, its value is next */
-    struct ration_node *last;
+    struct ration_document_node *node;
+    struct ration_document_node *name; /* of a mapping: the name whose value comes next */
+    struct ration_document_node *last;
 };
 
 struct builder {
@@ -23,34 +23,34 @@ struct builder {
     const char *text;
     size_t text_size;
     struct ration_arena *arena;
-    struct ration_faults *faults;
+    struct ration_policy_errors *faults;
     struct level levels[RATION_POLICY_DEPTH_MAX];
     size_t depth;
-    struct ration_node *root;
+    struct ration_document_node *root;
 };
 
-static ration_status refuse(struct builder *builder, yaml_mark_t mark, const char *message)
+static ration_status report_error(struct builder *builder, yaml_mark_t mark, const char *message)
 {
-    ration_faults_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1, "%s",
-                      message);
+    ration_policy_errors_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
+                             "%s", message);
     return RATION_EINVAL;
 }
 
-/* Whether the line is indented by a tab, of which YAML says something less helpful. */
+/* Whether the line is indented with a tab; libyaml's own message for this is less helpful. */
 static bool begins_with_tab(const struct builder *builder, size_t line)
 {
-    const char *at = builder->text, *end = at + builder->text_size;
+    const char *cursor = builder->text, *end = cursor + builder->text_size;
 
-    while (line-- > 0 && at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        at = newline ? newline + 1 : end;
+    while (line-- > 0 && cursor < end) {
+        const char *newline = memchr(cursor, '\n', (size_t)(end - cursor));
+        cursor = newline ? newline + 1 : end;
     }
-    while (at < end && *at == ' ')
-        at++;
-    return at < end && *at == '\t';
+    while (cursor < end && *cursor == ' ')
+        cursor++;
+    return cursor < end && *cursor == '\t';
 }
 
-static ration_status refuse_syntax(struct builder *builder)
+static ration_status report_syntax_error(struct builder *builder)
 {
     const yaml_parser_t *parser = &builder->parser;
     const char *problem = parser->problem ? parser->problem : "it cannot be read";
@@ -62,26 +62,28 @@ static ration_status refuse_syntax(struct builder *builder)
     if (parser->error == YAML_READER_ERROR) {
         ration_utf8_place(builder->text, builder->text_size, parser->problem_offset, &line,
                           &column);
-        ration_faults_add(builder->faults, line, column, "not YAML: %s", problem);
+        ration_policy_errors_add(builder->faults, line, column, "not YAML: %s", problem);
         return RATION_EINVAL;
     }
     if (begins_with_tab(builder, mark.line))
-        return refuse(builder, mark, "not YAML: the line begins with a tab; indent with spaces");
+        return report_error(builder, mark,
+                            "not YAML: the line begins with a tab; indent with spaces");
     if (parser->context && parser->context_mark.line != mark.line)
-        ration_faults_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
-                          "not YAML: %s (%s that begins in line %zu)", problem, parser->context,
-                          parser->context_mark.line + 1);
+        ration_policy_errors_add(builder->faults, (uint32_t)mark.line + 1,
+                                 (uint32_t)mark.column + 1,
+                                 "not YAML: %s (%s that begins in line %zu)", problem,
+                                 parser->context, parser->context_mark.line + 1);
     else
-        ration_faults_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
-                          "not YAML: %s%s%s", problem, parser->context ? ", " : "",
-                          parser->context ? parser->context : "");
+        ration_policy_errors_add(
+            builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1, "not YAML: %s%s%s",
+            problem, parser->context ? ", " : "", parser->context ? parser->context : "");
     return RATION_EINVAL;
 }
 
-static struct ration_node *new_node(struct builder *builder, const yaml_event_t *event,
-                                    enum ration_node_kind kind)
+static struct ration_document_node *new_node(struct builder *builder, const yaml_event_t *event,
+                                             enum ration_document_node_kind kind)
 {
-    struct ration_node *node = ration_arena_take(builder->arena, 1, sizeof(*node));
+    struct ration_document_node *node = ration_arena_take(builder->arena, 1, sizeof(*node));
 
     if (!node)
         return NULL;
@@ -91,7 +93,7 @@ static struct ration_node *new_node(struct builder *builder, const yaml_event_t 
     return node;
 }
 
-/* Where the text of a scalar begins, if it is written on one line without escapes. */
+/* The column of a scalar's first character, or 0 if it has escapes or several lines. */
 static uint32_t text_column(const yaml_event_t *event, size_t character_count)
 {
     size_t width = event->end_mark.column - event->start_mark.column;
@@ -104,11 +106,11 @@ static uint32_t text_column(const yaml_event_t *event, size_t character_count)
     return (uint32_t)event->start_mark.column + (is_plain ? 1 : 2);
 }
 
-static struct ration_node *new_scalar(struct builder *builder, const yaml_event_t *event)
+static struct ration_document_node *new_scalar(struct builder *builder, const yaml_event_t *event)
 {
     const char *value = (const char *)event->data.scalar.value;
     size_t size = event->data.scalar.length;
-    struct ration_node *node = new_node(builder, event, RATION_NODE_SCALAR);
+    struct ration_document_node *node = new_node(builder, event, RATION_DOCUMENT_NODE_SCALAR);
 
     if (!node || !(node->text = ration_arena_copy(builder->arena, value, size)))
         return NULL;
@@ -118,24 +120,27 @@ static struct ration_node *new_scalar(struct builder *builder, const yaml_event_
     return node;
 }
 
-/* Puts a node where it belongs: the root, a member of the innermost list or mapping, or its name. */
-static ration_status put(struct builder *builder, struct ration_node *node)
+/*
+ * Adds a node to the tree: as the root, as a member of the innermost list or mapping, or as the
+ * name of the next member.
+ */
+static ration_status add_node(struct builder *builder, struct ration_document_node *node)
 {
     if (builder->depth == 0) {
         builder->root = node;
         return RATION_OK;
     }
     struct level *level = &builder->levels[builder->depth - 1];
-    if (level->node->kind == RATION_NODE_MAPPING && !level->name) {
-        if (node->kind != RATION_NODE_SCALAR) {
-            ration_faults_add(builder->faults, node->line, node->column,
-                              "%s cannot be a name: write NAME: VALUE",
-                              ration_node_kind_text(node));
+    if (level->node->kind == RATION_DOCUMENT_NODE_MAPPING && !level->name) {
+        if (node->kind != RATION_DOCUMENT_NODE_SCALAR) {
+            ration_policy_errors_add(builder->faults, node->line, node->column,
+                                     "%s cannot be a name: write NAME: VALUE",
+                                     ration_document_node_kind_text(node));
             return RATION_EINVAL;
         }
-        if (!node->is_quoted && ration_node_is(node, "<<")) {
-            ration_faults_add(builder->faults, node->line, node->column,
-                              "merge keys (<<) are not understood: write the fields out");
+        if (!node->is_quoted && ration_document_node_is(node, "<<")) {
+            ration_policy_errors_add(builder->faults, node->line, node->column,
+                                     "merge keys (<<) are not supported: write the fields out");
             return RATION_EINVAL;
         }
         level->name = node;
@@ -153,25 +158,26 @@ static ration_status put(struct builder *builder, struct ration_node *node)
 }
 
 static ration_status open_level(struct builder *builder, const yaml_event_t *event,
-                                enum ration_node_kind kind)
+                                enum ration_document_node_kind kind)
 {
-    struct ration_node *node = new_node(builder, event, kind);
+    struct ration_document_node *node = new_node(builder, event, kind);
     ration_status status;
 
     if (!node)
         return RATION_ENOMEM;
     if (builder->depth == RATION_POLICY_DEPTH_MAX) {
-        ration_faults_add(builder->faults, node->line, node->column,
-                          "lists and mappings are nested deeper than %d", RATION_POLICY_DEPTH_MAX);
+        ration_policy_errors_add(builder->faults, node->line, node->column,
+                                 "lists and mappings are nested deeper than %d",
+                                 RATION_POLICY_DEPTH_MAX);
         return RATION_EINVAL;
     }
-    status = put(builder, node);
+    status = add_node(builder, node);
     if (status == RATION_OK)
         builder->levels[builder->depth++] = (struct level){node, NULL, NULL};
     return status;
 }
 
-static const yaml_char_t *tag_of(const yaml_event_t *event)
+static const yaml_char_t *event_tag(const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_SCALAR_EVENT:
@@ -185,28 +191,29 @@ static const yaml_char_t *tag_of(const yaml_event_t *event)
     }
 }
 
-static ration_status take_event(struct builder *builder, const yaml_event_t *event)
+static ration_status handle_event(struct builder *builder, const yaml_event_t *event)
 {
-    struct ration_node *node;
+    struct ration_document_node *node;
 
-    if (tag_of(event))
-        return refuse(builder, event->start_mark,
-                      "tags (such as !!str) are not understood: leave it out");
+    if (event_tag(event))
+        return report_error(builder, event->start_mark,
+                            "tags (such as !!str) are not supported: leave it out");
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
-        return builder->root ? refuse(builder, event->start_mark,
-                                      "a policy is one document: put all into the first")
-                             : RATION_OK;
+        return builder->root
+                   ? report_error(builder, event->start_mark,
+                                  "a policy must be one document: move everything to the first")
+                   : RATION_OK;
     case YAML_ALIAS_EVENT:
-        return refuse(builder, event->start_mark,
-                      "aliases (such as *name) are not understood: write the value again");
+        return report_error(builder, event->start_mark,
+                            "aliases (such as *name) are not supported: write the value again");
     case YAML_SCALAR_EVENT:
         node = new_scalar(builder, event);
-        return node ? put(builder, node) : RATION_ENOMEM;
+        return node ? add_node(builder, node) : RATION_ENOMEM;
     case YAML_SEQUENCE_START_EVENT:
-        return open_level(builder, event, RATION_NODE_LIST);
+        return open_level(builder, event, RATION_DOCUMENT_NODE_LIST);
     case YAML_MAPPING_START_EVENT:
-        return open_level(builder, event, RATION_NODE_MAPPING);
+        return open_level(builder, event, RATION_DOCUMENT_NODE_MAPPING);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         builder->depth--;
@@ -219,20 +226,22 @@ static ration_status take_event(struct builder *builder, const yaml_event_t *eve
 /*
  * Wiping ----------------------------------------------------------------------------------------
  *
- * A policy may hold passwords. What libyaml has copied of it is wiped before libyaml releases it: its buffers, and the
- * text of each value. While it reads a value, that is in a block which it doubles, and realloc() may leave the smaller ones
- * behind. Right after a value of the section server: they are found again as the blocks that malloc() hands out next.
+ * A policy may contain passwords. The copies that libyaml makes are wiped before libyaml frees
+ * them: its buffers, and the text of each value. While libyaml reads a value, it doubles the block
+ * that holds it, and realloc() may leave the smaller blocks behind unwiped. Right after each value
+ * of the section server:, these blocks are found again, because malloc() returns them next.
  */
 
-#define VALUE_BYTES_MIN 16 /* of libyaml's first block for a value */
-#define BLOCKS_MAX      16 /* of one size: glibc hands those out first that were released last */
+#define VALUE_BYTES_MIN 16 /* size of libyaml's first block for a value */
+#define BLOCKS_MAX      16 /* of one size: glibc first returns the blocks that were freed last */
 
-/* Whether the innermost list or mapping is the section server:, or in it. */
+/* Whether the innermost list or mapping is the section server: or inside it. */
 static bool is_setting(const struct builder *builder)
 {
-    const struct ration_node *name = builder->depth > 1 ? builder->levels[1].node->name : NULL;
+    const struct ration_document_node *name =
+        builder->depth > 1 ? builder->levels[1].node->name : NULL;
 
-    return name && ration_node_is(name, "server");
+    return name && ration_document_node_is(name, "server");
 }
 
 static void wipe_event(const yaml_event_t *event)
@@ -269,8 +278,9 @@ static bool wipe_blocks(size_t size)
 }
 
 /*
- * Wipes what a value of so many bytes has outgrown. False: there was no memory to find it. A block may be one step of the
- * allocator larger than was asked for, and is then kept among those of that size.
+ * Wipes the smaller blocks that a value of value_bytes has outgrown. Returns false if memory ran
+ * out before they were found. A block may be one allocator step larger than requested, and glibc
+ * then files it under that size.
  */
 static bool wipe_released(size_t value_bytes)
 {
@@ -281,13 +291,13 @@ static bool wipe_released(size_t value_bytes)
     return is_done;
 }
 
-static ration_status take_events(struct builder *builder)
+static ration_status handle_events(struct builder *builder)
 {
     for (size_t count = 0; count < EVENTS_MAX; count++) {
         yaml_event_t event;
         if (!yaml_parser_parse(&builder->parser, &event))
-            return refuse_syntax(builder);
-        ration_status status = take_event(builder, &event);
+            return report_syntax_error(builder);
+        ration_status status = handle_event(builder, &event);
         bool is_end = event.type == YAML_STREAM_END_EVENT;
         wipe_event(&event);
         if (is_setting(builder) && event.type == YAML_SCALAR_EVENT &&
@@ -297,12 +307,13 @@ static ration_status take_events(struct builder *builder)
         if (status != RATION_OK || is_end)
             return status;
     }
-    return refuse(builder, builder->parser.mark, "the policy has too many values up to here");
+    return report_error(builder, builder->parser.mark,
+                        "the policy has too many values; the maximum is reached here");
 }
 
 ration_status ration_document_read(const char *text, size_t text_size, struct ration_arena *arena,
-                                   struct ration_faults *faults,
-                                   const struct ration_node **out_root)
+                                   struct ration_policy_errors *faults,
+                                   const struct ration_document_node **out_root)
 {
     struct builder builder = {
         .text = text, .text_size = text_size, .arena = arena, .faults = faults};
@@ -314,32 +325,33 @@ ration_status ration_document_read(const char *text, size_t text_size, struct ra
         return RATION_ENOMEM;
     yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&builder.parser, (const unsigned char *)text, text_size);
-    status = take_events(&builder);
+    status = handle_events(&builder);
     wipe_parser(&builder.parser);
     yaml_parser_delete(&builder.parser);
     if (status != RATION_OK)
         return status;
     if (!builder.root) {
-        ration_faults_add(faults, 1, 1, "the policy is empty: it begins with limits:");
+        ration_policy_errors_add(faults, 1, 1, "the policy is empty: it begins with limits:");
         return RATION_EINVAL;
     }
     *out_root = builder.root;
     return RATION_OK;
 }
 
-bool ration_node_is(const struct ration_node *node, const char *word)
+bool ration_document_node_is(const struct ration_document_node *node, const char *word)
 {
-    return node->kind == RATION_NODE_SCALAR && node->size == strlen(word) &&
+    return node->kind == RATION_DOCUMENT_NODE_SCALAR && node->size == strlen(word) &&
            memcmp(node->text, word, node->size) == 0;
 }
 
-bool ration_node_is_null(const struct ration_node *node)
+bool ration_document_node_is_null(const struct ration_document_node *node)
 {
-    return !node->is_quoted && (ration_node_is(node, "null") || ration_node_is(node, "Null") ||
-                                ration_node_is(node, "NULL") || ration_node_is(node, "~"));
+    return !node->is_quoted &&
+           (ration_document_node_is(node, "null") || ration_document_node_is(node, "Null") ||
+            ration_document_node_is(node, "NULL") || ration_document_node_is(node, "~"));
 }
 
-uint32_t ration_node_column(const struct ration_node *node, size_t offset)
+uint32_t ration_document_node_column(const struct ration_document_node *node, size_t offset)
 {
     if (node->text_column == 0)
         return node->column;
@@ -348,11 +360,11 @@ uint32_t ration_node_column(const struct ration_node *node, size_t offset)
     return node->text_column + (uint32_t)ration_utf8_count(node->text, offset);
 }
 
-const char *ration_node_kind_text(const struct ration_node *node)
+const char *ration_document_node_kind_text(const struct ration_document_node *node)
 {
-    if (node->kind == RATION_NODE_LIST)
+    if (node->kind == RATION_DOCUMENT_NODE_LIST)
         return "a list";
-    if (node->kind == RATION_NODE_MAPPING)
+    if (node->kind == RATION_DOCUMENT_NODE_MAPPING)
         return "a mapping";
-    return ration_node_is_blank(node) ? "nothing" : "text";
+    return ration_document_node_is_blank(node) ? "nothing" : "text";
 }

@@ -2,18 +2,18 @@
 
 #include <string.h>
 
-/* What finding a piece costs beside the bytes that are searched. */
+/* The fixed cost of searching for a piece, in addition to the bytes searched. */
 #define SEARCH_STEPS 16
-#define LOOKUP_STEPS 16 /* of looking a piece up in a filter */
+#define LOOKUP_STEPS 16 /* the cost of looking up a piece in a filter */
 
-/* A value shorter than this is searched faster than a filter is asked. */
+/* Searching a shorter value is faster than consulting a filter. */
 #define FILTER_VALUE_SIZE_MIN 256
-#define FILTER_SEARCHES_MIN   8  /* so many searches cost about as much as making a filter */
+#define FILTER_SEARCHES_MIN   8  /* this many searches cost about as much as building a filter */
 #define FILTER_SEQUENCES_MAX  16 /* of a piece, that are looked up */
 #define SEQUENCE_SIZE         3
 #define HASH_BITS             32
 
-/* Adds the bytes of one piece, up to a star or the end. Returns how much of text that was. */
+/* Reads one piece, up to a star or the end. Returns the number of bytes of text that it used. */
 static size_t read_piece(const char *text, size_t size, char *bytes, bool *is_any,
                          struct ration_glob_piece *out_piece)
 {
@@ -67,8 +67,8 @@ const struct ration_glob *ration_glob_make(struct ration_arena *arena, const cha
     return glob;
 }
 
-/* at has room for the piece. */
-static bool stands_at(const struct ration_glob_piece *piece, const char *at)
+/* Whether the piece matches at this position. At least piece->size bytes must follow. */
+static bool matches_at(const struct ration_glob_piece *piece, const char *at)
 {
     if (!piece->is_any)
         return memcmp(at, piece->bytes, piece->size) == 0;
@@ -86,8 +86,9 @@ static void count_steps(struct ration_glob_work *work, size_t steps)
 }
 
 /*
- * The first place of a piece from at on, which ends before or at end; NULL: there is none. Behind the
- * first place at which one piece stands there is the most room for the next, so nobody looks further.
+ * Returns the first position from at on where the piece matches and does not extend beyond end, or
+ * NULL. The first match leaves the most room for the following pieces, so no later match needs to
+ * be tried.
  */
 static const char *find_piece(const struct ration_glob_piece *piece, const char *at,
                               const char *end, struct ration_glob_work *work)
@@ -97,15 +98,15 @@ static const char *find_piece(const struct ration_glob_piece *piece, const char 
     while ((size_t)(end - at) >= piece->size && !(work && ration_glob_work_is_exceeded(work))) {
         size_t size = (size_t)(end - at) - (piece->size - piece->literal_size);
         const char *found = memmem(at + piece->literal, size, literal, piece->literal_size);
-        const char *place = found ? found - piece->literal : end;
+        const char *match = found ? found - piece->literal : end;
 
-        count_steps(work, SEARCH_STEPS + (size_t)(place - at));
+        count_steps(work, SEARCH_STEPS + (size_t)(match - at));
         if (!found)
             return NULL;
-        if (!piece->is_any || stands_at(piece, place))
-            return place;
+        if (!piece->is_any || matches_at(piece, match))
+            return match;
         count_steps(work, piece->size);
-        at = place + 1;
+        at = match + 1;
     }
     return NULL;
 }
@@ -117,7 +118,7 @@ static uint32_t hash_sequence(const char *bytes)
     return (uint32_t)(b[0] | b[1] << 8 | b[2] << 16) * UINT32_C(2654435761);
 }
 
-/* The value's filter, which may yet have to be made; NULL: there are too many others. */
+/* Returns the value's filter, which may not be built yet, or NULL if all filters are in use. */
 static struct ration_glob_filter *find_filter(struct ration_glob_work *work, const char *value)
 {
     for (uint32_t i = 0; i < work->filter_count; i++) {
@@ -130,12 +131,15 @@ static struct ration_glob_filter *find_filter(struct ration_glob_work *work, con
     return &work->filters[work->filter_count++];
 }
 
-/* 8 to 16 bits for each byte of the value, as far as one filter goes and there is room. */
-static void make_filter(struct ration_glob_work *work, struct ration_glob_filter *filter,
-                        const char *value, size_t size)
+/*
+ * Builds a filter of 8 to 16 bits for each byte of the value, up to the maximum size and while room
+ * lasts.
+ */
+static void build_filter(struct ration_glob_work *work, struct ration_glob_filter *filter,
+                         const char *value, size_t size)
 {
     size_t bytes = FILTER_VALUE_SIZE_MIN;
-    uint32_t shift = HASH_BITS - 11; /* 2^11 bits are that many bytes */
+    uint32_t shift = HASH_BITS - 11; /* 2^11 bits are FILTER_VALUE_SIZE_MIN bytes */
 
     for (; bytes < size && bytes < RATION_GLOB_FILTER_BYTES_MAX; bytes *= 2)
         shift--;
@@ -152,8 +156,8 @@ static void make_filter(struct ration_glob_work *work, struct ration_glob_filter
     }
 }
 
-static bool may_have(const struct ration_glob_filter *filter, const struct ration_glob_piece *piece,
-                     struct ration_glob_work *work)
+static bool may_contain_piece(const struct ration_glob_filter *filter,
+                              const struct ration_glob_piece *piece, struct ration_glob_work *work)
 {
     const char *literal = piece->bytes + piece->literal;
 
@@ -167,7 +171,7 @@ static bool may_have(const struct ration_glob_filter *filter, const struct ratio
     return true;
 }
 
-/* Whether it is certain that one of the pieces is nowhere in the value. */
+/* True only if one of the pieces cannot occur in the value. */
 static bool is_ruled_out(const struct ration_glob_piece *pieces, uint32_t count,
                          const struct ration_key *value, struct ration_glob_work *work)
 {
@@ -179,11 +183,11 @@ static bool is_ruled_out(const struct ration_glob_piece *pieces, uint32_t count,
     if (!filter)
         return false;
     if (filter->shift == 0 && ++filter->search_count == FILTER_SEARCHES_MIN)
-        make_filter(work, filter, value->bytes, value->size);
+        build_filter(work, filter, value->bytes, value->size);
     if (filter->shift == 0)
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (!may_have(filter, &pieces[i], work))
+        if (!may_contain_piece(filter, &pieces[i], work))
             return true;
     }
     return false;
@@ -202,11 +206,11 @@ bool ration_glob_matches(const struct ration_glob *glob, const struct ration_key
     if (piece < end_piece && !glob->is_end_free) {
         end_piece--;
         end -= end_piece->size;
-        if (!stands_at(end_piece, end))
+        if (!matches_at(end_piece, end))
             return false;
     }
     if (piece < end_piece && !glob->is_start_free) {
-        if (!stands_at(piece, at))
+        if (!matches_at(piece, at))
             return false;
         at += piece->size;
         piece++;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "policy/index_key.h"
-#include "policy/policy.h"
+#include "policy/policy_internal.h"
 
 uint16_t ration_index_find_name(const struct ration_policy *policy, const struct ration_key *name)
 {

@@ -1,19 +1,19 @@
 /*
  * index: finds the few rules that may match a request among thousands.
  *
- * Each rule stands in the index under one of its terms, the one by which it is found least often: the
- * values of that term are keys of a hash table, with the attribute. A request asks the table for each of
- * its attributes
+ * Each rule is indexed by one of its terms, the one that is expected to select the fewest requests.
+ * The attribute and each value of that term form a key of a hash table. A request probes the table
+ * for each of its attributes:
  *
  *     exact       path = /login                      once, for the whole value
- *     beginning   path starts with /api/ (or a glob)  once for each size that the table has
- *     network     ip = 10.0.0.0/8                    once for each number of bits that it has
+ *     prefix      path starts with /api/ (or a glob)  once for each prefix size in the table
+ *     network     ip = 10.0.0.0/8                    once for each prefix length in the table
  *
- * and what it finds is compared in full, so a hash that happens to agree costs time, never truth.
- * Rules whose terms are all negated, or begin with a wildcard, are always compared.
+ * The rules found are then compared in full, so a hash collision costs time but never changes a
+ * decision. Rules whose terms are all negated, or begin with a wildcard, are always compared.
  *
- * Beginnings above 32 bytes are cut to a multiple of 8, and at 256: the table never has more than 60
- * sizes of an attribute.
+ * Prefixes above 32 bytes are truncated to a multiple of 8, and at 256: the table never has more
+ * than 60 prefix sizes for an attribute.
  */
 #ifndef RATION_POLICY_INDEX_H
 #define RATION_POLICY_INDEX_H
@@ -31,7 +31,7 @@
 
 struct ration_policy;
 
-/* A rule, and the pattern of its indexed term that stands in the table. */
+/* A rule, and the pattern of its indexed term that is the key in the table. */
 struct ration_index_posting {
     uint32_t rule_index;
     uint32_t pattern_index;
@@ -39,17 +39,17 @@ struct ration_index_posting {
 
 struct ration_index_bucket {
     uint64_t hash;
-    uint32_t first; /* of the postings */
-    uint32_t count; /* 0: free */
+    uint32_t first; /* index of the first posting */
+    uint32_t count; /* number of postings; 0 if the bucket is free */
 };
 
-/* What the table has of one attribute. */
+/* The kinds and sizes of keys that the table has for one attribute. */
 struct ration_index_name {
     bool has_exact;
     uint32_t exact_size_max;
-    uint16_t size_count;    /* of beginnings */
-    uint16_t bits_count[2]; /* of IPv4 and IPv6 networks */
-    uint16_t *sizes;        /* rising */
+    uint16_t size_count;    /* number of prefix sizes */
+    uint16_t bits_count[2]; /* number of prefix lengths of IPv4 and of IPv6 networks */
+    uint16_t *sizes;        /* in ascending order */
     uint8_t *bits[2];
 };
 
@@ -65,15 +65,21 @@ struct ration_index {
     uint32_t always_count;
 };
 
-/* Builds the index of a policy's rules and names. False if there is no memory, or no randomness. */
+/*
+ * Builds the index of a policy's rules and names. Returns false if there is no memory or no
+ * randomness.
+ */
 bool ration_index_build(struct ration_policy *policy, struct ration_arena *scratch);
 
-/* The index of an attribute's name, or RATION_INDEX_NONE. */
+/* Returns the index of an attribute's name, or RATION_INDEX_NONE. */
 uint16_t ration_index_find_name(const struct ration_policy *policy, const struct ration_key *name);
 
 typedef void ration_index_visit(void *context, const struct ration_index_posting *posting);
 
-/* Visits what stands under the value of an attribute; address is the value where it is the ip. */
+/*
+ * Calls visit for every posting under the value of an attribute. For the attribute ip, address is
+ * the parsed value.
+ */
 void ration_index_probe(const struct ration_policy *policy, uint16_t name_index,
                         const struct ration_key *value, const struct ration_address *address,
                         ration_index_visit *visit, void *context);

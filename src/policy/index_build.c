@@ -1,31 +1,33 @@
 /*
- * index_build: puts each rule under the term by which it will be found least often.
+ * index_build: indexes each rule by the term that is expected to select the fewest requests.
  *
- * Counted first: under how many rules each value stands. A term is as good as its most common value
- * is rare; among equals the one with more to compare wins. So of
+ * The builder first counts in how many rules each value occurs. A term is rated by its most common
+ * value: the rarer, the better. Among equals, the term with more bytes to compare wins. So the
+ * rules
  *
  *     {method: POST, path: /login}   {method: POST, path: /signup}   {method: POST, path: /}
  *
- * all stand under their path.
+ * are all indexed by path.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/entropy.h"
 #include "base/mapping.h"
 #include "policy/index.h"
 #include "policy/index_key.h"
-#include "policy/policy.h"
+#include "policy/policy_internal.h"
 
-#define RULE_STEPS    16 /* of comparing a rule with a request, and ... */
-#define PATTERN_STEPS 4  /* ... of each of its values */
+#define RULE_STEPS    16 /* cost of comparing a rule with a request */
+#define PATTERN_STEPS 4  /* added for each of its values */
 
 struct entry {
     uint64_t key;
     struct ration_index_posting posting;
 };
 
-/* How often each key occurs. */
-struct tally {
+/* The number of occurrences of a key. */
+struct key_count {
     uint64_t key;
     uint32_t count; /* 0: free */
 };
@@ -33,13 +35,13 @@ struct tally {
 struct builder {
     struct ration_policy *policy;
     struct ration_arena *scratch;
-    struct tally *tallies;
-    size_t tally_mask;
+    struct key_count *key_counts;
+    size_t key_count_mask;
     struct entry *entries;
     size_t entry_count;
 };
 
-/* A power of two, so large that at most half of it will be used. */
+/* A power of two, large enough that at most half of the table is used. */
 static size_t table_size(size_t count)
 {
     size_t size = 4;
@@ -77,16 +79,16 @@ static uint64_t pattern_key(const struct ration_index *index, uint16_t name_inde
                                  ration_index_start_size(pattern->start_size));
 }
 
-static struct tally *find_tally(const struct builder *builder, uint64_t key)
+static struct key_count *find_key_count(const struct builder *builder, uint64_t key)
 {
-    size_t slot = (size_t)key & builder->tally_mask;
+    size_t slot = (size_t)key & builder->key_count_mask;
 
-    while (builder->tallies[slot].count && builder->tallies[slot].key != key)
-        slot = (slot + 1) & builder->tally_mask;
-    return &builder->tallies[slot];
+    while (builder->key_counts[slot].count && builder->key_counts[slot].key != key)
+        slot = (slot + 1) & builder->key_count_mask;
+    return &builder->key_counts[slot];
 }
 
-/* Counts, for every value of every term that might be indexed, how often it occurs. */
+/* Counts the occurrences of every value of every term that could be indexed. */
 static bool count_values(struct builder *builder)
 {
     struct ration_policy *policy = builder->policy;
@@ -95,48 +97,48 @@ static bool count_values(struct builder *builder)
     for (size_t i = 0; i < rule_count; i++)
         for (size_t t = 0; t < policy->rules[i].term_count; t++)
             count += policy->rules[i].terms[t].pattern_count;
-    builder->tally_mask = table_size(count) - 1;
-    builder->tallies =
-        ration_arena_take(builder->scratch, builder->tally_mask + 1, sizeof(struct tally));
+    builder->key_count_mask = table_size(count) - 1;
+    builder->key_counts =
+        ration_arena_take(builder->scratch, builder->key_count_mask + 1, sizeof(struct key_count));
     builder->entries = ration_arena_take(builder->scratch, count, sizeof(struct entry));
-    if (!builder->tallies || !builder->entries)
+    if (!builder->key_counts || !builder->entries)
         return false;
     for (size_t i = 0; i < rule_count; i++)
         for (size_t t = 0; t < policy->rules[i].term_count; t++) {
             const struct ration_term *term = &policy->rules[i].terms[t];
             for (uint32_t p = 0; is_term_indexable(term) && p < term->pattern_count; p++) {
                 uint64_t key = pattern_key(&policy->index, term->name_index, &term->patterns[p]);
-                struct tally *tally = find_tally(builder, key);
-                tally->key = key;
-                tally->count++;
+                struct key_count *key_count = find_key_count(builder, key);
+                key_count->key = key;
+                key_count->count++;
             }
         }
     return true;
 }
 
-/* How many bytes a value must agree in to be found by the pattern. */
-static uint32_t strength(const struct ration_pattern *pattern)
+/* How many bytes of a value must be equal for the pattern to be found. */
+static uint32_t compared_bytes(const struct ration_pattern *pattern)
 {
     if (pattern->kind == RATION_PATTERN_NETWORK)
         return pattern->network.bits / 8;
     return pattern->start_size + (pattern->kind == RATION_PATTERN_EXACT);
 }
 
-/* Smaller is better. */
+/* A smaller score is better. */
 static uint64_t term_score(const struct builder *builder, const struct ration_term *term)
 {
-    uint32_t most = 0, weakest = UINT32_MAX;
+    uint32_t count_max = 0, bytes_min = UINT32_MAX;
 
     for (uint32_t i = 0; i < term->pattern_count; i++) {
         const struct ration_pattern *pattern = &term->patterns[i];
         uint64_t key = pattern_key(&builder->policy->index, term->name_index, pattern);
-        uint32_t count = find_tally(builder, key)->count;
-        if (count > most)
-            most = count;
-        if (strength(pattern) < weakest)
-            weakest = strength(pattern);
+        uint32_t count = find_key_count(builder, key)->count;
+        if (count > count_max)
+            count_max = count;
+        if (compared_bytes(pattern) < bytes_min)
+            bytes_min = compared_bytes(pattern);
     }
-    return (uint64_t)most << 32 | (UINT32_MAX - weakest);
+    return (uint64_t)count_max << 32 | (UINT32_MAX - bytes_min);
 }
 
 static void choose_term(struct builder *builder, uint32_t rule_index)
@@ -207,14 +209,14 @@ static bool fill_table(struct builder *builder)
     return true;
 }
 
-/* Which sizes and numbers of bits the table has of one attribute. */
+/* Which prefix sizes and network prefix lengths the table has for one attribute. */
 struct extent {
     bool has_start[257];
     bool has_bits[2][129];
 };
 
-static void note_pattern(struct ration_index_name *name, struct extent *extent,
-                         const struct ration_pattern *pattern)
+static void add_to_extent(struct ration_index_name *name, struct extent *extent,
+                          const struct ration_pattern *pattern)
 {
     if (pattern->kind == RATION_PATTERN_NETWORK) {
         extent->has_bits[pattern->network.base.family == 6][pattern->network.bits] = true;
@@ -263,8 +265,8 @@ static bool fill_names(struct builder *builder)
         const struct ration_index_posting *posting = &builder->entries[i].posting;
         const struct ration_policy_rule *rule = &policy->rules[posting->rule_index];
         const struct ration_term *term = &rule->terms[rule->indexed_term];
-        note_pattern(&index->names[term->name_index], &extents[term->name_index],
-                     &term->patterns[posting->pattern_index]);
+        add_to_extent(&index->names[term->name_index], &extents[term->name_index],
+                      &term->patterns[posting->pattern_index]);
     }
     for (size_t i = 0; i < policy->name_count; i++) {
         if (!fill_name(&policy->arena, &extents[i], &index->names[i]))
@@ -293,7 +295,7 @@ static bool fill_name_slots(struct ration_policy *policy)
     return true;
 }
 
-/* The secret's lines are aligned; pieces of an arena are not. */
+/* The secret needs a larger alignment than the arena provides. */
 static bool make_secret(struct ration_policy *policy)
 {
     size_t alignment = _Alignof(struct ration_hash_secret);
@@ -301,7 +303,7 @@ static bool make_secret(struct ration_policy *policy)
     char *room =
         ration_arena_take(&policy->arena, 1, sizeof(struct ration_hash_secret) + alignment);
 
-    if (!room || !ration_random_secret(seed, sizeof(seed)))
+    if (!room || !ration_entropy_read(seed, sizeof(seed)))
         return false;
     room += (alignment - (uintptr_t)room % alignment) % alignment;
     policy->index.secret = (struct ration_hash_secret *)(void *)room;
@@ -309,7 +311,7 @@ static bool make_secret(struct ration_policy *policy)
     return true;
 }
 
-/* Measured in bytes that a glob searches in the same time. */
+/* The unit is the time in which a glob searches one byte. */
 static void count_compare_steps(struct ration_policy_rule *rule)
 {
     rule->compare_steps = RULE_STEPS;

@@ -1,7 +1,8 @@
 /*
- * index_key: what stands in the table of an index, as a number.
+ * index_key: computes the hash under which a value is stored in an index.
  *
- * The hash is keyed by a secret of the policy's own, so that nobody can send values that crowd it.
+ * The hash is keyed by a secret of each policy, so that clients cannot send values that collide on
+ * purpose.
  */
 #ifndef RATION_POLICY_INDEX_KEY_H
 #define RATION_POLICY_INDEX_KEY_H
@@ -20,7 +21,7 @@ static inline uint64_t ration_index_hash(const struct ration_index *index, const
     return ration_hash_key(index->secret, bytes, size).words[0];
 }
 
-/* Sets the same bytes of different attributes, and in different roles, apart. */
+/* Separates equal bytes of different attributes, and of different kinds of key. */
 static inline uint64_t ration_index_role(uint16_t name_index, enum ration_index_kind kind,
                                          unsigned bits)
 {
@@ -35,7 +36,7 @@ static inline uint64_t ration_index_text_key(const struct ration_index *index, u
     return ration_index_hash(index, bytes, size) ^ ration_index_role(name_index, kind, 0);
 }
 
-/* network's bits beyond its size are 0. */
+/* Requires that the bits of network beyond its prefix length are 0. */
 static inline uint64_t ration_index_network_key(const struct ration_index *index,
                                                 uint16_t name_index,
                                                 const struct ration_network *network)
@@ -46,7 +47,7 @@ static inline uint64_t ration_index_network_key(const struct ration_index *index
            ration_index_role(name_index, RATION_INDEX_NETWORK, network->bits);
 }
 
-/* How much of a beginning stands in the table; see index.h. */
+/* How many bytes of a prefix are stored in the table; see index.h. */
 static inline uint32_t ration_index_start_size(uint32_t size)
 {
     if (size <= 32)

@@ -1,13 +1,13 @@
 /*
- * key: the bytes by which a limit knows who is asking.
+ * key: builds the key under which a limit counts a request.
  *
- *     key: user           alice                   the value itself, nothing is copied
- *     key: ip             2001:db8:1:2::/64       one way to write each address
- *     key: [user, ip]     al\|ice|192.0.2.1       joined so that no two lists of values give one key
+ *     key: user           alice                   the value itself; nothing is copied
+ *     key: ip             2001:db8:1:2::/64       one canonical form for each address
+ *     key: [user, ip]     al\|ice|192.0.2.1       joined so that different lists of values give different keys
  */
 #include <string.h>
 
-#include "policy/policy.h"
+#include "policy/policy_internal.h"
 
 struct composer {
     const struct ration_limit_entry *limit;
@@ -16,7 +16,7 @@ struct composer {
     size_t attribute_count;
     char *buffer;
     size_t buffer_size;
-    size_t used; /* may exceed the buffer: what is beyond it was not written */
+    size_t used; /* may exceed buffer_size: bytes beyond it were not written */
 };
 
 static const struct ration_key *find_value(const struct composer *composer, uint16_t name_index)
@@ -32,7 +32,7 @@ static const struct ration_key *find_value(const struct composer *composer, uint
     return NULL;
 }
 
-/* The network of an address that a limit counts as one, without the bits of a single host. */
+/* Prints an address in canonical form; an IPv6 address as its network of ipv6_prefix bits. */
 static bool print_address(const struct composer *composer, const struct ration_key *value,
                           char text[RATION_NETWORK_TEXT_SIZE], size_t *out_size)
 {
@@ -42,14 +42,17 @@ static bool print_address(const struct composer *composer, const struct ration_k
         return false;
     if (network.base.family == 6 && network.bits < 128) {
         ration_address_mask(&network.base, network.bits);
-        *out_size = ration_network_print(&network, text);
+        *out_size = ration_address_network_print(&network, text);
     } else {
         *out_size = ration_address_print(&network.base, text);
     }
     return true;
 }
 
-/* The value of an attribute; of ip as it is printed, in room. Empty if it is absent. */
+/*
+ * Reads the value of an attribute, empty if it is absent. The value of ip is printed into room in
+ * canonical form.
+ */
 static bool read_part(const struct composer *composer, uint16_t name_index,
                       char room[RATION_NETWORK_TEXT_SIZE], struct ration_key *out_part)
 {
@@ -62,22 +65,22 @@ static bool read_part(const struct composer *composer, uint16_t name_index,
     return print_address(composer, value, room, &out_part->size);
 }
 
-static void put(struct composer *composer, char byte)
+static void append_byte(struct composer *composer, char byte)
 {
     if (composer->used < composer->buffer_size)
         composer->buffer[composer->used] = byte;
     composer->used++;
 }
 
-/* A value too long for any key stops the key, not the machine. */
-static void put_part(struct composer *composer, const struct ration_key *part)
+/* Stops at RATION_KEY_SIZE_MAX, so that a huge value costs no more time than the longest key. */
+static void append_part(struct composer *composer, const struct ration_key *part)
 {
     const char *bytes = part->bytes;
 
     for (size_t i = 0; i < part->size && composer->used <= RATION_KEY_SIZE_MAX; i++) {
         if (bytes[i] == '|' || bytes[i] == '\\')
-            put(composer, '\\');
-        put(composer, bytes[i]);
+            append_byte(composer, '\\');
+        append_byte(composer, bytes[i]);
     }
 }
 
@@ -117,8 +120,8 @@ static ration_status compose_several(struct composer *composer, struct ration_ke
         if (!read_part(composer, composer->limit->key_names[i], room, &part))
             return RATION_EINVAL;
         if (i > 0)
-            put(composer, '|');
-        put_part(composer, &part);
+            append_byte(composer, '|');
+        append_part(composer, &part);
     }
     ration_status status = check_size(composer, composer->used);
     if (status == RATION_OK)

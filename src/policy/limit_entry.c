@@ -61,13 +61,14 @@ static const char *const field_names[FIELD_COUNT] = {
 
 struct reader {
     struct ration_schema *schema;
-    const struct ration_node *node;
-    const struct ration_node *fields[FIELD_COUNT];
+    const struct ration_document_node *node;
+    const struct ration_document_node *fields[FIELD_COUNT];
     struct ration_limit_entry *entry;
     struct ration_policy_rule *rule;
 };
 
-static void add_key_part(struct reader *reader, const struct ration_node *node, const char **names)
+static void add_key_part(struct reader *reader, const struct ration_document_node *node,
+                         const char **names)
 {
     struct ration_policy_limit *view = &reader->entry->view;
     uint16_t index;
@@ -76,7 +77,7 @@ static void add_key_part(struct reader *reader, const struct ration_node *node, 
         return;
     for (size_t i = 0; i < view->key_count; i++) {
         if (reader->entry->key_names[i] == index) {
-            RATION_SCHEMA_FAULT(reader->schema, node, "the key has %s twice: keep one",
+            RATION_SCHEMA_ERROR(reader->schema, node, "the key has %s twice: keep one",
                                 reader->schema->policy->names[index].bytes);
             return;
         }
@@ -87,20 +88,20 @@ static void add_key_part(struct reader *reader, const struct ration_node *node, 
 
 static void read_key(struct reader *reader)
 {
-    const struct ration_node *node = reader->fields[FIELD_KEY];
+    const struct ration_document_node *node = reader->fields[FIELD_KEY];
     const char **names;
 
     if (!node)
         return;
-    if (node->kind == RATION_NODE_LIST &&
+    if (node->kind == RATION_DOCUMENT_NODE_LIST &&
         !ration_schema_list(reader->schema, node, "key", "key: ip", RATION_POLICY_KEY_PARTS_MAX))
         return;
     names = ration_arena_take(&reader->schema->policy->arena, RATION_POLICY_KEY_PARTS_MAX,
                               sizeof(names[0]));
     if (!names)
         return;
-    if (node->kind == RATION_NODE_LIST) {
-        for (const struct ration_node *part = node->first; part; part = part->next)
+    if (node->kind == RATION_DOCUMENT_NODE_LIST) {
+        for (const struct ration_document_node *part = node->first; part; part = part->next)
             add_key_part(reader, part, names);
     } else {
         add_key_part(reader, node, names);
@@ -111,8 +112,8 @@ static void read_key(struct reader *reader)
 static void read_cost(struct reader *reader)
 {
     struct ration_policy_limit *view = &reader->entry->view;
-    const struct ration_node *cost = reader->fields[FIELD_COST];
-    const struct ration_node *other = reader->fields[FIELD_COST_DEFAULT];
+    const struct ration_document_node *cost = reader->fields[FIELD_COST];
+    const struct ration_document_node *cost_default = reader->fields[FIELD_COST_DEFAULT];
     struct ration_schema *schema = reader->schema;
 
     view->cost_tokens = 1;
@@ -125,34 +126,36 @@ static void read_cost(struct reader *reader)
             view->cost_name = schema->policy->names[reader->entry->cost_name].bytes;
         }
     }
-    if (!other)
+    if (!cost_default)
         return;
     if (!cost || view->cost_kind == RATION_POLICY_COST_FIXED)
-        RATION_SCHEMA_FAULT(schema, other->name,
-                            "cost_default goes with a cost that names an attribute: %s",
-                            cost ? "leave it out" : "write cost: tokens, say");
+        RATION_SCHEMA_ERROR(schema, cost_default->name,
+                            "cost_default needs a cost that names an attribute: %s",
+                            cost ? "leave it out" : "write for example cost: tokens");
     else
-        ration_schema_count(schema, other, "cost_default", 0, UINT64_MAX, &view->cost_tokens);
+        ration_schema_count(schema, cost_default, "cost_default", 0, UINT64_MAX,
+                            &view->cost_tokens);
 }
 
-/* A cost that no bucket of the limit can ever hold is a slip. */
+/* A cost that exceeds every bucket of the limit would always be denied, so it is an error. */
 static void check_cost(struct reader *reader)
 {
     const struct ration_policy_limit *view = &reader->entry->view;
-    uint64_t most = view->limit.burst;
+    uint64_t burst_max = view->limit.burst;
 
-    if (view->limit.reserve_burst > most)
-        most = view->limit.reserve_burst; /* one bucket pays it whole */
-    if (view->cost_kind != RATION_POLICY_COST_REQUEST && view->cost_tokens > most)
-        RATION_SCHEMA_FAULT(
+    if (view->limit.reserve_burst > burst_max)
+        burst_max =
+            view->limit.reserve_burst; /* a request is paid from one bucket, never from both */
+    if (view->cost_kind != RATION_POLICY_COST_REQUEST && view->cost_tokens > burst_max)
+        RATION_SCHEMA_ERROR(
             reader->schema,
             reader->fields[view->cost_kind == RATION_POLICY_COST_FIXED ? FIELD_COST
                                                                        : FIELD_COST_DEFAULT],
-            "a cost of %" PRIu64 " would never pass: the burst is %" PRIu64, view->cost_tokens,
-            most);
+            "a cost of %" PRIu64 " would never be allowed: the burst is %" PRIu64,
+            view->cost_tokens, burst_max);
 }
 
-/* A field that is one of some words; unchanged if it is not given. */
+/* Returns the index of the word that a field has; 0 if the field is absent or wrong. */
 static size_t read_choice(struct reader *reader, enum field field, const char *const *words,
                           size_t word_count)
 {
@@ -228,11 +231,11 @@ static void read_numbers(struct reader *reader)
 
 static void read_match(struct reader *reader)
 {
-    const struct ration_node *match = reader->fields[FIELD_MATCH];
+    const struct ration_document_node *match = reader->fields[FIELD_MATCH];
     const struct ration_policy_limit *view = &reader->entry->view;
 
-    if (match && ration_node_is_empty(match))
-        RATION_SCHEMA_FAULT(reader->schema, match,
+    if (match && ration_document_node_is_empty(match))
+        RATION_SCHEMA_ERROR(reader->schema, match,
                             "match is empty: leave it out to match every request");
     else if (match)
         ration_condition_read(reader->schema, match, reader->rule);
@@ -242,22 +245,25 @@ static void read_match(struct reader *reader)
     }
 }
 
-/* In metrics and lists each name is one limit's. */
+/* A name identifies one limit in metrics and lists. */
 static void check_name(struct reader *reader)
 {
-    const struct ration_node *name = reader->fields[FIELD_NAME];
+    const struct ration_document_node *name = reader->fields[FIELD_NAME];
 
     if (!name)
-        RATION_SCHEMA_FAULT(reader->schema, reader->node,
+        RATION_SCHEMA_ERROR(reader->schema, reader->node,
                             "the limit has no name: write for example name: login");
-    else if (ration_node_is(name, RATION_POLICY_THROTTLE))
-        RATION_SCHEMA_FAULT(reader->schema, name,
-                            "limits that come with requests are called %s: write another name, "
-                            "for example login",
-                            RATION_POLICY_THROTTLE);
+    else if (ration_document_node_is(name, RATION_POLICY_INLINE))
+        RATION_SCHEMA_ERROR(
+            reader->schema, name,
+            "all inline limits are called %s: write another name, for example login",
+            RATION_POLICY_INLINE);
 }
 
-/* What is decided here, ahead of Redis, is a token bucket that fills steadily and is not huge. */
+/*
+ * Only a continuously refilled token bucket with a bounded burst can be decided locally, ahead of
+ * Redis.
+ */
 static void check_mode(struct reader *reader)
 {
     const struct ration_policy_limit *view = &reader->entry->view;
@@ -265,21 +271,20 @@ static void check_mode(struct reader *reader)
     struct ration_schema *schema = reader->schema;
 
     if (reader->fields[FIELD_THRESHOLD] && view->mode != RATION_POLICY_LOCAL_FIRST)
-        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_THRESHOLD]->name,
-                            "threshold goes with mode: local-first");
+        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_THRESHOLD]->name,
+                            "threshold needs mode: local-first");
     if (reader->fields[FIELD_LEASE] && view->mode != RATION_POLICY_LEASE)
-        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_LEASE]->name,
-                            "lease goes with mode: lease");
+        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_LEASE]->name, "lease needs mode: lease");
     if (view->mode == RATION_POLICY_STRICT)
         return;
     if (limit->algorithm != RATION_TOKEN_BUCKET || limit->refill != RATION_REFILL_CONTINUOUS ||
         limit->start != RATION_START_FULL)
-        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_MODE],
+        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_MODE],
                             "%s is for token buckets that refill continuously and start full: "
                             "write mode: strict",
                             view->mode == RATION_POLICY_LEASE ? "lease" : "local-first");
     else if (limit->burst > RATION_POLICY_NEAR_BURST_MAX)
-        RATION_SCHEMA_FAULT(schema, reader->fields[FIELD_MODE],
+        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_MODE],
                             "a limit with this mode has a burst of at most %d: write mode: strict, "
                             "or a smaller burst",
                             RATION_POLICY_NEAR_BURST_MAX);
@@ -305,9 +310,9 @@ static void read_limit(struct reader *reader)
     }
 }
 
-void ration_limit_entry_read(struct ration_schema *schema, const struct ration_node *node,
+void ration_limit_entry_read(struct ration_schema *schema, const struct ration_document_node *node,
                              struct ration_limit_entry *entry, struct ration_policy_rule *rule,
-                             const struct ration_node **out_name)
+                             const struct ration_document_node **out_name)
 {
     static const struct ration_schema_fields fields = {"a limit", field_names, FIELD_COUNT};
     struct reader reader = {.schema = schema, .node = node, .entry = entry, .rule = rule};

@@ -1,30 +1,30 @@
 /*
- * limit_fields: the fields of an entry to a limit.
+ * limit_fields: builds a limit from the fields of an entry.
  *
- * The fields are put together to the text of a limit,
+ * The fields are joined to the text of a limit,
  *
  *     rate: 10/s    burst: 20    name: login      "10/s name login burst 20"
  *
- * which ration_limit_parse_bytes() reads: no rule about limits is written twice, and a field that
- * repeats a word of the rate's text is found like a word that repeats another. The byte at which it
- * finds a fault says which field is meant, and where in it.
+ * which ration_limit_parse_bytes() parses. So no rule about limits is implemented twice, and a
+ * field that repeats a word of the rate's text is detected like any repeated word. The byte offset
+ * of an error determines the field, and the position in it.
  *
- * The name follows the rate, so that the burst is never taken for that of a reserve in the rate; the
+ * The name follows the rate, so that burst is never read as the burst of a reserve in the rate; the
  * reserve comes last, for the same reason.
  */
 #include <string.h>
 
-#include "core/algorithm_words.h"
+#include "core/algorithm_names.h"
 #include "policy/limit_entry.h"
 
-#define PART_SIZE_MAX 256 /* of a field; the longest that makes sense is a name of 63 */
+#define PART_SIZE_MAX 256 /* of a field; the longest useful value is a name of 63 bytes */
 #define PARTS_MAX     7
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct part {
-    const struct ration_node *node;
-    size_t begin; /* of the field's text */
+    const struct ration_document_node *node;
+    size_t begin; /* offset of the field's text in the joined text */
     size_t end;
 };
 
@@ -37,15 +37,15 @@ struct composed {
     bool has_fault;
 };
 
-static void append(struct composed *composed, const char *text, size_t size)
+static void append_text(struct composed *composed, const char *text, size_t size)
 {
     memcpy(composed->text + composed->size, text, size);
     composed->size += size;
 }
 
-/* Adds a field behind its word, if it is given and right as far as one can tell by itself. */
-static void add_part(struct composed *composed, const struct ration_node *node, const char *what,
-                     const char *word, bool is_one_word)
+/* Adds a field after its keyword, if it is present and valid by itself. */
+static void add_part(struct composed *composed, const struct ration_document_node *node,
+                     const char *what, const char *word, bool is_one_word)
 {
     struct part part = {.node = node};
 
@@ -56,19 +56,22 @@ static void add_part(struct composed *composed, const struct ration_node *node, 
         return;
     }
     if (node->size > PART_SIZE_MAX) {
-        RATION_SCHEMA_FAULT(composed->schema, node, "%s has at most %d bytes", what, PART_SIZE_MAX);
+        RATION_SCHEMA_ERROR(composed->schema, node, "%s has at most %d bytes", what, PART_SIZE_MAX);
         composed->has_fault = true;
         return;
     }
-    append(composed, word, strlen(word));
+    append_text(composed, word, strlen(word));
     part.begin = composed->size;
-    append(composed, node->text, node->size);
+    append_text(composed, node->text, node->size);
     part.end = composed->size;
     composed->parts[composed->part_count++] = part;
 }
 
-/* The word of an algorithm stands alone in the text of a limit, so others would be read as well. */
-static void check_algorithm(struct composed *composed, const struct ration_node *node)
+/*
+ * Checks the algorithm. It has no keyword in the text of a limit, so any other word would be
+ * accepted here.
+ */
+static void check_algorithm(struct composed *composed, const struct ration_document_node *node)
 {
     static const char *const words[] = {
 #define ALGORITHM_WORD(word, algorithm) word,
@@ -82,8 +85,8 @@ static void check_algorithm(struct composed *composed, const struct ration_node 
         composed->has_fault = true;
 }
 
-/* Notes what ration_limit_parse_bytes() says, in the field that the byte at fault belongs to. */
-static void explain(struct composed *composed, const struct ration_error *error)
+/* Records an error of ration_limit_parse_bytes() at the field that contains its offset. */
+static void report_parse_error(struct composed *composed, const struct ration_error *error)
 {
     const struct part *part = &composed->parts[0];
     size_t offset = error->offset;
@@ -96,7 +99,8 @@ static void explain(struct composed *composed, const struct ration_error *error)
     ration_schema_error(composed->schema, part->node, offset, error->message);
 }
 
-bool ration_limit_fields_make(struct ration_schema *schema, const struct ration_node *entry,
+bool ration_limit_fields_make(struct ration_schema *schema,
+                              const struct ration_document_node *entry,
                               const struct ration_limit_fields *fields,
                               struct ration_limit *out_limit)
 {
@@ -104,7 +108,7 @@ bool ration_limit_fields_make(struct ration_schema *schema, const struct ration_
     struct ration_error error;
 
     if (!fields->rate) {
-        RATION_SCHEMA_FAULT(schema, entry, "the limit has no rate: write for example rate: 10/s");
+        RATION_SCHEMA_ERROR(schema, entry, "the limit has no rate: write for example rate: 10/s");
         composed.has_fault = true;
     }
     check_algorithm(&composed, fields->algorithm);
@@ -116,7 +120,8 @@ bool ration_limit_fields_make(struct ration_schema *schema, const struct ration_
     add_part(&composed, fields->start, "start", " start ", true);
     add_part(&composed, fields->burst, "burst", " burst ", true);
     add_part(&composed, fields->reserve, "reserve", " reserve ", false);
-    if (composed.has_fault) { /* what is left may not go together; but a wrong rate is wrong */
+    if (composed
+            .has_fault) { /* The remaining fields may not fit together; only the rate is still checked. */
         composed.size =
             fields->rate && composed.part_count && composed.parts[0].node == fields->rate
                 ? composed.parts[0].end
@@ -125,7 +130,7 @@ bool ration_limit_fields_make(struct ration_schema *schema, const struct ration_
     }
     if (composed.size &&
         ration_limit_parse_bytes(composed.text, composed.size, out_limit, &error) != RATION_OK) {
-        explain(&composed, &error);
+        report_parse_error(&composed, &error);
         return false;
     }
     return !composed.has_fault;

@@ -1,9 +1,9 @@
 /*
- * limit_text: text to limits. The grammar is in docs/limits.md.
+ * limit_text: parses the text of a limit. The grammar is in docs/limits.md.
  *
- * The reader fills a spec and notes where each option stood; what the numbers mean together is
- * judged by ration_limit_make() alone. If that refuses, the option at fault is found by leaving
- * out one option at a time, so no rule about limits is written twice.
+ * The reader fills a spec and records the offset of each option. Only ration_limit_make() decides
+ * whether the numbers are valid together. If it refuses the spec, the option to blame is found by
+ * leaving out one option at a time, so no rule about limits is implemented twice.
  */
 #include "ration/limit.h"
 
@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
-#include "base/words.h"
-#include "core/algorithm_words.h"
+#include "core/algorithm_names.h"
 
 #define TEXT_SIZE_MAX 1024
 
@@ -25,7 +25,7 @@ enum option {
     OPTION_REFILL,
     OPTION_ALGORITHM,
     OPTION_RESERVE,
-    OPTION_RESERVE_BURST, /* has no word of its own */
+    OPTION_RESERVE_BURST, /* has no keyword of its own */
     OPTION_NAME,
     OPTION_COUNT
 };
@@ -34,7 +34,7 @@ static const struct keyword {
     const char *word;
     enum option option;
     enum ration_algorithm algorithm;
-    const char *needs; /* NULL for a word that stands alone */
+    const char *needs; /* what must follow the word; NULL if nothing follows */
 } keywords[] = {{"burst", OPTION_BURST, 0, "a count: write burst 20"},
                 {"start", OPTION_START, 0, "full, empty or a count: write start empty"},
                 {"refill", OPTION_REFILL, 0, "continuous or interval: write refill interval"},
@@ -54,8 +54,8 @@ struct reader {
     struct ration_limit_spec spec;
     size_t rate_offset;
     bool given[OPTION_COUNT];
-    size_t offsets[OPTION_COUNT];       /* of the option's word, where given */
-    size_t value_offsets[OPTION_COUNT]; /* of what follows the word */
+    size_t offsets[OPTION_COUNT];       /* of the option's keyword, if given */
+    size_t value_offsets[OPTION_COUNT]; /* of the text after the keyword */
     char name[RATION_LIMIT_NAME_MAX + 1];
 };
 
@@ -66,15 +66,15 @@ static bool at_end(const struct reader *reader)
 
 static void skip_blanks(struct reader *reader)
 {
-    while (!at_end(reader) && ration_words_is_blank(reader->text[reader->offset]))
+    while (!at_end(reader) && ration_text_is_blank(reader->text[reader->offset]))
         reader->offset++;
 }
 
-/* The word at the reader's place, up to a blank; nothing is consumed. */
+/* The size of the word at the current offset, up to a blank. Consumes nothing. */
 static size_t word_size(const struct reader *reader)
 {
     size_t end = reader->offset;
-    while (end < reader->size && !ration_words_is_blank(reader->text[end]))
+    while (end < reader->size && !ration_text_is_blank(reader->text[end]))
         end++;
     return end - reader->offset;
 }
@@ -89,8 +89,8 @@ typedef ration_status parse_unit(const char *text, size_t text_size, uint64_t *o
                                  size_t *out_used_bytes, struct ration_error *error);
 
 /*
- * Reads a count or a duration. It must be at least 1 if what names it: a zero in a spec would mean
- * the default. what is NULL where zero is a value like any other.
+ * Reads a count or a duration. If what (the name for error messages) is not NULL, the value must be
+ * at least 1, because 0 in a spec selects the default. what is NULL where 0 is an ordinary value.
  */
 static ration_status read_value(struct reader *reader, parse_unit *parse, const char *what,
                                 uint64_t *out_value)
@@ -106,8 +106,8 @@ static ration_status read_value(struct reader *reader, parse_unit *parse, const 
         return status;
     }
     if (value == 0 && what)
-        return ration_words_fail(reader->error, offset, "%s must be at least 1%s (got 0)", what,
-                                 parse == ration_units_parse_duration ? "ns" : "");
+        return ration_text_fail(reader->error, offset, "%s must be at least 1%s (got 0)", what,
+                                parse == ration_units_parse_duration ? "ns" : "");
     *out_value = value;
     reader->offset += used;
     return RATION_OK;
@@ -122,15 +122,14 @@ static const struct keyword *find_keyword(const struct reader *reader)
     return NULL;
 }
 
-/* The reader is behind a count, and what is there is neither a slash nor per and a period. */
-static ration_status fail_behind_count(struct reader *reader, size_t start, size_t end)
+/* Reports an error after a count that is followed neither by a slash nor by "per" and a period. */
+static ration_status fail_after_count(struct reader *reader, size_t start, size_t end)
 {
-    char count[RATION_WORDS_QUOTE_SIZE];
-    ration_words_quote(reader->text + start, end - start, count);
+    char count[RATION_TEXT_QUOTE_SIZE];
+    ration_text_quote(reader->text + start, end - start, count);
     if (at_end(reader) || find_keyword(reader))
-        return ration_words_fail(reader->error, start,
-                                 "'%s' has no period: write %s/s or %s per 5s", count, count,
-                                 count);
+        return ration_text_fail(reader->error, start, "'%s' has no period: write %s/s or %s per 5s",
+                                count, count, count);
     ration_units_explain_rate(reader->text + start, reader->size - start, end - start,
                               reader->offset - start, reader->error);
     if (reader->error)
@@ -138,7 +137,7 @@ static ration_status fail_behind_count(struct reader *reader, size_t start, size
     return RATION_EINVAL;
 }
 
-/* COUNT "/" PERIOD or COUNT "per" PERIOD. */
+/* Reads COUNT "/" PERIOD or COUNT "per" PERIOD. */
 static ration_status read_rate(struct reader *reader, const char *tokens_what,
                                const char *period_what, uint64_t *out_tokens,
                                uint64_t *out_period_ns)
@@ -156,7 +155,7 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
         skip_blanks(reader);
     }
     if ((!slash && !per) || at_end(reader))
-        return fail_behind_count(reader, start, end);
+        return fail_after_count(reader, start, end);
     if (read_value(reader, ration_units_parse_duration, period_what, out_period_ns) != RATION_OK)
         return RATION_EINVAL;
     *out_tokens = tokens;
@@ -168,27 +167,29 @@ static ration_status fail_unknown_word(struct reader *reader)
     const char *known[COUNT_OF(keywords)];
     for (size_t i = 0; i < COUNT_OF(keywords); i++)
         known[i] = keywords[i].word;
-    /* "burst=20" and "burst:20" are slips for burst too. */
+    /* "burst=20" and "burst:20" are typical mistakes for burst too. */
     const char *word = reader->text + reader->offset;
     size_t size = word_size(reader), begin = 0;
     while (begin < size && word[begin] != '=' && word[begin] != ':')
         begin++;
-    return ration_words_fail_unknown(
+    return ration_text_fail_unknown(
         reader->error, reader->offset, "word", word, size,
-        ration_words_nearest(word, begin, known, COUNT_OF(known)),
+        ration_text_nearest(word, begin, known, COUNT_OF(known)),
         "options are burst, start, refill, reserve, name and the algorithms");
 }
 
-/* Reads one of two words into *out_second: whether it was the second. */
+/* Reads one of two words. *out_second is whether it was the second. */
 static ration_status read_choice(struct reader *reader, const char *what,
-                                 const char *const words[2], const char *fix, bool *out_second)
+                                 const char *const is_keyword_conflict[2], const char *fix,
+                                 bool *out_second)
 {
     const char *word = reader->text + reader->offset;
     size_t size = word_size(reader);
-    bool second = word_is(reader, words[1]);
-    if (!second && !word_is(reader, words[0]))
-        return ration_words_fail_unknown(reader->error, reader->offset, what, word, size,
-                                         ration_words_nearest(word, size, words, 2), fix);
+    bool second = word_is(reader, is_keyword_conflict[1]);
+    if (!second && !word_is(reader, is_keyword_conflict[0]))
+        return ration_text_fail_unknown(reader->error, reader->offset, what, word, size,
+                                        ration_text_nearest(word, size, is_keyword_conflict, 2),
+                                        fix);
     *out_second = second;
     reader->offset += size;
     return RATION_OK;
@@ -220,7 +221,7 @@ static ration_status read_refill(struct reader *reader)
     return status;
 }
 
-/* Asks for the name of this byte alone. */
+/* Calls ration_limit_make() with a name of this byte alone. */
 static bool may_be_in_name(char byte)
 {
     struct ration_limit unused;
@@ -233,16 +234,16 @@ static ration_status read_name(struct reader *reader)
 {
     size_t size = word_size(reader);
     if (size > RATION_LIMIT_NAME_MAX)
-        return ration_words_fail(reader->error, reader->offset,
-                                 "name has %zu bytes: at most %d are kept", size,
-                                 RATION_LIMIT_NAME_MAX);
+        return ration_text_fail(reader->error, reader->offset,
+                                "name has %zu bytes: at most %d are allowed", size,
+                                RATION_LIMIT_NAME_MAX);
     for (size_t end = reader->offset + size, at = reader->offset; at < end; at++) {
-        char quote[RATION_WORDS_QUOTE_SIZE];
+        char quote[RATION_TEXT_QUOTE_SIZE];
         if (!may_be_in_name(reader->text[at]))
-            return ration_words_fail(
+            return ration_text_fail(
                 reader->error, at,
                 "'%s' at byte %zu cannot be in a name: write letters, digits and _ - . : /",
-                ration_words_quote(reader->text + at, 1, quote), at);
+                ration_text_quote(reader->text + at, 1, quote), at);
     }
     memcpy(reader->name, reader->text + reader->offset, size);
     reader->name[size] = '\0';
@@ -267,21 +268,21 @@ static ration_status read_reserve(struct reader *reader)
     reader->offset += strlen("burst");
     skip_blanks(reader);
     if (at_end(reader))
-        return ration_words_fail(reader->error, offset, "burst of the reserve needs %s",
-                                 keywords[0].needs);
+        return ration_text_fail(reader->error, offset, "burst of the reserve needs %s",
+                                keywords[0].needs);
     reader->value_offsets[OPTION_RESERVE_BURST] = reader->offset;
     return read_value(reader, ration_units_parse_count, "reserve burst", &spec->reserve_burst);
 }
 
-/* Notes that an option stands here; refuses one that cannot stand beside those before it. */
-static ration_status note_option(struct reader *reader, const struct keyword *keyword)
+/* Records that an option is given here. Refuses an option that conflicts with an earlier one. */
+static ration_status record_option(struct reader *reader, const struct keyword *keyword)
 {
     enum option option = keyword->option;
     if (reader->given[option]) {
         const char *what = option == OPTION_ALGORITHM ? "an algorithm" : keyword->word;
-        return ration_words_fail(reader->error, reader->offset,
-                                 "%s is given twice, at byte %zu and at byte %zu: keep one", what,
-                                 reader->offsets[option], reader->offset);
+        return ration_text_fail(reader->error, reader->offset,
+                                "%s is given twice, at byte %zu and at byte %zu: keep one", what,
+                                reader->offsets[option], reader->offset);
     }
     reader->given[option] = true;
     reader->offsets[option] = reader->value_offsets[option] = reader->offset;
@@ -289,7 +290,7 @@ static ration_status note_option(struct reader *reader, const struct keyword *ke
         reader->spec.algorithm = keyword->algorithm;
     if (reader->given[OPTION_RESERVE] && reader->given[OPTION_ALGORITHM] &&
         reader->spec.algorithm != RATION_TOKEN_BUCKET)
-        return ration_words_fail(
+        return ration_text_fail(
             reader->error, reader->offset,
             "a reserve goes with token-bucket only (reserve at byte %zu, algorithm at "
             "byte %zu)",
@@ -302,7 +303,7 @@ static ration_status read_option(struct reader *reader)
     const struct keyword *keyword = find_keyword(reader);
     if (!keyword)
         return fail_unknown_word(reader);
-    if (note_option(reader, keyword) != RATION_OK)
+    if (record_option(reader, keyword) != RATION_OK)
         return RATION_EINVAL;
     size_t offset = reader->offset;
     reader->offset += strlen(keyword->word);
@@ -310,8 +311,8 @@ static ration_status read_option(struct reader *reader)
         return RATION_OK;
     skip_blanks(reader);
     if (at_end(reader))
-        return ration_words_fail(reader->error, offset, "%s needs %s", keyword->word,
-                                 keyword->needs);
+        return ration_text_fail(reader->error, offset, "%s needs %s", keyword->word,
+                                keyword->needs);
     reader->value_offsets[keyword->option] = reader->offset;
     switch (keyword->option) {
     case OPTION_BURST:
@@ -327,21 +328,21 @@ static ration_status read_option(struct reader *reader)
     }
 }
 
-/* Fills the reader's spec from all of the text. */
+/* Fills the reader's spec from the whole text. */
 static ration_status read_limit(struct reader *reader)
 {
     if (reader->size > TEXT_SIZE_MAX)
-        return ration_words_fail(reader->error, TEXT_SIZE_MAX,
-                                 "the text of a limit has at most %d bytes", TEXT_SIZE_MAX);
+        return ration_text_fail(reader->error, TEXT_SIZE_MAX,
+                                "the text of a limit has at most %d bytes", TEXT_SIZE_MAX);
     const char *zero = reader->size ? memchr(reader->text, '\0', reader->size) : NULL;
     if (zero)
-        return ration_words_fail(reader->error, (size_t)(zero - reader->text),
-                                 "the text has a zero byte in it");
+        return ration_text_fail(reader->error, (size_t)(zero - reader->text),
+                                "the text contains a zero byte");
     skip_blanks(reader);
     reader->rate_offset = reader->offset;
     if (at_end(reader))
-        return ration_words_fail(reader->error, reader->offset,
-                                 "a limit is missing: write for example 10/s");
+        return ration_text_fail(reader->error, reader->offset,
+                                "a limit is missing: write for example 10/s");
     if (read_rate(reader, "tokens", "period", &reader->spec.tokens, &reader->spec.period_ns) !=
         RATION_OK)
         return RATION_EINVAL;
@@ -349,7 +350,7 @@ static ration_status read_limit(struct reader *reader)
         if (read_option(reader) != RATION_OK)
             return RATION_EINVAL;
     }
-    /* Only now: "token-bucket" may stand before or behind "reserve". */
+    /* Set only now, because "token-bucket" may come before or after "reserve". */
     if (reader->given[OPTION_RESERVE])
         reader->spec.algorithm = RATION_BURST_RESERVE;
     return RATION_OK;
@@ -358,77 +359,78 @@ static ration_status read_limit(struct reader *reader)
 static struct ration_limit_spec spec_without(const struct ration_limit_spec *spec,
                                              enum option option)
 {
-    struct ration_limit_spec less = *spec;
+    struct ration_limit_spec reduced = *spec;
     if (option == OPTION_BURST)
-        less.burst = 0;
+        reduced.burst = 0;
     if (option == OPTION_START)
-        less.start = RATION_START_FULL, less.start_tokens = 0;
+        reduced.start = RATION_START_FULL, reduced.start_tokens = 0;
     if (option == OPTION_REFILL)
-        less.refill = RATION_REFILL_CONTINUOUS;
+        reduced.refill = RATION_REFILL_CONTINUOUS;
     if (option == OPTION_ALGORITHM && spec->algorithm != RATION_BURST_RESERVE)
-        less.algorithm = RATION_ALGORITHM_DEFAULT;
+        reduced.algorithm = RATION_ALGORITHM_DEFAULT;
     if (option == OPTION_RESERVE) {
-        less.algorithm = RATION_ALGORITHM_DEFAULT;
-        less.reserve_tokens = less.reserve_period_ns = 0;
+        reduced.algorithm = RATION_ALGORITHM_DEFAULT;
+        reduced.reserve_tokens = reduced.reserve_period_ns = 0;
     }
     if (option == OPTION_RESERVE || option == OPTION_RESERVE_BURST)
-        less.reserve_burst = 0;
-    return less;
+        reduced.reserve_burst = 0;
+    return reduced;
 }
 
 /*
- * Whether two refusals are about different things. Those with RATION_ERANGE repeat the limit, so
- * their messages differ with every option and tell nothing.
+ * Whether two errors of ration_limit_make() have different causes. Messages with RATION_ERANGE
+ * repeat the whole limit and differ with every option, so they are not compared.
  */
-static bool differ(const struct ration_error *a, const struct ration_error *b)
+static bool errors_differ(const struct ration_error *a, const struct ration_error *b)
 {
     return a->status != b->status ||
            (a->status == RATION_EINVAL && strcmp(a->message, b->message) != 0);
 }
 
-/* What leaving an option out of a refused spec does. */
-enum effect { EFFECT_NONE, EFFECT_CHANGE /* something else is refused */, EFFECT_CURE };
+/* The effect of leaving out one option of a refused spec. */
+enum effect { EFFECT_NONE, EFFECT_CHANGES /* another error is reported */, EFFECT_FIXES };
 
 static enum effect effect_without(const struct reader *reader, enum option option,
                                   const struct ration_error *refusal)
 {
     struct ration_limit unused;
     struct ration_error error;
-    struct ration_limit_spec less = spec_without(&reader->spec, option);
+    struct ration_limit_spec reduced = spec_without(&reader->spec, option);
     if (!reader->given[option])
         return EFFECT_NONE;
-    if (ration_limit_make(&less, &unused, &error) == RATION_OK)
-        return EFFECT_CURE;
-    return differ(&error, refusal) ? EFFECT_CHANGE : EFFECT_NONE;
+    if (ration_limit_make(&reduced, &unused, &error) == RATION_OK)
+        return EFFECT_FIXES;
+    return errors_differ(&error, refusal) ? EFFECT_CHANGES : EFFECT_NONE;
 }
 
 /*
- * Where the fault lies in a spec that was refused: at the last option without which the limit
- * could be made. With two faults no single option will do; then it is the last one without which
- * something else would be refused. Else it is the rate.
+ * Returns the offset to report for a refused spec: the last option without which the limit would be
+ * valid. With two errors, no single option is enough; then it is the last option without which
+ * another error would be reported. Otherwise it is the rate.
  *
- * The place is that of the option's number, unless an algorithm or a refill would do as well to
- * leave out: then two words do not go together, whatever their numbers.
+ * The offset is that of the option's value, unless leaving out the algorithm or the refill would
+ * help as well: then two keywords conflict, whatever their values, and it is that of the keyword.
  */
-static size_t fault_offset(const struct reader *reader, const struct ration_error *refusal)
+static size_t find_error_offset(const struct reader *reader, const struct ration_error *refusal)
 {
-    enum effect effects[OPTION_COUNT], most = EFFECT_CHANGE;
+    enum effect effects[OPTION_COUNT], strongest = EFFECT_CHANGES;
     size_t offset = reader->rate_offset;
-    enum option fault = OPTION_COUNT;
+    enum option culprit = OPTION_COUNT;
     for (int option = 0; option < OPTION_COUNT; option++) {
         effects[option] = effect_without(reader, (enum option)option, refusal);
-        if (effects[option] > most ||
-            (effects[option] == most && reader->offsets[option] > offset)) {
-            most = effects[option];
-            fault = (enum option)option;
+        if (effects[option] > strongest ||
+            (effects[option] == strongest && reader->offsets[option] > offset)) {
+            strongest = effects[option];
+            culprit = (enum option)option;
             offset = reader->offsets[option];
         }
     }
-    if (fault == OPTION_COUNT)
+    if (culprit == OPTION_COUNT)
         return offset;
-    bool words = refusal->status == RATION_EINVAL &&
-                 (effects[OPTION_ALGORITHM] == most || effects[OPTION_REFILL] == most);
-    return words ? offset : reader->value_offsets[fault];
+    bool is_keyword_conflict =
+        refusal->status == RATION_EINVAL &&
+        (effects[OPTION_ALGORITHM] == strongest || effects[OPTION_REFILL] == strongest);
+    return is_keyword_conflict ? offset : reader->value_offsets[culprit];
 }
 
 ration_status ration_limit_parse_bytes(const char *text, size_t text_size,
@@ -442,7 +444,7 @@ ration_status ration_limit_parse_bytes(const char *text, size_t text_size,
     status = ration_limit_make(&reader.spec, out_limit, &refusal);
     if (status != RATION_OK && error) {
         *error = refusal;
-        error->offset = fault_offset(&reader, &refusal);
+        error->offset = find_error_offset(&reader, &refusal);
     }
     return status;
 }

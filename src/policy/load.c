@@ -1,6 +1,4 @@
-/*
- * load: a policy from a file. Nothing else in the module reads files.
- */
+/* load: loads a policy from a file. No other file of this module reads files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -11,34 +9,34 @@
 
 #include "ration/policy.h"
 
-/* Tells, for a file that cannot be read, why. */
-static ration_status refuse(ration_policy_fault_fn *fault, void *context, int error)
+/* Reports why a file cannot be read. */
+static ration_status report_read_error(ration_policy_fault_fn *fault, void *context, int error)
 {
     char message[256];
-    struct ration_policy_fault told = {.message = message};
+    struct ration_policy_error read_error = {.message = message};
 
     snprintf(message, sizeof(message), "the file cannot be read: %s", strerror(error));
     if (fault)
-        fault(context, &told);
+        fault(context, &read_error);
     return RATION_EINVAL;
 }
 
-/* Reads until the end, or until there is no room. */
-static bool read_all(int file, char *text, size_t room, size_t *out_size)
+/* Reads until the end of the file, or until the buffer is full. */
+static bool read_file(int file, char *text, size_t text_size_max, size_t *out_size)
 {
     size_t size = 0;
 
-    while (size < room) {
-        ssize_t got = read(file, text + size, room - size);
-        if (got < 0 && errno == EINTR)
+    while (size < text_size_max) {
+        ssize_t received = read(file, text + size, text_size_max - size);
+        if (received < 0 && errno == EINTR)
             continue;
-        if (got < 0) {
+        if (received < 0) {
             *out_size = size;
             return false;
         }
-        if (got == 0)
+        if (received == 0)
             break;
-        size += (size_t)got;
+        size += (size_t)received;
     }
     *out_size = size;
     return true;
@@ -47,22 +45,23 @@ static bool read_all(int file, char *text, size_t room, size_t *out_size)
 ration_status ration_policy_load(const char *path, ration_policy_fault_fn *fault, void *context,
                                  ration_policy **out_policy)
 {
-    size_t room = RATION_POLICY_BYTES_MAX + 1; /* one more: ration_policy_parse() refuses it */
+    size_t text_size_max =
+        RATION_POLICY_BYTES_MAX + 1; /* one byte more than ration_policy_parse() accepts */
     ration_status status;
     size_t size = 0;
     int file = open(path, O_RDONLY | O_CLOEXEC);
 
     if (file < 0)
-        return refuse(fault, context, errno);
-    char *text = malloc(room);
+        return report_read_error(fault, context, errno);
+    char *text = malloc(text_size_max);
     if (!text)
         status = RATION_ENOMEM;
-    else if (!read_all(file, text, room, &size))
-        status = refuse(fault, context, errno);
+    else if (!read_file(file, text, text_size_max, &size))
+        status = report_read_error(fault, context, errno);
     else
         status = ration_policy_parse(text, size, fault, context, out_policy);
     if (text)
-        explicit_bzero(text, size); /* a policy may hold passwords */
+        explicit_bzero(text, size); /* a policy may contain passwords */
     free(text);
     (void)close(file);
     return status;

@@ -1,50 +1,52 @@
 /*
- * match: what a policy says of a request. The index names candidates; each is compared in full.
+ * match: finds the rules that apply to a request. The index returns candidates; each is compared in
+ * full.
  */
 #include <string.h>
 
 #include "policy/match.h"
-#include "policy/policy.h"
-#include "policy/request.h"
+#include "policy/policy_internal.h"
+#include "policy/policy_request.h"
 
 struct matcher {
     const struct ration_policy *policy;
-    struct ration_request request;
+    struct ration_policy_request request;
     struct ration_glob_work work;
-    uint32_t rules[RATION_POLICY_MATCHES_MAX]; /* that apply, the lowest numbers, rising */
+    /* The rules that apply: the lowest numbers, ascending */
+    uint32_t rules[RATION_POLICY_MATCHES_MAX];
     uint32_t rule_count;
     uint32_t compared_count;
     uint64_t compare_steps;
-    bool has_more; /* than fit */
+    bool has_more; /* more rules apply than fit in the array */
 };
 
-/* A rule may be found more than once, by several values; it counts once. */
+/* Adds a rule once, even if the index finds it by several values. */
 static void add_rule(struct matcher *matcher, uint32_t rule_index)
 {
-    uint32_t at = matcher->rule_count;
+    uint32_t position = matcher->rule_count;
 
-    while (at > 0 && matcher->rules[at - 1] > rule_index)
-        at--;
-    if (at > 0 && matcher->rules[at - 1] == rule_index)
+    while (position > 0 && matcher->rules[position - 1] > rule_index)
+        position--;
+    if (position > 0 && matcher->rules[position - 1] == rule_index)
         return;
     if (matcher->rule_count == RATION_POLICY_MATCHES_MAX) {
         matcher->has_more = true;
-        if (at == RATION_POLICY_MATCHES_MAX)
+        if (position == RATION_POLICY_MATCHES_MAX)
             return;
         matcher->rule_count--;
     }
-    memmove(&matcher->rules[at + 1], &matcher->rules[at],
-            (matcher->rule_count - at) * sizeof(matcher->rules[0]));
-    matcher->rules[at] = rule_index;
+    memmove(&matcher->rules[position + 1], &matcher->rules[position],
+            (matcher->rule_count - position) * sizeof(matcher->rules[0]));
+    matcher->rules[position] = rule_index;
     matcher->rule_count++;
 }
 
-/* Whether the rule applies; known_term has been looked at already. */
-static bool applies(const struct matcher *matcher, const struct ration_policy_rule *rule,
-                    size_t known_term)
+/* Whether the rule applies. The caller has already checked known_term. */
+static bool rule_applies(const struct matcher *matcher, const struct ration_policy_rule *rule,
+                         size_t checked_term)
 {
     for (size_t i = 0; i < rule->term_count; i++) {
-        if (i != known_term && !ration_request_meets(&matcher->request, &rule->terms[i]))
+        if (i != checked_term && !ration_policy_request_meets(&matcher->request, &rule->terms[i]))
             return false;
     }
     for (size_t i = 0; i < rule->needed_count; i++) {
@@ -54,7 +56,7 @@ static bool applies(const struct matcher *matcher, const struct ration_policy_ru
     return true;
 }
 
-/* The value that the index found is compared too: hashes of others may agree with it. */
+/* Compares the value that the index found as well, because its hash may collide. */
 static void compare_posting(void *context, const struct ration_index_posting *posting)
 {
     struct matcher *matcher = context;
@@ -67,7 +69,7 @@ static void compare_posting(void *context, const struct ration_index_posting *po
     if (value &&
         ration_pattern_matches(&term->patterns[posting->pattern_index], value,
                                &matcher->request.address, &matcher->work) &&
-        applies(matcher, rule, rule->indexed_term))
+        rule_applies(matcher, rule, rule->indexed_term))
         add_rule(matcher, posting->rule_index);
 }
 
@@ -80,13 +82,17 @@ static void compare_always(struct matcher *matcher)
 
         matcher->compared_count++;
         matcher->compare_steps += rule->compare_steps;
-        if (applies(matcher, rule, RATION_INDEX_NONE))
+        if (rule_applies(matcher, rule, RATION_INDEX_NONE))
             add_rule(matcher, index->always[i]);
     }
 }
 
-/* The lowest number decides: an item of banned, of exempt, or else all are limits. */
-static ration_status judge(const struct matcher *matcher, struct ration_policy_match *out_match)
+/*
+ * Derives the verdict from the lowest rule number: an entry of banned, an entry of exempt, or
+ * otherwise limits only.
+ */
+static ration_status decide_verdict(const struct matcher *matcher,
+                                    struct ration_policy_match *out_match)
 {
     const struct ration_policy *policy = matcher->policy;
     uint32_t banned_end = (uint32_t)policy->banned_count;
@@ -123,7 +129,7 @@ ration_status ration_match_find(const ration_policy *policy,
     matcher.has_more = false;
     matcher.request.work = &matcher.work;
     ration_glob_work_init(&matcher.work);
-    status = ration_request_read(policy, attributes, attribute_count, &matcher.request);
+    status = ration_policy_request_read(policy, attributes, attribute_count, &matcher.request);
     if (status != RATION_OK) {
         *out_steps = 0;
         return status;
@@ -138,7 +144,7 @@ ration_status ration_match_find(const ration_policy *policy,
     *out_steps = matcher.work.steps + matcher.compare_steps;
     if (ration_glob_work_is_exceeded(&matcher.work))
         return RATION_ENOSPC;
-    return judge(&matcher, out_match);
+    return decide_verdict(&matcher, out_match);
 }
 
 ration_status ration_policy_find_matches(const ration_policy *policy,

@@ -1,15 +1,17 @@
 /*
  * overlap: see overlap.h.
  *
- * Two limits are apart if they want of one attribute what no value has: other exact values, other
- * beginnings, other networks, or one wants what the other wants not to be. Where that is not certain
- * they are taken to overlap.
+ * Two limits exclude each other if no value of some attribute satisfies both: they require
+ * different exact values, prefixes or networks, or one requires what the other negates. If this is
+ * not certain, they are assumed to overlap.
  */
 #include "policy/overlap.h"
 
 #include <inttypes.h>
 
-/* Comparisons of values; a policy that would need more is refused instead of read for minutes. */
+/*
+ * Comparisons of values. A policy that needs more is refused, instead of being checked for minutes.
+ */
 #define COMPARISONS_MAX 50000000
 
 struct search {
@@ -23,23 +25,25 @@ static bool all_exclude(struct search *search, const struct ration_term *a,
     for (uint32_t i = 0; i < a->pattern_count; i++)
         for (uint32_t j = 0; j < b->pattern_count; j++) {
             search->comparison_count++;
-            if (!ration_patterns_exclude(&a->patterns[i], &b->patterns[j]))
+            if (!ration_pattern_exclude_each_other(&a->patterns[i], &b->patterns[j]))
                 return false;
         }
     return true;
 }
 
-/* Whether all that `wanted` wants is something that `refused` does not. */
-static bool all_refused(struct search *search, const struct ration_term *wanted,
-                        const struct ration_term *refused)
+/*
+ * Whether every value that the term `required` accepts is excluded by the negated term `excluded`.
+ */
+static bool all_excluded(struct search *search, const struct ration_term *required,
+                         const struct ration_term *excluded)
 {
-    for (uint32_t i = 0; i < wanted->pattern_count; i++) {
+    for (uint32_t i = 0; i < required->pattern_count; i++) {
         uint32_t j = 0;
-        while (j < refused->pattern_count &&
-               !ration_pattern_covers(&refused->patterns[j], &wanted->patterns[i]))
+        while (j < excluded->pattern_count &&
+               !ration_pattern_covers(&excluded->patterns[j], &required->patterns[i]))
             j++;
         search->comparison_count += j + 1;
-        if (j == refused->pattern_count)
+        if (j == excluded->pattern_count)
             return false;
     }
     return true;
@@ -51,9 +55,9 @@ static bool terms_exclude(struct search *search, const struct ration_term *a,
     if (a->name_index != b->name_index || (a->is_negated && b->is_negated))
         return false;
     if (a->is_negated)
-        return all_refused(search, b, a);
+        return all_excluded(search, b, a);
     if (b->is_negated)
-        return all_refused(search, a, b);
+        return all_excluded(search, a, b);
     return all_exclude(search, a, b);
 }
 
@@ -68,7 +72,7 @@ static bool rules_exclude(struct search *search, const struct ration_policy_rule
     return false;
 }
 
-/* The first limit that may apply together with the queue, or limit_count. */
+/* Returns the first limit that may apply together with the queue, or limit_count. */
 static size_t find_overlap(struct search *search, size_t queue)
 {
     const struct ration_policy *policy = search->policy;
@@ -95,14 +99,14 @@ void ration_overlap_check(struct ration_schema *schema)
             continue;
         size_t other = find_overlap(&search, i);
         if (search.comparison_count >= COMPARISONS_MAX) {
-            ration_faults_add(
+            ration_policy_errors_add(
                 schema->faults, view->line, policy->limits[i].column,
-                "too many limits and values to tell whether a leaky-queue is the only "
+                "too many limits and values to determine whether a leaky-queue is the only "
                 "limit of its requests");
             return;
         }
         if (other < policy->limit_count)
-            ration_faults_add(
+            ration_policy_errors_add(
                 schema->faults, view->line, policy->limits[i].column,
                 "%s is a leaky-queue, which must be the only limit of its requests, but %s in line "
                 "%" PRIu32
@@ -115,7 +119,7 @@ void ration_overlap_check(struct ration_schema *schema)
 
 /* Keys ----------------------------------------------------------------------------------------- */
 
-/* Whether they give a request the same key: the same attributes, in the same order and width. */
+/* Whether two limits give a request the same key: same attributes, order and IPv6 prefix length. */
 static bool is_same_key(const struct ration_policy *policy, const struct ration_limit_entry *a,
                         const struct ration_limit_entry *b)
 {

@@ -1,14 +1,13 @@
-/*
- * overlap: limits that may apply to one request together.
- */
+/* overlap: finds limits that may apply to the same request. */
 #ifndef RATION_POLICY_OVERLAP_H
 #define RATION_POLICY_OVERLAP_H
 
 #include "policy/schema.h"
 
 /*
- * Notes a fault for each leaky-queue that may apply to a request together with another limit: it makes
- * its callers wait, which cannot be decided together with what refuses them.
+ * Records an error for each leaky-queue limit that may apply to a request together with another
+ * limit: a leaky queue makes its callers wait, and this cannot be decided atomically with limits
+ * that deny.
  */
 void ration_overlap_check(struct ration_schema *schema);
 

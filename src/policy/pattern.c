@@ -22,7 +22,10 @@ bool ration_pattern_make_text(struct ration_arena *arena, enum ration_pattern_ki
     return true;
 }
 
-/* Writes what stands before the first wildcard, without \. Returns how much of text that was. */
+/*
+ * Writes the text before the first wildcard, without escaping backslashes. Returns the number of
+ * bytes of text that it used.
+ */
 static size_t unescape_start(const char *text, size_t size, char *start, size_t *out_start_size)
 {
     size_t at = 0, used = 0;
@@ -77,7 +80,7 @@ bool ration_pattern_matches(const struct ration_pattern *pattern, const struct r
     case RATION_PATTERN_GLOB:
         return ration_glob_matches(pattern->glob, value, work);
     case RATION_PATTERN_NETWORK:
-        return ration_network_contains(&pattern->network, address);
+        return ration_address_network_contains(&pattern->network, address);
     }
     return false;
 }
@@ -88,14 +91,15 @@ static bool text_matches(const struct ration_pattern *pattern, const struct rati
                                   NULL);
 }
 
-/* A smaller network lies in a larger one, or beside it. */
+/* Two networks are either nested or disjoint. */
 static bool network_covers(const struct ration_pattern *a, const struct ration_pattern *b)
 {
     return a->network.bits <= b->network.bits &&
-           ration_network_contains(&a->network, &b->network.base);
+           ration_address_network_contains(&a->network, &b->network.base);
 }
 
-bool ration_patterns_exclude(const struct ration_pattern *a, const struct ration_pattern *b)
+bool ration_pattern_exclude_each_other(const struct ration_pattern *a,
+                                       const struct ration_pattern *b)
 {
     if (a->kind == RATION_PATTERN_NETWORK)
         return !network_covers(a, b) && !network_covers(b, a);

@@ -1,20 +1,18 @@
-/*
- * policy: a text to a policy, in one pass that finds every fault.
- */
-#include "policy/policy.h"
+/* policy: parses a policy in one pass that finds every error. */
+#include "policy/policy_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/text.h"
 #include "policy/condition.h"
 #include "policy/document.h"
-#include "policy/faults.h"
 #include "policy/limit_entry.h"
 #include "policy/overlap.h"
+#include "policy/policy_errors.h"
+#include "policy/policy_settings.h"
 #include "policy/schema.h"
-#include "policy/settings.h"
 
 enum section {
     SECTION_LIMITS,
@@ -32,8 +30,8 @@ static const char *const section_names[] = {"limits",  "exempt", "banned",
 
 static int compare_names(const void *left, const void *right)
 {
-    const struct ration_node *a = *(const struct ration_node *const *)left;
-    const struct ration_node *b = *(const struct ration_node *const *)right;
+    const struct ration_document_node *a = *(const struct ration_document_node *const *)left;
+    const struct ration_document_node *b = *(const struct ration_document_node *const *)right;
     int order = strcmp(a->text, b->text);
 
     if (order != 0)
@@ -41,8 +39,8 @@ static int compare_names(const void *left, const void *right)
     return a->line != b->line ? (a->line < b->line ? -1 : 1) : (a->column < b->column ? -1 : 1);
 }
 
-/* Names sorted: those that are alike stand side by side, the first of them first. */
-static void check_names(struct ration_schema *schema, const struct ration_node **names,
+/* Finds repeated names. After sorting, equal names are adjacent, the first in the file first. */
+static void check_names(struct ration_schema *schema, const struct ration_document_node **names,
                         size_t count)
 {
     size_t first = 0;
@@ -50,20 +48,20 @@ static void check_names(struct ration_schema *schema, const struct ration_node *
     if (count > 1)
         qsort(names, count, sizeof(names[0]), compare_names);
     for (size_t i = 1; i < count; i++) {
-        char quote[RATION_WORDS_QUOTE_SIZE];
-        const struct ration_node *name = names[i];
+        char quote[RATION_TEXT_QUOTE_SIZE];
+        const struct ration_document_node *name = names[i];
         if (strcmp(names[first]->text, name->text) != 0) {
             first = i;
             continue;
         }
-        RATION_SCHEMA_FAULT(schema, name,
-                            "the name %s is already that of the limit in line %" PRIu32
-                            ": names are unique",
-                            ration_words_quote(name->text, name->size, quote), names[first]->line);
+        RATION_SCHEMA_ERROR(schema, name,
+                            "the name %s is already used by the limit in line %" PRIu32
+                            ": names must be unique",
+                            ration_text_quote(name->text, name->size, quote), names[first]->line);
     }
 }
 
-/* A request may be held to so many limits only; those without conditions apply to all. */
+/* A request has at most RATION_POLICY_MATCHES_MAX limits; those without conditions apply to all. */
 static void check_unconditional(struct ration_schema *schema)
 {
     const struct ration_policy *policy = schema->policy;
@@ -73,20 +71,21 @@ static void check_unconditional(struct ration_schema *schema)
         const struct ration_policy_rule *rule = ration_policy_limit_rule(policy, i);
         count += rule->term_count == 0 && rule->needed_count == 0;
         if (count > RATION_POLICY_MATCHES_MAX) {
-            ration_faults_add(schema->faults, rule->line, policy->limits[i].column,
-                              "more than %d limits have no match and apply to every request: a "
-                              "request has at most %d limits",
-                              RATION_POLICY_MATCHES_MAX, RATION_POLICY_MATCHES_MAX);
+            ration_policy_errors_add(
+                schema->faults, rule->line, policy->limits[i].column,
+                "more than %d limits have no match and apply to every request: a "
+                "request has at most %d limits",
+                RATION_POLICY_MATCHES_MAX, RATION_POLICY_MATCHES_MAX);
             return;
         }
     }
 }
 
-static void read_limits(struct ration_schema *schema, const struct ration_node *list)
+static void read_limits(struct ration_schema *schema, const struct ration_document_node *list)
 {
     struct ration_policy *policy = schema->policy;
     struct ration_policy_rule *rules = policy->rules + policy->banned_count + policy->exempt_count;
-    const struct ration_node **names =
+    const struct ration_document_node **names =
         ration_arena_take(schema->scratch, policy->limit_count, sizeof(*names));
     size_t i = 0, name_count = 0;
 
@@ -94,12 +93,12 @@ static void read_limits(struct ration_schema *schema, const struct ration_node *
         ration_arena_take(&policy->arena, policy->limit_count, sizeof(policy->limits[0]));
     if (!policy->limits || !names)
         return;
-    for (const struct ration_node *node = list->first; node; node = node->next, i++) {
-        const struct ration_node *name = NULL;
+    for (const struct ration_document_node *node = list->first; node; node = node->next, i++) {
+        const struct ration_document_node *name = NULL;
         size_t fault_count = schema->faults->count;
         ration_limit_entry_read(schema, node, &policy->limits[i], &rules[i], &name);
         policy->limits[i].has_fault = schema->faults->count > fault_count;
-        if (name && name->kind == RATION_NODE_SCALAR && name->size > 0)
+        if (name && name->kind == RATION_DOCUMENT_NODE_SCALAR && name->size > 0)
             names[name_count++] = name;
     }
     check_names(schema, names, name_count);
@@ -107,26 +106,29 @@ static void read_limits(struct ration_schema *schema, const struct ration_node *
     ration_overlap_check(schema);
 }
 
-/* Items of exempt or banned. An empty match would mean everybody. */
-static void read_items(struct ration_schema *schema, const struct ration_node *list,
+/* Reads the entries of exempt or banned. An empty match would apply to every request. */
+static void read_items(struct ration_schema *schema, const struct ration_document_node *list,
                        struct ration_policy_rule *rules)
 {
-    for (const struct ration_node *node = list->first; node; node = node->next, rules++) {
+    for (const struct ration_document_node *node = list->first; node; node = node->next, rules++) {
         rules->line = node->line;
-        if (ration_node_is_empty(node))
-            RATION_SCHEMA_FAULT(schema, node,
-                                "the match is empty, and would mean every request: write for "
+        if (ration_document_node_is_empty(node))
+            RATION_SCHEMA_ERROR(schema, node,
+                                "the match is empty and would apply to every request: write for "
                                 "example user: root");
         else
             ration_condition_read(schema, node, rules);
     }
 }
 
-/* The number of items of a list; 0, perhaps with a fault, if it is none. */
-static size_t count_items(struct ration_schema *schema, const struct ration_node **section,
+/*
+ * Returns the number of members of a section. If it is absent or not a valid list, returns 0 and
+ * sets *section to NULL; an error may be recorded.
+ */
+static size_t count_items(struct ration_schema *schema, const struct ration_document_node **section,
                           const char *what, const char *example, size_t count_max)
 {
-    bool is_right = *section && !ration_node_is_blank(*section) &&
+    bool is_right = *section && !ration_document_node_is_blank(*section) &&
                     ration_schema_list(schema, *section, what, example, count_max);
 
     if (!is_right)
@@ -134,13 +136,13 @@ static size_t count_items(struct ration_schema *schema, const struct ration_node
     return is_right ? (*section)->count : 0;
 }
 
-static void read_version(struct ration_schema *schema, const struct ration_node *node)
+static void read_version(struct ration_schema *schema, const struct ration_document_node *node)
 {
-    if (node && !ration_node_is(node, "1"))
-        RATION_SCHEMA_FAULT(schema, node, "the version of this language is 1: write version: 1");
+    if (node && !ration_document_node_is(node, "1"))
+        RATION_SCHEMA_ERROR(schema, node, "the only supported version is 1: write version: 1");
 }
 
-static void read_cluster(struct ration_schema *schema, const struct ration_node *node)
+static void read_cluster(struct ration_schema *schema, const struct ration_document_node *node)
 {
     static const char *const words[] = {"one-slot"};
     size_t word;
@@ -149,21 +151,21 @@ static void read_cluster(struct ration_schema *schema, const struct ration_node 
         schema->policy->is_one_slot = true;
 }
 
-static void check_any_limits(struct ration_schema *schema, const struct ration_node *root,
-                             const struct ration_node *limits)
+static void check_any_limits(struct ration_schema *schema, const struct ration_document_node *root,
+                             const struct ration_document_node *limits)
 {
     if (!limits)
-        RATION_SCHEMA_FAULT(schema, root, "the policy has no limits: write limits: and a list");
-    else if (ration_node_is_blank(limits) ||
-             (limits->kind == RATION_NODE_LIST && limits->count == 0))
-        RATION_SCHEMA_FAULT(schema, limits,
+        RATION_SCHEMA_ERROR(schema, root, "the policy has no limits: write limits: and a list");
+    else if (ration_document_node_is_blank(limits) ||
+             (limits->kind == RATION_DOCUMENT_NODE_LIST && limits->count == 0))
+        RATION_SCHEMA_ERROR(schema, limits,
                             "limits is empty: write for example - {name: all, rate: 100/s}");
 }
 
-static void read_root(struct ration_schema *schema, const struct ration_node *root)
+static void read_root(struct ration_schema *schema, const struct ration_document_node *root)
 {
     static const struct ration_schema_fields fields = {"a policy", section_names, SECTION_COUNT};
-    const struct ration_node *sections[SECTION_COUNT];
+    const struct ration_document_node *sections[SECTION_COUNT];
     struct ration_policy *policy = schema->policy;
 
     if (!ration_schema_mapping(schema, root, &fields, sections))
@@ -188,26 +190,26 @@ static void read_root(struct ration_schema *schema, const struct ration_node *ro
     if (sections[SECTION_LIMITS])
         read_limits(schema, sections[SECTION_LIMITS]);
     if (sections[SECTION_SERVER])
-        ration_settings_read(schema, sections[SECTION_SERVER]);
+        ration_policy_settings_read(schema, sections[SECTION_SERVER]);
 }
 
-/* Fills the policy, or notes faults. Whoever calls asks the arenas whether they were exhausted. */
+/* Fills the policy, or records errors. The caller must check whether an arena was exhausted. */
 static ration_status read_policy(struct ration_schema *schema, const char *text, size_t text_size)
 {
-    const struct ration_node *root;
+    const struct ration_document_node *root;
     ration_status status;
 
     if (text == NULL && text_size > 0) {
-        ration_faults_add(schema->faults, 1, 1, "the text is NULL, with a size of %zu bytes",
-                          text_size);
+        ration_policy_errors_add(schema->faults, 1, 1, "the text is NULL, with a size of %zu bytes",
+                                 text_size);
         return RATION_EINVAL;
     }
     if (text_size > RATION_POLICY_BYTES_MAX) {
-        ration_faults_add(schema->faults, 1, 1, "a policy has at most %d bytes (got %zu)",
-                          RATION_POLICY_BYTES_MAX, text_size);
+        ration_policy_errors_add(schema->faults, 1, 1, "a policy has at most %d bytes (got %zu)",
+                                 RATION_POLICY_BYTES_MAX, text_size);
         return RATION_EINVAL;
     }
-    /* libyaml stops the program for a text of NULL, whatever its size */
+    /* libyaml aborts the process if the text is NULL, even with size 0 */
     status = ration_document_read(text != NULL ? text : "", text_size, schema->scratch,
                                   schema->faults, &root);
     if (status != RATION_OK)
@@ -222,7 +224,7 @@ ration_status ration_policy_parse(const char *text, size_t text_size, ration_pol
                                   void *context, ration_policy **out_policy)
 {
     struct ration_arena scratch = {0};
-    struct ration_faults *faults = ration_arena_take(&scratch, 1, sizeof(*faults));
+    struct ration_policy_errors *faults = ration_arena_take(&scratch, 1, sizeof(*faults));
     struct ration_policy *policy = calloc(1, sizeof(*policy));
     ration_status status = RATION_ENOMEM;
 
@@ -235,7 +237,7 @@ ration_status ration_policy_parse(const char *text, size_t text_size, ration_pol
             status = RATION_ENOMEM;
     }
     if (status == RATION_EINVAL)
-        ration_faults_tell(faults, fault, context);
+        ration_policy_errors_report(faults, fault, context);
     ration_arena_done(&scratch);
     if (status == RATION_OK)
         *out_policy = policy;

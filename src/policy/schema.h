@@ -1,8 +1,8 @@
 /*
- * schema: nodes of a document taken for what they must be, or a fault.
+ * schema: checks that the nodes of a document have the required type and reads their values.
  *
- * Each of these returns false once it has noted a fault; readers go on with the next field, so that all
- * faults of a text are found in one pass.
+ * Each function returns false after it has recorded an error. Callers continue with the next field,
+ * so that one pass finds all errors of a policy.
  */
 #ifndef RATION_POLICY_SCHEMA_H
 #define RATION_POLICY_SCHEMA_H
@@ -12,18 +12,18 @@
 #include <stdint.h>
 
 #include "policy/document.h"
-#include "policy/faults.h"
-#include "policy/policy.h"
+#include "policy/policy_errors.h"
+#include "policy/policy_internal.h"
 
 struct ration_schema {
     struct ration_policy *policy;
     struct ration_arena *scratch;
-    struct ration_faults *faults;
+    struct ration_policy_errors *faults;
 };
 
-/* Notes a fault about a node. */
-#define RATION_SCHEMA_FAULT(schema, node, ...) \
-    ration_faults_add((schema)->faults, (node)->line, (node)->column, __VA_ARGS__)
+/* Records an error at the position of a node. */
+#define RATION_SCHEMA_ERROR(schema, node, ...) \
+    ration_policy_errors_add((schema)->faults, (node)->line, (node)->column, __VA_ARGS__)
 
 /* Names of the fields a mapping may have. */
 struct ration_schema_fields {
@@ -33,44 +33,46 @@ struct ration_schema_fields {
 };
 
 /*
- * Sorts the members of a mapping into out_values, one for each name, NULL where there is none. False,
- * with all of them NULL, if node is no mapping; unknown and repeated fields are faults and skipped.
+ * Stores the members of a mapping in out_values, one for each name, NULL where a field is absent.
+ * Returns false, with all of them NULL, if node is not a mapping. Unknown and repeated fields are
+ * recorded as errors and skipped.
  */
-bool ration_schema_mapping(struct ration_schema *schema, const struct ration_node *node,
+bool ration_schema_mapping(struct ration_schema *schema, const struct ration_document_node *node,
                            const struct ration_schema_fields *fields,
-                           const struct ration_node **out_values);
+                           const struct ration_document_node **out_values);
 
-/* A list of at most count_max. example is what to write. */
-bool ration_schema_list(struct ration_schema *schema, const struct ration_node *node,
+/* Requires a list of at most count_max members. The error message shows example. */
+bool ration_schema_list(struct ration_schema *schema, const struct ration_document_node *node,
                         const char *what, const char *example, size_t count_max);
 
-/* Text that is not empty. */
-bool ration_schema_text(struct ration_schema *schema, const struct ration_node *node,
+/* Requires text that is not empty. */
+bool ration_schema_text(struct ration_schema *schema, const struct ration_document_node *node,
                         const char *what);
 
-/* Text without blanks. */
-bool ration_schema_word(struct ration_schema *schema, const struct ration_node *node,
+/* Requires text without blanks. */
+bool ration_schema_word(struct ration_schema *schema, const struct ration_document_node *node,
                         const char *what);
 
-/* One of the words; *out_index says which. */
-bool ration_schema_choice(struct ration_schema *schema, const struct ration_node *node,
+/* Requires one of the words; *out_index is its index. */
+bool ration_schema_choice(struct ration_schema *schema, const struct ration_document_node *node,
                           const char *what, const char *const *words, size_t word_count,
                           size_t *out_index);
 
-/* A count as limits have it (10k), from least to most. */
-bool ration_schema_count(struct ration_schema *schema, const struct ration_node *node,
-                         const char *what, uint64_t least, uint64_t most, uint64_t *out_count);
+/* Reads a count in the notation of limits (10k), between count_min and count_max. */
+bool ration_schema_count(struct ration_schema *schema, const struct ration_document_node *node,
+                         const char *what, uint64_t count_min, uint64_t count_max,
+                         uint64_t *out_count);
 
-/* A duration as limits have it (250ms), from 1 ns to most. */
-bool ration_schema_duration(struct ration_schema *schema, const struct ration_node *node,
-                            const char *what, uint64_t most_ns, uint64_t *out_ns);
+/* Reads a duration in the notation of limits (250ms), from 1 ns to max_ns. */
+bool ration_schema_duration(struct ration_schema *schema, const struct ration_document_node *node,
+                            const char *what, uint64_t max_ns, uint64_t *out_ns);
 
-/* The name of an attribute, as the index of it among the policy's names. */
-bool ration_schema_attribute(struct ration_schema *schema, const struct ration_node *node,
+/* Reads the name of an attribute. *out_name_index is its index among the policy's names. */
+bool ration_schema_attribute(struct ration_schema *schema, const struct ration_document_node *node,
                              uint16_t *out_name_index);
 
-/* Notes an error of the units' and limits' readers, at the byte of node's text that it names. */
-void ration_schema_error(struct ration_schema *schema, const struct ration_node *node,
+/* Records an error at the byte offset of node's text. */
+void ration_schema_error(struct ration_schema *schema, const struct ration_document_node *node,
                          size_t offset, const char *message);
 
 #endif

@@ -1,52 +1,53 @@
 #include "policy/utf8.h"
 
-static bool is_tail(unsigned char byte)
+static bool is_continuation(unsigned char byte)
 {
     return (byte & 0xC0) == 0x80;
 }
 
 /*
- * The size of the character at text, of which size bytes are left; 0 if there is none. The second byte
- * rules out what could be written shorter, surrogates, and what is above U+10FFFF.
+ * Returns the size of the character at text, of which size bytes remain; 0 if it is not valid
+ * UTF-8. The limits of the second byte exclude overlong forms, surrogates and code points above
+ * U+10FFFF.
  */
 static size_t character_size(const unsigned char *text, size_t size)
 {
     unsigned char first = text[0];
-    unsigned char least = 0x80, most = 0xBF;
-    size_t wanted;
+    unsigned char second_min = 0x80, second_max = 0xBF;
+    size_t expected_size;
 
     if (first < 0x80)
         return 1;
     if (first < 0xC2 || first > 0xF4)
         return 0;
-    wanted = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    expected_size = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     if (first == 0xE0)
-        least = 0xA0;
+        second_min = 0xA0;
     if (first == 0xED)
-        most = 0x9F;
+        second_max = 0x9F;
     if (first == 0xF0)
-        least = 0x90;
+        second_min = 0x90;
     if (first == 0xF4)
-        most = 0x8F;
-    if (size < wanted || text[1] < least || text[1] > most)
+        second_max = 0x8F;
+    if (size < expected_size || text[1] < second_min || text[1] > second_max)
         return 0;
-    for (size_t i = 2; i < wanted; i++) {
-        if (!is_tail(text[i]))
+    for (size_t i = 2; i < expected_size; i++) {
+        if (!is_continuation(text[i]))
             return 0;
     }
-    return wanted;
+    return expected_size;
 }
 
-bool ration_utf8_check(const char *text, size_t text_size, struct ration_faults *faults)
+bool ration_utf8_check(const char *text, size_t text_size, struct ration_policy_errors *faults)
 {
     for (size_t at = 0; at < text_size;) {
         size_t size = character_size((const unsigned char *)text + at, text_size - at);
         uint32_t line, column;
         if (size == 0) {
             ration_utf8_place(text, text_size, at, &line, &column);
-            ration_faults_add(faults, line, column,
-                              "the byte 0x%02X is not UTF-8: save the file as UTF-8",
-                              (unsigned)(unsigned char)text[at]);
+            ration_policy_errors_add(faults, line, column,
+                                     "the byte 0x%02X is not UTF-8: save the file as UTF-8",
+                                     (unsigned)(unsigned char)text[at]);
             return false;
         }
         at += size;
@@ -59,7 +60,7 @@ size_t ration_utf8_count(const char *text, size_t text_size)
     size_t count = 0;
 
     for (size_t i = 0; i < text_size; i++)
-        count += !is_tail((unsigned char)text[i]);
+        count += !is_continuation((unsigned char)text[i]);
     return count;
 }
 

@@ -13,49 +13,53 @@
 #define sdssetlen hi_sdssetlen
 #endif
 
-#define AROUND_BYTES 64 /* what a command of three words has around them */
+#define AROUND_BYTES 64 /* protocol bytes around the three arguments */
 #define COMMAND_SIZE (2 * RATION_REDIS_TEXT_MAX + AROUND_BYTES)
 
-static size_t write_command(const struct ration_redis_place *place, char command[COMMAND_SIZE])
+static size_t write_command(const struct ration_redis_endpoint *endpoint,
+                            char command[COMMAND_SIZE])
 {
     int size;
 
-    if (place->user != NULL)
+    if (endpoint->user != NULL)
         size = snprintf(command, COMMAND_SIZE, "*3\r\n$4\r\nAUTH\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
-                        strlen(place->user), place->user, strlen(place->password), place->password);
+                        strlen(endpoint->user), endpoint->user, strlen(endpoint->password),
+                        endpoint->password);
     else
         size = snprintf(command, COMMAND_SIZE, "*2\r\n$4\r\nAUTH\r\n$%zu\r\n%s\r\n",
-                        strlen(place->password), place->password);
+                        strlen(endpoint->password), endpoint->password);
     return (size_t)size;
 }
 
 /*
- * hiredis releases its output as it is. What is in it is sent here, which a new connection has room for, and wiped. If it
- * could not be sent whole, which a later write would notice, hiredis sends it.
+ * hiredis frees its output buffer without wiping it. So the command is sent here, since it fits into the send
+ * buffer of a new connection, and what was sent is wiped. What send() does not take is left to hiredis.
  */
 static void send_and_wipe(struct redisAsyncContext *redis)
 {
     char *output = redis->c.obuf;
     size_t size = sdslen(output);
+    ssize_t sent = send(redis->c.fd, output, size, MSG_NOSIGNAL);
+    size_t left = sent > 0 ? size - (size_t)sent : size;
 
-    if (send(redis->c.fd, output, size, MSG_NOSIGNAL) != (ssize_t)size)
-        return;
-    explicit_bzero(output, size);
-    sdssetlen(output, 0);
+    memmove(output, output + (size - left), left);
+    explicit_bzero(output + left, size - left);
+    sdssetlen(output, left);
 }
 
 unsigned ration_redis_auth_send(struct redisAsyncContext *redis,
-                                const struct ration_redis_place *place, redisCallbackFn *replied)
+                                const struct ration_redis_endpoint *endpoint,
+                                redisCallbackFn *on_reply)
 {
     char command[COMMAND_SIZE];
-    bool is_begun;
+    bool is_queued;
 
-    if (place->password == NULL)
+    if (endpoint->password == NULL)
         return 0;
-    is_begun = redisAsyncFormattedCommand(redis, replied, NULL, command,
-                                          write_command(place, command)) == REDIS_OK;
+    is_queued = redisAsyncFormattedCommand(redis, on_reply, NULL, command,
+                                           write_command(endpoint, command)) == REDIS_OK;
     explicit_bzero(command, sizeof(command));
-    if (is_begun)
+    if (is_queued)
         send_and_wipe(redis);
-    return is_begun;
+    return is_queued;
 }

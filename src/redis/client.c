@@ -4,21 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/refuse.h"
+#include "base/error.h"
 #include "redis/convert.h"
-#include "redis/route.h"
+#include "redis/router.h"
 #include "redis/scripts.h"
 
-#define ANSWER_BEFORE 3 /* now, in two parts, and whether it was taken */
-#define CONVERTS_MAX  3 /* of one ask, where other nodes have other limits and convert, too */
+#define ANSWER_HEADER_COUNT 3 /* now (seconds and nanoseconds), and whether the cost was taken */
+/* per take: nodes with other limits may convert the same bucket at the same time */
+#define CONVERTS_MAX 3
 
-/* One ask under way. Kept for the next when it is over. */
+/* A take in flight. It is reused when it is done. */
 struct take {
-    struct take *next; /* of those that are free */
+    struct take *next; /* in the list of spare takes */
     struct ration_redis_client *client;
-    struct ration_redis_ask ask;
-    struct ration_redis_errand errand;
-    bool is_repeated; /* with the script's text, since its name was not known */
+    struct ration_redis_take_request take_request;
+    struct ration_redis_request request;
+    bool is_repeated; /* sent again with the script's text, because Redis did not know its SHA-1 */
     unsigned convert_count;
     ration_redis_decided *decided;
     void *context;
@@ -28,49 +29,49 @@ struct ration_redis_client {
     const struct ration_redis_options *options;
     struct ration_redis_loop loop;
     struct ration_redis_names names;
-    struct ration_redis_route *route;
-    struct take *spare;
+    struct ration_redis_router *router;
+    struct take *spare_takes;
 };
 
-/* A call of another script, or a command, of somebody else's. */
-struct parcel {
-    struct ration_redis_route *route;
-    struct ration_redis_errand errand;
-    enum ration_redis_script
-        script; /* RATION_REDIS_SCRIPT_COUNT: none, or repeated with its text */
+/* A call of another script, or a plain command, for another module. */
+struct script_call {
+    struct ration_redis_router *router;
+    struct ration_redis_request request;
+    /* RATION_REDIS_SCRIPT_COUNT: none, or sent again with its text */
+    enum ration_redis_script script;
     ration_redis_done *done;
     void *context;
 };
 
-static void finish(struct take *take, const struct ration_redis_told *told,
-                   enum ration_redis_undecided why)
+static void finish_take(struct take *take, const struct ration_redis_take_result *result,
+                        enum ration_redis_undecided why)
 {
     struct ration_redis_client *client = take->client;
 
-    take->decided(take->context, told, why);
-    take->next = client->spare;
-    client->spare = take;
+    take->decided(take->context, result, why);
+    take->next = client->spare_takes;
+    client->spare_takes = take;
 }
 
-static bool begins(const redisReply *reply, const char *word)
+static bool is_error_starting_with(const redisReply *reply, const char *prefix)
 {
-    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_of_replica(const redisReply *reply)
+static bool is_from_replica(const redisReply *reply)
 {
-    return begins(reply, "READONLY") || begins(reply, "MASTERDOWN");
+    return is_error_starting_with(reply, "READONLY") || is_error_starting_with(reply, "MASTERDOWN");
 }
 
-/* False: it is no answer of the script. */
+/* False: it is not a reply of the script. */
 static bool read_answer(const redisReply *reply, struct ration_redis_answer *answer)
 {
-    size_t count = reply->elements - ANSWER_BEFORE;
+    size_t count = reply->elements - ANSWER_HEADER_COUNT;
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < ANSWER_BEFORE ||
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < ANSWER_HEADER_COUNT ||
         count > RATION_REDIS_PARTS_MAX)
         return false;
-    for (size_t i = 0; i < ANSWER_BEFORE; i++)
+    for (size_t i = 0; i < ANSWER_HEADER_COUNT; i++)
         if (reply->element[i]->type != REDIS_REPLY_INTEGER || reply->element[i]->integer < 0)
             return false;
     answer->now_s = (uint64_t)reply->element[0]->integer;
@@ -79,7 +80,7 @@ static bool read_answer(const redisReply *reply, struct ration_redis_answer *ans
     answer->is_of_others = reply->element[2]->integer == 2;
     answer->text_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
-        const redisReply *text = reply->element[i + ANSWER_BEFORE];
+        const redisReply *text = reply->element[i + ANSWER_HEADER_COUNT];
 
         answer->texts[i] = (struct ration_redis_text){NULL, 0};
         if (text->type == REDIS_REPLY_STRING)
@@ -90,25 +91,25 @@ static bool read_answer(const redisReply *reply, struct ration_redis_answer *ans
     return true;
 }
 
-static void on_answer_of_script(struct take *take, const redisReply *reply)
+static void on_script_answer(struct take *take, const redisReply *reply)
 {
     struct ration_redis_answer answer;
-    struct ration_redis_told told;
+    struct ration_redis_take_result result;
 
     if (!read_answer(reply, &answer)) {
-        finish(take, NULL, RATION_REDIS_UNKNOWN);
+        finish_take(take, NULL, RATION_REDIS_UNKNOWN);
     } else if (answer.is_of_others && take->convert_count < CONVERTS_MAX &&
-               ration_redis_convert_all(&take->ask, &answer, &take->errand.words)) {
+               ration_redis_convert_all(&take->take_request, &answer, &take->request.argv)) {
         take->convert_count++;
-        ration_redis_route_send(take->client->route, &take->errand);
+        ration_redis_router_send(take->client->router, &take->request);
     } else if (answer.is_of_others) {
-        finish(take, NULL, RATION_REDIS_NOT_DONE);
-    } else if (ration_redis_ask_read(&take->ask, &answer, &told) != RATION_OK) {
-        finish(take, NULL, RATION_REDIS_UNKNOWN);
+        finish_take(take, NULL, RATION_REDIS_NOT_DONE);
+    } else if (ration_redis_take_result_read(&take->take_request, &answer, &result) != RATION_OK) {
+        finish_take(take, NULL, RATION_REDIS_UNKNOWN);
     } else {
         if (take->convert_count > 0)
-            ration_redis_convert_undo(&take->errand.words, &told);
-        finish(take, &told, RATION_REDIS_NOT_DONE);
+            ration_redis_convert_undo(&take->request.argv, &result);
+        finish_take(take, &result, RATION_REDIS_NOT_DONE);
     }
 }
 
@@ -116,18 +117,19 @@ static void on_answer(struct take *take, const redisReply *reply)
 {
     struct ration_redis_client *client = take->client;
 
-    if (begins(reply, "NOSCRIPT") && !take->is_repeated) { /* so nothing was done */
+    if (is_error_starting_with(reply, "NOSCRIPT") && !take->is_repeated) {
+        /* Redis did not run the script, so nothing was charged. */
         take->is_repeated = true;
-        ration_redis_words_repeat(&take->errand.words, RATION_REDIS_TAKE);
-        ration_redis_route_send(client->route, &take->errand);
+        ration_redis_argv_repeat(&take->request.argv, RATION_REDIS_TAKE);
+        ration_redis_router_send(client->router, &take->request);
         return;
     }
-    if (is_of_replica(reply))
-        ration_redis_route_leave(client->route);
+    if (is_from_replica(reply))
+        ration_redis_router_leave(client->router);
     if (reply->type == REDIS_REPLY_ERROR) { /* a script that fails has written nothing yet */
-        finish(take, NULL, RATION_REDIS_NOT_DONE);
+        finish_take(take, NULL, RATION_REDIS_NOT_DONE);
     } else {
-        on_answer_of_script(take, reply);
+        on_script_answer(take, reply);
     }
 }
 
@@ -139,42 +141,42 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
     if (outcome == RATION_REDIS_ANSWERED)
         on_answer(take, reply);
     else
-        finish(take, NULL,
-               outcome == RATION_REDIS_REFUSED ? RATION_REDIS_NOT_DONE : RATION_REDIS_UNKNOWN);
+        finish_take(take, NULL,
+                    outcome == RATION_REDIS_REFUSED ? RATION_REDIS_NOT_DONE : RATION_REDIS_UNKNOWN);
 }
 
 static void send_take(struct take *take)
 {
     struct ration_redis_client *client = take->client;
-    struct ration_redis_words *words = &take->errand.words;
+    struct ration_redis_argv *argv = &take->request.argv;
 
-    ration_redis_words_reset(words);
-    ration_redis_word_script(words, RATION_REDIS_TAKE);
-    ration_redis_ask_write(&take->ask, &client->names, words);
-    ration_redis_route_send(client->route, &take->errand);
+    ration_redis_argv_reset(argv);
+    ration_redis_argv_add_script(argv, RATION_REDIS_TAKE);
+    ration_redis_take_request_write(&take->take_request, &client->names, argv);
+    ration_redis_router_send(client->router, &take->request);
 }
 
 static struct take *get_take(struct ration_redis_client *client)
 {
-    struct take *take = client->spare;
+    struct take *take = client->spare_takes;
 
     if (take != NULL) {
-        client->spare = take->next;
+        client->spare_takes = take->next;
         return take;
     }
     take = malloc(sizeof(*take));
     if (take != NULL) {
         take->client = client;
-        ration_redis_words_init(&take->errand.words);
-        take->errand.done = on_done;
-        take->errand.context = take;
+        ration_redis_argv_init(&take->request.argv);
+        take->request.done = on_done;
+        take->request.context = take;
     }
     return take;
 }
 
 void ration_redis_client_take(struct ration_redis_client *client,
-                              const struct ration_redis_ask *ask, ration_redis_decided *decided,
-                              void *context)
+                              const struct ration_redis_take_request *request,
+                              ration_redis_decided *decided, void *context)
 {
     struct take *take = get_take(client);
 
@@ -182,8 +184,8 @@ void ration_redis_client_take(struct ration_redis_client *client,
         decided(context, NULL, RATION_REDIS_NOT_DONE);
         return;
     }
-    take->ask = *ask;
-    take->errand.deadline_ns = ask->deadline_ns;
+    take->take_request = *request;
+    take->request.deadline_ns = request->deadline_ns;
     take->is_repeated = false;
     take->convert_count = 0;
     take->decided = decided;
@@ -193,89 +195,90 @@ void ration_redis_client_take(struct ration_redis_client *client,
 
 uint64_t ration_redis_client_deadline(const struct ration_redis_client *client)
 {
-    return ration_redis_route_now(client->route) + client->options->times.deadline_ns;
+    return ration_redis_router_now(client->router) + client->options->times.deadline_ns;
 }
 
-static void on_parcel_done(void *context, enum ration_redis_outcome outcome,
-                           const struct redisReply *reply)
+static void on_script_call_done(void *context, enum ration_redis_outcome outcome,
+                                const struct redisReply *reply)
 {
-    struct parcel *parcel = context;
+    struct script_call *script_call = context;
 
-    if (outcome == RATION_REDIS_ANSWERED && begins(reply, "NOSCRIPT") &&
-        parcel->script != RATION_REDIS_SCRIPT_COUNT) {
-        ration_redis_words_repeat(&parcel->errand.words, parcel->script);
-        parcel->script = RATION_REDIS_SCRIPT_COUNT;
-        ration_redis_route_send(parcel->route, &parcel->errand);
+    if (outcome == RATION_REDIS_ANSWERED && is_error_starting_with(reply, "NOSCRIPT") &&
+        script_call->script != RATION_REDIS_SCRIPT_COUNT) {
+        ration_redis_argv_repeat(&script_call->request.argv, script_call->script);
+        script_call->script = RATION_REDIS_SCRIPT_COUNT;
+        ration_redis_router_send(script_call->router, &script_call->request);
         return;
     }
-    if (outcome == RATION_REDIS_ANSWERED && is_of_replica(reply))
-        ration_redis_route_leave(parcel->route);
-    parcel->done(parcel->context, outcome, reply);
-    ration_redis_words_done(&parcel->errand.words);
-    free(parcel);
+    if (outcome == RATION_REDIS_ANSWERED && is_from_replica(reply))
+        ration_redis_router_leave(script_call->router);
+    script_call->done(script_call->context, outcome, reply);
+    ration_redis_argv_done(&script_call->request.argv);
+    free(script_call);
 }
 
-/* behind: the words behind those that say what is done. */
-static void send_parcel(struct ration_redis_client *client, struct parcel *parcel,
-                        const struct ration_redis_words *behind)
+/* arguments: what follows EVALSHA and the SHA-1; without a script, the whole command. */
+static void send_script_call(struct ration_redis_client *client, struct script_call *script_call,
+                             const struct ration_redis_argv *arguments)
 {
-    struct ration_redis_words *words = &parcel->errand.words;
+    struct ration_redis_argv *argv = &script_call->request.argv;
 
-    for (size_t i = 0; i < behind->count; i++)
-        ration_redis_word(words, ration_redis_word_at(behind, i),
-                          ration_redis_word_size(behind, i));
-    words->text.is_failed |= behind->text.is_failed;
-    ration_redis_route_send(client->route, &parcel->errand);
+    for (size_t i = 0; i < arguments->count; i++)
+        ration_redis_argv_add(argv, ration_redis_argv_at(arguments, i),
+                              ration_redis_argv_size(arguments, i));
+    argv->text.is_failed |= arguments->text.is_failed;
+    ration_redis_router_send(client->router, &script_call->request);
 }
 
-static struct parcel *make_parcel(struct ration_redis_client *client, uint64_t deadline_ns,
-                                  ration_redis_done *done, void *context)
+static struct script_call *make_script_call(struct ration_redis_client *client,
+                                            uint64_t deadline_ns, ration_redis_done *done,
+                                            void *context)
 {
-    struct parcel *parcel = calloc(1, sizeof(*parcel));
+    struct script_call *script_call = calloc(1, sizeof(*script_call));
 
-    if (parcel == NULL)
+    if (script_call == NULL)
         return NULL;
-    *parcel = (struct parcel){.route = client->route,
-                              .script = RATION_REDIS_SCRIPT_COUNT,
-                              .done = done,
-                              .context = context};
-    parcel->errand.deadline_ns = deadline_ns;
-    parcel->errand.done = on_parcel_done;
-    parcel->errand.context = parcel;
-    ration_redis_words_init(&parcel->errand.words);
-    return parcel;
+    *script_call = (struct script_call){.router = client->router,
+                                        .script = RATION_REDIS_SCRIPT_COUNT,
+                                        .done = done,
+                                        .context = context};
+    script_call->request.deadline_ns = deadline_ns;
+    script_call->request.done = on_script_call_done;
+    script_call->request.context = script_call;
+    ration_redis_argv_init(&script_call->request.argv);
+    return script_call;
 }
 
 void ration_redis_client_call(struct ration_redis_client *client, enum ration_redis_script script,
-                              const struct ration_redis_words *words, uint64_t deadline_ns,
+                              const struct ration_redis_argv *argv, uint64_t deadline_ns,
                               ration_redis_done *done, void *context)
 {
-    struct parcel *parcel = make_parcel(client, deadline_ns, done, context);
+    struct script_call *script_call = make_script_call(client, deadline_ns, done, context);
 
-    if (parcel == NULL) {
+    if (script_call == NULL) {
         done(context, RATION_REDIS_REFUSED, NULL);
         return;
     }
-    parcel->script = script;
-    ration_redis_word_script(&parcel->errand.words, script);
-    send_parcel(client, parcel, words);
+    script_call->script = script;
+    ration_redis_argv_add_script(&script_call->request.argv, script);
+    send_script_call(client, script_call, argv);
 }
 
 void ration_redis_client_send(struct ration_redis_client *client,
-                              const struct ration_redis_words *words, uint64_t deadline_ns,
+                              const struct ration_redis_argv *argv, uint64_t deadline_ns,
                               ration_redis_done *done, void *context)
 {
-    struct parcel *parcel = make_parcel(client, deadline_ns, done, context);
+    struct script_call *script_call = make_script_call(client, deadline_ns, done, context);
 
-    if (parcel != NULL)
-        send_parcel(client, parcel, words);
+    if (script_call != NULL)
+        send_script_call(client, script_call, argv);
     else
         done(context, RATION_REDIS_REFUSED, NULL);
 }
 
-static uint64_t or_default(uint64_t given, uint64_t preset)
+static uint64_t or_default(uint64_t given, uint64_t default_value)
 {
-    return given > 0 ? given : preset;
+    return given > 0 ? given : default_value;
 }
 
 ration_status ration_redis_options_read(const struct ration_redis *redis,
@@ -293,8 +296,9 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
     };
 
     if (strlen(prefix) > RATION_REDIS_PREFIX_MAX || strpbrk(prefix, "{}") != NULL)
-        return ration_refuse(error, RATION_EINVAL,
-                             "a prefix of names in Redis has at most 63 bytes, and no braces");
+        return ration_error_set(
+            error, RATION_EINVAL,
+            "the prefix of keys in Redis must have at most 63 bytes and no braces");
     strcpy(options.prefix, prefix);
     if (redis->key_secret != NULL && redis->key_secret[0] != '\0') {
         options.has_key_secret = true;
@@ -302,7 +306,7 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
                             options.key_secret);
     }
     if (redis->url == NULL)
-        return ration_refuse(error, RATION_EINVAL, "where is Redis? url is NULL");
+        return ration_error_set(error, RATION_EINVAL, "the URL of Redis is missing: url is NULL");
     if (ration_redis_url_parse(redis->url, &options.url, error) != RATION_OK)
         return RATION_EINVAL;
     *out_options = options;
@@ -315,7 +319,7 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
                                          struct ration_redis_client **out_client)
 {
     struct ration_redis_client *client = calloc(1, sizeof(*client));
-    struct ration_redis_route_options route;
+    struct ration_redis_router_options router;
 
     if (client == NULL)
         return RATION_ENOMEM;
@@ -326,12 +330,12 @@ ration_status ration_redis_client_create(const struct ration_redis_options *opti
         client->names.secret = options->key_secret;
     if (options->is_one_slot)
         client->names.tag = options->prefix[0] != '\0' ? options->prefix : "ration";
-    route = (struct ration_redis_route_options){
+    router = (struct ration_redis_router_options){
         .url = &options->url,
         .times = &options->times,
         .loop = &client->loop,
     };
-    if (ration_redis_route_create(&route, &client->route) != RATION_OK) {
+    if (ration_redis_router_create(&router, &client->router) != RATION_OK) {
         free(client);
         return RATION_ENOMEM;
     }
@@ -343,12 +347,12 @@ void ration_redis_client_free(struct ration_redis_client *client)
 {
     if (client == NULL)
         return;
-    ration_redis_route_free(client->route);
-    while (client->spare != NULL) {
-        struct take *take = client->spare;
+    ration_redis_router_free(client->router);
+    while (client->spare_takes != NULL) {
+        struct take *take = client->spare_takes;
 
-        client->spare = take->next;
-        ration_redis_words_done(&take->errand.words);
+        client->spare_takes = take->next;
+        ration_redis_argv_done(&take->request.argv);
         free(take);
     }
     free(client);
@@ -359,28 +363,28 @@ const struct ration_redis_names *ration_redis_client_names(const struct ration_r
     return &client->names;
 }
 
-bool ration_redis_client_is_up(const struct ration_redis_client *client)
+bool ration_redis_client_is_connected(const struct ration_redis_client *client)
 {
-    return ration_redis_route_is_up(client->route);
+    return ration_redis_router_is_connected(client->router);
 }
 
 bool ration_redis_client_is_trying(const struct ration_redis_client *client)
 {
-    return client->route->kind->is_trying(client->route);
+    return client->router->kind->is_trying(client->router);
 }
 
-bool ration_redis_client_is_tried(const struct ration_redis_client *client)
+bool ration_redis_client_has_connected(const struct ration_redis_client *client)
 {
-    return ration_redis_route_is_tried(client->route);
+    return ration_redis_router_has_connected(client->router);
 }
 
-const char *ration_redis_client_trouble(const struct ration_redis_client *client)
+const char *ration_redis_client_last_error(const struct ration_redis_client *client)
 {
-    return ration_redis_route_trouble(client->route);
+    return ration_redis_router_last_error(client->router);
 }
 
 void ration_redis_client_stats(const struct ration_redis_client *client,
                                struct ration_redis_stats *out_stats)
 {
-    ration_redis_route_stats(client->route, out_stats);
+    ration_redis_router_stats(client->router, out_stats);
 }

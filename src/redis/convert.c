@@ -3,108 +3,110 @@
 #include <string.h>
 
 #include "core/change.h"
-#include "redis/shape.h"
+#include "redis/limit_tag.h"
 
-#define WORDS_EACH 3 /* which bucket, its text, and what stands for it */
+#define ARGS_PER_CONVERSION 3 /* index of the bucket from 1, its stored text, its converted text */
 
-/* Where a text tells its limit; text->size if it does not. */
-static size_t shape_at(const struct ration_redis_text *text)
+/* Offset of the limit tag of a text; text->size if it has none. */
+static size_t find_limit_tag(const struct ration_redis_text *text)
 {
-    size_t at = text->size;
+    size_t offset = text->size;
 
-    while (at > 0 && text->bytes[at - 1] != ' ')
-        at--;
-    return at > 0 ? at : text->size;
+    while (offset > 0 && text->bytes[offset - 1] != ' ')
+        offset--;
+    return offset > 0 ? offset : text->size;
 }
 
-/* False: it is of no limit that is known. */
+/* False: the text names no known limit. */
 static bool read_limit(const struct ration_redis_text *text, struct ration_limit *limit)
 {
-    size_t at = shape_at(text);
+    size_t offset = find_limit_tag(text);
     size_t end =
-        text->size > at && text->bytes[text->size - 1] == '!' ? text->size - 1 : text->size;
+        text->size > offset && text->bytes[text->size - 1] == '!' ? text->size - 1 : text->size;
 
-    return ration_redis_shape_read(text->bytes + at, end - at, limit);
+    return ration_redis_limit_tag_read(text->bytes + offset, end - offset, limit);
 }
 
 bool ration_redis_convert(const struct ration_redis_text *text,
                           const struct ration_redis_part *part, uint64_t now_ns,
-                          struct ration_redis_words *words)
+                          struct ration_redis_argv *argv)
 {
     struct ration_limit limit;
-    struct ration_any any = {.limit = &limit};
-    struct ration_redis_runs runs;
-    struct ration_redis_beside beside = {.is_given = false};
+    struct ration_bucket_state bucket = {.limit = &limit};
+    struct ration_redis_log_codec codec;
+    struct ration_redis_annotations annotations = {.is_given = false};
 
     if (part->is_given || !read_limit(text, &limit) ||
-        !ration_redis_state_read(text, now_ns, &runs, &any, &beside.hold_ns))
+        !ration_redis_state_read(text, now_ns, &codec, &bucket, &annotations.blocked_ns))
         return false;
-    any = ration_any_change(&any, part->limit,
-                            now_ns > part->changed_ago_ns ? now_ns - part->changed_ago_ns : 0);
-    ration_redis_lease_carry(text, &any, now_ns, &any, &beside);
-    ration_redis_state_write(&any, &beside, words);
+    bucket = ration_bucket_state_change(
+        &bucket, part->limit, now_ns > part->changed_ago_ns ? now_ns - part->changed_ago_ns : 0);
+    ration_redis_lease_carry(text, &bucket, now_ns, &bucket, &annotations);
+    ration_redis_state_write(&bucket, &annotations, argv);
     return true;
 }
 
-/* How many texts stand for others. */
-static size_t count_of(const struct ration_redis_words *words)
+/* The last argument: the number of converted texts. */
+static size_t read_conversion_count(const struct ration_redis_argv *argv)
 {
-    const char *last = ration_redis_word_at(words, words->count - 1);
-    size_t size = ration_redis_word_size(words, words->count - 1), count = 0;
+    const char *last = ration_redis_argv_at(argv, argv->count - 1);
+    size_t size = ration_redis_argv_size(argv, argv->count - 1), count = 0;
 
     for (size_t i = 0; i < size; i++)
         count = 10 * count + (size_t)(last[i] - '0');
     return count;
 }
 
-bool ration_redis_convert_all(const struct ration_redis_ask *ask,
+bool ration_redis_convert_all(const struct ration_redis_take_request *request,
                               const struct ration_redis_answer *answer,
-                              struct ration_redis_words *words)
+                              struct ration_redis_argv *argv)
 {
     uint64_t now_ns = answer->now_s * RATION_NS_PER_SECOND + answer->now_ns;
     uint64_t count = 0;
 
-    ration_redis_words_cut(words, words->count - 1 - WORDS_EACH * count_of(words));
-    for (uint32_t i = 0; i < ask->part_count && i < answer->text_count; i++) {
+    ration_redis_argv_cut(argv,
+                          argv->count - 1 - ARGS_PER_CONVERSION * read_conversion_count(argv));
+    for (uint32_t i = 0; i < request->part_count && i < answer->text_count; i++) {
         const struct ration_redis_text *text = &answer->texts[i];
         struct ration_limit limit;
 
-        if (text->bytes == NULL || ask->parts[i].is_given)
+        if (text->bytes == NULL || request->parts[i].is_given)
             continue;
         if (!read_limit(text, &limit))
             return false;
-        if (ration_change_is_none(&limit, ask->parts[i].limit))
+        if (ration_change_is_none(&limit, request->parts[i].limit))
             continue;
-        ration_redis_word_u64(words, i + 1);
-        ration_redis_word(words, text->bytes, text->size);
-        if (!ration_redis_convert(text, &ask->parts[i], now_ns, words))
+        ration_redis_argv_add_u64(argv, i + 1);
+        ration_redis_argv_add(argv, text->bytes, text->size);
+        if (!ration_redis_convert(text, &request->parts[i], now_ns, argv))
             return false;
         count++;
     }
-    ration_redis_word_u64(words, count);
+    ration_redis_argv_add_u64(argv, count);
     return count > 0;
 }
 
-static struct ration_redis_text text_at(const struct ration_redis_words *words, size_t index)
+static struct ration_redis_text argument_text(const struct ration_redis_argv *argv, size_t index)
 {
-    return (struct ration_redis_text){ration_redis_word_at(words, index),
-                                      ration_redis_word_size(words, index)};
+    return (struct ration_redis_text){ration_redis_argv_at(argv, index),
+                                      ration_redis_argv_size(argv, index)};
 }
 
-void ration_redis_convert_undo(const struct ration_redis_words *words,
-                               struct ration_redis_told *told)
+void ration_redis_convert_undo(const struct ration_redis_argv *argv,
+                               struct ration_redis_take_result *result)
 {
-    size_t count = count_of(words);
-    size_t first = words->count - 1 - WORDS_EACH * count;
+    size_t count = read_conversion_count(argv);
+    size_t first = argv->count - 1 - ARGS_PER_CONVERSION * count;
 
-    for (size_t at = first; at + 1 < words->count; at += WORDS_EACH) {
-        struct ration_redis_text number = text_at(words, at), instead = text_at(words, at + 2);
+    for (size_t index = first; index + 1 < argv->count; index += ARGS_PER_CONVERSION) {
+        struct ration_redis_text number = argument_text(argv, index),
+                                 converted = argument_text(argv, index + 2);
         size_t part = 0;
 
         for (size_t i = 0; i < number.size; i++)
             part = 10 * part + (size_t)(number.bytes[i] - '0');
-        if (told->texts[part - 1].size == instead.size &&
-            memcmp(told->texts[part - 1].bytes, instead.bytes, instead.size) == 0)
-            told->texts[part - 1] = text_at(words, at + 1);
+        if (result->texts[part - 1].size == converted.size &&
+            memcmp(result->texts[part - 1].bytes, converted.bytes, converted.size) == 0)
+            result->texts[part - 1] = argument_text(argv, index + 1);
     }
 }

@@ -1,30 +1,34 @@
 /*
- * convert: buckets that were written under another limit, as they are under the one that is asked about.
+ * convert: rewrites buckets that were stored under another limit for the limit of the current request.
  *
- * The script does nothing where it finds one. Its text, which names the limit, is converted here, by what
- * does so in memory (core/change.h); asked again, the script takes the converted text for the one it was made
- * from, if that is still there. So a changed limit costs one call more for each bucket, once.
+ * If the script finds such a bucket it does nothing, and replies with the bucket's text, which names its limit. The
+ * text is converted here, by the same code that converts buckets in memory (core/change.h). In the second call the
+ * script uses the converted text instead of the stored one, provided that is unchanged. So a changed limit costs
+ * one more call per bucket, once.
  */
 #ifndef RATION_REDIS_CONVERT_H
 #define RATION_REDIS_CONVERT_H
 
-#include "redis/ask.h"
-
-/* A bucket's text under the part's limit, as a word more. False: it is of no limit that is known. */
-bool ration_redis_convert(const struct ration_redis_text *text,
-                          const struct ration_redis_part *part, uint64_t now_ns,
-                          struct ration_redis_words *words);
+#include "redis/take_request.h"
 
 /*
- * Replaces the last word of an ask: the texts that stand for others are written, and how many they are. False:
- * one of them is of no limit that is known.
+ * Converts the text of a bucket to the part's limit, and adds it as an argument. False: the text names no
+ * known limit, or cannot be read.
  */
-bool ration_redis_convert_all(const struct ration_redis_ask *ask,
-                              const struct ration_redis_answer *answer,
-                              struct ration_redis_words *words);
+bool ration_redis_convert(const struct ration_redis_text *text,
+                          const struct ration_redis_part *part, uint64_t now_ns,
+                          struct ration_redis_argv *argv);
 
-/* Tells the texts that are stored, where others stood for them. They are borrowed from words. */
-void ration_redis_convert_undo(const struct ration_redis_words *words,
-                               struct ration_redis_told *told);
+/*
+ * Replaces the last argument of a request: adds the converted texts, and how many there are. False: nothing to
+ * convert, or a text names no known limit.
+ */
+bool ration_redis_convert_all(const struct ration_redis_take_request *request,
+                              const struct ration_redis_answer *answer,
+                              struct ration_redis_argv *argv);
+
+/* Puts the stored texts back into the result in place of the converted ones. They are borrowed from argv. */
+void ration_redis_convert_undo(const struct ration_redis_argv *argv,
+                               struct ration_redis_take_result *result);
 
 #endif

@@ -9,19 +9,18 @@
 
 #include "ration/limit.h"
 
-#define WATCHES_MAX 160 /* connections: one per node, and some that end */
+#define WATCHES_MAX 160 /* connections: one per node, and some that are closing */
 #define TIMERS_MAX  160
 #define NEVER_NS    UINT64_MAX
 
-/* A connection that is watched. */
 struct watch {
     struct ration_poll_loop *loop;
-    struct redisAsyncContext *redis; /* NULL: the place is free */
+    struct redisAsyncContext *redis; /* NULL: this entry is free */
     short events;
 };
 
 struct timer {
-    uint64_t moment_ns; /* NEVER_NS: the place is free */
+    uint64_t fires_at_ns; /* NEVER_NS: this entry is free */
     void (*wake)(void *argument);
     void *argument;
 };
@@ -41,7 +40,7 @@ static uint64_t now_ns(void *context)
     return (uint64_t)time.tv_sec * RATION_NS_PER_SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* What hiredis asks for ------------------------------------------------------------------------- */
+/* Hooks for hiredis ---------------------------------------------------------------------------- */
 
 static void add_read(void *argument)
 {
@@ -71,7 +70,7 @@ static void delete_write(void *argument)
     watch->events &= (short)~POLLOUT;
 }
 
-static void clean_up(void *argument)
+static void release_watch(void *argument)
 {
     struct watch *watch = argument;
 
@@ -94,7 +93,7 @@ static bool attach(void *context, struct redisAsyncContext *redis)
         redis->ev.delRead = delete_read;
         redis->ev.addWrite = add_write;
         redis->ev.delWrite = delete_write;
-        redis->ev.cleanup = clean_up;
+        redis->ev.cleanup = release_watch;
         return true;
     }
     return false;
@@ -102,17 +101,17 @@ static bool attach(void *context, struct redisAsyncContext *redis)
 
 /* Time ------------------------------------------------------------------------------------------ */
 
-static void wake_at(void *context, void **raw_timer, uint64_t moment_ns,
+static void wake_at(void *context, void **raw_timer, uint64_t fires_at_ns,
                     void (*wake)(void *argument), void *argument)
 {
     struct ration_poll_loop *loop = context;
     struct timer *timer = *raw_timer;
 
     for (size_t i = 0; timer == NULL && i < TIMERS_MAX; i++)
-        if (loop->timers[i].moment_ns == NEVER_NS)
+        if (loop->timers[i].fires_at_ns == NEVER_NS)
             timer = &loop->timers[i];
     if (timer != NULL)
-        *timer = (struct timer){moment_ns, wake, argument};
+        *timer = (struct timer){fires_at_ns, wake, argument};
     *raw_timer = timer;
 }
 
@@ -121,7 +120,7 @@ static void forget(void *context, void *raw_timer)
     struct timer *timer = raw_timer;
 
     (void)context;
-    timer->moment_ns = NEVER_NS;
+    timer->fires_at_ns = NEVER_NS;
 }
 
 static void run_timers(struct ration_poll_loop *loop)
@@ -131,21 +130,21 @@ static void run_timers(struct ration_poll_loop *loop)
     for (size_t i = 0; i < TIMERS_MAX; i++) {
         struct timer timer = loop->timers[i];
 
-        if (timer.moment_ns > now)
+        if (timer.fires_at_ns > now)
             continue;
-        loop->timers[i].moment_ns = NEVER_NS;
+        loop->timers[i].fires_at_ns = NEVER_NS;
         timer.wake(timer.argument);
     }
 }
 
-/* Milliseconds until the next of them or latest_ns, rounded up; -1: there is none. */
+/* Milliseconds until the next timer or latest_ns, rounded up; -1: there is neither. */
 static int time_left_ms(const struct ration_poll_loop *loop, uint64_t latest_ns)
 {
     uint64_t now = now_ns(NULL), next = latest_ns;
 
     for (size_t i = 0; i < TIMERS_MAX; i++)
-        if (loop->timers[i].moment_ns < next)
-            next = loop->timers[i].moment_ns;
+        if (loop->timers[i].fires_at_ns < next)
+            next = loop->timers[i].fires_at_ns;
     if (next == NEVER_NS)
         return -1;
     return next <= now ? 0 : (int)((next - now + RATION_NS_PER_MS - 1) / RATION_NS_PER_MS);
@@ -154,32 +153,32 @@ static int time_left_ms(const struct ration_poll_loop *loop, uint64_t latest_ns)
 /* Writing ----------------------------------------------------------------------------------------- */
 
 /*
- * hiredis writes so that SIGPIPE is raised when Redis has closed the connection, which by default ends a program that
- * never heard of sockets. It is kept back, and taken away if it came of this.
+ * If Redis has closed the connection, the write of hiredis raises SIGPIPE, which by default ends the
+ * application. So the signal is blocked during the write, and discarded if the write raised it.
  */
-static void write_quietly(struct redisAsyncContext *redis)
+static void write_without_sigpipe(struct redisAsyncContext *redis)
 {
-    static const struct timespec at_once = {0, 0};
-    sigset_t pipe, before, pending;
+    static const struct timespec no_wait = {0, 0};
+    sigset_t pipe, old_mask, pending;
     bool was_pending;
 
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     sigemptyset(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    /* who has it blocked may have one waiting, which stays */
-    if (sigismember(&before, SIGPIPE) == 1)
+    pthread_sigmask(SIG_BLOCK, &pipe, &old_mask);
+    /* a caller that blocks SIGPIPE may have one pending, which must stay */
+    if (sigismember(&old_mask, SIGPIPE) == 1)
         sigpending(&pending);
     was_pending = sigismember(&pending, SIGPIPE) == 1;
     redisAsyncHandleWrite(redis);
     if (!was_pending && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1)
-        (void)sigtimedwait(&pipe, NULL, &at_once);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        (void)sigtimedwait(&pipe, NULL, &no_wait);
+    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
 }
 
-/* Turns ----------------------------------------------------------------------------------------- */
+/* Running -------------------------------------------------------------------------------------- */
 
-static void turn(struct ration_poll_loop *loop, int wait_ms)
+static void run_once(struct ration_poll_loop *loop, int wait_ms)
 {
     struct pollfd files[WATCHES_MAX];
     struct watch *watches[WATCHES_MAX];
@@ -204,7 +203,7 @@ static void turn(struct ration_poll_loop *loop, int wait_ms)
             if (redis != NULL && watch->redis == redis &&
                 (files[i].revents & (POLLOUT | POLLERR | POLLHUP)) != 0 &&
                 (watch->events & POLLOUT) != 0)
-                write_quietly(redis);
+                write_without_sigpipe(redis);
         }
     }
     run_timers(loop);
@@ -212,17 +211,17 @@ static void turn(struct ration_poll_loop *loop, int wait_ms)
 
 void ration_poll_loop_run(struct ration_poll_loop *loop)
 {
-    turn(loop, time_left_ms(loop, NEVER_NS));
+    run_once(loop, time_left_ms(loop, NEVER_NS));
 }
 
 void ration_poll_loop_run_until(struct ration_poll_loop *loop, uint64_t latest_ns)
 {
-    turn(loop, time_left_ms(loop, latest_ns));
+    run_once(loop, time_left_ms(loop, latest_ns));
 }
 
-void ration_poll_loop_look(struct ration_poll_loop *loop)
+void ration_poll_loop_poll(struct ration_poll_loop *loop)
 {
-    turn(loop, 0);
+    run_once(loop, 0);
 }
 
 struct ration_poll_loop *ration_poll_loop_create(void)
@@ -239,7 +238,7 @@ struct ration_poll_loop *ration_poll_loop_create(void)
         .forget = forget,
     };
     for (size_t i = 0; i < TIMERS_MAX; i++)
-        loop->timers[i].moment_ns = NEVER_NS;
+        loop->timers[i].fires_at_ns = NEVER_NS;
     return loop;
 }
 

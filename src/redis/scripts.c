@@ -5,11 +5,11 @@ extern const unsigned char ration_redis_lease_lua[], ration_redis_lease_lua_end[
 extern const unsigned char ration_redis_edit_lua[], ration_redis_edit_lua_end[];
 extern const unsigned char ration_redis_swap_lua[], ration_redis_swap_lua_end[];
 
-/* By its SHA-1, which the build computes, a script is called. */
+/* A script is called by its SHA-1, which the build computes. */
 static const struct {
     const unsigned char *begin;
     const unsigned char *end;
-    const char *name;
+    const char *sha1;
 } scripts[RATION_REDIS_SCRIPT_COUNT] = {
     [RATION_REDIS_TAKE] = {ration_redis_take_lua, ration_redis_take_lua_end, RATION_SHA1_TAKE},
     [RATION_REDIS_LEASE] = {ration_redis_lease_lua, ration_redis_lease_lua_end, RATION_SHA1_LEASE},
@@ -23,23 +23,24 @@ struct ration_redis_script_text ration_redis_script_text(enum ration_redis_scrip
                                              (size_t)(scripts[script].end - scripts[script].begin)};
 }
 
-void ration_redis_word_script(struct ration_redis_words *words, enum ration_redis_script script)
+void ration_redis_argv_add_script(struct ration_redis_argv *argv, enum ration_redis_script script)
 {
-    ration_redis_word_text(words, "EVALSHA");
-    ration_redis_word_text(words, scripts[script].name);
+    ration_redis_argv_add_text(argv, "EVALSHA");
+    ration_redis_argv_add_text(argv, scripts[script].sha1);
 }
 
-void ration_redis_words_repeat(struct ration_redis_words *words, enum ration_redis_script script)
+void ration_redis_argv_repeat(struct ration_redis_argv *argv, enum ration_redis_script script)
 {
     struct ration_redis_script_text text = ration_redis_script_text(script);
-    struct ration_redis_words again;
+    struct ration_redis_argv eval;
 
-    ration_redis_words_init(&again);
-    ration_redis_word_text(&again, "EVAL");
-    ration_redis_word(&again, text.bytes, text.size);
-    for (size_t i = 2; i < words->count; i++)
-        ration_redis_word(&again, ration_redis_word_at(words, i), ration_redis_word_size(words, i));
-    again.text.is_failed |= words->text.is_failed;
-    ration_redis_words_done(words);
-    *words = again;
+    ration_redis_argv_init(&eval);
+    ration_redis_argv_add_text(&eval, "EVAL");
+    ration_redis_argv_add(&eval, text.bytes, text.size);
+    for (size_t i = 2; i < argv->count; i++)
+        ration_redis_argv_add(&eval, ration_redis_argv_at(argv, i),
+                              ration_redis_argv_size(argv, i));
+    eval.text.is_failed |= argv->text.is_failed;
+    ration_redis_argv_done(argv);
+    *argv = eval;
 }

@@ -1,16 +1,17 @@
 /*
- * scripts: what runs inside Redis. Each connection loads them all, and then they are called by their names; where a
- * name is not known, since Redis has forgotten its scripts, the text is sent once more.
+ * scripts: the Lua scripts that run inside Redis. Each connection loads all of them, and then calls them by their
+ * SHA-1. If Redis no longer knows a script, because its script cache was flushed, the script's text is sent
+ * instead.
  *
- *     take     several buckets decided together
- *     lease    a cost, and tokens drawn for later
- *     edit     a token bucket that is refunded, filled or blocked by hand
- *     swap     any other bucket replaced, if it is as it was
+ *     take     decides several buckets together
+ *     lease    takes a cost, and leases tokens for use later
+ *     edit     refunds, fills or blocks a token bucket, for an administrator
+ *     swap     replaces any other bucket, if it is unchanged
  */
 #ifndef RATION_REDIS_SCRIPTS_H
 #define RATION_REDIS_SCRIPTS_H
 
-#include "redis/words.h"
+#include "redis/argv.h"
 
 enum ration_redis_script {
     RATION_REDIS_TAKE,
@@ -27,10 +28,10 @@ struct ration_redis_script_text {
 
 struct ration_redis_script_text ration_redis_script_text(enum ration_redis_script script);
 
-/* The two words that a call of a script begins with. */
-void ration_redis_word_script(struct ration_redis_words *words, enum ration_redis_script script);
+/* Adds the two arguments that a call of a script begins with: EVALSHA and the SHA-1. */
+void ration_redis_argv_add_script(struct ration_redis_argv *argv, enum ration_redis_script script);
 
-/* The same call with the script's text instead of its name. */
-void ration_redis_words_repeat(struct ration_redis_words *words, enum ration_redis_script script);
+/* Rewrites a call to send the script's text (EVAL) instead of its SHA-1. */
+void ration_redis_argv_repeat(struct ration_redis_argv *argv, enum ration_redis_script script);
 
 #endif

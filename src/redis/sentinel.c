@@ -1,14 +1,15 @@
 /*
- * sentinel: a route to the master that sentinels name.
+ * sentinel: a router to the master that the sentinels name.
  *
- *     seeking:  ask a sentinel where the master is; if it does not know or answer, the next one
- *     found:    connect there. A replica says so (ROLE), and it is sought again
- *     up:       no sentinel is connected. When the link is lost, it is sought again
+ *     searching:  ask a sentinel for the address of the master; if it does not know or answer, ask the next one
+ *     found:      connect to that address. If it is a replica (ROLE), search again
+ *     up:         no sentinel is connected. When the connection to the master is lost, search again
  *
- * The link to a master that did not move connects again by itself. Sentinels are asked less and less
- * often while there is none.
+ * The connection to a master that did not move reconnects by itself. While there is no master, the delay between
+ * searches grows up to SEARCH_DELAY_MAX_NS.
  *
- * Links are made and released by the timer only, so never while one of them tells something.
+ * After creation, only the timer and the release of the router open or free connections: never a callback of one
+ * of them.
  */
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -16,69 +17,71 @@
 #include <string.h>
 
 #include "ration/limit.h"
-#include "redis/route.h"
+#include "redis/router.h"
 
-#define NEVER_NS        UINT64_MAX
-#define SEEK_MAX_NS     RATION_NS_PER_SECOND
-#define ASK_DEADLINE_NS (200 * RATION_NS_PER_MS)
-#define TROUBLE_SIZE    600
+#define NEVER_NS            UINT64_MAX
+#define SEARCH_DELAY_MAX_NS RATION_NS_PER_SECOND
+#define QUERY_TIMEOUT_NS    (200 * RATION_NS_PER_MS)
+#define LAST_ERROR_SIZE     600
 
 struct sentinel {
-    struct ration_redis_route route;
-    struct ration_redis_link *master; /* NULL: not found yet */
+    struct ration_redis_router router;
+    struct ration_redis_connection *master; /* NULL: not found yet */
     struct ration_redis_address address;
-    struct ration_redis_link *asked; /* a sentinel; NULL: none is asked */
-    uint32_t asked_index;
-    bool is_asking;
-    bool is_useless; /* the one that is asked does not answer, or does not know */
-    bool is_found;   /* found is where the master is now */
-    struct ration_redis_address found;
-    bool is_tried; /* all of them, once */
-    uint64_t seek_at_ns;
-    uint64_t seek_ns; /* until they are asked again */
+    struct ration_redis_connection *queried; /* connection to a sentinel; NULL: none is queried */
+    uint32_t queried_index;
+    bool is_query_pending;
+    bool has_query_failed; /* the current sentinel does not answer, or does not know the master */
+    bool is_found;         /* found_address is that of the current master */
+    struct ration_redis_address found_address;
+    bool has_connected; /* all sentinels were tried once */
+    uint64_t wake_at_ns;
+    uint64_t search_delay_ns; /* delay before the next search */
     void *timer;
-    char trouble[TROUBLE_SIZE];
+    char last_error[LAST_ERROR_SIZE];
 };
 
-static struct sentinel *sentinel_of(struct ration_redis_route *route)
+static struct sentinel *sentinel_of(struct ration_redis_router *router)
 {
-    return (struct sentinel *)(void *)route;
+    return (struct sentinel *)(void *)router;
 }
 
-static const struct sentinel *read_sentinel(const struct ration_redis_route *route)
+static const struct sentinel *read_sentinel(const struct ration_redis_router *router)
 {
-    return (const struct sentinel *)(const void *)route;
+    return (const struct sentinel *)(const void *)router;
 }
 
 static void on_wake(void *argument);
 
-static void seek_at(struct sentinel *sentinel, uint64_t moment_ns)
+static void wake_at(struct sentinel *sentinel, uint64_t time_ns)
 {
-    const struct ration_redis_loop *loop = sentinel->route.options.loop;
+    const struct ration_redis_loop *loop = sentinel->router.options.loop;
 
-    if (sentinel->timer != NULL && moment_ns >= sentinel->seek_at_ns)
+    if (sentinel->timer != NULL && time_ns >= sentinel->wake_at_ns)
         return;
-    sentinel->seek_at_ns = moment_ns;
-    loop->wake_at(loop->context, &sentinel->timer, moment_ns, on_wake, sentinel);
+    sentinel->wake_at_ns = time_ns;
+    loop->wake_at(loop->context, &sentinel->timer, time_ns, on_wake, sentinel);
 }
 
-static void seek_now(struct sentinel *sentinel)
+static void wake_now(struct sentinel *sentinel)
 {
-    seek_at(sentinel, ration_redis_route_now(&sentinel->route));
+    wake_at(sentinel, ration_redis_router_now(&sentinel->router));
 }
 
-static void seek_later(struct sentinel *sentinel)
+static void wake_after_delay(struct sentinel *sentinel)
 {
-    seek_at(sentinel, ration_redis_route_now(&sentinel->route) + sentinel->seek_ns);
-    sentinel->seek_ns = sentinel->seek_ns * 2 < SEEK_MAX_NS ? sentinel->seek_ns * 2 : SEEK_MAX_NS;
+    wake_at(sentinel, ration_redis_router_now(&sentinel->router) + sentinel->search_delay_ns);
+    sentinel->search_delay_ns = sentinel->search_delay_ns * 2 < SEARCH_DELAY_MAX_NS
+                                    ? sentinel->search_delay_ns * 2
+                                    : SEARCH_DELAY_MAX_NS;
 }
 
-static bool is_master_up(const struct sentinel *sentinel)
+static bool is_master_connected(const struct sentinel *sentinel)
 {
-    return sentinel->master != NULL && ration_redis_link_is_up(sentinel->master);
+    return sentinel->master != NULL && ration_redis_connection_is_connected(sentinel->master);
 }
 
-/* Asking --------------------------------------------------------------------------------------- */
+/* Querying a sentinel -------------------------------------------------------------------------- */
 
 static bool read_address(const redisReply *reply, struct ration_redis_address *out_address)
 {
@@ -96,99 +99,101 @@ static bool read_address(const redisReply *reply, struct ration_redis_address *o
     return out_address->port > 0 && out_address->port <= UINT16_MAX;
 }
 
-static void on_answer(void *context, enum ration_redis_outcome outcome,
-                      const struct redisReply *reply)
+static void on_master_address(void *context, enum ration_redis_outcome outcome,
+                              const struct redisReply *reply)
 {
     struct sentinel *sentinel = context;
 
-    sentinel->is_asking = false;
-    if (outcome == RATION_REDIS_ANSWERED && read_address(reply, &sentinel->found)) {
+    sentinel->is_query_pending = false;
+    if (outcome == RATION_REDIS_ANSWERED && read_address(reply, &sentinel->found_address)) {
         sentinel->is_found = true;
     } else {
         const struct ration_redis_address *address =
-            &sentinel->route.options.url->addresses[sentinel->asked_index];
+            &sentinel->router.options.url->addresses[sentinel->queried_index];
 
-        sentinel->is_useless = true;
-        snprintf(sentinel->trouble, sizeof(sentinel->trouble), "the sentinel %s:%u %s",
+        sentinel->has_query_failed = true;
+        snprintf(sentinel->last_error, sizeof(sentinel->last_error), "the sentinel %s:%u %s",
                  address->host, address->port,
                  outcome != RATION_REDIS_ANSWERED   ? "does not answer"
                  : reply->type == REDIS_REPLY_ERROR ? reply->str
                                                     : "does not know the master");
     }
-    seek_now(sentinel);
+    wake_now(sentinel);
 }
 
-static void ask(struct sentinel *sentinel)
+static void query_master_address(struct sentinel *sentinel)
 {
-    struct ration_redis_manner manner = {.deadline_ns = ration_redis_route_now(&sentinel->route) +
-                                                        ASK_DEADLINE_NS};
-    struct ration_redis_words words;
+    struct ration_redis_send_options send_options = {
+        .deadline_ns = ration_redis_router_now(&sentinel->router) + QUERY_TIMEOUT_NS};
+    struct ration_redis_argv argv;
 
-    sentinel->is_asking = true;
-    ration_redis_words_init(&words);
-    ration_redis_word_text(&words, "SENTINEL");
-    ration_redis_word_text(&words, "get-master-addr-by-name");
-    ration_redis_word_text(&words, sentinel->route.options.url->master);
-    ration_redis_link_send(sentinel->asked, &words, &manner, on_answer, sentinel);
-    ration_redis_words_done(&words);
+    sentinel->is_query_pending = true;
+    ration_redis_argv_init(&argv);
+    ration_redis_argv_add_text(&argv, "SENTINEL");
+    ration_redis_argv_add_text(&argv, "get-master-addr-by-name");
+    ration_redis_argv_add_text(&argv, sentinel->router.options.url->master);
+    ration_redis_connection_send(sentinel->queried, &argv, &send_options, on_master_address,
+                                 sentinel);
+    ration_redis_argv_done(&argv);
 }
 
-static void on_asked_change(void *context)
+static void on_sentinel_change(void *context)
 {
     struct sentinel *sentinel = context;
 
-    sentinel->is_useless = !ration_redis_link_is_up(sentinel->asked);
-    seek_now(sentinel);
+    sentinel->has_query_failed = !ration_redis_connection_is_connected(sentinel->queried);
+    wake_now(sentinel);
 }
 
-/* A sentinel has users of its own, no database and no script of ours. */
+/* A sentinel has its own users, no databases, and needs no scripts. */
 static void connect_sentinel(struct sentinel *sentinel)
 {
-    const struct ration_redis_route_options *options = &sentinel->route.options;
-    const struct ration_redis_address *address = &options->url->addresses[sentinel->asked_index];
+    const struct ration_redis_router_options *options = &sentinel->router.options;
+    const struct ration_redis_address *address = &options->url->addresses[sentinel->queried_index];
     const struct ration_redis_url *url = options->url;
-    struct ration_redis_place place = {
+    struct ration_redis_endpoint endpoint = {
         .host = address->host,
         .port = address->port,
         .user = url->sentinel_user[0] != '\0' ? url->sentinel_user : NULL,
         .password = url->sentinel_password[0] != '\0' ? url->sentinel_password : NULL,
     };
 
-    if (ration_redis_link_create(&place, options->times, options->loop, &sentinel->asked) !=
-        RATION_OK) {
-        seek_later(sentinel);
+    if (ration_redis_connection_create(&endpoint, options->times, options->loop,
+                                       &sentinel->queried) != RATION_OK) {
+        wake_after_delay(sentinel);
         return;
     }
-    sentinel->is_useless = ration_redis_link_is_tried(sentinel->asked);
-    ration_redis_link_watch(sentinel->asked, on_asked_change, sentinel);
-    if (sentinel->is_useless)
-        seek_now(sentinel);
+    sentinel->has_query_failed = ration_redis_connection_has_connected(sentinel->queried);
+    ration_redis_connection_watch(sentinel->queried, on_sentinel_change, sentinel);
+    if (sentinel->has_query_failed)
+        wake_now(sentinel);
 }
 
 static void disconnect_sentinel(struct sentinel *sentinel)
 {
-    ration_redis_link_free(sentinel->asked);
-    sentinel->asked = NULL;
-    sentinel->is_asking = sentinel->is_useless = false;
+    ration_redis_connection_free(sentinel->queried);
+    sentinel->queried = NULL;
+    sentinel->is_query_pending = sentinel->has_query_failed = false;
 }
 
-/* The next one, at once; or later, if that was the last. */
-static void go_on(struct sentinel *sentinel)
+/* Tries the next sentinel at once; after the last one, the first again after a delay. */
+static void try_next_sentinel(struct sentinel *sentinel)
 {
     const struct ration_redis_address *address =
-        &sentinel->route.options.url->addresses[sentinel->asked_index];
+        &sentinel->router.options.url->addresses[sentinel->queried_index];
 
-    if (!ration_redis_link_is_up(sentinel->asked))
-        snprintf(sentinel->trouble, sizeof(sentinel->trouble), "the sentinel %s:%u: %s",
-                 address->host, address->port, ration_redis_link_trouble(sentinel->asked));
+    if (!ration_redis_connection_is_connected(sentinel->queried))
+        snprintf(sentinel->last_error, sizeof(sentinel->last_error), "the sentinel %s:%u: %s",
+                 address->host, address->port,
+                 ration_redis_connection_last_error(sentinel->queried));
     disconnect_sentinel(sentinel);
-    sentinel->asked_index++;
-    if (sentinel->asked_index < sentinel->route.options.url->address_count) {
-        seek_now(sentinel);
+    sentinel->queried_index++;
+    if (sentinel->queried_index < sentinel->router.options.url->address_count) {
+        wake_now(sentinel);
     } else {
-        sentinel->asked_index = 0;
-        sentinel->is_tried = true;
-        seek_later(sentinel);
+        sentinel->queried_index = 0;
+        sentinel->has_connected = true;
+        wake_after_delay(sentinel);
     }
 }
 
@@ -198,147 +203,150 @@ static void on_master_change(void *context)
 {
     struct sentinel *sentinel = context;
 
-    if (is_master_up(sentinel)) {
-        sentinel->seek_ns = sentinel->route.options.times->retry_min_ns;
-        seek_now(sentinel); /* the sentinel is not needed any more */
+    if (is_master_connected(sentinel)) {
+        sentinel->search_delay_ns = sentinel->router.options.times->retry_min_ns;
+        wake_now(sentinel); /* to disconnect the sentinel, which is no longer needed */
     } else {
-        seek_later(sentinel);
+        wake_after_delay(sentinel);
     }
 }
 
 static void connect_master(struct sentinel *sentinel)
 {
-    bool is_same = sentinel->master != NULL && sentinel->address.port == sentinel->found.port &&
-                   strcmp(sentinel->address.host, sentinel->found.host) == 0;
+    bool is_same = sentinel->master != NULL &&
+                   sentinel->address.port == sentinel->found_address.port &&
+                   strcmp(sentinel->address.host, sentinel->found_address.host) == 0;
 
     sentinel->is_found = false;
     if (!is_same) {
-        ration_redis_route_close(&sentinel->route, sentinel->master);
-        sentinel->address = sentinel->found;
-        sentinel->master = ration_redis_route_open(&sentinel->route, &sentinel->address);
+        ration_redis_router_close(&sentinel->router, sentinel->master);
+        sentinel->address = sentinel->found_address;
+        sentinel->master = ration_redis_router_open(&sentinel->router, &sentinel->address);
         if (sentinel->master != NULL)
-            ration_redis_link_watch(sentinel->master, on_master_change, sentinel);
+            ration_redis_connection_watch(sentinel->master, on_master_change, sentinel);
     }
-    seek_later(sentinel);
+    wake_after_delay(sentinel);
 }
 
-/* What is to be done next, whatever happened. */
+/* Takes the next step, whatever happened before. */
 static void on_wake(void *argument)
 {
     struct sentinel *sentinel = argument;
 
     sentinel->timer = NULL;
-    sentinel->seek_at_ns = NEVER_NS;
-    if (is_master_up(sentinel))
+    sentinel->wake_at_ns = NEVER_NS;
+    if (is_master_connected(sentinel))
         disconnect_sentinel(sentinel);
     else if (sentinel->is_found)
         connect_master(sentinel);
-    else if (sentinel->asked == NULL)
+    else if (sentinel->queried == NULL)
         connect_sentinel(sentinel);
-    else if (sentinel->is_useless)
-        go_on(sentinel);
-    else if (ration_redis_link_is_up(sentinel->asked) && !sentinel->is_asking)
-        ask(sentinel);
+    else if (sentinel->has_query_failed)
+        try_next_sentinel(sentinel);
+    else if (ration_redis_connection_is_connected(sentinel->queried) && !sentinel->is_query_pending)
+        query_master_address(sentinel);
 }
 
-/* The route ------------------------------------------------------------------------------------ */
+/* The router ----------------------------------------------------------------------------------- */
 
-static void release(struct ration_redis_route *route)
+static void release(struct ration_redis_router *router)
 {
-    struct sentinel *sentinel = sentinel_of(route);
+    struct sentinel *sentinel = sentinel_of(router);
 
-    ration_redis_link_free(sentinel->asked);
-    ration_redis_link_free(sentinel->master);
+    ration_redis_connection_free(sentinel->queried);
+    ration_redis_connection_free(sentinel->master);
     if (sentinel->timer != NULL)
-        route->options.loop->forget(route->options.loop->context, sentinel->timer);
+        router->options.loop->forget(router->options.loop->context, sentinel->timer);
     free(sentinel);
 }
 
-static void send(struct ration_redis_route *route, struct ration_redis_errand *errand)
+static void send(struct ration_redis_router *router, struct ration_redis_request *request)
 {
-    struct sentinel *sentinel = sentinel_of(route);
-    struct ration_redis_manner manner = {.deadline_ns = errand->deadline_ns};
+    struct sentinel *sentinel = sentinel_of(router);
+    struct ration_redis_send_options send_options = {.deadline_ns = request->deadline_ns};
 
     if (sentinel->master != NULL) {
-        ration_redis_link_send(sentinel->master, &errand->words, &manner, errand->done,
-                               errand->context);
+        ration_redis_connection_send(sentinel->master, &request->argv, &send_options, request->done,
+                                     request->context);
     } else {
-        route->stats.refused++;
-        errand->done(errand->context, RATION_REDIS_REFUSED, NULL);
+        router->stats.refused++;
+        request->done(request->context, RATION_REDIS_REFUSED, NULL);
     }
 }
 
-static void leave(struct ration_redis_route *route)
+static void leave(struct ration_redis_router *router)
 {
-    struct sentinel *sentinel = sentinel_of(route);
+    struct sentinel *sentinel = sentinel_of(router);
 
     if (sentinel->master != NULL)
-        ration_redis_link_renew(sentinel->master, "it is a replica, and takes nothing");
+        ration_redis_connection_renew(sentinel->master, "it is a replica and rejects writes");
 }
 
-static bool is_up(const struct ration_redis_route *route)
+static bool is_connected(const struct ration_redis_router *router)
 {
-    return is_master_up(read_sentinel(route));
+    return is_master_connected(read_sentinel(router));
 }
 
-static bool is_tried(const struct ration_redis_route *route)
+static bool has_connected(const struct ration_redis_router *router)
 {
-    const struct sentinel *sentinel = read_sentinel(route);
+    const struct sentinel *sentinel = read_sentinel(router);
 
-    return sentinel->is_tried ||
-           (sentinel->master != NULL && ration_redis_link_is_tried(sentinel->master));
+    return sentinel->has_connected ||
+           (sentinel->master != NULL && ration_redis_connection_has_connected(sentinel->master));
 }
 
-static bool is_trying(const struct ration_redis_route *route)
+static bool is_trying(const struct ration_redis_router *router)
 {
-    const struct sentinel *sentinel = read_sentinel(route);
+    const struct sentinel *sentinel = read_sentinel(router);
 
-    return !sentinel->is_tried || sentinel->asked != NULL || sentinel->is_found ||
-           (sentinel->master != NULL && ration_redis_link_is_trying(sentinel->master));
+    return !sentinel->has_connected || sentinel->queried != NULL || sentinel->is_found ||
+           (sentinel->master != NULL && ration_redis_connection_is_trying(sentinel->master));
 }
 
-static const char *trouble(struct ration_redis_route *route)
+static const char *last_error(struct ration_redis_router *router)
 {
-    struct sentinel *sentinel = sentinel_of(route);
+    struct sentinel *sentinel = sentinel_of(router);
 
-    if (is_master_up(sentinel))
+    if (is_master_connected(sentinel))
         return "";
     if (sentinel->master != NULL)
-        snprintf(sentinel->trouble, sizeof(sentinel->trouble), "the master %s:%u: %s",
+        snprintf(sentinel->last_error, sizeof(sentinel->last_error), "the master %s:%u: %s",
                  sentinel->address.host, sentinel->address.port,
-                 ration_redis_link_trouble(sentinel->master));
-    return sentinel->trouble;
+                 ration_redis_connection_last_error(sentinel->master));
+    return sentinel->last_error;
 }
 
-static void count(const struct ration_redis_route *route, struct ration_redis_stats *stats)
+static void add_sentinel_stats(const struct ration_redis_router *router,
+                               struct ration_redis_stats *stats)
 {
-    if (read_sentinel(route)->master != NULL)
-        ration_redis_link_count(read_sentinel(route)->master, stats);
+    if (read_sentinel(router)->master != NULL)
+        ration_redis_connection_count(read_sentinel(router)->master, stats);
 }
 
-ration_status ration_redis_sentinel_create(const struct ration_redis_route_options *options,
-                                           struct ration_redis_route **out_route)
+ration_status ration_redis_sentinel_create(const struct ration_redis_router_options *options,
+                                           struct ration_redis_router **out_router)
 {
-    static const struct ration_redis_route_kind kind = {
+    static const struct ration_redis_router_kind kind = {
         .release = release,
         .send = send,
         .leave = leave,
-        .is_up = is_up,
-        .is_tried = is_tried,
+        .is_connected = is_connected,
+        .has_connected = has_connected,
         .is_trying = is_trying,
-        .trouble = trouble,
-        .count = count,
+        .last_error = last_error,
+        .add_stats = add_sentinel_stats,
     };
     struct sentinel *sentinel = calloc(1, sizeof(*sentinel));
 
     if (sentinel == NULL)
         return RATION_ENOMEM;
-    sentinel->route.kind = &kind;
-    sentinel->route.options = *options;
-    sentinel->seek_at_ns = NEVER_NS;
-    sentinel->seek_ns = options->times->retry_min_ns;
-    snprintf(sentinel->trouble, sizeof(sentinel->trouble), "no sentinel was asked yet");
-    *out_route = &sentinel->route;
+    sentinel->router.kind = &kind;
+    sentinel->router.options = *options;
+    sentinel->wake_at_ns = NEVER_NS;
+    sentinel->search_delay_ns = options->times->retry_min_ns;
+    snprintf(sentinel->last_error, sizeof(sentinel->last_error),
+             "no sentinel has been queried yet");
+    *out_router = &sentinel->router;
     connect_sentinel(sentinel);
     return RATION_OK;
 }

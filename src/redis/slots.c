@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* CRC16/XMODEM, half a byte at a time: polynomial 0x1021, from 0, nothing reflected. */
+/* CRC16/XMODEM, four bits at a time: polynomial 0x1021, initial value 0, not reflected. */
 static uint16_t crc16(const char *bytes, size_t size)
 {
     static const uint16_t table[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,
@@ -30,16 +30,16 @@ uint16_t ration_redis_slot(const char *key, size_t key_size)
     return crc16(key, key_size) % RATION_REDIS_SLOT_COUNT;
 }
 
-/* Reads a number up to most. Returns what comes behind it; NULL: there is none. */
-static const char *read_number(const char *text, unsigned most, unsigned *out_number)
+/* Reads a number of at most max. Returns the text after it; NULL: there is no such number. */
+static const char *read_number(const char *text, unsigned max, unsigned *out_number)
 {
     unsigned number = 0;
-    const char *at = text;
+    const char *cursor = text;
 
-    while (*at >= '0' && *at <= '9' && number <= most)
-        number = number * 10 + (unsigned)(*at++ - '0');
+    while (*cursor >= '0' && *cursor <= '9' && number <= max)
+        number = number * 10 + (unsigned)(*cursor++ - '0');
     *out_number = number;
-    return at > text && number <= most ? at : NULL;
+    return cursor > text && number <= max ? cursor : NULL;
 }
 
 bool ration_redis_redirect_read(const char *error, struct ration_redis_redirect *out_redirect)
@@ -55,7 +55,7 @@ bool ration_redis_redirect_read(const char *error, struct ration_redis_redirect 
                        RATION_REDIS_SLOT_COUNT - 1, &slot);
     if (host == NULL || *host++ != ' ')
         return false;
-    colon = strrchr(host, ':'); /* an IPv6 address has more of them */
+    colon = strrchr(host, ':'); /* the last colon: an IPv6 address has others */
     if (colon == NULL || (size_t)(colon - host) >= sizeof(redirect.address.host))
         return false;
     end = read_number(colon + 1, UINT16_MAX, &redirect.address.port);

@@ -1,7 +1,7 @@
 /*
- * slots: which of a cluster's 16384 slots a key is in, and who a node says has one.
+ * slots: maps a key to one of the 16384 slots of a cluster, and reads redirections to the node that owns one.
  *
- *     CRC16 of the key, modulo 16384; of what is between the first { and the next }, if anything is
+ *     slot = CRC16(key) modulo 16384; only the part between the first { and the next } is hashed, if it is not empty
  */
 #ifndef RATION_REDIS_SLOTS_H
 #define RATION_REDIS_SLOTS_H
@@ -16,14 +16,14 @@
 
 uint16_t ration_redis_slot(const char *key, size_t key_size);
 
-/* "MOVED 3999 10.0.0.5:6381", as an error that was answered. */
+/* A redirection: an error reply such as "MOVED 3999 10.0.0.5:6381". */
 struct ration_redis_redirect {
-    bool is_ask; /* else moved: for good */
+    bool is_ask; /* ASK, for this request only; else MOVED, permanently */
     uint16_t slot;
-    struct ration_redis_address address; /* host "": that of the node that said so */
+    struct ration_redis_address address; /* host "": the host of the node that replied */
 };
 
-/* False: the error is none of these. */
+/* False: the error is not a redirection. */
 bool ration_redis_redirect_read(const char *error, struct ration_redis_redirect *out_redirect);
 
 #endif

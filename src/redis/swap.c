@@ -18,8 +18,8 @@ static void on_done(void *context, enum ration_redis_outcome outcome,
     free(swap);
 }
 
-/* NULL: no memory, and whoever wants to know was told. */
-static struct swap *make_swap(ration_redis_swapped *swapped, void *context)
+/* NULL: no memory; swapped() was called. */
+static struct swap *create_swap(ration_redis_swapped *swapped, void *context)
 {
     struct swap *swap = malloc(sizeof(*swap));
 
@@ -31,51 +31,53 @@ static struct swap *make_swap(ration_redis_swapped *swapped, void *context)
 }
 
 void ration_redis_swap(struct ration_redis_client *client, const struct ration_redis_bucket *bucket,
-                       const struct ration_redis_told *told, const struct ration_redis_next *next,
-                       uint64_t deadline_ns, ration_redis_swapped *swapped, void *context)
+                       const struct ration_redis_take_result *result,
+                       const struct ration_redis_next *next, uint64_t deadline_ns,
+                       ration_redis_swapped *swapped, void *context)
 {
-    struct swap *swap = make_swap(swapped, context);
-    bool is_held = next->hold_ns > told->now_ns;
-    struct ration_any any = next->any;
-    uint64_t full_ns;
-    struct ration_redis_beside beside = {.is_given = bucket->is_given,
-                                         .hold_ns = is_held ? next->hold_ns : 0};
-    struct ration_redis_words words;
+    struct swap *swap = create_swap(swapped, context);
+    bool is_blocked = next->blocked_ns > result->now_ns;
+    struct ration_bucket_state next_state = next->any;
+    uint64_t full_after_ns;
+    struct ration_redis_annotations annotations = {.is_given = bucket->is_given,
+                                                   .blocked_ns = is_blocked ? next->blocked_ns : 0};
+    struct ration_redis_argv argv;
 
     if (swap == NULL)
         return;
-    ration_redis_lease_carry(&told->texts[0], &told->befores[0], told->now_ns, &any, &beside);
-    full_ns = ration_any_full_after_ns(&any, told->now_ns);
-    ration_redis_words_init(&words);
-    ration_redis_word_u64(&words, 1);
+    ration_redis_lease_carry(&result->texts[0], &result->befores[0], result->now_ns, &next_state,
+                             &annotations);
+    full_after_ns = ration_bucket_state_full_after_ns(&next_state, result->now_ns);
+    ration_redis_argv_init(&argv);
+    ration_redis_argv_add_u64(&argv, 1);
     ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
-                            &words);
-    ration_redis_word(&words, told->texts[0].bytes != NULL ? told->texts[0].bytes : "",
-                      told->texts[0].size);
-    if (is_held && full_ns < next->hold_ns - told->now_ns)
-        full_ns = next->hold_ns - told->now_ns;
-    if (full_ns > 0 || next->keep_ms > 0)
-        ration_redis_state_write(&any, &beside, &words);
+                            &argv);
+    ration_redis_argv_add(&argv, result->texts[0].bytes != NULL ? result->texts[0].bytes : "",
+                          result->texts[0].size);
+    if (is_blocked && full_after_ns < next->blocked_ns - result->now_ns)
+        full_after_ns = next->blocked_ns - result->now_ns;
+    if (full_after_ns > 0 || next->keep_ms > 0)
+        ration_redis_state_write(&next_state, &annotations, &argv);
     else
-        ration_redis_word_text(&words, "");
-    ration_redis_word_u64(&words, full_ns / RATION_NS_PER_MS + 1 + next->keep_ms);
-    ration_redis_client_call(client, RATION_REDIS_SWAP, &words, deadline_ns, on_done, swap);
-    ration_redis_words_done(&words);
+        ration_redis_argv_add_text(&argv, "");
+    ration_redis_argv_add_u64(&argv, full_after_ns / RATION_NS_PER_MS + 1 + next->keep_ms);
+    ration_redis_client_call(client, RATION_REDIS_SWAP, &argv, deadline_ns, on_done, swap);
+    ration_redis_argv_done(&argv);
 }
 
 void ration_redis_remove(struct ration_redis_client *client,
                          const struct ration_redis_bucket *bucket, uint64_t deadline_ns,
                          ration_redis_swapped *swapped, void *context)
 {
-    struct swap *swap = make_swap(swapped, context);
-    struct ration_redis_words words;
+    struct swap *swap = create_swap(swapped, context);
+    struct ration_redis_argv argv;
 
     if (swap == NULL)
         return;
-    ration_redis_words_init(&words);
-    ration_redis_word_text(&words, "DEL");
+    ration_redis_argv_init(&argv);
+    ration_redis_argv_add_text(&argv, "DEL");
     ration_redis_name_write(ration_redis_client_names(client), &bucket->key, bucket->limit->name,
-                            &words);
-    ration_redis_client_send(client, &words, deadline_ns, on_done, swap);
-    ration_redis_words_done(&words);
+                            &argv);
+    ration_redis_client_send(client, &argv, deadline_ns, on_done, swap);
+    ration_redis_argv_done(&argv);
 }

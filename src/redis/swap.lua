@@ -1,9 +1,9 @@
---[[ A bucket replaced, if it is as it was. For what is done to buckets by hand.
+--[[ Replaces a bucket, if it is unchanged. Used for changes by an administrator.
 
 KEYS   the bucket
-ARGV   its text as it was ('': none), what it is to be ('': none), and ms until it may be forgotten
+ARGV   its text as it was ('': none), its new text ('': none), and its expiry in ms
 
-Answer: 1, or 0 if it is another by now.
+Reply: 1, or 0 if the bucket has changed.
 ]]
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 if ARGV[2] == '' then

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "base/refuse.h"
+#include "base/error.h"
 
 #define PORT_DEFAULT  6379
 #define PORT_SENTINEL 26379
 #define PORT_MAX      65535
 #define DATABASE_MAX  65535
 
-static const char forms[] =
+static const char url_forms[] =
     "redis://[user:password@]host[:port][/database], unix:/path[?db=n], "
     "redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port";
 
@@ -22,8 +22,8 @@ static int hex_digit(char byte)
     return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : -1;
 }
 
-/* Copies a part of the URL, decoded. False: it is too long, or an escape is none. */
-static bool copy(const char *begin, const char *end, bool decodes, char *out)
+/* Copies a part of the URL, and decodes it. False: it is too long, or an escape is invalid. */
+static bool copy_decoded(const char *begin, const char *end, bool decodes, char *out)
 {
     size_t size = 0;
 
@@ -47,37 +47,38 @@ static bool copy(const char *begin, const char *end, bool decodes, char *out)
     return true;
 }
 
-/* A number up to most, and nothing else. */
-static bool read_number(const char *begin, const char *end, unsigned most, unsigned *out_number)
+/* Reads a number of at most max, and nothing else. */
+static bool read_number(const char *begin, const char *end, unsigned max, unsigned *out_number)
 {
     unsigned number = 0;
 
     if (begin == end)
         return false;
     for (const char *at = begin; at < end; at++) {
-        if (*at < '0' || *at > '9' || number > most)
+        if (*at < '0' || *at > '9' || number > max)
             return false;
         number = number * 10 + (unsigned)(*at - '0');
     }
     *out_number = number;
-    return number <= most;
+    return number <= max;
 }
 
-/* user:password or :password. */
+/* Reads user:password or :password. */
 static ration_status read_credentials(const char *begin, const char *end, const char *where,
                                       char *user, char *password, struct ration_error *error)
 {
     const char *colon = memchr(begin, ':', (size_t)(end - begin));
 
-    if (colon == NULL || !copy(begin, colon, true, user) || !copy(colon + 1, end, true, password))
-        return ration_refuse(error, RATION_EINVAL,
-                             "%s comes user:password or :password, of up to 255 bytes each, "
-                             "with : / @ and %% written as %%3A %%2F %%40 and %%25",
-                             where);
+    if (colon == NULL || !copy_decoded(begin, colon, true, user) ||
+        !copy_decoded(colon + 1, end, true, password))
+        return ration_error_set(error, RATION_EINVAL,
+                                "expected user:password or :password %s, up to 255 bytes each, "
+                                "with : / @ and %% written as %%3A %%2F %%40 and %%25",
+                                where);
     return RATION_OK;
 }
 
-/* host[:port], where an IPv6 address is in brackets. */
+/* Reads host[:port], where an IPv6 address is in brackets. */
 static ration_status read_address(const char *begin, const char *end,
                                   struct ration_redis_address *address, struct ration_error *error)
 {
@@ -88,18 +89,18 @@ static ration_status read_address(const char *begin, const char *end,
     const char *host_end = bracket != NULL ? bracket : colon != NULL ? colon : end;
 
     if (*begin == '[' && bracket == NULL)
-        return ration_refuse(error, RATION_EINVAL, "an address that begins with [ ends with ]");
-    if (host_begin == host_end || !copy(host_begin, host_end, false, address->host))
-        return ration_refuse(error, RATION_EINVAL, "there is no host; write %s", forms);
+        return ration_error_set(error, RATION_EINVAL, "an address that begins with [ ends with ]");
+    if (host_begin == host_end || !copy_decoded(host_begin, host_end, false, address->host))
+        return ration_error_set(error, RATION_EINVAL, "there is no host; write %s", url_forms);
     if (bracket != NULL && rest != end && colon != rest)
-        return ration_refuse(error, RATION_EINVAL, "behind ] comes :port or nothing");
+        return ration_error_set(error, RATION_EINVAL, "expected :port or nothing after ]");
     if (colon != NULL &&
         (!read_number(colon + 1, end, PORT_MAX, &address->port) || address->port == 0))
-        return ration_refuse(error, RATION_EINVAL, "a port is a number from 1 to 65535");
+        return ration_error_set(error, RATION_EINVAL, "a port is a number from 1 to 65535");
     return RATION_OK;
 }
 
-/* One address, or several with commas between them. */
+/* Reads one address, or several separated by commas. */
 static ration_status read_addresses(const char *begin, const char *end, unsigned port,
                                     struct ration_redis_url *url, struct ration_error *error)
 {
@@ -111,12 +112,13 @@ static ration_status read_addresses(const char *begin, const char *end, unsigned
 
         comma = memchr(at, ',', (size_t)(end - at));
         if (comma != NULL && url->kind == RATION_REDIS_SINGLE)
-            return ration_refuse(error, RATION_EINVAL,
-                                 "redis:// has one address; those of several nodes are written as "
-                                 "redis+cluster:// or redis+sentinel://");
+            return ration_error_set(
+                error, RATION_EINVAL,
+                "redis:// has one address; those of several nodes are written as "
+                "redis+cluster:// or redis+sentinel://");
         if (url->address_count == RATION_REDIS_ADDRESSES_MAX)
-            return ration_refuse(error, RATION_EINVAL, "there are more than %d addresses",
-                                 RATION_REDIS_ADDRESSES_MAX);
+            return ration_error_set(error, RATION_EINVAL, "there are more than %d addresses",
+                                    RATION_REDIS_ADDRESSES_MAX);
         address->port = port;
         status = read_address(at, comma != NULL ? comma : end, address, error);
         url->address_count++;
@@ -126,31 +128,31 @@ static ration_status read_addresses(const char *begin, const char *end, unsigned
     return status;
 }
 
-/* What comes behind the addresses, from its slash on up to end; NULL: nothing does. */
+/* Reads what follows the addresses, from the slash up to end. slash is NULL if nothing does. */
 static ration_status read_path(const char *slash, const char *end, struct ration_redis_url *url,
                                struct ration_error *error)
 {
     const char *database = slash;
 
     if (url->kind == RATION_REDIS_CLUSTER && slash != NULL && slash + 1 < end)
-        return ration_refuse(error, RATION_EINVAL,
-                             "a cluster has no databases: nothing comes behind its addresses");
+        return ration_error_set(error, RATION_EINVAL,
+                                "a cluster has no databases: nothing may follow its addresses");
     if (url->kind == RATION_REDIS_SENTINEL) {
         database = slash != NULL ? memchr(slash + 1, '/', (size_t)(end - slash - 1)) : NULL;
         if (slash == NULL ||
-            !copy(slash + 1, database != NULL ? database : end, true, url->master) ||
+            !copy_decoded(slash + 1, database != NULL ? database : end, true, url->master) ||
             url->master[0] == '\0')
-            return ration_refuse(error, RATION_EINVAL,
-                                 "behind the sentinels comes / and the name that they give the "
-                                 "master, of up to 255 bytes");
+            return ration_error_set(error, RATION_EINVAL,
+                                    "expected / and the name of the master, up to 255 bytes, "
+                                    "after the addresses of the sentinels");
     }
     if (database != NULL && database + 1 < end &&
         !read_number(database + 1, end, DATABASE_MAX, &url->database))
-        return ration_refuse(error, RATION_EINVAL, "behind / comes the number of a database");
+        return ration_error_set(error, RATION_EINVAL, "expected the number of a database after /");
     return RATION_OK;
 }
 
-/* Who sentinels are asked as, if they want to know. */
+/* Reads the credentials for the sentinels. */
 static ration_status read_sentinel_credentials(const char *question, struct ration_redis_url *url,
                                                struct ration_error *error)
 {
@@ -158,9 +160,9 @@ static ration_status read_sentinel_credentials(const char *question, struct rati
     const char *begin = question + sizeof(name) - 1;
 
     if (strncmp(question, name, sizeof(name) - 1) != 0)
-        return ration_refuse(error, RATION_EINVAL,
-                             "behind ? comes sentinel=user:password or sentinel=:password");
-    return read_credentials(begin, begin + strlen(begin), "behind ?sentinel=", url->sentinel_user,
+        return ration_error_set(error, RATION_EINVAL,
+                                "expected sentinel=user:password or sentinel=:password after ?");
+    return read_credentials(begin, begin + strlen(begin), "after ?sentinel=", url->sentinel_user,
                             url->sentinel_password, error);
 }
 
@@ -175,8 +177,8 @@ static ration_status read_tcp(const char *text, unsigned port, struct ration_red
     ration_status status = RATION_OK;
 
     if (url->kind != RATION_REDIS_SENTINEL && strchr(text, '?') != NULL)
-        return ration_refuse(error, RATION_EINVAL,
-                             "nothing comes behind ?: a database is written behind /");
+        return ration_error_set(error, RATION_EINVAL,
+                                "unexpected ?: write the number of the database after /");
     if (at != NULL)
         status = read_credentials(text, at, "before @", url->user, url->password, error);
     if (status == RATION_OK && question != NULL)
@@ -199,15 +201,15 @@ static ration_status read_unix(const char *text, struct ration_redis_url *url,
         return RATION_EINVAL;
     if (at != NULL)
         text = at + 1;
-    if (text[0] != '/' || !copy(text, end, true, url->unix_path))
-        return ration_refuse(error, RATION_EINVAL,
-                             "unix: is followed by an absolute path of up to 255 bytes; "
-                             "unix:// by user:password@ and the path");
+    if (text[0] != '/' || !copy_decoded(text, end, true, url->unix_path))
+        return ration_error_set(error, RATION_EINVAL,
+                                "unix: is followed by an absolute path of up to 255 bytes; "
+                                "unix:// by user:password@ and the path");
     if (question != NULL &&
         (strncmp(question, "?db=", 4) != 0 ||
          !read_number(question + 4, question + strlen(question), DATABASE_MAX, &url->database)))
-        return ration_refuse(error, RATION_EINVAL,
-                             "behind ? comes db= and the number of a database");
+        return ration_error_set(error, RATION_EINVAL,
+                                "expected db= and the number of a database after ?");
     return RATION_OK;
 }
 
@@ -221,7 +223,7 @@ ration_status ration_redis_url_parse(const char *text, struct ration_redis_url *
     } schemes[] = {{"redis://", RATION_REDIS_SINGLE, PORT_DEFAULT},
                    {"redis+sentinel://", RATION_REDIS_SENTINEL, PORT_SENTINEL},
                    {"redis+cluster://", RATION_REDIS_CLUSTER, PORT_DEFAULT}};
-    static const char local[] = "unix:", tls[] = "rediss://";
+    static const char unix_prefix[] = "unix:", tls_prefix[] = "rediss://";
     struct ration_redis_url url = {.kind = RATION_REDIS_SINGLE};
     ration_status status = RATION_EINVAL;
     size_t scheme = 0;
@@ -232,14 +234,14 @@ ration_status ration_redis_url_parse(const char *text, struct ration_redis_url *
     if (scheme < sizeof(schemes) / sizeof(schemes[0])) {
         url.kind = schemes[scheme].kind;
         status = read_tcp(text + strlen(schemes[scheme].text), schemes[scheme].port, &url, error);
-    } else if (strncmp(text, local, sizeof(local) - 1) == 0) {
-        status = read_unix(text + sizeof(local) - 1, &url, error);
-    } else if (strncmp(text, tls, sizeof(tls) - 1) == 0) {
-        (void)ration_refuse(error, RATION_EINVAL,
-                            "TLS is not spoken here: put stunnel or a proxy on this host before "
-                            "it, and name its socket (docs/redis.md)");
+    } else if (strncmp(text, unix_prefix, sizeof(unix_prefix) - 1) == 0) {
+        status = read_unix(text + sizeof(unix_prefix) - 1, &url, error);
+    } else if (strncmp(text, tls_prefix, sizeof(tls_prefix) - 1) == 0) {
+        (void)ration_error_set(error, RATION_EINVAL,
+                               "TLS is not supported: run stunnel or a proxy on this host, and "
+                               "use the address of its socket (docs/redis.md)");
     } else {
-        (void)ration_refuse(error, RATION_EINVAL, "write %s", forms);
+        (void)ration_error_set(error, RATION_EINVAL, "write %s", url_forms);
     }
     if (status == RATION_OK)
         *out_url = url;
@@ -247,10 +249,10 @@ ration_status ration_redis_url_parse(const char *text, struct ration_redis_url *
     return status;
 }
 
-struct ration_redis_place ration_redis_url_place(const struct ration_redis_url *url,
-                                                 const struct ration_redis_address *address)
+struct ration_redis_endpoint ration_redis_url_endpoint(const struct ration_redis_url *url,
+                                                       const struct ration_redis_address *address)
 {
-    return (struct ration_redis_place){
+    return (struct ration_redis_endpoint){
         .host = address != NULL ? address->host : NULL,
         .unix_path = address == NULL ? url->unix_path : NULL,
         .port = address != NULL ? address->port : 0,

@@ -1,18 +1,18 @@
 /*
- * url: where Redis is, as people write it.
+ * url: the address of Redis, as users write it.
  *
  *     redis://[[user]:password@]host[:port][/database]
  *     unix:/path[?db=database]
  *     redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/database]
  *     redis+cluster://[[user]:password@]host[:port][,host[:port]...]
  *
- * User, password and the name of a master may be percent-encoded. User and password are those of the
- * nodes; those of sentinels come behind ?sentinel=.
+ * User, password and the name of a master may be percent-encoded. User and password are those of the nodes; those
+ * of the sentinels follow ?sentinel=.
  */
 #ifndef RATION_REDIS_URL_H
 #define RATION_REDIS_URL_H
 
-#include "redis/link.h"
+#include "redis/redis_connection.h"
 
 #define RATION_REDIS_TEXT_MAX      255
 #define RATION_REDIS_ADDRESSES_MAX 16
@@ -28,29 +28,30 @@ struct ration_redis_address {
     unsigned port;
 };
 
-/* What a URL says. Texts are inside; "" is none. */
+/* A parsed URL. Strings are stored inside; "" means none. */
 struct ration_redis_url {
     enum ration_redis_kind kind;
-    uint32_t address_count;                                            /* 0: unix_path */
-    struct ration_redis_address addresses[RATION_REDIS_ADDRESSES_MAX]; /* of sentinels, if so */
+    uint32_t address_count; /* 0: unix_path is used */
+    /* of the sentinels, for RATION_REDIS_SENTINEL */
+    struct ration_redis_address addresses[RATION_REDIS_ADDRESSES_MAX];
     char unix_path[RATION_REDIS_TEXT_MAX + 1];
     char user[RATION_REDIS_TEXT_MAX + 1];
     char password[RATION_REDIS_TEXT_MAX + 1];
-    char master[RATION_REDIS_TEXT_MAX + 1]; /* as sentinels call it */
+    char master[RATION_REDIS_TEXT_MAX + 1]; /* the name that the sentinels use */
     char sentinel_user[RATION_REDIS_TEXT_MAX + 1];
     char sentinel_password[RATION_REDIS_TEXT_MAX + 1];
     unsigned database;
 };
 
-/* Returns RATION_EINVAL, with error (may be NULL) telling what is wrong and what would be right. */
+/* Returns RATION_EINVAL; error (may be NULL) then says what is wrong and what is expected. */
 ration_status ration_redis_url_parse(const char *text, struct ration_redis_url *out_url,
                                      struct ration_error *error);
 
 /*
- * The node at an address, or at the unix_path if address is NULL, as whom the URL says. Both texts are
- * borrowed for as long as the place is used.
+ * The endpoint at an address, or at unix_path if address is NULL, with the URL's credentials. url and address
+ * are borrowed for as long as the endpoint is used.
  */
-struct ration_redis_place ration_redis_url_place(const struct ration_redis_url *url,
-                                                 const struct ration_redis_address *address);
+struct ration_redis_endpoint ration_redis_url_endpoint(const struct ration_redis_url *url,
+                                                       const struct ration_redis_address *address);
 
 #endif

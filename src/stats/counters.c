@@ -5,7 +5,7 @@
 _Static_assert(sizeof(struct ration_counters) == RATION_SHARD_ALIGN_BYTES,
                "the first shard starts on lines of its own");
 
-/* Lines from one shard to the next: the limiter's, the limits', and what alignment adds. */
+/* Lines from one shard to the next: the limiter's, the limits', and padding for alignment. */
 static uint32_t lines_per_shard(uint32_t limit_count)
 {
     size_t size = (1 + (size_t)limit_count) * RATION_LINE_BYTES;
@@ -41,9 +41,9 @@ ration_status ration_counters_init(void *block, size_t block_size, uint32_t limi
     return RATION_OK;
 }
 
-static uint64_t sum(const struct ration_counters *counters, uint32_t line, uint32_t which)
+static uint64_t sum_shards(const struct ration_counters *counters, uint32_t line, uint32_t which)
 {
-    /* only read here, but the hot path wants the same function without const */
+    /* only read here, but the hot path needs the same function without const */
     struct ration_counters *block = (struct ration_counters *)(uintptr_t)counters;
     uint64_t total = 0;
 
@@ -58,7 +58,8 @@ struct ration_limit_stats ration_counters_read(const struct ration_counters *cou
 {
     ration_counters_expect(counters, limit_index);
     return (struct ration_limit_stats){
-#define LIMIT_FIELD(name, field) .field = sum(counters, limit_index + 1, RATION_COUNT_##name),
+#define LIMIT_FIELD(name, field) \
+    .field = sum_shards(counters, limit_index + 1, RATION_COUNT_##name),
         RATION_LIMIT_COUNT_MAP(LIMIT_FIELD)
 #undef LIMIT_FIELD
     };
@@ -67,12 +68,12 @@ struct ration_limit_stats ration_counters_read(const struct ration_counters *cou
 struct ration_limiter_stats ration_counters_read_limiter(const struct ration_counters *counters)
 {
     struct ration_limiter_stats stats = {
-#define LIMITER_FIELD(name, field) .field = sum(counters, 0, RATION_COUNT_##name),
+#define LIMITER_FIELD(name, field) .field = sum_shards(counters, 0, RATION_COUNT_##name),
         RATION_LIMITER_COUNT_MAP(LIMITER_FIELD)
 #undef LIMITER_FIELD
     };
 
     for (uint32_t limit = 0; limit < counters->limit_count; limit++)
-        stats.shadow_denied += sum(counters, limit + 1, RATION_COUNT_SHADOW_DENIED);
+        stats.shadow_denied += sum_shards(counters, limit + 1, RATION_COUNT_SHADOW_DENIED);
     return stats;
 }

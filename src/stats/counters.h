@@ -1,17 +1,17 @@
 /*
- * counters: what a limiter decided, counted per limit, and what became of its keys.
+ * counters: counts the decisions of each limit, and the keys, of a limiter.
  *
- * One block of memory, given by the caller and without a pointer in it:
+ * One block of memory, provided by the caller and without pointers in it:
  *
  *     header | shard 0: keys, limit 0, limit 1, ... | shard 1: keys, limit 0, ... | ...
  *
- * where each of "keys" and "limit n" is a line of 8 counts. A decision touches the one line of its
- * limit in its thread's shard (stats/shards.h). Any thread may count and any may read, at any time,
- * while threads come and go.
+ * where each of "keys" and "limit n" is a cache line of 8 counts. A decision touches only the line
+ * of its limit in its thread's shard (stats/shards.h). Any thread may count and any may read, at
+ * any time, while threads start and exit.
  *
- * Counts are 64 bits and only grow. A read adds up the shards: it has every count that happened
- * before it, and may have some of those that happen meanwhile. Two fields of one read need not be
- * of the same instant.
+ * Counts are 64 bits and only grow. A read adds up the shards: it includes every count made before
+ * it, and may include some made meanwhile. Two fields of one read need not belong to the same
+ * instant.
  */
 #ifndef RATION_STATS_COUNTERS_H
 #define RATION_STATS_COUNTERS_H
@@ -31,7 +31,7 @@
     X(ERRORS, errors)                 \
     X(ALLOWED_TOKENS, allowed_tokens) \
     X(SHADOW_DENIED, shadow_denied)   \
-    X(NEAR, near)
+    X(NEAR_LIMIT, near_limit)
 
 /* Per limiter. Each is a field of struct ration_limiter_stats. */
 #define RATION_LIMITER_COUNT_MAP(X)     \
@@ -61,21 +61,21 @@ struct ration_counters {
 };
 
 /*
- * Bytes that counters for so many limits need; 0 if there are none, or more than
- * RATION_COUNTERS_LIMITS_MAX, or the shards are not valid.
+ * Returns the bytes that counters for limit_count limits need; 0 if that is 0 or above
+ * RATION_COUNTERS_LIMITS_MAX, or if the shards are not valid.
  */
 size_t ration_counters_size(uint32_t limit_count, struct ration_shards shards);
 
 /*
- * Makes counters, all zero, of a block aligned to RATION_SHARD_ALIGN_BYTES. They are the block, may
- * be copied with it, and need no end.
- * Returns RATION_EINVAL (counts out of bounds, block not aligned), RATION_ENOSPC.
+ * Initialises counters, all zero, in a block aligned to RATION_SHARD_ALIGN_BYTES. The counters are
+ * the block, may be copied with it, and need no release. Returns RATION_EINVAL (counts out of
+ * bounds, block not aligned) or RATION_ENOSPC.
  */
 ration_status ration_counters_init(void *block, size_t block_size, uint32_t limit_count,
                                    struct ration_shards shards,
                                    struct ration_counters **out_counters);
 
-/* Line 0 of a shard is the limiter's, line 1 that of limit 0. For the functions below. */
+/* Line 0 of a shard belongs to the limiter, line 1 to limit 0. For the functions below. */
 static inline uint64_t *ration_counters_line(struct ration_counters *counters, uint32_t shard,
                                              uint32_t line)
 {
@@ -84,7 +84,7 @@ static inline uint64_t *ration_counters_line(struct ration_counters *counters, u
     return lines[(size_t)shard * counters->shard_lines + line].counts;
 }
 
-/* A limit that the counters were not made for is a bug, and would write into another's. */
+/* A limit outside the counters is a bug and would write into another limit's line. */
 static inline void ration_counters_expect(const struct ration_counters *counters,
                                           uint32_t limit_index)
 {
@@ -103,7 +103,7 @@ static inline void ration_counters_add(struct ration_counters *counters, uint32_
                      amount);
 }
 
-/* Counts one allowed decision and its tokens: two adds for hardly more than the price of one. */
+/* Counts one allowed decision and its tokens: two adds cost hardly more than one. */
 static inline void ration_counters_add_allowed(struct ration_counters *counters,
                                                uint32_t limit_index, uint64_t cost_tokens)
 {
@@ -124,11 +124,11 @@ static inline void ration_counters_add_limiter(struct ration_counters *counters,
     ration_shard_add(shard, &ration_counters_line(counters, shard.index, 0)[which], amount);
 }
 
-/* What was counted so far for one limit. */
+/* Returns the counts of one limit so far. */
 struct ration_limit_stats ration_counters_read(const struct ration_counters *counters,
                                                uint32_t limit_index);
 
-/* What was counted so far for the limiter; shadow_denied is the sum over its limits. */
+/* Returns the counts of the limiter so far; shadow_denied is the sum over its limits. */
 struct ration_limiter_stats ration_counters_read_limiter(const struct ration_counters *counters);
 
 #endif

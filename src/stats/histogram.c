@@ -6,7 +6,7 @@
 
 /* Buckets ------------------------------------------------------------------------------- */
 
-/* How far the bucket's leading bits are from the right: its width is 2^shift. */
+/* The position of the bucket's leading bits, from the right: its width is 2^shift. */
 static uint32_t shift_of(uint32_t bucket)
 {
     return bucket < 2 * SUB_COUNT ? 0 : bucket / SUB_COUNT - 1;
@@ -36,7 +36,7 @@ uint64_t ration_histogram_highest_ns(uint32_t bucket)
     return ration_histogram_lowest_ns(bucket) + (UINT64_C(1) << shift_of(bucket)) - 1;
 }
 
-/* The shared one ------------------------------------------------------------------------ */
+/* The shared histogram ------------------------------------------------------------------ */
 
 size_t ration_histogram_size(struct ration_shards shards)
 {
@@ -62,7 +62,7 @@ ration_status ration_histogram_init(void *block, size_t block_size, struct ratio
     return RATION_OK;
 }
 
-/* Exclusive or not: times that exceed the longest so far are rare. */
+/* Exclusive shard or not: times above the longest so far are rare. */
 static void raise_max(uint64_t *max_ns, uint64_t ns)
 {
     uint64_t seen = __atomic_load_n(max_ns, __ATOMIC_RELAXED);
@@ -83,7 +83,7 @@ void ration_histogram_record(struct ration_histogram *histogram, uint64_t ns)
     ration_shard_add(shard, &counts->buckets[ration_histogram_bucket(ns)], 1);
 }
 
-/* Adds a shard that threads may be writing, or a copy that none does. */
+/* Adds a shard that threads may be writing, or a copy that no thread writes. */
 static void add_counts(struct ration_histogram_counts *counts,
                        const struct ration_histogram_counts *other)
 {
@@ -116,14 +116,14 @@ void ration_histogram_read(const struct ration_histogram *histogram,
     for (uint32_t i = 0; i < ration_shards_count(histogram->shards); i++)
         add_counts(out_counts, &shards[i]);
 
-    /* A time recorded meanwhile may be in its bucket and not yet in the maximum read before. */
+    /* A time recorded meanwhile may be in its bucket but not yet in the maximum read before. */
     uint64_t lowest_ns = ration_histogram_lowest_ns(last_bucket(out_counts));
 
     if (out_counts->max_ns < lowest_ns)
         out_counts->max_ns = lowest_ns;
 }
 
-/* The numbers --------------------------------------------------------------------------- */
+/* The counts ---------------------------------------------------------------------------- */
 
 void ration_histogram_counts_add(struct ration_histogram_counts *counts,
                                  const struct ration_histogram_counts *other)
@@ -154,7 +154,7 @@ static uint64_t total_of(const struct ration_histogram_counts *counts)
     return total;
 }
 
-/* ceil(total * ppm / 10^6), and 1 at least. In two parts, as the product may not fit. */
+/* ceil(total * ppm / 10^6), at least 1. In two parts, because the product may not fit. */
 static uint64_t rank_of(uint64_t total, uint32_t ppm)
 {
     uint64_t rest = total % RATION_PPM * ppm;

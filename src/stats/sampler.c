@@ -13,7 +13,10 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
     return a;
 }
 
-/* The golden section spreads the first few places best; without a common divisor it meets all. */
+/*
+ * The golden ratio spreads the first few positions best; a step without a common divisor visits all
+ * of them.
+ */
 static uint32_t step_for(uint32_t one_in)
 {
     uint32_t step = (uint32_t)((uint64_t)one_in * 618 / 1000);

@@ -1,9 +1,9 @@
 /*
- * shards: counts that many threads keep without getting in each other's way.
+ * shards: counters that many threads increment without contention.
  *
- * A count is kept in several places, the shards, and read by adding them up. The first shards
- * belong to one thread each, by its number (base/thread_index.h); all other threads meet in the
- * shards behind those:
+ * A count is stored several times, once per shard, and read by adding up the shards. The first
+ * shards belong to one thread each, by its number (base/thread_index.h); all other threads share
+ * the shards after those:
  *
  *     exclusive_count = 4, shared_count = 2
  *
@@ -11,12 +11,12 @@
  *     thread    0    1    2    3     4, 6, 8 ...  5, 7, 9 ...
  *     adds by   load, add, store     locked add
  *
- * A locked add costs 5 to 10 ns even if nobody else is there; the other way a fraction of one, and
- * is exact as long as a shard has one writer. So no other thread may ever add to an exclusive
- * shard, locked or not: that is why the shared ones are apart, and why memory that several
- * processes write has no exclusive ones.
+ * A locked add costs 5 to 10 ns even without contention; a load, add and store costs a fraction of
+ * a nanosecond, and is exact as long as a shard has one writer. So no other thread may ever add to
+ * an exclusive shard, locked or not: that is why the shared ones are separate, and why memory that
+ * several processes write has no exclusive ones.
  *
- * What a signal handler counts in the middle of its own thread's add may be lost.
+ * A count that a signal handler makes during an add of its own thread may be lost.
  */
 #ifndef RATION_STATS_SHARDS_H
 #define RATION_STATS_SHARDS_H
@@ -29,7 +29,7 @@
 
 #define RATION_LINE_BYTES 64u
 
-/* Two lines: CPUs fetch them in pairs, so shards are kept apart by that much. */
+/* Two lines: CPUs fetch lines in pairs, so shards are separated by that much. */
 #define RATION_SHARD_ALIGN_BYTES 128u
 
 #define RATION_SHARDS_SHARED_MAX RATION_THREADS_MAX
@@ -39,22 +39,25 @@ struct ration_shards {
     uint32_t shared_count;    /* a power of two, at most RATION_SHARDS_SHARED_MAX */
 };
 
-/* One of them, and whether the calling thread is its only writer. */
+/* A shard, and whether the calling thread is its only writer. */
 struct ration_shard {
     uint32_t index;
     bool is_exclusive;
 };
 
-/* CPUs of this machine, rounded up to a power of two. Makes system calls. */
+/* Returns the CPUs of this machine, rounded up to a power of two. Makes system calls. */
 uint32_t ration_shards_cpu_count(void);
 
-/* For memory of one process: two per CPU, but 16 at least, exclusive, and half as many shared. */
+/*
+ * For memory of one process: two exclusive shards per CPU, at least 16, and half as many shared
+ * ones.
+ */
 struct ration_shards ration_shards_private(void);
 
-/* For memory that processes share: as many, none of them exclusive. */
+/* For memory shared by processes: as many shards, none of them exclusive. */
 struct ration_shards ration_shards_common(void);
 
-/* Whether the counts are within their bounds. */
+/* Returns whether the counts are within their bounds. */
 bool ration_shards_valid(struct ration_shards shards);
 
 static inline uint32_t ration_shards_count(struct ration_shards shards)
@@ -62,13 +65,13 @@ static inline uint32_t ration_shards_count(struct ration_shards shards)
     return shards.exclusive_count + shards.shared_count;
 }
 
-/* size rounded up so that the next shard starts on lines of its own. */
+/* Rounds size up so that the next shard starts on its own lines. */
 static inline size_t ration_shards_align(size_t size)
 {
     return (size + RATION_SHARD_ALIGN_BYTES - 1) & ~(size_t)(RATION_SHARD_ALIGN_BYTES - 1);
 }
 
-/* The calling thread's shard. */
+/* Returns the calling thread's shard. */
 static inline struct ration_shard ration_shards_mine(const struct ration_shards *shards)
 {
     uint32_t thread = ration_thread_index();
@@ -80,8 +83,9 @@ static inline struct ration_shard ration_shards_mine(const struct ration_shards 
 }
 
 /*
- * Adds to a count of the shard that ration_shards_mine() gave. Relaxed: counts order nothing. That
- * the next owner of an exclusive shard goes on from the last one's is in base/thread_index.h.
+ * Adds to a count of the shard that ration_shards_mine() returned. Relaxed: counts order no other
+ * memory. base/thread_index.h explains why the next owner of an exclusive shard continues from the
+ * last value of the previous one.
  */
 static inline void ration_shard_add(struct ration_shard shard, uint64_t *count, uint64_t amount)
 {

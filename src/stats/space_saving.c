@@ -21,7 +21,7 @@ static uint32_t slot_count_for(uint32_t key_max)
     return count;
 }
 
-/* Three casts from const, so that what only reads need not have twins. */
+/* These three cast const away, so that functions that only read do not need copies of them. */
 static uint64_t *counts_of(const struct ration_space_saving *sketch)
 {
     return (uint64_t *)(uintptr_t)(sketch + 1);
@@ -48,11 +48,11 @@ void ration_space_saving_init(struct ration_space_saving *sketch, uint32_t key_m
 {
     memset(sketch, 0, ration_space_saving_size(key_max));
     sketch->key_max = key_max;
-    sketch->hand_index = key_max; /* the first to be dropped starts a round */
+    sketch->hand_index = key_max; /* the first replacement starts a round */
     sketch->slot_mask = slot_count_for(key_max) - 1;
 }
 
-/* The hash table: linear probing, and no tombstones ------------------------------------- */
+/* The hash table: linear probing, without tombstones ------------------------------------ */
 
 static uint32_t home_of(const struct ration_space_saving *sketch, const uint64_t hash[2])
 {
@@ -64,34 +64,34 @@ static uint32_t slot_find(const struct ration_space_saving *sketch, const uint64
 {
     const struct ration_space_saving_entry *entries = entries_of(sketch);
     const slot *slots = slots_of(sketch);
-    uint32_t at = home_of(sketch, hash);
+    uint32_t slot_index = home_of(sketch, hash);
 
-    for (; slots[at] != 0; at = (at + 1) & sketch->slot_mask) {
-        const struct ration_space_saving_entry *entry = &entries[slots[at] - 1];
+    for (; slots[slot_index] != 0; slot_index = (slot_index + 1) & sketch->slot_mask) {
+        const struct ration_space_saving_entry *entry = &entries[slots[slot_index] - 1];
 
         if (entry->hash[0] == hash[0] && entry->hash[1] == hash[1])
             break;
     }
-    return at;
+    return slot_index;
 }
 
-/* Empties a slot. Those behind it that it kept from their home move up. */
-static void slot_empty(struct ration_space_saving *sketch, uint32_t at)
+/* Empties a slot. Later keys that it displaced from their home move up. */
+static void slot_empty(struct ration_space_saving *sketch, uint32_t slot_index)
 {
     const struct ration_space_saving_entry *entries = entries_of(sketch);
     slot *slots = slots_of(sketch);
     uint32_t mask = sketch->slot_mask;
 
-    for (uint32_t next = (at + 1) & mask; slots[next] != 0; next = (next + 1) & mask) {
+    for (uint32_t next = (slot_index + 1) & mask; slots[next] != 0; next = (next + 1) & mask) {
         uint32_t home = home_of(sketch, entries[slots[next] - 1].hash);
 
-        /* is the gap on its way from home to here? */
-        if (((next - home) & mask) >= ((next - at) & mask)) {
-            slots[at] = slots[next];
-            at = next;
+        /* is the gap between its home and its slot? */
+        if (((next - home) & mask) >= ((next - slot_index) & mask)) {
+            slots[slot_index] = slots[next];
+            slot_index = next;
         }
     }
-    slots[at] = 0;
+    slots[slot_index] = 0;
 }
 
 uint32_t ration_space_saving_find(const struct ration_space_saving *sketch, const uint64_t hash[2])
@@ -112,7 +112,7 @@ static uint64_t lowest_of(const uint64_t *counts, uint32_t count)
     return lowest;
 }
 
-/* The index of a key with the lowest count, which becomes floor. All places are taken. */
+/* Returns the index of a key with the lowest count, which becomes floor. All K keys are in use. */
 static uint32_t find_lowest(struct ration_space_saving *sketch)
 {
     const uint64_t *counts = counts_of(sketch);
@@ -124,14 +124,14 @@ static uint32_t find_lowest(struct ration_space_saving *sketch)
             if (counts[index] == sketch->floor)
                 return index;
         }
-        /* at least one equals it, so the second round ends above */
+        /* at least one count equals it, so the second round returns above */
         sketch->floor = lowest_of(counts, sketch->key_max);
         sketch->hand_index = 0;
     }
 }
 
-/* A place for a new key: an unused one, or that of a key dropped. */
-static uint32_t make_room(struct ration_space_saving *sketch)
+/* Returns an index for a new key: an unused one, or that of a dropped key. */
+static uint32_t claim_index(struct ration_space_saving *sketch)
 {
     if (sketch->key_count < sketch->key_max)
         return sketch->key_count++;
@@ -147,26 +147,27 @@ void ration_space_saving_add(struct ration_space_saving *sketch,
 {
     uint64_t *counts = counts_of(sketch);
     slot *slots = slots_of(sketch);
-    uint32_t at = slot_find(sketch, key->hash);
+    uint32_t slot_index = slot_find(sketch, key->hash);
 
-    if (slots[at] != 0) {
-        uint64_t *count = &counts[slots[at] - 1];
+    if (slots[slot_index] != 0) {
+        uint64_t *count = &counts[slots[slot_index] - 1];
 
         *count = ration_add_or_max(*count, weight);
         return;
     }
 
-    uint32_t index = make_room(sketch);
+    uint32_t index = claim_index(sketch);
     struct ration_space_saving_entry *entry = &entries_of(sketch)[index];
-    size_t kept_size = key->name_size < sizeof(entry->name) ? key->name_size : sizeof(entry->name);
+    size_t stored_size =
+        key->name_size < sizeof(entry->name) ? key->name_size : sizeof(entry->name);
 
     counts[index] = ration_add_or_max(sketch->floor, weight);
     entry->error = sketch->floor;
     entry->hash[0] = key->hash[0];
     entry->hash[1] = key->hash[1];
     entry->name_size = key->name_size;
-    if (kept_size > 0)
-        memcpy(entry->name, key->name, kept_size);
+    if (stored_size > 0)
+        memcpy(entry->name, key->name, stored_size);
     /* searched again: dropping a key may have moved others */
     slots[slot_find(sketch, key->hash)] = (slot)(index + 1);
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The own shard and the next ones. Whoever is in one is in no other. */
+/* The thread's own shard and the next ones. A thread holds at most one lock. */
 #define TRIES_MAX 4u
 
 struct ration_top_keys_shape ration_top_keys_shape_default(void)
@@ -60,15 +60,15 @@ static bool try_add(struct ration_top_keys_shard *shard, const struct ration_top
     if (!ration_top_keys_enter(shard))
         return false;
 
-    /* before the sketch: should this thread die in it, the weight is known */
+    /* before the sketch: if this thread dies while it changes the sketch, the weight is known */
     __atomic_store_n(&shard->total, ration_add_or_max(shard->total, weight), __ATOMIC_RELAXED);
     ration_space_saving_add(&shard->sketch, key, weight);
     ration_top_keys_leave(shard);
     return true;
 }
 
-/* Nowhere to put it. Stops at UINT64_MAX, which a plain add would wrap at. */
-static void lose(struct ration_top_keys_shard *shard, uint64_t weight)
+/* Counts weight that no sketch took. Stops at UINT64_MAX, where a plain add would wrap. */
+static void count_lost(struct ration_top_keys_shard *shard, uint64_t weight)
 {
     uint64_t seen = __atomic_load_n(&shard->lost, __ATOMIC_RELAXED);
 
@@ -89,7 +89,7 @@ void ration_top_keys_add(struct ration_top_keys *top, const struct ration_top_ke
         if (try_add(ration_top_keys_shard(top, (first + i) & mask), key, weight))
             return;
     }
-    lose(ration_top_keys_shard(top, first), weight);
+    count_lost(ration_top_keys_shard(top, first), weight);
 }
 
 void ration_top_keys_recover(struct ration_top_keys *top)
@@ -101,7 +101,7 @@ void ration_top_keys_recover(struct ration_top_keys *top)
             ration_top_keys_leave(shard);
             continue;
         }
-        lose(shard, shard->total);
+        count_lost(shard, shard->total);
         shard->total = 0;
         ration_space_saving_init(&shard->sketch, top->shape.key_max);
         ration_top_keys_leave(shard);

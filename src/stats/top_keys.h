@@ -1,26 +1,27 @@
 /*
- * top_keys: which keys were denied most, or cost most, from many threads at once.
+ * top_keys: finds the keys that were denied most, or cost most, from many threads at once.
  *
- * Several sketches (stats/space_saving.h), each behind a lock that is only ever tried. A thread
- * tries the sketch of its number, then the next three; if all are busy its weight goes to a count
- * of what was lost. So counting never waits and never makes another wait (R3), and what that costs
- * is known:
+ * There are several sketches (stats/space_saving.h), each behind a try-lock. A thread tries the
+ * sketch of its number, then the next three; if all are busy, its weight is added to a count of
+ * lost weight. So counting never waits and never makes another thread wait (R3), and the resulting
+ * error is known:
  *
  *     count - error <= true count <= count + lost
  *
- * With a sketch for each thread nothing is lost but by chance. With fewer, a thread that the kernel
- * stops in the middle of an add keeps others out until it goes on, some milliseconds later.
+ * With a sketch for each thread, weight is rarely lost. With fewer, a thread that the kernel
+ * preempts during an add keeps other threads out until it runs again, some milliseconds later.
  *
- * Reading tries harder, and copies one sketch after the other. A sketch whose lock stays busy, for
- * its holder was killed or is not in this child of a fork, is reported as lost as a whole.
+ * Reading tries longer, and copies one sketch after the other. A sketch whose lock stays busy,
+ * because its holder was killed or does not exist in this child of a fork(), is reported as lost as
+ * a whole.
  *
- * Reading adds the sketches up. A key has in each either its count, or at most that sketch's floor,
- * which then is added to both count and error. No K + 1 keys can have more in a sketch than its
- * weight plus its floor, hence of K keys besides x at least one is below x if x has more than 1 / K
- * of everything: the K first of the sum hold all of those, as they would in one sketch.
+ * Reading adds up the sketches. In each sketch a key has either its count, or at most that sketch's
+ * floor, which is then added to both count and error. No K + 1 keys can have more in a sketch than
+ * its weight plus its floor; hence of K keys besides x at least one is below x if x has more than 1
+ * / K of everything: the first K keys of the sum include all of those, as they would in one sketch.
  *
- * Weights that are sampled, 1 of N and multiplied by N, make counts estimates: the bounds then hold
- * for the sample.
+ * Sampled weights, 1 of N and multiplied by N, make counts estimates: the bounds then hold for the
+ * sample.
  *
  * One block of memory without pointers, which processes may share.
  */
@@ -46,23 +47,32 @@ struct ration_top_keys {
     uint64_t shard_bytes; /* from one shard to the next */
 };
 
-/* One sketch, its memory behind it. */
+/* One sketch; its memory follows it. */
 struct ration_top_keys_shard {
-    _Alignas(RATION_SHARD_ALIGN_BYTES) uint32_t busy; /* 1 while somebody is in */
-    uint64_t total; /* weight in the sketch; raised before it, by whom is in; read by anyone */
-    uint64_t lost;  /* weight of those who came to this one first and found no place */
+    _Alignas(RATION_SHARD_ALIGN_BYTES) uint32_t busy; /* 1 while a thread holds the lock */
+    /*
+     * Weight in the sketch. The lock's holder raises it before it changes the sketch; any thread
+     * may read it.
+     */
+    uint64_t total;
+    /*
+     * Weight from threads whose first sketch is this one and that found all sketches they tried
+     * busy.
+     */
+    uint64_t lost;
     _Alignas(RATION_LINE_BYTES) struct ration_space_saving sketch;
 };
 
-/* RATION_TOP_KEYS_COUNT_DEFAULT keys; two shards per CPU, but 16 at least. About 14 KiB each. */
+/* RATION_TOP_KEYS_COUNT_DEFAULT keys; two shards per CPU, at least 16. About 14 KiB each. */
 struct ration_top_keys_shape ration_top_keys_shape_default(void);
 
-/* Bytes that such top keys need; 0 if the shape is out of bounds. */
+/* Returns the bytes that top keys of this shape need; 0 if the shape is out of bounds. */
 size_t ration_top_keys_size(struct ration_top_keys_shape shape);
 
 /*
- * Makes empty top keys of a block aligned to RATION_SHARD_ALIGN_BYTES. They are the block, and need
- * no end. Returns RATION_EINVAL (shape out of bounds, block not aligned), RATION_ENOSPC.
+ * Initialises empty top keys in a block aligned to RATION_SHARD_ALIGN_BYTES. They are the block,
+ * and need no release. Returns RATION_EINVAL (shape out of bounds, block not aligned) or
+ * RATION_ENOSPC.
  */
 ration_status ration_top_keys_init(void *block, size_t block_size,
                                    struct ration_top_keys_shape shape,
@@ -73,25 +83,26 @@ void ration_top_keys_add(struct ration_top_keys *top, const struct ration_top_ke
                          uint64_t weight);
 
 /*
- * Frees the sketches whose holder is gone; what they held is lost, and counted so. Only while no
- * other thread or process uses the top keys: in a child of fork(), or when attaching alone.
+ * Frees the sketches whose lock holder no longer exists; their content is lost, and counted as
+ * lost. Only while no other thread or process uses the top keys: in a child of fork(), or when
+ * attaching alone.
  */
 void ration_top_keys_recover(struct ration_top_keys *top);
 
-/* Bytes of scratch memory that ration_top_keys_read() needs. */
+/* Returns the bytes of scratch memory that ration_top_keys_read() needs. */
 size_t ration_top_keys_scratch_size(struct ration_top_keys_shape shape);
 
 /*
- * Writes up to keys_max keys, the highest count first, and what they are worth. Returns how many.
- * All that was added before the call is within the bounds told, and what is added meanwhile may
- * be. scratch, of ration_top_keys_scratch_size() bytes aligned for uint64_t, is borrowed for the
- * call. Any thread, any time; where a sketch is busy it sleeps, for 50 ms at most each.
+ * Writes up to keys_max keys, the highest count first, and their accuracy. Returns how many.
+ * Everything added before the call is within the reported bounds; weight added meanwhile may be.
+ * scratch, of ration_top_keys_scratch_size() bytes aligned for uint64_t, is borrowed for the call.
+ * Any thread, any time; where a sketch is busy it sleeps, at most 50 ms each.
  */
 uint32_t ration_top_keys_read(struct ration_top_keys *top, void *scratch,
                               struct ration_top_key *out_keys, uint32_t keys_max,
                               struct ration_top_keys_stats *out_stats);
 
-/* A shard of the block. */
+/* Returns a shard of the block. */
 static inline struct ration_top_keys_shard *ration_top_keys_shard(struct ration_top_keys *top,
                                                                   uint32_t index)
 {
@@ -100,7 +111,7 @@ static inline struct ration_top_keys_shard *ration_top_keys_shard(struct ration_
     return (struct ration_top_keys_shard *)(void *)(shards + index * top->shard_bytes);
 }
 
-/* Enters a shard if nobody is in. */
+/* Locks a shard if it is not locked. */
 static inline bool ration_top_keys_enter(struct ration_top_keys_shard *shard)
 {
     /* acquire: pairs with the release in ration_top_keys_leave() */

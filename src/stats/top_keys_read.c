@@ -1,4 +1,4 @@
-/* Reading top keys: each sketch is copied while nobody is in it, then the copies are added up. */
+/* Reads top keys: each sketch is copied under its lock, then the copies are added up. */
 #include "stats/top_keys.h"
 
 #include <sched.h>
@@ -6,14 +6,14 @@
 #include <time.h>
 
 /*
- * Adding takes 100 ns, unless the kernel takes the CPU away in the middle of it: then the next turn
- * may be some milliseconds off. Who is in for 20 of those is not coming out.
+ * An add takes 100 ns, unless the kernel preempts the thread during it: then it may continue only
+ * some milliseconds later. A thread that holds the lock for 20 ms is assumed never to release it.
  */
 #define YIELDS_MAX 100u
-#define NAPS_MAX   200u
-#define NAP_NS     100000L
+#define SLEEPS_MAX 200u
+#define SLEEP_NS   100000L
 
-/* The copies, and the list made of them, sorted. */
+/* The copies, and the sorted list computed from them. */
 struct merge {
     unsigned char *copies;
     size_t copy_bytes;
@@ -21,10 +21,10 @@ struct merge {
     struct ration_top_key *keys;
     uint32_t key_count;
     uint32_t keys_max;
-    uint64_t cut_max; /* the highest count that the list had no room for */
+    uint64_t cut_max; /* the highest count that did not fit into the list */
 };
 
-/* So that one copy after the other is aligned. */
+/* Rounded up, so that each copy is aligned. */
 static size_t copy_bytes(struct ration_top_keys_shape shape)
 {
     return (ration_space_saving_size(shape.key_max) + sizeof(uint64_t) - 1) &
@@ -43,17 +43,17 @@ static struct ration_space_saving *copy_at(const struct merge *merge, uint32_t i
 
 /* Copying ------------------------------------------------------------------------------- */
 
-static bool enter_patiently(struct ration_top_keys_shard *shard)
+static bool lock_with_retries(struct ration_top_keys_shard *shard)
 {
-    const struct timespec nap = {0, NAP_NS};
+    const struct timespec pause = {0, SLEEP_NS};
 
-    for (uint32_t i = 0; i < YIELDS_MAX + NAPS_MAX; i++) {
+    for (uint32_t i = 0; i < YIELDS_MAX + SLEEPS_MAX; i++) {
         if (ration_top_keys_enter(shard))
             return true;
         if (i < YIELDS_MAX)
             sched_yield();
         else
-            nanosleep(&nap, NULL);
+            nanosleep(&pause, NULL);
     }
     return false;
 }
@@ -61,7 +61,7 @@ static bool enter_patiently(struct ration_top_keys_shard *shard)
 static void copy_shard(struct ration_top_keys_shard *shard, uint32_t key_max,
                        struct ration_space_saving *copy, struct ration_top_keys_stats *stats)
 {
-    if (enter_patiently(shard)) {
+    if (lock_with_retries(shard)) {
         memcpy(copy, &shard->sketch, ration_space_saving_size(key_max));
         stats->total = ration_add_or_max(stats->total, shard->total);
         ration_top_keys_leave(shard);
@@ -73,8 +73,9 @@ static void copy_shard(struct ration_top_keys_shard *shard, uint32_t key_max,
 
 /* Adding up ----------------------------------------------------------------------------- */
 
-/* Whether one of the copies before this one has the key: then it is in the list already. */
-static bool is_known(const struct merge *merge, uint32_t copy_index, const uint64_t hash[2])
+/* Returns whether an earlier copy has the key: then it is in the list already. */
+static bool is_in_earlier_copy(const struct merge *merge, uint32_t copy_index,
+                               const uint64_t hash[2])
 {
     for (uint32_t i = 0; i < copy_index; i++) {
         const struct ration_space_saving *copy = copy_at(merge, i);
@@ -91,15 +92,15 @@ static struct ration_top_key sum_key(const struct merge *merge,
 {
     struct ration_top_key key = {.hash = {entry->hash[0], entry->hash[1]},
                                  .name_size = entry->name_size};
-    size_t kept_size = entry->name_size < sizeof(key.name) ? entry->name_size : sizeof(key.name);
+    size_t stored_size = entry->name_size < sizeof(key.name) ? entry->name_size : sizeof(key.name);
 
-    memcpy(key.name, entry->name, kept_size);
+    memcpy(key.name, entry->name, stored_size);
     for (uint32_t i = 0; i < merge->copy_count; i++) {
         const struct ration_space_saving *copy = copy_at(merge, i);
         uint32_t index = ration_space_saving_find(copy, entry->hash);
-        bool is_kept = index < copy->key_count;
-        uint64_t count = is_kept ? ration_space_saving_count(copy, index) : copy->floor;
-        uint64_t error = is_kept ? ration_space_saving_entry(copy, index)->error : copy->floor;
+        bool is_tracked = index < copy->key_count;
+        uint64_t count = is_tracked ? ration_space_saving_count(copy, index) : copy->floor;
+        uint64_t error = is_tracked ? ration_space_saving_entry(copy, index)->error : copy->floor;
 
         key.count = ration_add_or_max(key.count, count);
         key.error = ration_add_or_max(key.error, error);
@@ -107,7 +108,7 @@ static struct ration_top_key sum_key(const struct merge *merge,
     return key;
 }
 
-/* The higher count first, then the surer one, then any order that is always the same. */
+/* Higher count first, then smaller error, then any fixed order. */
 static bool precedes(const struct ration_top_key *a, const struct ration_top_key *b)
 {
     if (a->count != b->count)
@@ -119,8 +120,8 @@ static bool precedes(const struct ration_top_key *a, const struct ration_top_key
     return a->hash[1] < b->hash[1];
 }
 
-/* Where a key belongs in the list. */
-static uint32_t place_of(const struct merge *merge, const struct ration_top_key *key)
+/* Returns the position of a key in the list. */
+static uint32_t position_of(const struct merge *merge, const struct ration_top_key *key)
 {
     uint32_t low = 0;
     uint32_t high = merge->key_count;
@@ -136,41 +137,41 @@ static uint32_t place_of(const struct merge *merge, const struct ration_top_key 
     return low;
 }
 
-static void cut(struct merge *merge, uint64_t count)
+static void raise_cut_max(struct merge *merge, uint64_t count)
 {
     if (merge->cut_max < count)
         merge->cut_max = count;
 }
 
-static void list_key(struct merge *merge, const struct ration_top_key *key)
+static void insert_key(struct merge *merge, const struct ration_top_key *key)
 {
-    uint32_t place = place_of(merge, key);
+    uint32_t position = position_of(merge, key);
 
-    if (place == merge->keys_max) {
-        cut(merge, key->count);
+    if (position == merge->keys_max) {
+        raise_cut_max(merge, key->count);
         return;
     }
     if (merge->key_count == merge->keys_max)
-        cut(merge, merge->keys[--merge->key_count].count);
-    memmove(&merge->keys[place + 1], &merge->keys[place],
-            (merge->key_count - place) * sizeof(*key));
-    merge->keys[place] = *key;
+        raise_cut_max(merge, merge->keys[--merge->key_count].count);
+    memmove(&merge->keys[position + 1], &merge->keys[position],
+            (merge->key_count - position) * sizeof(*key));
+    merge->keys[position] = *key;
     merge->key_count++;
 }
 
-static void list_copy(struct merge *merge, uint32_t copy_index)
+static void insert_copy_keys(struct merge *merge, uint32_t copy_index)
 {
     const struct ration_space_saving *copy = copy_at(merge, copy_index);
 
     for (uint32_t i = 0; i < copy->key_count; i++) {
         const struct ration_space_saving_entry *entry = ration_space_saving_entry(copy, i);
 
-        if (is_known(merge, copy_index, entry->hash))
+        if (is_in_earlier_copy(merge, copy_index, entry->hash))
             continue;
 
         struct ration_top_key key = sum_key(merge, entry);
 
-        list_key(merge, &key);
+        insert_key(merge, &key);
     }
 }
 
@@ -194,12 +195,12 @@ uint32_t ration_top_keys_read(struct ration_top_keys *top, void *scratch,
         copy_shard(ration_top_keys_shard(top, i), top->shape.key_max, copy, &stats);
         absent_max = ration_add_or_max(absent_max, copy->floor);
     }
-    /* after the copies: what was lost before one of them is in it or in here */
+    /* after the copies: weight lost before one of them is in it or in this count */
     for (uint32_t i = 0; i < merge.copy_count; i++)
         stats.lost = ration_add_or_max(
             stats.lost, __atomic_load_n(&ration_top_keys_shard(top, i)->lost, __ATOMIC_RELAXED));
     for (uint32_t i = 0; i < merge.copy_count; i++)
-        list_copy(&merge, i);
+        insert_copy_keys(&merge, i);
 
     stats.unlisted_max = merge.cut_max > absent_max ? merge.cut_max : absent_max;
     *out_stats = stats;

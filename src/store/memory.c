@@ -1,44 +1,47 @@
 #include "store/memory.h"
 
+#include "base/entropy.h"
+
 #include <stdlib.h>
 
-struct ration_place ration_memory_place(const struct ration_memory *memory,
-                                        const struct ration_target *target)
+struct ration_location ration_memory_place(const struct ration_memory *memory,
+                                           const struct ration_target *target)
 {
     if (target->is_located)
-        return (struct ration_place){
-            .tag = target->spot.words[0],
-            .sets = {(uint32_t)target->spot.words[1], (uint32_t)(target->spot.words[1] >> 32)},
-            .start = (uint32_t)target->spot.words[2],
+        return (struct ration_location){
+            .tag = target->location.words[0],
+            .sets = {(uint32_t)target->location.words[1],
+                     (uint32_t)(target->location.words[1] >> 32)},
+            .start = (uint32_t)target->location.words[2],
         };
-    return ration_place_of(
+    return ration_location_of(
         ration_hash_key(&memory->block->secret, target->key.bytes, target->key.size),
         memory->sections[target->section_index].set_count);
 }
 
-void ration_memory_locate(struct ration_target *target, const struct ration_place *place)
+void ration_memory_locate(struct ration_target *target, const struct ration_location *location)
 {
-    target->spot.words[0] = place->tag;
-    target->spot.words[1] = (uint64_t)place->sets[1] << 32 | place->sets[0];
-    target->spot.words[2] = place->start;
-    target->spot.words[3] = 0;
+    target->location.words[0] = location->tag;
+    target->location.words[1] = (uint64_t)location->sets[1] << 32 | location->sets[0];
+    target->location.words[2] = location->start;
+    target->location.words[3] = 0;
     target->is_located = 1;
 }
 
-static const struct ration_section *section(struct ration_store *store, uint32_t section_index)
+static const struct ration_section *section_view(struct ration_store *store, uint32_t section_index)
 {
     return &((const struct ration_memory *)store)->sections[section_index];
 }
 
-static void fetch(const struct ration_store *store, const struct ration_target *target)
+static void prefetch(const struct ration_store *store, const struct ration_target *target)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
-    struct ration_place place = ration_memory_place(memory, target);
+    struct ration_location location = ration_memory_place(memory, target);
 
-    ration_section_prefetch(&memory->sections[target->section_index], &place);
+    ration_section_prefetch(&memory->sections[target->section_index], &location);
 }
 
-static size_t size_bytes(const struct ration_store *store)
+static size_t used_bytes(const struct ration_store *store)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
 
@@ -58,19 +61,19 @@ static void free_memory(struct ration_store *store)
 
 static const struct ration_store_calls memory_calls = {
     .begin = ration_memory_begin,
-    .fetch = fetch,
-    .section = section,
+    .fetch = prefetch,
+    .section = section_view,
     .renew = ration_memory_renew,
     .clear = ration_memory_clear,
     .walk = ration_memory_walk,
     .shape = ration_memory_shape,
     .put = ration_memory_put,
-    .size_bytes = size_bytes,
+    .size_bytes = used_bytes,
     .free = free_memory,
 };
 
-/* What is laid out, not the addresses between, if there are any. */
-static ration_status touch_all(const struct ration_memory *memory)
+/* Touches the memory of all sections, but not unused addresses between them. */
+static ration_status touch_sections(const struct ration_memory *memory)
 {
     const struct ration_section_header *headers = ration_block_sections(memory->block);
     ration_status status = ration_mapping_touch(
@@ -86,21 +89,21 @@ static ration_status touch_all(const struct ration_memory *memory)
 }
 
 ration_status ration_memory_create(const struct ration_block_plan *plan,
-                                   struct ration_mapping_wishes wishes,
+                                   struct ration_mapping_options options,
                                    struct ration_memory **out_memory)
 {
-    size_t needed = ration_block_size(plan);
+    size_t block_bytes = ration_block_size(plan);
     size_t sections;
     struct ration_memory *memory;
     ration_status status;
 
-    if (needed == 0)
+    if (block_bytes == 0)
         return RATION_EINVAL;
     sections = plan->section_max > plan->shape_count ? plan->section_max : plan->shape_count;
     memory = calloc(1, sizeof(*memory) + sections * sizeof(memory->sections[0]));
     if (memory == NULL)
         return RATION_ENOMEM;
-    status = ration_mapping_init(needed, wishes, &memory->mapping);
+    status = ration_mapping_init(block_bytes, options, &memory->mapping);
     if (status != RATION_OK) {
         free(memory);
         return status;
@@ -111,11 +114,10 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
     for (uint32_t i = 0; i < plan->shape_count; i++)
         memory->sections[i] = ration_section_open(memory->block, i);
     memory->is_prefaulted = plan->is_prefaulted;
-    if (!ration_random_secret(&memory->block->returned_start,
-                              sizeof(memory->block->returned_start)))
+    if (!ration_entropy_read(&memory->block->returned_start, sizeof(memory->block->returned_start)))
         status = RATION_ENOMEM;
     else if (plan->is_prefaulted)
-        status = touch_all(memory);
+        status = touch_sections(memory);
     if (status != RATION_OK) {
         free_memory(&memory->store);
         return status;
@@ -152,7 +154,7 @@ ration_status ration_memory_replace(struct ration_memory *memory, uint32_t secti
         &ration_block_sections(memory->block)[section_index];
 
     if (!ration_block_can_replace(memory->block, section_index, shape))
-        return RATION_EUNFIT;
+        return RATION_EUNSUPPORTED;
     ration_mapping_clear(&memory->mapping, header->sets_offset,
                          header->end_offset - header->sets_offset);
     ration_block_replace(memory->block, section_index, shape);

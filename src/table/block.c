@@ -2,32 +2,32 @@
 
 #include <string.h>
 
+#include "table/descriptor.h"
 #include "table/entry.h"
-#include "table/seat.h"
 
-/* Offsets that grow, part by part; 0 once they no longer fit. */
-struct room {
+/* The end offset of a layout that grows part by part; is_over once it no longer fits. */
+struct extent {
     uint64_t end;
     bool is_over;
 };
 
 #define BLOCK_BYTES_MAX (UINT64_C(1) << 46)
 
-static uint64_t take(struct room *room, uint64_t count, uint64_t each_bytes)
+static uint64_t append_bytes(struct extent *extent, uint64_t count, uint64_t each_bytes)
 {
-    uint64_t start =
-        (room->end + RATION_BLOCK_ALIGNMENT - 1) / RATION_BLOCK_ALIGNMENT * RATION_BLOCK_ALIGNMENT;
+    uint64_t start = (extent->end + RATION_BLOCK_ALIGNMENT - 1) / RATION_BLOCK_ALIGNMENT *
+                     RATION_BLOCK_ALIGNMENT;
 
-    if (room->is_over || count > BLOCK_BYTES_MAX / each_bytes ||
+    if (extent->is_over || count > BLOCK_BYTES_MAX / each_bytes ||
         start + count * each_bytes > BLOCK_BYTES_MAX) {
-        room->is_over = true;
+        extent->is_over = true;
         return 0;
     }
-    room->end = start + count * each_bytes;
+    extent->end = start + count * each_bytes;
     return start;
 }
 
-/* The head and the cells, in a power of two of slots, so that entries share no more lines than needed. */
+/* Head and cells take a power of two of 16-byte units, so that entries share as few cache lines as possible. */
 static uint32_t entry_slots(uint32_t cell_count)
 {
     uint32_t slots = 1;
@@ -37,7 +37,8 @@ static uint32_t entry_slots(uint32_t cell_count)
     return slots;
 }
 
-static struct ration_section_header lay_out(struct ration_section_shape shape, struct room *room)
+static struct ration_section_header lay_out_exact(struct ration_section_shape shape,
+                                                  struct extent *extent)
 {
     struct ration_section_header header = {.shape = shape,
                                            .entry_slots = entry_slots(shape.cell_count)};
@@ -45,59 +46,59 @@ static struct ration_section_header lay_out(struct ration_section_shape shape, s
 
     header.set_count = shape.set_count > 0 ? shape.set_count : (uint32_t)(sets < 2 ? 2 : sets);
 
-    uint64_t slots = (uint64_t)RATION_SET_PLACES * header.entry_slots;
+    uint64_t slots = (uint64_t)RATION_SET_SLOTS * header.entry_slots;
 
     header.overflow_count = shape.is_mixed ? RATION_OVERFLOW_CLASSES : 1;
 
-    header.sets_offset = take(room, header.set_count, slots * sizeof(struct ration_pair));
-    header.notes_offset = take(room, header.set_count, sizeof(struct ration_set_note));
-    header.overflow_offset = take(room, (uint64_t)header.overflow_count * header.entry_slots,
-                                  sizeof(struct ration_pair));
-    /* rings of the places, then those of the overflow entries */
+    header.sets_offset = append_bytes(extent, header.set_count, slots * sizeof(struct ration_pair));
+    header.metas_offset = append_bytes(extent, header.set_count, sizeof(struct ration_set_meta));
+    header.overflow_offset = append_bytes(
+        extent, (uint64_t)header.overflow_count * header.entry_slots, sizeof(struct ration_pair));
+    /* the rings of the slots, then those of the overflow entries */
     if (shape.ring_cells > 0)
-        header.rings_offset =
-            take(room, (uint64_t)header.set_count * RATION_SET_PLACES + header.overflow_count,
-                 (uint64_t)shape.ring_cells * sizeof(struct ration_pair));
-    header.end_offset = header.limit_offset = room->end;
+        header.rings_offset = append_bytes(
+            extent, (uint64_t)header.set_count * RATION_SET_SLOTS + header.overflow_count,
+            (uint64_t)shape.ring_cells * sizeof(struct ration_pair));
+    header.end_offset = header.limit_offset = extent->end;
     return header;
 }
 
 /*
- * In a block that grows, sections have addresses up to a round size, less than a quarter more than they
- * need: another one that replaces them may be a little larger. Addresses that are not used take no memory.
+ * In a block that grows, each section reserves addresses up to a rounded size, less than a quarter more than it
+ * needs, so that a replacement may be a little larger. Addresses that are not used take no memory.
  */
-static uint64_t round_size(uint64_t size_bytes)
+static uint64_t round_up_size(uint64_t size_bytes)
 {
-    uint64_t step = RATION_BLOCK_ALIGNMENT;
+    uint64_t unit = RATION_BLOCK_ALIGNMENT;
 
-    while (step <= size_bytes / 8)
-        step *= 2;
-    return (size_bytes + step - 1) / step * step;
+    while (unit <= size_bytes / 8)
+        unit *= 2;
+    return (size_bytes + unit - 1) / unit * unit;
 }
 
 static struct ration_section_header lay_out_rounded(struct ration_section_shape shape,
-                                                    struct room *room)
+                                                    struct extent *extent)
 {
-    struct ration_section_header header = lay_out(shape, room);
+    struct ration_section_header header = lay_out_exact(shape, extent);
 
-    room->end = header.sets_offset;
-    (void)take(room, round_size(header.end_offset - header.sets_offset), 1);
-    header.limit_offset = room->end;
+    extent->end = header.sets_offset;
+    (void)append_bytes(extent, round_up_size(header.end_offset - header.sets_offset), 1);
+    header.limit_offset = extent->end;
     return header;
 }
 
-static struct ration_section_header lay_out_in(struct ration_section_shape shape, bool is_growing,
-                                               struct room *room)
+static struct ration_section_header lay_out_section(struct ration_section_shape shape,
+                                                    bool is_growing, struct extent *extent)
 {
-    return is_growing ? lay_out_rounded(shape, room) : lay_out(shape, room);
+    return is_growing ? lay_out_rounded(shape, extent) : lay_out_exact(shape, extent);
 }
 
-static bool is_shape_possible(const struct ration_section_shape *shape, uint32_t seat_count)
+static bool is_shape_valid(const struct ration_section_shape *shape, uint32_t descriptor_count)
 {
     return shape->keys_max > 0 && shape->keys_max <= RATION_SECTION_KEYS_MAX &&
-           shape->set_count != 1 && /* a key has two */
+           shape->set_count != 1 && /* a key needs two sets */
            shape->cell_count <= RATION_SECTION_CELLS_MAX &&
-           (shape->cell_count == 0 || seat_count > 0);
+           (shape->cell_count == 0 || descriptor_count > 0);
 }
 
 static size_t section_max(const struct ration_block_plan *plan)
@@ -105,53 +106,57 @@ static size_t section_max(const struct ration_block_plan *plan)
     return plan->section_max > plan->shape_count ? plan->section_max : plan->shape_count;
 }
 
-static bool is_possible(const struct ration_block_plan *plan)
+static bool is_plan_valid(const struct ration_block_plan *plan)
 {
     if (plan->shape_count == 0 || section_max(plan) > RATION_BLOCK_SECTIONS_MAX ||
-        plan->seat_count > RATION_SEATS_MAX || (plan->seat_count & (plan->seat_count - 1)) != 0)
+        plan->descriptor_count > RATION_DESCRIPTORS_MAX ||
+        (plan->descriptor_count & (plan->descriptor_count - 1)) != 0)
         return false;
     for (size_t i = 0; i < plan->shape_count; i++)
-        if (!is_shape_possible(&plan->shapes[i], plan->seat_count))
+        if (!is_shape_valid(&plan->shapes[i], plan->descriptor_count))
             return false;
     return true;
 }
 
-/* Where things are. */
+/* Offsets of the parts before the first section. */
 struct outline {
     uint64_t sections_offset;
-    uint64_t seats_offset;
-    struct room room; /* up to the first section */
+    uint64_t descriptors_offset;
+    struct extent extent; /* ends where the first section begins */
 };
 
-static struct outline outline(size_t sections, uint32_t seat_count)
+static struct outline outline(size_t sections, uint32_t descriptor_count)
 {
-    struct outline lines = {.room = {sizeof(struct ration_block), false}};
+    struct outline offsets = {.extent = {sizeof(struct ration_block), false}};
 
-    lines.sections_offset = take(&lines.room, sections, sizeof(struct ration_section_header));
-    lines.seats_offset = take(&lines.room, seat_count, sizeof(struct ration_seat));
-    return lines;
+    offsets.sections_offset =
+        append_bytes(&offsets.extent, sections, sizeof(struct ration_section_header));
+    offsets.descriptors_offset =
+        append_bytes(&offsets.extent, descriptor_count, sizeof(struct ration_descriptor));
+    return offsets;
 }
 
 size_t ration_block_size(const struct ration_block_plan *plan)
 {
-    struct room room;
+    struct extent extent;
 
-    if (!is_possible(plan))
+    if (!is_plan_valid(plan))
         return 0;
-    room = outline(section_max(plan), plan->seat_count).room;
+    extent = outline(section_max(plan), plan->descriptor_count).extent;
     for (size_t i = 0; i < plan->shape_count; i++)
-        (void)lay_out_in(plan->shapes[i], section_max(plan) > plan->shape_count, &room);
+        (void)lay_out_section(plan->shapes[i], section_max(plan) > plan->shape_count, &extent);
     if (plan->spare_bytes > 0)
-        (void)take(&room, plan->spare_bytes, 1);
-    return room.is_over ? 0 : (size_t)room.end;
+        (void)append_bytes(&extent, plan->spare_bytes, 1);
+    return extent.is_over ? 0 : (size_t)extent.end;
 }
 
-uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_count,
+uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t descriptor_count,
                               size_t size_bytes)
 {
     uint64_t fits = 0;
     uint64_t too_many = RATION_SECTION_KEYS_MAX;
-    struct ration_block_plan plan = {.shapes = &shape, .shape_count = 1, .seat_count = seat_count};
+    struct ration_block_plan plan = {
+        .shapes = &shape, .shape_count = 1, .descriptor_count = descriptor_count};
 
     while (too_many - fits > 1) {
         size_t needed;
@@ -169,31 +174,31 @@ uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_c
 bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape)
 {
     uint32_t section_count = ration_block_section_count(block);
-    struct room room = {block->end_offset, false};
+    struct extent extent = {block->end_offset, false};
     struct ration_section_header header;
 
-    if (section_count == block->section_max || !is_shape_possible(shape, block->seat_count))
+    if (section_count == block->section_max || !is_shape_valid(shape, block->descriptor_count))
         return false;
-    header = lay_out_in(*shape, block->is_growing, &room);
-    if (room.is_over || room.end > block->size_bytes)
+    header = lay_out_section(*shape, block->is_growing, &extent);
+    if (extent.is_over || extent.end > block->size_bytes)
         return false;
     ration_block_sections(block)[section_count] = header;
-    /* relaxed: a number for those who ask how much memory is used */
+    /* relaxed: only read to report how much memory is used */
     __atomic_store_n(&block->end_offset, header.limit_offset, __ATOMIC_RELAXED);
-    /* release: pairs with the acquire in ration_block_section_count(); it is whole */
+    /* release: pairs with the acquire in ration_block_section_count(); the section is complete */
     __atomic_store_n(&block->section_count, section_count + 1, __ATOMIC_RELEASE);
     return true;
 }
 
-static struct ration_section_header lay_out_again(const struct ration_block *block,
-                                                  uint32_t section_index,
-                                                  const struct ration_section_shape *shape)
+static struct ration_section_header lay_out_replacement(const struct ration_block *block,
+                                                        uint32_t section_index,
+                                                        const struct ration_section_shape *shape)
 {
     const struct ration_section_header *before = &ration_block_sections(block)[section_index];
-    struct room room = {before->sets_offset, false};
-    struct ration_section_header header = lay_out(*shape, &room);
+    struct extent extent = {before->sets_offset, false};
+    struct ration_section_header header = lay_out_exact(*shape, &extent);
 
-    if (room.is_over)
+    if (extent.is_over)
         header.end_offset = UINT64_MAX;
     header.limit_offset = before->limit_offset;
     return header;
@@ -202,26 +207,27 @@ static struct ration_section_header lay_out_again(const struct ration_block *blo
 bool ration_block_can_replace(const struct ration_block *block, uint32_t section_index,
                               const struct ration_section_shape *shape)
 {
-    struct ration_section_header header = lay_out_again(block, section_index, shape);
+    struct ration_section_header header = lay_out_replacement(block, section_index, shape);
 
-    return is_shape_possible(shape, block->seat_count) && header.end_offset <= header.limit_offset;
+    return is_shape_valid(shape, block->descriptor_count) &&
+           header.end_offset <= header.limit_offset;
 }
 
 bool ration_block_is_same_size(const struct ration_block *block, uint32_t section_index,
                                const struct ration_section_shape *shape)
 {
     const struct ration_section_header *before = &ration_block_sections(block)[section_index];
-    struct room room = {before->sets_offset, false}, room_before = room;
+    struct extent extent = {before->sets_offset, false}, extent_before = extent;
 
-    return lay_out_rounded(*shape, &room).limit_offset ==
-               lay_out_rounded(before->shape, &room_before).limit_offset &&
-           !room.is_over;
+    return lay_out_rounded(*shape, &extent).limit_offset ==
+               lay_out_rounded(before->shape, &extent_before).limit_offset &&
+           !extent.is_over;
 }
 
 void ration_block_replace(struct ration_block *block, uint32_t section_index,
                           const struct ration_section_shape *shape)
 {
-    ration_block_sections(block)[section_index] = lay_out_again(block, section_index, shape);
+    ration_block_sections(block)[section_index] = lay_out_replacement(block, section_index, shape);
 }
 
 void ration_block_drop(struct ration_block *block)
@@ -235,17 +241,17 @@ void ration_block_drop(struct ration_block *block)
 
 void ration_block_init(struct ration_block *block, const struct ration_block_plan *plan)
 {
-    struct outline lines = outline(section_max(plan), plan->seat_count);
+    struct outline offsets = outline(section_max(plan), plan->descriptor_count);
 
     block->size_bytes = ration_block_size(plan);
-    block->end_offset = lines.room.end;
-    block->sections_offset = lines.sections_offset;
-    block->seats_offset = lines.seats_offset;
+    block->end_offset = offsets.extent.end;
+    block->sections_offset = offsets.sections_offset;
+    block->descriptors_offset = offsets.descriptors_offset;
     block->version = RATION_BLOCK_VERSION;
     block->clock_kind = plan->clock_kind;
     block->epoch_ns = plan->epoch_ns;
     block->section_max = (uint32_t)section_max(plan);
-    block->seat_count = plan->seat_count;
+    block->descriptor_count = plan->descriptor_count;
     block->is_growing = section_max(plan) > plan->shape_count;
     block->is_shared = plan->is_shared;
     memcpy(block->seed, plan->seed, sizeof(block->seed));
@@ -255,53 +261,54 @@ void ration_block_init(struct ration_block *block, const struct ration_block_pla
         ration_hash_secret_init_kind(&block->secret, plan->seed, plan->hash);
     for (size_t i = 0; i < plan->shape_count; i++)
         (void)ration_block_add(block, &plan->shapes[i]); /* the plan has room for it */
-    /* release: pairs with the acquire in ration_block_check(); what has the magic is whole */
+    /* release: pairs with the acquire in ration_block_check(); a block with the magic is complete */
     __atomic_store_n(&block->magic, RATION_BLOCK_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Whether the sections lie where they would be laid. */
+/* Whether the sections are at the offsets that their shapes give. */
 static bool is_laid_out(const struct ration_block *block)
 {
-    struct outline lines = outline(block->section_max, block->seat_count);
+    struct outline offsets = outline(block->section_max, block->descriptor_count);
     uint32_t section_count = ration_block_section_count(block);
 
     if (block->section_max > RATION_BLOCK_SECTIONS_MAX || section_count > block->section_max ||
-        block->sections_offset != lines.sections_offset ||
-        block->seats_offset != lines.seats_offset || lines.room.end > block->size_bytes)
+        block->sections_offset != offsets.sections_offset ||
+        block->descriptors_offset != offsets.descriptors_offset ||
+        offsets.extent.end > block->size_bytes)
         return false;
     for (uint32_t i = 0; i < section_count; i++) {
         const struct ration_section_header *header = &ration_block_sections(block)[i];
-        struct ration_section_header expected = lay_out(header->shape, &lines.room);
+        struct ration_section_header expected = lay_out_exact(header->shape, &offsets.extent);
 
         expected.limit_offset = header->limit_offset;
-        if (!is_shape_possible(&header->shape, block->seat_count) ||
+        if (!is_shape_valid(&header->shape, block->descriptor_count) ||
             memcmp(&expected, header, sizeof(expected)) != 0 ||
             header->limit_offset < header->end_offset)
             return false;
-        lines.room.end = header->limit_offset;
+        offsets.extent.end = header->limit_offset;
     }
-    return !lines.room.is_over && lines.room.end <= block->end_offset &&
+    return !offsets.extent.is_over && offsets.extent.end <= block->end_offset &&
            block->end_offset <= block->size_bytes;
 }
 
 ration_status ration_block_check(const struct ration_block *block, size_t size_bytes,
                                  const char **out_reason)
 {
-    *out_reason = "it is smaller than a table's header";
+    *out_reason = "it is smaller than the header of a table";
     if (size_bytes < sizeof(*block))
         return RATION_EINVAL;
-    *out_reason = "it does not begin as a table does";
+    *out_reason = "it does not start with the header of a table";
     if (__atomic_load_n(&block->magic, __ATOMIC_ACQUIRE) != RATION_BLOCK_MAGIC)
         return RATION_EINVAL;
-    *out_reason = "it was made by another version";
+    *out_reason = "it has another version of the table format";
     if (block->version != RATION_BLOCK_VERSION)
         return RATION_EINVAL;
-    *out_reason = "it is cut off";
+    *out_reason = "it is truncated";
     if (block->size_bytes > size_bytes)
         return RATION_EINVAL;
-    *out_reason = "its sections are not where they must be";
+    *out_reason = "its sections are not at the expected offsets";
     if (!is_laid_out(block))
         return RATION_EINVAL;
-    *out_reason = "this machine cannot compute its hash";
+    *out_reason = "this machine does not support its hash function";
     return ration_hash_kind_usable(block->secret.kind) ? RATION_OK : RATION_EINVAL;
 }

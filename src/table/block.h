@@ -1,22 +1,21 @@
 /*
- * block: how a table lies in one piece of memory.
+ * block: the layout of a table in one piece of memory.
  *
- *     +--------+----------+-------+------------------------------------------+---- ...   +-------+
- *     | header | sections | seats | section 0: sets, notes, overflow, rings  | section 1 | spare |
- *     +--------+----------+-------+------------------------------------------+---- ...   +-------+
+ *     +--------+----------+-------------+------------------------------------------+---- ...   +-------+
+ *     | header | sections | descriptors | section 0: sets, metas, overflow, rings  | section 1 | spare |
+ *     +--------+----------+-------------+------------------------------------------+---- ...   +-------+
  *
- * Everything is found by offsets from the start, so the block may be mapped at different
- * addresses by different processes. All of its memory is there from the beginning; a section that is
- * added later takes from what was left spare, or the place of one that nobody uses any more. None is
- * ever moved.
+ * All positions are offsets from the start, so different processes may map the block at different addresses. The
+ * block has all of its memory from the beginning. A section that is added later takes spare memory, or the memory of
+ * a section that no thread uses any more. No section is ever moved.
  *
  * A section holds the keys of one limiter, all of one shape:
  *
- *     plain        one slot per key: one limit, one compare-and-swap (plain.h)
- *     entries      a head and some cells per key: several limits, states that need more than a
- *                  slot, or limits that are decided together with those of other keys (entry.h)
+ *     plain        one slot of 16 bytes per key: one limit, one compare-and-swap (plain.h)
+ *     entries      a head and some cells per key: for several limits, for states that need more than 16 bytes,
+ *                  or for limits that are decided together with those of other keys (entry.h)
  *
- * Zero bytes are an empty section, so memory fresh from the system is touched only when used.
+ * Zero bytes are an empty section, so fresh memory from the system is touched only when it is used.
  */
 #ifndef RATION_TABLE_BLOCK_H
 #define RATION_TABLE_BLOCK_H
@@ -27,7 +26,7 @@
 
 #include "base/hash.h"
 #include "ration/status.h"
-#include "table/place.h"
+#include "table/location.h"
 
 #define RATION_BLOCK_MAGIC        UINT64_C(0x656c626174746172) /* "rattable" */
 #define RATION_BLOCK_VERSION      3
@@ -38,34 +37,34 @@
 #define RATION_NONCE_STRIPES      16
 #define RATION_RETURNED_COUNTERS  256
 
-/* How crowded a section is when it holds keys_max keys: 4.75 of the 8 places of a set. */
+/* How full a section is when it holds keys_max keys: 4.75 of the 8 slots of a set. */
 #define RATION_SET_KEYS_X100 475
 
 /*
- * Keys that find no place share one overflow bucket. Where requests bring their own limits there is one
- * for each class of fill times, a quarter of an octave wide: a limit that fills in a day leaves no debt
- * for one that fills in a minute. The last class has the fill times from 2^59 ns on.
+ * Keys that get no slot share one overflow bucket. In a section for inline limits there is one for each class of fill
+ * times, a quarter of an octave wide: so a limit that fills in a day does not use up tokens of one that fills
+ * in a minute. The last class has all fill times of 2^59 ns and more.
  */
 #define RATION_OVERFLOW_CLASSES 240
 
-/* What one section is to hold. */
+/* What one section holds. */
 struct ration_section_shape {
     uint64_t keys_max;
-    uint32_t cell_count;  /* 0: plain */
-    uint32_t moment_mask; /* bit i: cell i is a moment, and keeps its entry while it is to come */
-    uint32_t ring_cells;  /* further cells of each entry, for a log; 0: none */
-    uint32_t set_count;   /* 0: as many as keys_max needs */
-    uint32_t is_mixed;    /* requests bring their own limits */
+    uint32_t cell_count; /* 0: plain */
+    /* bit i: cell i is an expiry time; the entry is not reclaimed before it */
+    uint32_t expiry_mask;
+    uint32_t ring_cells; /* further cells of each entry, for a log; 0: none */
+    uint32_t set_count;  /* 0: computed from keys_max */
+    uint32_t is_mixed;   /* the section is for inline limits */
     uint32_t unused;
 };
 
 /*
- * What a set remembers beside its places. reclaimed_ns is the latest moment that was ever
- * reclaimed here: a key that is absent starts from it, so that a now that runs back finds no more
- * than if nothing had been reclaimed. overflow_ns: until when a key of this set may have debt in
- * the overflow bucket.
+ * Watermarks of a set. reclaimed_ns is the latest expiry time that was ever reclaimed from the set: an absent key
+ * starts from it, so that a caller whose now runs backwards finds no more tokens than if nothing had been reclaimed.
+ * overflow_ns: the time until which a key of this set may have tokens in use in the overflow bucket.
  */
-struct ration_set_note {
+struct ration_set_meta {
     uint64_t reclaimed_ns;
     uint64_t overflow_ns;
 };
@@ -73,13 +72,14 @@ struct ration_set_note {
 struct ration_section_header {
     struct ration_section_shape shape;
     uint32_t set_count;
-    uint32_t entry_slots; /* slots from one entry to the next: 1 if plain, else a power of two */
+    /* 16-byte units from one entry to the next: 1 if plain, else a power of two */
+    uint32_t entry_slots;
     uint32_t overflow_count;
     uint32_t unused;
-    uint64_t end_offset;   /* of what it has; it begins with its sets */
-    uint64_t limit_offset; /* of what it may have when it is replaced */
+    uint64_t end_offset;   /* end of its memory, which begins with its sets */
+    uint64_t limit_offset; /* end of the memory that a replacement may use */
     uint64_t sets_offset;
-    uint64_t notes_offset;
+    uint64_t metas_offset;
     uint64_t overflow_offset;
     uint64_t rings_offset;
 };
@@ -93,67 +93,69 @@ struct ration_block {
     uint64_t magic;
     uint32_t version;
     uint32_t clock_kind;
-    uint64_t size_bytes; /* with what is spare */
-    uint64_t end_offset; /* of the last section */
+    uint64_t size_bytes; /* including spare memory */
+    uint64_t end_offset; /* end of the last section */
     uint64_t epoch_ns;
-    uint32_t section_count; /* grows, one writer at a time */
+    uint32_t section_count; /* grows; one writer at a time */
     uint32_t section_max;
-    uint32_t seat_count;
+    uint32_t descriptor_count;
     uint32_t is_growing; /* sections may be added and replaced */
-    uint32_t is_shared;  /* whether other processes may have it mapped */
+    uint32_t is_shared;  /* other processes may have mapped it */
     uint64_t sections_offset;
-    uint64_t seats_offset;
-    uint8_t seed[RATION_HASH_SEED_SIZE]; /* that the secret was made of: a dump needs it */
+    uint64_t descriptors_offset;
+    uint8_t seed[RATION_HASH_SEED_SIZE]; /* the secret was made from it; a dump needs it */
     struct ration_hash_secret secret;
     struct ration_nonce nonces[RATION_NONCE_STRIPES] __attribute__((aligned(64)));
-    uint64_t returned_start; /* of these counters: another number in each block */
-    uint64_t returned_tokens[RATION_RETURNED_COUNTERS]; /* by the tag of a key; see section.h */
+    uint64_t returned_start; /* added to these counters: a random number per block */
+    uint64_t returned_tokens[RATION_RETURNED_COUNTERS]; /* indexed by a key's tag; see section.h */
     uint64_t refunded_tokens[RATION_RETURNED_COUNTERS]; /* likewise */
 };
 
 struct ration_block_plan {
     const struct ration_section_shape *shapes; /* borrowed for the call */
     size_t shape_count;
-    size_t section_max;  /* with those that may be added; 0: none may */
-    size_t spare_bytes;  /* for them */
-    uint32_t seat_count; /* for entries: how many may change some at one time; a power of two */
+    size_t section_max; /* including sections that may be added; 0: none may */
+    size_t spare_bytes; /* for sections that are added */
+    /* for entries: how many threads can change entries at once; a power of two */
+    uint32_t descriptor_count;
     uint32_t clock_kind;
     uint64_t epoch_ns;
     bool is_shared;
-    bool is_prefaulted;                  /* what is not spare is touched now */
-    uint8_t seed[RATION_HASH_SEED_SIZE]; /* of the hash's secret */
-    enum ration_hash_kind hash;          /* 0: the best that this machine has */
+    bool is_prefaulted;                  /* touch all memory that is not spare at creation */
+    uint8_t seed[RATION_HASH_SEED_SIZE]; /* of the hash secret */
+    enum ration_hash_kind hash;          /* 0: the best kind that this machine supports */
 };
 
-/* Bytes that the plan needs; 0 if it asks for what no block can hold. */
+/* Bytes that the plan needs; 0 if no block can hold it. */
 size_t ration_block_size(const struct ration_block_plan *plan);
 
-/* How many keys of this shape fit into so many bytes of a block that holds nothing else. */
-uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t seat_count,
+/* How many keys of this shape fit into a block of size_bytes that holds nothing else. */
+uint64_t ration_block_keys_in(struct ration_section_shape shape, uint32_t descriptor_count,
                               size_t size_bytes);
 
-/* Makes a block of zeroed memory, aligned to RATION_BLOCK_ALIGNMENT and as large as the plan needs. */
+/* Makes a block out of zeroed memory, aligned to RATION_BLOCK_ALIGNMENT and as large as the plan needs. */
 void ration_block_init(struct ration_block *block, const struct ration_block_plan *plan);
 
 /*
- * Adds a section. One caller at a time; others may use the block meanwhile, and may use the section
- * once they know of it. False if there is no room, or no seats that it would need.
+ * Adds a section. One caller at a time; other threads may use the block meanwhile, and the new section once they
+ * know of it. False if there is no room, or the section needs descriptors and the block has none.
  */
 bool ration_block_add(struct ration_block *block, const struct ration_section_shape *shape);
 
 /*
- * Whether a section of this shape fits where another one is; and puts it there, once nobody uses that one
- * and its memory is zeroed from sets_offset to end_offset. One caller at a time.
+ * ration_block_can_replace(): whether a section of this shape fits into the memory of another one.
+ * ration_block_replace() puts it there; before, all threads have stopped using the old section, and the caller has
+ * zeroed its memory from sets_offset to end_offset. One caller at a time.
  */
 bool ration_block_can_replace(const struct ration_block *block, uint32_t section_index,
                               const struct ration_section_shape *shape);
-/* Whether both would have been given memory of the same size: that does not depend on what was there before. */
+/* Whether both shapes get memory of the same rounded size. This does not depend on what the memory held before. */
 bool ration_block_is_same_size(const struct ration_block *block, uint32_t section_index,
                                const struct ration_section_shape *shape);
 void ration_block_replace(struct ration_block *block, uint32_t section_index,
                           const struct ration_section_shape *shape);
 
-/* Takes back the section that was added last, and that nobody has heard of. */
+/* Removes the section that was added last, of which no other thread knows yet. */
 void ration_block_drop(struct ration_block *block);
 
 static inline struct ration_section_header *ration_block_sections(const struct ration_block *block)
@@ -169,13 +171,13 @@ static inline uint32_t ration_block_section_count(const struct ration_block *blo
 }
 
 /*
- * Whether memory holds a block that this program can use: RATION_OK, or RATION_EINVAL with
- * *out_reason (static storage) saying what is wrong with it.
+ * Checks that memory holds a block that this program can use: RATION_OK, or RATION_EINVAL with *out_reason (static
+ * storage) saying what is wrong with it.
  */
 ration_status ration_block_check(const struct ration_block *block, size_t size_bytes,
                                  const char **out_reason);
 
-/* Now as a table counts it: since the epoch, and within what its slots can hold. */
+/* now_ns as time since the epoch, limited to what slots can hold. */
 static inline uint64_t ration_block_now(uint64_t epoch_ns, uint64_t now_ns)
 {
     uint64_t since = now_ns > epoch_ns ? now_ns - epoch_ns : 0;

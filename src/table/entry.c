@@ -14,10 +14,10 @@ static struct ration_pair *cells_of(struct ration_pair *head)
     return head + 1;
 }
 
-/* Whether a label was written before version, in numbers that wrap around. */
-static bool is_older(uint64_t label, uint64_t version)
+/* Whether tag is an older version than version, in numbers that wrap around. */
+static bool is_older(uint64_t tag, uint64_t version)
 {
-    uint64_t ahead = (label - version) & RATION_VERSION_MASK;
+    uint64_t ahead = (tag - version) & RATION_VERSION_MASK;
 
     return ahead > RATION_VERSION_MASK / 2;
 }
@@ -26,18 +26,18 @@ static bool has_older_cell(const struct ration_section *section, struct ration_p
                            uint64_t version)
 {
     for (uint32_t i = 0; i < section->shape.cell_count; i++)
-        if (is_older(ration_pair_label(ration_atomic16_load(&cells_of(head)[i])), version))
+        if (is_older(ration_pair_tag(ration_atomic16_load(&cells_of(head)[i])), version))
             return true;
     return false;
 }
 
-/* Swaps a cell to a value of version (given without its label), unless that is done. */
+/* Swaps a cell to a value (given without its tag) of version, unless another thread has done so. */
 static void copy_cell(struct ration_pair *cell, struct ration_pair value, uint64_t version)
 {
     struct ration_pair seen = ration_atomic16_load(cell);
 
     value.words[0] |= version << RATION_FRAC_BITS;
-    while (is_older(ration_pair_label(seen), version)) {
+    while (is_older(ration_pair_tag(seen), version)) {
         ration_yield_point();
         /* release: pairs with the loads in read_cells() */
         if (ration_atomic16_swap(cell, &seen, value))
@@ -57,16 +57,16 @@ static void copy_ring(const struct ration_section *section, struct ration_pair *
     struct ration_pair *cells = ring_of(section, head);
 
     for (uint32_t i = 0; i < ring.older_count + ring.count; i++) {
-        struct ration_time moment = {i < ring.older_count ? ring.older_ns : ring.moment_ns, 0};
+        struct ration_time expires_at = {i < ring.older_count ? ring.older_ns : ring.newer_ns, 0};
 
         copy_cell(&cells[(ring.first_index + i) % ring.modulus],
-                  ration_slot_pack((struct ration_slot){0, 0, moment}), version);
+                  ration_slot_pack((struct ration_slot){0, 0, expires_at}), version);
     }
 }
 
 /*
- * Cells of a ring keep the label of who wrote them, which may be long ago. Before it looks like one
- * that is to come, in numbers that wrap around, all get the label of the day.
+ * Cells of a ring keep the version of the change that wrote them, maybe long ago. Before that version looks like a
+ * future one, in numbers that wrap around, all cells get the current version.
  */
 static void refresh_ring(const struct ration_section *section, struct ration_pair *head,
                          uint64_t version)
@@ -76,10 +76,10 @@ static void refresh_ring(const struct ration_section *section, struct ration_pai
     for (uint32_t i = 0; i < section->shape.ring_cells; i++) {
         struct ration_pair seen = ration_atomic16_load(&cells[i]);
 
-        while (is_older(ration_pair_label(seen), version)) {
+        while (is_older(ration_pair_tag(seen), version)) {
             struct ration_slot slot = ration_slot_unpack(seen);
 
-            slot.label = version;
+            slot.tag = version;
             ration_yield_point();
             if (ration_atomic16_swap(&cells[i], &seen, ration_slot_pack(slot)))
                 break;
@@ -87,32 +87,36 @@ static void refresh_ring(const struct ration_section *section, struct ration_pai
     }
 }
 
-static struct ration_ring_write read_ring(const struct ration_seat_entry *part)
+static struct ration_ring_write read_ring(const struct ration_descriptor_entry *part)
 {
-    uint64_t counts = ration_seat_get(&part->ring_counts);
+    uint64_t counts = ration_descriptor_get(&part->ring_counts);
 
     return (struct ration_ring_write){
-        .modulus = (uint32_t)ration_seat_get(&part->ring_modulus),
-        .first_index = (uint32_t)ration_seat_get(&part->ring_first_index),
+        .modulus = (uint32_t)ration_descriptor_get(&part->ring_modulus),
+        .first_index = (uint32_t)ration_descriptor_get(&part->ring_first_index),
         .older_count = (uint32_t)(counts >> 32),
         .count = (uint32_t)counts,
-        .older_ns = ration_seat_get(&part->ring_older_ns),
-        .moment_ns = ration_seat_get(&part->ring_ns),
+        .older_ns = ration_descriptor_get(&part->ring_older_ns),
+        .newer_ns = ration_descriptor_get(&part->ring_newer_ns),
     };
 }
 
 void ration_entry_copy(const struct ration_section *section, struct ration_pair *head,
-                       const struct ration_seat *seat, uint32_t part_index, uint64_t version)
+                       const struct ration_descriptor *descriptor, uint32_t part_index,
+                       uint64_t version)
 {
-    const struct ration_seat_entry *part = &seat->entries[part_index];
-    uint64_t first = ration_seat_get(&part->cells_first);
+    const struct ration_descriptor_entry *part = &descriptor->entries[part_index];
+    uint64_t first = ration_descriptor_get(&part->cells_first);
 
-    if (first + section->shape.cell_count > RATION_SEAT_CELLS_MAX)
-        return; /* the seat has moved on, so this is done */
+    if (first + section->shape.cell_count > RATION_DESCRIPTOR_CELLS_MAX)
+        return; /* the descriptor has a later sequence, so this change is copied already */
     if (section->shape.ring_cells > 0) {
         struct ration_ring_write ring = read_ring(part);
 
-        /* acquire: what was read in the seat is meant if a cell is found to be older after it */
+        /*
+         * acquire: the ring that was read from the descriptor belongs to this change if a cell is found to be older
+         * afterwards
+         */
         ration_fence_acquire();
         if (has_older_cell(section, head, version)) {
             if (ring.modulus > 0)
@@ -122,16 +126,16 @@ void ration_entry_copy(const struct ration_section *section, struct ration_pair 
         }
     }
     for (uint32_t i = 0; i < section->shape.cell_count; i++) {
-        const struct ration_pair *source = &seat->cells[first + i];
+        const struct ration_pair *source = &descriptor->cells[first + i];
         struct ration_pair value = {
-            {ration_seat_get(&source->words[0]), ration_seat_get(&source->words[1])}};
+            {ration_descriptor_get(&source->words[0]), ration_descriptor_get(&source->words[1])}};
 
         ration_yield_point();
         copy_cell(&cells_of(head)[i], value, version);
     }
 }
 
-/* The cells, if all are of version. */
+/* Reads the cells. False unless all have this version. */
 static bool read_cells(const struct ration_section *section, struct ration_pair *head,
                        uint64_t version, struct ration_time *out_cells)
 {
@@ -139,33 +143,34 @@ static bool read_cells(const struct ration_section *section, struct ration_pair 
         struct ration_pair cell = ration_atomic16_load(&cells_of(head)[i]);
 
         ration_yield_point();
-        if (ration_pair_label(cell) != version)
+        if (ration_pair_tag(cell) != version)
             return false;
-        out_cells[i] = ration_pair_moment(cell);
+        out_cells[i] = ration_pair_expires_at(cell);
     }
     return true;
 }
 
-/* Copies what a LIVE entry's cells are behind with from the seat that its head names. */
-static void catch_up(const struct ration_section *section, struct ration_pair *head,
-                     struct ration_head state)
+/* Copies the cells of a LIVE entry that are behind its head, from the descriptor that the head names. */
+static void copy_missing_cells(const struct ration_section *section, struct ration_pair *head,
+                               struct ration_head state)
 {
-    if (state.seat > 0 && state.seat <= section->seat_count)
-        ration_entry_copy(section, head, &section->seats[state.seat - 1], 0, state.version);
+    if (state.descriptor > 0 && state.descriptor <= section->descriptor_count)
+        ration_entry_copy(section, head, &section->descriptors[state.descriptor - 1], 0,
+                          state.version);
 }
 
 bool ration_entry_read(const struct ration_section *section, struct ration_pair *head, uint64_t tag,
                        struct ration_entry_view *out_view)
 {
-    for (;;) { /* each turn means that something was finished, or that others went on */
+    for (;;) { /* each pass means that a change was finished, or that another thread made one */
         struct ration_pair value = ration_atomic16_load(head);
         struct ration_head state = ration_head_unpack(value.words[1]);
 
         ration_yield_point();
-        if (ration_pair_label(value) != tag)
+        if (ration_pair_tag(value) != tag)
             return false;
         switch (state.state) {
-        case RATION_HEAD_HELD:
+        case RATION_HEAD_PREPARED:
             ration_commit_resolve(section, head, value.words[1]);
             break;
         case RATION_HEAD_LIVE:
@@ -173,7 +178,7 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
             out_view->value = value;
             if (read_cells(section, head, state.version, out_view->cells))
                 return true;
-            catch_up(section, head, state);
+            copy_missing_cells(section, head, state);
             break;
         default:
             return false;
@@ -184,7 +189,7 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
 void ration_entry_open_overflow(struct ration_pair *head)
 {
     struct ration_pair zero = {{0, 0}};
-    struct ration_pair live = {{RATION_OVERFLOW_LABEL << RATION_FRAC_BITS,
+    struct ration_pair live = {{RATION_OVERFLOW_TAG << RATION_FRAC_BITS,
                                 ration_head_pack((struct ration_head){.state = RATION_HEAD_LIVE})}};
 
     if (ration_pair_is_empty(ration_atomic16_load(head))) {
@@ -193,86 +198,85 @@ void ration_entry_open_overflow(struct ration_pair *head)
     }
 }
 
-bool ration_entry_find(const struct ration_section *section, const struct ration_place *place,
+bool ration_entry_find(const struct ration_section *section, const struct ration_location *location,
                        struct ration_entry_view *out_view)
 {
-    for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
-        struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
+    for (uint32_t i = 0; i < RATION_KEY_SLOTS; i++) {
+        struct ration_pair *head = ration_section_at(section, ration_location_index(location, i));
         uint64_t word = __atomic_load_n(&head->words[0], __ATOMIC_RELAXED);
 
         ration_yield_point();
-        if (word >> RATION_FRAC_BITS == place->tag &&
-            ration_entry_read(section, head, place->tag, out_view))
+        if (word >> RATION_FRAC_BITS == location->tag &&
+            ration_entry_read(section, head, location->tag, out_view))
             return true;
     }
     return false;
 }
 
-/* Writes one entry's part into a seat that holds nothing else. */
-static void fill_seat(const struct ration_section *section, struct ration_seat *seat,
-                      struct ration_pair *head, uint64_t expected_word,
-                      const struct ration_entry_next *next)
+/* Writes one entry's part into a descriptor that contains no other. */
+static void fill_descriptor(const struct ration_section *section,
+                            struct ration_descriptor *descriptor, struct ration_pair *head,
+                            uint64_t expected_word, const struct ration_entry_next *next)
 {
-    ration_seat_put(&seat->entry_count, 1);
-    ration_commit_write_part(section, seat, 0, 0, head, expected_word, next);
+    ration_descriptor_put(&descriptor->entry_count, 1);
+    ration_commit_write_part(section, descriptor, 0, 0, head, expected_word, next);
 }
 
-/* The head's word that names the seat, one version on. */
-static uint64_t changed_word(const struct ration_section *section, const struct ration_seat *seat,
-                             uint64_t word, uint32_t mark)
+/* The head's word that names the descriptor, with the next version. */
+static uint64_t next_word(const struct ration_section *section,
+                          const struct ration_descriptor *descriptor, uint64_t word, uint32_t flags)
 {
     return ration_head_pack((struct ration_head){
         .version = ration_head_unpack(word).version + 1,
-        .mark = mark,
+        .flags = flags,
         .state = RATION_HEAD_LIVE,
-        .seat = ration_seat_number(section, seat),
-        .turn = ration_seat_turn(seat),
+        .descriptor = ration_descriptor_number(section, descriptor),
+        .sequence = ration_descriptor_sequence(descriptor),
     });
 }
 
 bool ration_entry_change(const struct ration_section *section, const struct ration_entry_view *view,
                          const struct ration_entry_next *next)
 {
-    struct ration_seat *seat = ration_seat_take(section);
+    struct ration_descriptor *descriptor = ration_descriptor_take(section);
     uint64_t expected = view->value.words[1];
-    uint64_t desired = changed_word(section, seat, expected, next->mark);
+    uint64_t desired = next_word(section, descriptor, expected, next->flags);
 
-    fill_seat(section, seat, view->head, expected, next);
+    fill_descriptor(section, descriptor, view->head, expected, next);
     ration_yield_point();
-    /* release: who sees the seat's name sees its contents; pairs with ration_entry_read() */
+    /* release: a thread that sees the descriptor's number sees its contents; pairs with ration_entry_read() */
     bool changed = __atomic_compare_exchange_n(&view->head->words[1], &expected, desired, false,
                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 
     if (changed)
-        ration_entry_copy(section, view->head, seat, 0, ration_head_unpack(desired).version);
-    ration_seat_leave(seat);
+        ration_entry_copy(section, view->head, descriptor, 0, ration_head_unpack(desired).version);
+    ration_descriptor_leave(descriptor);
     return changed;
 }
 
-bool ration_entry_complete(const struct ration_section *section,
-                           const struct ration_entrance *claim,
+bool ration_entry_complete(const struct ration_section *section, const struct ration_claim *claim,
                            const struct ration_entry_next *next)
 {
-    struct ration_seat *seat = ration_seat_take(section);
+    struct ration_descriptor *descriptor = ration_descriptor_take(section);
     struct ration_pair expected = claim->value;
-    struct ration_pair desired = {{ration_pair_label(expected) << RATION_FRAC_BITS,
-                                   changed_word(section, seat, expected.words[1], next->mark)}};
+    struct ration_pair desired = {{ration_pair_tag(expected) << RATION_FRAC_BITS,
+                                   next_word(section, descriptor, expected.words[1], next->flags)}};
 
-    fill_seat(section, seat, claim->head, expected.words[1], next);
+    fill_descriptor(section, descriptor, claim->head, expected.words[1], next);
     ration_yield_point();
     bool completed = ration_atomic16_swap(claim->head, &expected, desired);
 
     if (completed)
-        ration_entry_copy(section, claim->head, seat, 0,
+        ration_entry_copy(section, claim->head, descriptor, 0,
                           ration_head_unpack(desired.words[1]).version);
-    ration_seat_leave(seat);
+    ration_descriptor_leave(descriptor);
     return completed;
 }
 
 struct ration_time ration_entry_ring_at(const struct ration_section *section,
                                         const struct ration_pair *head, uint32_t ring_index)
 {
-    return ration_pair_moment(ration_atomic16_load(&ring_of(section, head)[ring_index]));
+    return ration_pair_expires_at(ration_atomic16_load(&ring_of(section, head)[ring_index]));
 }
 
 bool ration_entry_is_unchanged(const struct ration_entry_view *view)
@@ -281,24 +285,24 @@ bool ration_entry_is_unchanged(const struct ration_entry_view *view)
     return load_word(view->head) == view->value.words[1];
 }
 
-struct ration_time ration_entry_moment(const struct ration_section *section,
-                                       const struct ration_time *cells)
+struct ration_time ration_entry_expires_at(const struct ration_section *section,
+                                           const struct ration_time *cells)
 {
     struct ration_time latest = {0, 0};
 
     for (uint32_t i = 0; i < section->shape.cell_count; i++)
-        if (section->shape.moment_mask >> i & 1)
+        if (section->shape.expiry_mask >> i & 1)
             latest = ration_time_max(latest, cells[i]);
     return latest;
 }
 
 /*
- * Claims carry the time of their making, in units of RATION_CLAIM_NS: its low bits beside the tag,
- * the others where a member names its seat.
+ * A claim contains the time at which it was made, in units of RATION_CLAIM_NS: the low bits beside the tag, the
+ * others where a member names its descriptor.
  */
 static uint64_t claim_time(struct ration_pair claim)
 {
-    return (uint64_t)ration_head_unpack(claim.words[1]).seat << RATION_FRAC_BITS |
+    return (uint64_t)ration_head_unpack(claim.words[1]).descriptor << RATION_FRAC_BITS |
            (claim.words[0] & RATION_FRAC_MASK);
 }
 
@@ -307,62 +311,68 @@ static bool is_lapsed(struct ration_pair claim, uint64_t now_ns)
     return now_ns / RATION_CLAIM_NS >= claim_time(claim) + 2;
 }
 
-static enum ration_role role(struct ration_pair value)
+static enum ration_claim_role role(struct ration_pair value)
 {
     switch (ration_head_unpack(value.words[1]).state) {
     case RATION_HEAD_EMPTY:
-        return RATION_ROLE_EMPTY;
+        return RATION_CLAIM_ROLE_EMPTY;
     case RATION_HEAD_CLAIM:
-        return RATION_ROLE_CLAIM;
+        return RATION_CLAIM_ROLE_CLAIM;
     default:
-        return RATION_ROLE_MEMBER;
+        return RATION_CLAIM_ROLE_MEMBER;
     }
 }
 
 static bool is_free(const struct ration_section *section, struct ration_pair *head,
-                    struct ration_pair value, const struct ration_newcomer *newcomer,
-                    struct ration_time *out_moment)
+                    struct ration_pair value, const struct ration_claim_request *request,
+                    struct ration_time *out_expires_at)
 {
     struct ration_head state = ration_head_unpack(value.words[1]);
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
 
-    *out_moment = (struct ration_time){0, 0};
+    *out_expires_at = (struct ration_time){0, 0};
     if (state.state == RATION_HEAD_EMPTY)
         return true;
     if (state.state == RATION_HEAD_CLAIM)
-        return is_lapsed(value, newcomer->now_ns);
-    if (state.state == RATION_HEAD_HELD) { /* nobody may ask for this key again: see it through */
+        return is_lapsed(value, request->now_ns);
+    if (state.state == RATION_HEAD_PREPARED) {
+        /* complete the commit: maybe no thread looks up this key again */
         ration_commit_resolve(section, head, value.words[1]);
         return false;
     }
     if (!read_cells(section, head, state.version, cells)) {
-        catch_up(section, head, state);
+        copy_missing_cells(section, head, state);
         if (!read_cells(section, head, state.version, cells))
             return false;
     }
-    return ration_newcomer_may_take(newcomer, cells, section->shape.moment_mask, state.mark,
-                                    out_moment);
+    return ration_claim_may_reclaim(request, cells, section->shape.expiry_mask, state.flags,
+                                    out_expires_at);
 }
 
-/* The version goes on from whoever had the place, so that no claim's bytes come again. */
-static struct ration_pair claim(const struct ration_section *section,
-                                const struct ration_place *place, struct ration_pair victim,
-                                uint64_t now_ns)
+/* The version continues that of the previous key, so that the bytes of a claim never occur again. */
+static struct ration_pair make_claim(const struct ration_section *section,
+                                     const struct ration_location *location,
+                                     struct ration_pair victim, uint64_t now_ns)
 {
     struct ration_head head = {
         .version = ration_head_unpack(victim.words[1]).version + 1,
-        .mark = RATION_MARK_CLAIM,
+        .flags = RATION_FLAG_CLAIM,
         .state = RATION_HEAD_CLAIM,
-        .seat = (uint32_t)(now_ns / RATION_CLAIM_NS >> RATION_FRAC_BITS) & 1023,
+        .descriptor = (uint32_t)(now_ns / RATION_CLAIM_NS >> RATION_FRAC_BITS) & 1023,
     };
 
     (void)section;
     return (struct ration_pair){
-        {place->tag << RATION_FRAC_BITS | ((now_ns / RATION_CLAIM_NS) & RATION_FRAC_MASK),
+        {location->tag << RATION_FRAC_BITS | ((now_ns / RATION_CLAIM_NS) & RATION_FRAC_MASK),
          ration_head_pack(head)}};
 }
 
-static struct ration_pair withdrawn(struct ration_pair value)
+bool ration_entry_is_first_claim(struct ration_pair claim)
+{
+    return ration_head_unpack(claim.words[1]).version == 1;
+}
+
+static struct ration_pair make_empty(struct ration_pair value)
 {
     struct ration_head head = {
         .version = ration_head_unpack(value.words[1]).version + 1,
@@ -375,23 +385,23 @@ static struct ration_pair withdrawn(struct ration_pair value)
 const struct ration_head_kind ration_entry_kind = {
     .role = role,
     .is_free = is_free,
-    .claim = claim,
-    .withdrawn = withdrawn,
+    .claim = make_claim,
+    .make_empty = make_empty,
 };
 
 struct ration_time ration_entry_free_at(const struct ration_section *section,
-                                        const struct ration_place *place)
+                                        const struct ration_location *location)
 {
-    struct ration_free_times times = {.count = 0};
+    struct ration_claim_free_times times = {.count = 0};
 
-    for (uint32_t i = 0; i < RATION_KEY_PLACES; i++) {
-        struct ration_pair *head = ration_section_at(section, ration_place_index(place, i));
-        uint64_t label = ration_pair_label(ration_atomic16_load(head));
+    for (uint32_t i = 0; i < RATION_KEY_SLOTS; i++) {
+        struct ration_pair *head = ration_section_at(section, ration_location_index(location, i));
+        uint64_t tag = ration_pair_tag(ration_atomic16_load(head));
         struct ration_entry_view view;
 
-        if (ration_entry_read(section, head, label, &view))
-            ration_free_times_add(&times, ration_entry_moment(section, view.cells),
-                                  ration_head_unpack(view.value.words[1]).mark);
+        if (ration_entry_read(section, head, tag, &view))
+            ration_claim_free_times_add(&times, ration_entry_expires_at(section, view.cells),
+                                        ration_head_unpack(view.value.words[1]).flags);
     }
-    return ration_free_times_first(&times);
+    return ration_claim_free_times_first(&times);
 }

@@ -9,7 +9,7 @@ struct ration_section ration_section_open(struct ration_block *block, uint32_t s
 
     return (struct ration_section){
         .sets = (struct ration_pair *)(void *)(base + header->sets_offset),
-        .notes = (struct ration_set_note *)(void *)(base + header->notes_offset),
+        .metas = (struct ration_set_meta *)(void *)(base + header->metas_offset),
         .set_count = header->set_count,
         .entry_slots = header->entry_slots,
         .shape = header->shape,
@@ -17,13 +17,13 @@ struct ration_section ration_section_open(struct ration_block *block, uint32_t s
         .overflow_count = header->overflow_count,
         .rings = (struct ration_pair *)(void *)(base + header->rings_offset),
         .block = block,
-        .seats = (struct ration_seat *)(void *)(base + block->seats_offset),
-        .seat_count = block->seat_count,
+        .descriptors = (struct ration_descriptor *)(void *)(base + block->descriptors_offset),
+        .descriptor_count = block->descriptor_count,
         .index = section_index,
     };
 }
 
-/* Four classes to an octave, by the highest bit and the two that follow. */
+/* Four classes per octave, by the highest bit and the two bits after it. */
 static uint32_t class_of(uint64_t fill_ns)
 {
     uint32_t octave = 63 - (uint32_t)__builtin_clzll(fill_ns | 4);
@@ -48,62 +48,65 @@ uint64_t ration_section_overflow_fill_ns(const struct ration_section *section, u
 }
 
 /* Makes *word at least ns. */
-static void raise(uint64_t *word, uint64_t ns)
+static void raise_watermark(uint64_t *word, uint64_t ns)
 {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 
     ration_yield_point();
-    /* release: pairs with the acquire of those who read it, after the slot that it is about */
+    /* release: pairs with the acquire loads of the watermarks, which follow the load of the slot concerned */
     while (seen < ns &&
            !__atomic_compare_exchange_n(word, &seen, ns, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         ;
 }
 
-uint64_t ration_section_origin_ns(const struct ration_section *section,
-                                  const struct ration_place *place)
+uint64_t ration_section_reclaim_watermark_ns(const struct ration_section *section,
+                                             const struct ration_location *location)
 {
     uint64_t first =
-        __atomic_load_n(&section->notes[place->sets[0]].reclaimed_ns, __ATOMIC_ACQUIRE);
+        __atomic_load_n(&section->metas[location->sets[0]].reclaimed_ns, __ATOMIC_ACQUIRE);
     uint64_t second =
-        __atomic_load_n(&section->notes[place->sets[1]].reclaimed_ns, __ATOMIC_ACQUIRE);
+        __atomic_load_n(&section->metas[location->sets[1]].reclaimed_ns, __ATOMIC_ACQUIRE);
 
     return first > second ? first : second;
 }
 
-void ration_section_raise_origin(const struct ration_section *section, uint32_t set,
-                                 struct ration_time moment)
+void ration_section_raise_reclaim_watermark(const struct ration_section *section, uint32_t set,
+                                            struct ration_time expires_at)
 {
-    raise(&section->notes[set].reclaimed_ns, ration_time_ceil_ns(moment));
+    raise_watermark(&section->metas[set].reclaimed_ns, ration_time_ceil_ns(expires_at));
 }
 
-uint64_t ration_section_overflow_ns(const struct ration_section *section,
-                                    const struct ration_place *place)
+uint64_t ration_section_overflow_watermark_ns(const struct ration_section *section,
+                                              const struct ration_location *location)
 {
-    return __atomic_load_n(&section->notes[place->sets[0]].overflow_ns, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&section->metas[location->sets[0]].overflow_ns, __ATOMIC_ACQUIRE);
 }
 
-void ration_section_note_overflow(const struct ration_section *section,
-                                  const struct ration_place *place, struct ration_time moment)
+void ration_section_raise_overflow_watermark(const struct ration_section *section,
+                                             const struct ration_location *location,
+                                             struct ration_time expires_at)
 {
-    raise(&section->notes[place->sets[0]].overflow_ns, ration_time_ceil_ns(moment));
+    raise_watermark(&section->metas[location->sets[0]].overflow_ns,
+                    ration_time_ceil_ns(expires_at));
 }
 
-/* The counter of a key, which it shares with few others of its limiter. */
+/* The index of a key's counter, which it shares with a few other keys of its limiter. */
 static uint64_t counter_index(const struct ration_section *section,
-                              const struct ration_place *place)
+                              const struct ration_location *location)
 {
-    uint64_t index = place->tag ^ ((uint64_t)section->index * UINT64_C(0x9e3779b97f4a7c15) >> 40);
+    uint64_t index =
+        location->tag ^ ((uint64_t)section->index * UINT64_C(0x9e3779b97f4a7c15) >> 40);
 
     return index % RATION_RETURNED_COUNTERS;
 }
 
 struct ration_section_returns ration_section_returned(const struct ration_section *section,
-                                                      const struct ration_place *place)
+                                                      const struct ration_location *location)
 {
     const struct ration_block *block = section->block;
-    uint64_t index = counter_index(section, place);
+    uint64_t index = counter_index(section, location);
 
-    /* acquire: pairs with the adds below, in which the bucket follows its counts */
+    /* acquire: pairs with the adds in ration_section_count_returned(), which precede the change of the bucket */
     return (struct ration_section_returns){
         block->returned_start + __atomic_load_n(&block->returned_tokens[index], __ATOMIC_ACQUIRE),
         block->returned_start + __atomic_load_n(&block->refunded_tokens[index], __ATOMIC_ACQUIRE),
@@ -111,14 +114,14 @@ struct ration_section_returns ration_section_returned(const struct ration_sectio
 }
 
 void ration_section_count_returned(const struct ration_section *section,
-                                   const struct ration_place *place,
+                                   const struct ration_location *location,
                                    const struct ration_section_returns *returns)
 {
     struct ration_block *block = section->block;
-    uint64_t index = counter_index(section, place);
+    uint64_t index = counter_index(section, location);
 
     ration_yield_point();
-    /* sequentially consistent: neither the read of the bucket before it nor its swap pass it */
+    /* seq_cst: neither the load of the bucket before it nor the swap after it is reordered across it */
     if (returns->returned_tokens > 0)
         __atomic_fetch_add(&block->returned_tokens[index], returns->returned_tokens,
                            __ATOMIC_SEQ_CST);

@@ -6,24 +6,25 @@
 
 #include "table/block.h"
 
-struct ration_seat;
+struct ration_descriptor;
 
 struct ration_section {
     struct ration_pair *sets;
-    struct ration_set_note *notes;
+    struct ration_set_meta *metas;
     uint32_t set_count;
     uint32_t entry_slots;
     struct ration_section_shape shape;
-    struct ration_pair *overflow; /* entries or slots, used by keys that find no place */
-    uint32_t overflow_count;      /* 1, or RATION_OVERFLOW_CLASSES */
+    /* entries or plain slots, shared by keys that get no slot of their own */
+    struct ration_pair *overflow;
+    uint32_t overflow_count; /* 1, or RATION_OVERFLOW_CLASSES */
     struct ration_pair *rings;
     struct ration_block *block;
-    struct ration_seat *seats;
-    uint32_t seat_count;
-    uint32_t index; /* in the block */
+    struct ration_descriptor *descriptors;
+    uint32_t descriptor_count;
+    uint32_t index; /* of the section in the block */
 };
 
-/* The view of the block's section. block is borrowed for as long as the view is used. */
+/* A view of the block's section. block is borrowed for as long as the view is used. */
 struct ration_section ration_section_open(struct ration_block *block, uint32_t section_index);
 
 static inline bool ration_section_is_plain(const struct ration_section *section)
@@ -31,20 +32,23 @@ static inline bool ration_section_is_plain(const struct ration_section *section)
     return section->shape.cell_count == 0;
 }
 
-/* Which of a key's cells are moments. */
-static inline uint32_t ration_section_moment_mask(const struct ration_section *section)
+/* Which of a key's cells are expiry times. */
+static inline uint32_t ration_section_expiry_mask(const struct ration_section *section)
 {
-    return ration_section_is_plain(section) ? 1 : section->shape.moment_mask;
+    return ration_section_is_plain(section) ? 1 : section->shape.expiry_mask;
 }
 
-/* The first slot of a place's entry. */
+/* The head of the slot. */
 static inline struct ration_pair *ration_section_at(const struct ration_section *section,
-                                                    uint64_t place_index)
+                                                    uint64_t slot_index)
 {
-    return section->sets + place_index * section->entry_slots;
+    return section->sets + slot_index * section->entry_slots;
 }
 
-/* An overflow bucket by its index. Zero bytes are a full one, of a plain section as it is; see below. */
+/*
+ * An overflow bucket by its index. In a plain section zero bytes are a full bucket. In others
+ * ration_entry_open_overflow() makes them one.
+ */
 static inline struct ration_pair *ration_section_overflow_at(const struct ration_section *section,
                                                              uint64_t index)
 {
@@ -54,53 +58,53 @@ static inline struct ration_pair *ration_section_overflow_at(const struct ration
 static inline bool ration_section_is_overflow(const struct ration_section *section,
                                               const struct ration_pair *head)
 {
-    return head >= section->overflow; /* they lie behind the sets */
+    return head >= section->overflow; /* overflow buckets come after the sets */
 }
 
-/* The index of what begins at head among all that may have a ring: the places, then overflow buckets. */
+/* The index of a ring by the head of its entry: first the slots, then the overflow buckets. */
 static inline uint64_t ration_section_index_of(const struct ration_section *section,
                                                const struct ration_pair *head)
 {
     if (!ration_section_is_overflow(section, head))
         return (uint64_t)(head - section->sets) / section->entry_slots;
-    return (uint64_t)section->set_count * RATION_SET_PLACES +
+    return (uint64_t)section->set_count * RATION_SET_SLOTS +
            (uint64_t)(head - section->overflow) / section->entry_slots;
 }
 
-/* The overflow bucket for a limit that fills in fill_ns: one for all, unless requests bring their own. */
+/* The overflow bucket for a limit that fills in fill_ns: the only one, except in a section for inline limits. */
 struct ration_pair *ration_section_overflow_of(const struct ration_section *section,
                                                uint64_t fill_ns);
 
 /* The longest fill time of the limits that use the overflow bucket of this index. */
 uint64_t ration_section_overflow_fill_ns(const struct ration_section *section, uint64_t index);
 
-/* The set of the place that begins at head. */
+/* The set of the slot that begins at head. */
 static inline uint32_t ration_section_set_at(const struct ration_section *section,
                                              const struct ration_pair *head)
 {
-    return (uint32_t)((uint64_t)(head - section->sets) / section->entry_slots / RATION_SET_PLACES);
+    return (uint32_t)((uint64_t)(head - section->sets) / section->entry_slots / RATION_SET_SLOTS);
 }
 
-/* Starts fetching where the key may stand. */
+/* Prefetches the key's first set. */
 static inline void ration_section_prefetch(const struct ration_section *section,
-                                           const struct ration_place *place)
+                                           const struct ration_location *location)
 {
-    uint64_t first = ration_place_index(place, 0);
+    uint64_t first = ration_location_index(location, 0);
 
     __builtin_prefetch(ration_section_at(section, first), 1);
     __builtin_prefetch(ration_section_at(section, first ^ 4), 1);
-    if (section->entry_slots > 1) { /* then four places are more than a line */
+    if (section->entry_slots > 1) { /* then half a set is more than a cache line */
         __builtin_prefetch(ration_section_at(section, first ^ 2), 1);
         __builtin_prefetch(ration_section_at(section, first ^ 6), 1);
     }
 }
 
-/* Starts fetching where the key may stand besides the half of its first set that it looks at first. */
+/* Prefetches the key's slots except the half of its first set that a lookup reads first. */
 static inline void ration_section_prefetch_rest(const struct ration_section *section,
-                                                const struct ration_place *place)
+                                                const struct ration_location *location)
 {
-    uint64_t first = ration_place_index(place, 0);
-    uint64_t second = ration_place_index(place, RATION_SET_PLACES);
+    uint64_t first = ration_location_index(location, 0);
+    uint64_t second = ration_location_index(location, RATION_SET_SLOTS);
 
     __builtin_prefetch(ration_section_at(section, first ^ 4), 1);
     __builtin_prefetch(ration_section_at(section, second), 1);
@@ -108,44 +112,44 @@ static inline void ration_section_prefetch_rest(const struct ration_section *sec
 }
 
 /*
- * The moment from which an absent key of this place starts: what was reclaimed in its sets. Call
- * it after the look that did not find the key, or with the key's place claimed.
+ * The time from which an absent key of this location starts: the later reclaim watermark of its two sets. The caller
+ * reads it after the lookup that did not find the key, or after it has claimed a slot.
  */
-uint64_t ration_section_origin_ns(const struct ration_section *section,
-                                  const struct ration_place *place);
+uint64_t ration_section_reclaim_watermark_ns(const struct ration_section *section,
+                                             const struct ration_location *location);
 
-/* Raises the origin of a set before something with this moment is reclaimed from it. */
-void ration_section_raise_origin(const struct ration_section *section, uint32_t set,
-                                 struct ration_time moment);
+/* Raises the reclaim watermark of a set. A reclaiming thread calls it before it takes a slot with this expiry time. */
+void ration_section_raise_reclaim_watermark(const struct ration_section *section, uint32_t set,
+                                            struct ration_time expires_at);
 
-/* Until when a key of this place may have debt in the overflow bucket. */
-uint64_t ration_section_overflow_ns(const struct ration_section *section,
-                                    const struct ration_place *place);
+/* The overflow watermark: until when a key of this location may have tokens in use in the overflow bucket. */
+uint64_t ration_section_overflow_watermark_ns(const struct ration_section *section,
+                                              const struct ration_location *location);
 
-/* Notes that a key of this place charges the overflow bucket, which is then full at moment. */
-void ration_section_note_overflow(const struct ration_section *section,
-                                  const struct ration_place *place, struct ration_time moment);
+/* Records that a key of this location charges the overflow bucket, which is full again at expires_at. */
+void ration_section_raise_overflow_watermark(const struct ration_section *section,
+                                             const struct ration_location *location,
+                                             struct ration_time expires_at);
 
 /*
- * Tokens that were returned to the bucket of this place since the block was made, and to others
- * that are counted together with it: never fewer.
+ * Tokens that were returned to the bucket of this location since the block was made. The counters are shared with
+ * other keys, so they may be too high, but never too low.
  */
 struct ration_section_returns {
-    uint64_t returned_tokens; /* by anything: so far others may have moved a reservation forward */
-    uint64_t
-        refunded_tokens; /* those of them that were not returned by another reservation, but by a
-                                 refund or by a call that replaced the state: they may have been a
-                                 reservation's own */
+    /* by any op: others may have moved a reservation forward by this much */
+    uint64_t returned_tokens;
+    /* of these, by a refund or a call that replaced the state: maybe the reservation's own tokens */
+    uint64_t refunded_tokens;
 };
 
 /*
- * What is returned is counted before the bucket changes. The counters of another block start
- * elsewhere, so that a reservation made there finds that much was returned.
+ * The returning thread counts tokens before it changes the bucket. The counters of each block start at another
+ * number, so a reservation made in one block and settled in another finds a large number of returned tokens.
  */
 struct ration_section_returns ration_section_returned(const struct ration_section *section,
-                                                      const struct ration_place *place);
+                                                      const struct ration_location *location);
 void ration_section_count_returned(const struct ration_section *section,
-                                   const struct ration_place *place,
+                                   const struct ration_location *location,
                                    const struct ration_section_returns *returns);
 
 #endif

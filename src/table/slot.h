@@ -1,22 +1,22 @@
 /*
- * slot: 16 bytes that change together: whose they are, and until when they matter.
+ * slot: 16 bytes that change together: which key has them, and when they expire.
  *
  *     bits   63 ................ 20 | 19 ....... 0
- *     word 0        label 44        |  fraction 20      of the moment, in 2^-20 ns
+ *     word 0         tag 44         |  fraction 20      of the expiry time, in 2^-20 ns
  *
  *     bits   63 .......................... 4 | 3 .. 0
- *     word 1   nanoseconds of the moment 60  | mark 4
+ *     word 1   ns of the expiry time 60      | flags 4
  *
- * The moment is that from which the slot carries no information: of a token bucket its tat, of a
- * window its end. So whether a slot may be reclaimed is one comparison with now, for every
- * algorithm and without knowing the limit. Moments count from the table's epoch: 36 years.
+ * From its expiry time on a slot carries no information: for a token bucket this is its theoretical arrival time (tat),
+ * for a window its end. So a single comparison with now says whether a slot may be reclaimed, for every algorithm and
+ * without knowing the limit. Expiry times count from the table's epoch and reach 36 years.
  *
- * The label is the key's tag in a slot that stands alone (plain.h), and the version in a cell of
- * an entry (entry.h). All-zero bytes are an empty slot.
+ * The tag is the key's tag in a plain slot (plain.h), and the version in a cell of an entry (entry.h). All-zero bytes
+ * are an empty slot.
  *
- * The mark of a key is the generation of the limit that wrote it, 0 to 6, and a bit that says whether
- * the key is established: it was charged again after the charge that created it. The mark of a claim
- * is RATION_MARK_CLAIM. Entries have the same four bits in their heads.
+ * The flags of a key are the generation of the limit that wrote it, 0 to 6, and a bit that says whether the key is
+ * established: it was charged again after the charge that created it. The flags of a claim are RATION_FLAG_CLAIM.
+ * Entries have the same four bits in their heads.
  */
 #ifndef RATION_TABLE_SLOT_H
 #define RATION_TABLE_SLOT_H
@@ -27,83 +27,84 @@
 #include "base/atomic16.h"
 #include "base/time.h"
 
-#define RATION_LABEL_BITS 44
-#define RATION_MARK_BITS  4
+#define RATION_TAG_BITS   44
+#define RATION_FLAGS_BITS 4
 #define RATION_FRAC_BITS  20
 
 #define RATION_GENERATION_COUNT 7
 #define RATION_GENERATION_MASK  7u
-#define RATION_MARK_ESTABLISHED 8u
-#define RATION_MARK_CLAIM       15u
+#define RATION_FLAG_ESTABLISHED 8u
+#define RATION_FLAG_CLAIM       15u
 
 /*
- * How long an established key keeps its place after its bucket is full, whichever other key needs one.
- * A flood of new keys takes only places of keys that were charged once, or not for so long.
+ * How long an established key keeps its slot after its bucket is full, although other keys need slots. So a flood of
+ * new keys takes only slots of keys that were charged once, or not for this long.
  *
- * But an attacker can establish keys, too. So of the places that a new key may take, keys that are full keep
- * at most half by this: where more are kept, the one that is full for longest gives its place.
+ * But an attacker can establish keys, too. So of the slots that a new key may take, full established keys keep at
+ * most half: where they occupy more, the one that has been full for the longest time loses its slot.
  */
-#define RATION_ESTABLISHED_NS         (UINT64_C(60) * 1000000000)
-#define RATION_ESTABLISHED_PLACES_MAX 8u
+#define RATION_ESTABLISHED_NS        (UINT64_C(60) * 1000000000)
+#define RATION_ESTABLISHED_SLOTS_MAX 8u
 
-#define RATION_FRAC_MASK (RATION_FRAC_COUNT - 1)
-#define RATION_MARK_MASK ((UINT64_C(1) << RATION_MARK_BITS) - 1)
+#define RATION_FRAC_MASK  (RATION_FRAC_COUNT - 1)
+#define RATION_FLAGS_MASK ((UINT64_C(1) << RATION_FLAGS_BITS) - 1)
 
-/* How long a slot may be kept beyond the moment of its state. */
-#define RATION_KEPT_NS_MAX (UINT64_C(365) * 24 * 3600 * 1000000000)
+/* How long a slot may be remembered beyond the time at which its bucket is full. */
+#define RATION_REMEMBERED_NS_MAX (UINT64_C(365) * 24 * 3600 * 1000000000)
 
-/* The latest moment that a slot can hold, and the latest now that a table knows. */
-#define RATION_MOMENT_NS_MAX    ((UINT64_C(1) << 60) - 1)
-#define RATION_TABLE_NOW_NS_MAX (RATION_MOMENT_NS_MAX - RATION_SPAN_NS - RATION_KEPT_NS_MAX)
+/* The latest expiry time that a slot can hold, and the latest now that a table accepts. */
+#define RATION_EXPIRES_AT_NS_MAX ((UINT64_C(1) << 60) - 1)
+#define RATION_TABLE_NOW_NS_MAX \
+    (RATION_EXPIRES_AT_NS_MAX - RATION_SPAN_NS - RATION_REMEMBERED_NS_MAX)
 
 struct ration_slot {
-    uint64_t label;
-    uint32_t mark;
-    struct ration_time moment;
+    uint64_t tag;
+    uint32_t flags;
+    struct ration_time expires_at;
 };
 
-static inline uint64_t ration_pair_label(struct ration_pair pair)
+static inline uint64_t ration_pair_tag(struct ration_pair pair)
 {
     return pair.words[0] >> RATION_FRAC_BITS;
 }
 
-static inline uint32_t ration_pair_mark(struct ration_pair pair)
+static inline uint32_t ration_pair_flags(struct ration_pair pair)
 {
-    return (uint32_t)(pair.words[1] & RATION_MARK_MASK);
+    return (uint32_t)(pair.words[1] & RATION_FLAGS_MASK);
 }
 
-static inline uint32_t ration_mark_generation(uint32_t mark)
+static inline uint32_t ration_flags_generation(uint32_t flags)
 {
-    return mark & RATION_GENERATION_MASK;
+    return flags & RATION_GENERATION_MASK;
 }
 
 static inline uint32_t ration_pair_generation(struct ration_pair pair)
 {
-    return ration_mark_generation((uint32_t)pair.words[1]);
+    return ration_flags_generation((uint32_t)pair.words[1]);
 }
 
-static inline struct ration_time ration_pair_moment(struct ration_pair pair)
+static inline struct ration_time ration_pair_expires_at(struct ration_pair pair)
 {
-    return (struct ration_time){pair.words[1] >> RATION_MARK_BITS,
+    return (struct ration_time){pair.words[1] >> RATION_FLAGS_BITS,
                                 pair.words[0] & RATION_FRAC_MASK};
 }
 
 static inline struct ration_slot ration_slot_unpack(struct ration_pair pair)
 {
-    return (struct ration_slot){ration_pair_label(pair), ration_pair_mark(pair),
-                                ration_pair_moment(pair)};
+    return (struct ration_slot){ration_pair_tag(pair), ration_pair_flags(pair),
+                                ration_pair_expires_at(pair)};
 }
 
 /*
- * A moment past what fits is the last one that does, with a fraction of zero: that of an interval bucket is a count of
- * tokens, and tokens must not come of a moment that is cut.
+ * A time that is too late becomes the latest one that fits, with a fraction of zero: in an interval bucket the
+ * fraction is a number of tokens, and a time that is cut must not add tokens.
  */
 static inline struct ration_pair ration_slot_pack(struct ration_slot slot)
 {
-    if (__builtin_expect(slot.moment.ns > RATION_MOMENT_NS_MAX, 0))
-        slot.moment = (struct ration_time){RATION_MOMENT_NS_MAX, 0};
-    return (struct ration_pair){{slot.label << RATION_FRAC_BITS | slot.moment.frac,
-                                 slot.moment.ns << RATION_MARK_BITS | slot.mark}};
+    if (__builtin_expect(slot.expires_at.ns > RATION_EXPIRES_AT_NS_MAX, 0))
+        slot.expires_at = (struct ration_time){RATION_EXPIRES_AT_NS_MAX, 0};
+    return (struct ration_pair){{slot.tag << RATION_FRAC_BITS | slot.expires_at.frac,
+                                 slot.expires_at.ns << RATION_FLAGS_BITS | slot.flags}};
 }
 
 static inline bool ration_pair_same(struct ration_pair a, struct ration_pair b)
@@ -116,13 +117,15 @@ static inline bool ration_pair_is_empty(struct ration_pair pair)
     return (pair.words[0] | pair.words[1]) == 0;
 }
 
-/* When a place may be given to another key: the moment after which its key's state carries no
-   information (R7) and, if the key is established, some time after that. */
-static inline struct ration_time ration_free_at(struct ration_time moment, uint32_t mark)
+/*
+ * When a slot may be given to another key: when its key's state carries no information any more (R7) and, if the key
+ * is established, RATION_ESTABLISHED_NS after that.
+ */
+static inline struct ration_time ration_free_at(struct ration_time expires_at, uint32_t flags)
 {
-    if (mark & RATION_MARK_ESTABLISHED && mark != RATION_MARK_CLAIM && moment.ns > 0)
-        moment.ns += RATION_ESTABLISHED_NS;
-    return moment;
+    if (flags & RATION_FLAG_ESTABLISHED && flags != RATION_FLAG_CLAIM && expires_at.ns > 0)
+        expires_at.ns += RATION_ESTABLISHED_NS;
+    return expires_at;
 }
 
 #endif

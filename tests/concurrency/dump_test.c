@@ -118,7 +118,7 @@ static struct snapshot snap(const struct scene *scene, ration_limiter *limiter)
         struct ration_decision whole, details[RATION_RULES_MAX];
         struct subject_key key;
 
-        ration_limiter_look(limiter, subject_request(&key, i), 0, NOW_NS, &whole, details);
+        ration_limiter_peek(limiter, subject_request(&key, i), 0, NOW_NS, &whole, details);
         for (size_t k = 0; k < scene->options.rule_count; k++)
             snapshot.remaining[i][k] = details[k].remaining;
     }

@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "gate/grace.h"
+#include "engine/epoch.h"
 #include "support/threads.h"
 #include "support/unit.h"
 
@@ -18,7 +18,7 @@
 enum { THING_MADE = 1, THING_GONE };
 
 struct game {
-    struct ration_grace grace;
+    struct ration_epoch epoch;
     uint32_t things[THING_COUNT];
     uint32_t *current; /* one of them */
     unsigned thread_count;
@@ -39,7 +39,7 @@ static void replace_all(struct game *game)
 
         __atomic_store_n(&game->things[i], THING_MADE, __ATOMIC_RELAXED);
         __atomic_store_n(&game->current, &game->things[i], __ATOMIC_SEQ_CST);
-        game->too_long_count += !ration_grace_wait(&game->grace);
+        game->too_long_count += !ration_epoch_wait(&game->epoch);
         __atomic_store_n(old, THING_GONE, __ATOMIC_RELAXED);
         sched_yield();
     }
@@ -48,19 +48,19 @@ static void replace_all(struct game *game)
 
 static void look(struct game *game, bool hands_on)
 {
-    uint32_t phase = ration_grace_enter(&game->grace);
+    uint32_t phase = ration_epoch_enter(&game->epoch);
     const uint32_t *thing = __atomic_load_n(&game->current, __ATOMIC_SEQ_CST);
 
     sched_yield();
     if (hands_on) { /* as a check that Redis decides later: its guard outlives the one it was made in */
-        ration_grace_enter_again(&game->grace, phase);
-        ration_grace_leave(&game->grace, phase);
+        ration_epoch_enter_again(&game->epoch, phase);
+        ration_epoch_leave(&game->epoch, phase);
         sched_yield();
     }
     if (__atomic_load_n(thing, __ATOMIC_RELAXED) != THING_MADE)
         __atomic_fetch_add(&game->gone_count, 1, __ATOMIC_RELAXED);
-    ration_grace_add(&game->grace, RATION_GRACE_ERRORS);
-    ration_grace_leave(&game->grace, phase);
+    ration_epoch_add(&game->epoch, RATION_EPOCH_ERRORS);
+    ration_epoch_leave(&game->epoch, phase);
 }
 
 static void play(void *context, unsigned thread_index)
@@ -86,11 +86,11 @@ static void run(void)
 {
     unsigned thread_count;
 
-    assert_int_equal(ration_grace_init(&game.grace), RATION_OK);
-    thread_count = 2 * ration_shards_count(game.grace.shards);
+    assert_int_equal(ration_epoch_init(&game.epoch), RATION_OK);
+    thread_count = 2 * ration_shards_count(game.epoch.shards);
     if (thread_count > THREADS_COUNT_MAX)
         thread_count = THREADS_COUNT_MAX;
-    assert_true(thread_count > ration_shards_count(game.grace.shards));
+    assert_true(thread_count > ration_shards_count(game.epoch.shards));
     game.thread_count = thread_count;
     game.things[0] = THING_MADE;
     game.current = &game.things[0];
@@ -108,11 +108,11 @@ static void none_of_many_sees_what_is_gone(void **state)
 #else
     assert_int_equal(game.gone_count, 0);
     assert_int_equal(game.too_long_count, 0);
-    assert_true(ration_grace_wait(&game.grace)); /* nobody is inside */
+    assert_true(ration_epoch_wait(&game.epoch)); /* nobody is inside */
 #endif
     /* and what they count together is exact */
-    assert_int_equal(ration_grace_read(&game.grace, RATION_GRACE_ERRORS), game.look_count);
-    ration_grace_done(&game.grace);
+    assert_int_equal(ration_epoch_read(&game.epoch, RATION_EPOCH_ERRORS), game.look_count);
+    ration_epoch_done(&game.epoch);
 }
 
 #ifndef RATION_TESTS_CONTROL
@@ -121,14 +121,14 @@ static void *wait_for_readers(void *context)
 {
     struct game *writer = context;
 
-    (void)ration_grace_wait(&writer->grace);
+    (void)ration_epoch_wait(&writer->epoch);
     __atomic_store_n(&writer->is_over, 1, __ATOMIC_RELEASE);
     return NULL;
 }
 
-static void wait_for_phase(const struct ration_grace *grace, uint32_t phase)
+static void wait_for_phase(const struct ration_epoch *epoch, uint32_t phase)
 {
-    while (__atomic_load_n(&grace->phase, __ATOMIC_SEQ_CST) != phase)
+    while (__atomic_load_n(&epoch->phase, __ATOMIC_SEQ_CST) != phase)
         sched_yield();
 }
 
@@ -140,23 +140,23 @@ static void what_a_reader_hands_on_is_waited_for(void **state)
     uint32_t first, second;
 
     (void)state;
-    assert_int_equal(ration_grace_init(&own.grace), RATION_OK);
-    first = ration_grace_enter(&own.grace);
+    assert_int_equal(ration_epoch_init(&own.epoch), RATION_OK);
+    first = ration_epoch_enter(&own.epoch);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_readers, &own), 0);
-    wait_for_phase(&own.grace, 1 - first);
-    second = ration_grace_enter(&own.grace);
+    wait_for_phase(&own.epoch, 1 - first);
+    second = ration_epoch_enter(&own.epoch);
     assert_int_not_equal(second, first);
-    ration_grace_leave(&own.grace, first);
-    wait_for_phase(&own.grace, first); /* now it waits for the second reader */
-    ration_grace_enter_again(&own.grace, second);
-    ration_grace_leave(&own.grace, second);
+    ration_epoch_leave(&own.epoch, first);
+    wait_for_phase(&own.epoch, first); /* now it waits for the second reader */
+    ration_epoch_enter_again(&own.epoch, second);
+    ration_epoch_leave(&own.epoch, second);
     for (int i = 0; i < 20; i++) /* it looks ten times as often */
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     assert_false(__atomic_load_n(&own.is_over, __ATOMIC_ACQUIRE));
-    ration_grace_leave(&own.grace, second);
+    ration_epoch_leave(&own.epoch, second);
     pthread_join(thread, NULL);
     assert_true(own.is_over);
-    ration_grace_done(&own.grace);
+    ration_epoch_done(&own.epoch);
 }
 #endif
 

@@ -120,7 +120,7 @@ static void prepare_full(void *context)
 /* Of a place for two, one thread uses one and the other none. Returns what was used. */
 static uint64_t reserve_and_settle(struct contest *contest, uint64_t used_tokens)
 {
-    struct ration_reservation reservation;
+    struct ration_bucket_reservation reservation;
     struct ration_decision decision = ration_bucket_reserve(&contest->bucket, &contest->limit, 2, 0,
                                                             contest->now_ns, &reservation);
 
@@ -165,9 +165,9 @@ static bool is_drained(void *context, uint64_t total)
     ration_bucket_set(&drained, &contest->limit, 0, contest->now_ns);
 
     struct ration_decision look =
-        ration_bucket_look(&contest->bucket, &contest->limit, 1, contest->now_ns);
+        ration_bucket_peek(&contest->bucket, &contest->limit, 1, contest->now_ns);
     struct ration_decision expected =
-        ration_bucket_look(&drained, &contest->limit, 1, contest->now_ns);
+        ration_bucket_peek(&drained, &contest->limit, 1, contest->now_ns);
 
     return total == contest->limit.burst && look.verdict == RATION_DENY && look.remaining == 0 &&
            look.retry_after_ns == expected.retry_after_ns &&
@@ -224,7 +224,7 @@ static uint64_t change_once(struct contest *contest, uint64_t draw, uint64_t hel
     case 1:
         return held + ration_bucket_take_up_to(bucket, limit, 3, now_ns, NULL);
     case 2:
-        ration_bucket_force(bucket, limit, 1, now_ns);
+        ration_bucket_charge(bucket, limit, 1, now_ns);
         return held + 1;
     default:
         ration_bucket_refund(bucket, limit, held, now_ns);
@@ -250,7 +250,7 @@ static bool is_out(void *context, uint64_t total)
     struct ration_bucket expected = {{0, 0}};
 
     ration_bucket_set(&expected, &contest->limit, contest->limit.burst, contest->now_ns);
-    ration_bucket_force(&expected, &contest->limit, total, contest->now_ns);
+    ration_bucket_charge(&expected, &contest->limit, total, contest->now_ns);
     return is_same_tat(&contest->bucket, &expected);
 }
 
@@ -321,9 +321,9 @@ static void r1_a_crowd_stays_within_burst_plus_rate_times_time(void **state)
     (void)state;
     spin_barrier_init(&crowd.barrier, CROWD_COUNT);
 
-    uint64_t start_ns = ration_now();
+    uint64_t start_ns = ration_clock_default_now();
     threads_run(CROWD_COUNT, call_often, &crowd);
-    uint64_t spent_ns = ration_now() - start_ns;
+    uint64_t spent_ns = ration_clock_default_now() - start_ns;
     uint64_t most = limit->burst + spent_ns / (limit->period_ns / limit->tokens);
 
     print_message("  %d threads x %d calls in %" PRIu64 " us: %" PRIu64 " admitted of %" PRIu64

@@ -24,7 +24,7 @@
 #define LIMIT_TEXT       "3/s burst 4"
 
 static uint64_t seed;
-static unsigned ticket; /* numbers the threads, for each to have a die of its own */
+static unsigned reservation; /* numbers the threads, for each to have a die of its own */
 static uint64_t yield_count;
 
 static _Thread_local uint64_t die;
@@ -33,7 +33,7 @@ static _Thread_local uint64_t die;
 void ration_yield_point(void)
 {
     if (die == 0)
-        die = seed + __atomic_add_fetch(&ticket, 1, __ATOMIC_RELAXED) * UINT64_C(0x10000);
+        die = seed + __atomic_add_fetch(&reservation, 1, __ATOMIC_RELAXED) * UINT64_C(0x10000);
     if (ration_random_up_to(&die, 2) != 0)
         return;
     __atomic_add_fetch(&yield_count, 1, __ATOMIC_RELAXED);

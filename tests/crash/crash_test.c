@@ -252,21 +252,21 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static enum fault run(const struct mode *mode, const struct scenario *scenario, uint32_t seat_count,
-                      struct crash_count *total)
+static enum fault run(const struct mode *mode, const struct scenario *scenario,
+                      uint32_t descriptor_count, struct crash_count *total)
 {
     static struct story story;
     struct crash_count count = {0};
     double began = seconds();
     enum fault fault;
 
-    story_open(&story, scenario, seat_count, crash_stage());
+    story_open(&story, scenario, descriptor_count, crash_stage());
     images.count = 0;
     fault = mode->run(&story, &count);
     printf("%-30s %4u seats %6zu instructions %5zu states %6" PRIu64 " kills %7" PRIu64
            " checks %6.2f s  %s\n",
-           scenario->name, seat_count, trace.step_count, images.count, count.kills, count.checks,
-           seconds() - began, fault == FAULT_NONE ? "" : fault_names[fault]);
+           scenario->name, descriptor_count, trace.step_count, images.count, count.kills,
+           count.checks, seconds() - began, fault == FAULT_NONE ? "" : fault_names[fault]);
     fflush(stdout);
     free_images(&images);
     free_images(&images_second);

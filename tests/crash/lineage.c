@@ -248,10 +248,10 @@ enum fault crash_run_changer(struct story *story, struct crash_count *count)
 enum fault crash_run_zombies(struct story *story, struct crash_count *count)
 {
     struct stepper steppers[ZOMBIES_MAX];
-    uint32_t seat_count = story->world.memory->block->seat_count;
+    uint32_t descriptor_count = story->world.memory->block->descriptor_count;
     enum fault fault;
 
-    for (uint32_t i = 0; i < seat_count; i++, count->kills++) {
+    for (uint32_t i = 0; i < descriptor_count; i++, count->kills++) {
         crash_start(&steppers[i], story);
         while (world_seat_owner(&story->world, i) != (uint64_t)steppers[i].pid)
             if (!stepper_step(&steppers[i]))
@@ -260,7 +260,7 @@ enum fault crash_run_zombies(struct story *story, struct crash_count *count)
     }
     fault = story_check(story, PROGRAM_LOOK, &story->right[PROGRAM_LOOK], NULL, true);
     count->checks++;
-    for (uint32_t i = 0; i < seat_count; i++)
+    for (uint32_t i = 0; i < descriptor_count; i++)
         stepper_kill(&steppers[i]);
     return fault;
 }

@@ -111,7 +111,8 @@ static bool make_call(const struct record *record)
     struct key bytes[2] = {key_of(record->keys[0]), key_of(record->keys[1])};
     struct ration_key keys[2] = {{&bytes[0], sizeof(bytes[0])}, {&bytes[1], sizeof(bytes[1])}};
     struct ration_decision decision = {.verdict = RATION_DENY};
-    struct ration_ask asks[2] = {{0, &keys[0], record->cost}, {1, &keys[1], record->cost}};
+    struct ration_stack_request asks[2] = {{0, &keys[0], record->cost},
+                                           {1, &keys[1], record->cost}};
     uint64_t now_ns = shared->now_ns;
 
     switch (record->call) {
@@ -229,7 +230,7 @@ static bool is_told(uint32_t table, uint32_t number)
     struct ration_decision decision;
     struct ration_decision details[RATION_RULES_MAX];
 
-    if (ration_limiter_look(limiters[table], &key, 1, shared->now_ns, &decision, details) !=
+    if (ration_limiter_peek(limiters[table], &key, 1, shared->now_ns, &decision, details) !=
         RATION_OK)
         return false;
     for (size_t i = 0; i < RULES_MAX && bursts[table][i] > 0; i++)
@@ -298,11 +299,11 @@ static void check(struct count *count)
 
 static void wait_for_survivor(uint32_t pause)
 {
-    uint64_t end_ns = ration_now() + PAUSE_NS_MAX;
+    uint64_t end_ns = ration_clock_default_now() + PAUSE_NS_MAX;
 
     __atomic_store_n(&shared->pause, pause, __ATOMIC_RELEASE);
     while (__atomic_load_n(&shared->pausing, __ATOMIC_ACQUIRE) != pause) {
-        if (ration_now() > end_ns)
+        if (ration_clock_default_now() > end_ns)
             fail("the survivor hangs");
         sched_yield();
     }
@@ -370,7 +371,7 @@ int main(int argc, char **argv)
     uint64_t kills = argc > 1 ? strtoull(argv[1], NULL, 0) : KILLS;
     uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 0) : SECONDS_MAX;
     uint64_t random = threads_seed("random_kill_test");
-    uint64_t began_ns = ration_now();
+    uint64_t began_ns = ration_clock_default_now();
     struct count count = {0};
     pid_t survivor;
 
@@ -382,13 +383,14 @@ int main(int argc, char **argv)
     shared->workers[0].random = ration_random_next(&random);
     shared->pause = UINT32_MAX;
     survivor = give_birth(survive);
-    while (count.kills < kills && ration_now() - began_ns < seconds * RATION_NS_PER_SECOND)
+    while (count.kills < kills &&
+           ration_clock_default_now() - began_ns < seconds * RATION_NS_PER_SECOND)
         kill_one(&random, &count);
     kill(survivor, SIGKILL);
     waitpid(survivor, NULL, 0);
     printf("%" PRIu64 " kills, %" PRIu64 " within a call, of which %" PRIu64
            " had taken effect; %" PRIu64 " calls; %.1f s\n",
            count.kills, count.inside, count.done, count.calls,
-           (double)(ration_now() - began_ns) / 1e9);
+           (double)(ration_clock_default_now() - began_ns) / 1e9);
     return is_control;
 }

@@ -86,11 +86,11 @@ static void reserved(struct world *world)
     absent(world);
     if (world->stack != NULL)
         check(ration_stack_reserve(world->stack, &world->subjects[0].key, 2, 0, world->now_ns,
-                                   &decision, &world->ticket),
+                                   &decision, &world->reservation),
               &decision);
     else
         check(ration_limiter_reserve(world->limiters[0], &world->subjects[0].key, 2, 0,
-                                     world->now_ns, &decision, &world->ticket),
+                                     world->now_ns, &decision, &world->reservation),
               &decision);
 }
 
@@ -131,14 +131,14 @@ static void allow(struct world *world, struct answer *out)
 
 static void settle(struct world *world, struct answer *out)
 {
-    world->ticket.open = 1;
-    out->status = ration_limiter_settle(world->limiters[0], &world->ticket, 1, world->now_ns);
+    world->reservation.open = 1;
+    out->status = ration_limiter_settle(world->limiters[0], &world->reservation, 1, world->now_ns);
 }
 
 static void cancel(struct world *world, struct answer *out)
 {
-    world->ticket.open = 1;
-    out->status = ration_limiter_cancel(world->limiters[0], &world->ticket, world->now_ns);
+    world->reservation.open = 1;
+    out->status = ration_limiter_cancel(world->limiters[0], &world->reservation, world->now_ns);
 }
 
 static void refund(struct world *world, struct answer *out)
@@ -150,7 +150,7 @@ static void refund(struct world *world, struct answer *out)
 static void reserve(struct world *world, struct answer *out)
 {
     out->status = ration_limiter_reserve(world->limiters[0], &world->subjects[0].key, 2, 0,
-                                         world->now_ns, &out->decision, &world->ticket);
+                                         world->now_ns, &out->decision, &world->reservation);
 }
 
 static void stack_take(struct world *world, struct answer *out)
@@ -161,17 +161,17 @@ static void stack_take(struct world *world, struct answer *out)
 
 static void stack_asks(struct world *world, struct answer *out)
 {
-    struct ration_ask asks[] = {{1, &world->subjects[0].key, 1},
-                                {0, &world->subjects[1].key, 1},
-                                {1, &world->subjects[0].key, 1}};
+    struct ration_stack_request asks[] = {{1, &world->subjects[0].key, 1},
+                                          {0, &world->subjects[1].key, 1},
+                                          {1, &world->subjects[0].key, 1}};
 
     out->status = ration_stack_take_all(world->stack, asks, 3, world->now_ns, &out->decision);
 }
 
 static void stack_settle(struct world *world, struct answer *out)
 {
-    world->ticket.open = 1;
-    out->status = ration_stack_settle(world->stack, &world->ticket, 1, world->now_ns);
+    world->reservation.open = 1;
+    out->status = ration_stack_settle(world->stack, &world->reservation, 1, world->now_ns);
 }
 
 /* -------------------------------------------------------------------------------------------- */

@@ -55,13 +55,13 @@ static void find_right(struct story *story, const struct program *program, size_
     }
 }
 
-void story_open(struct story *story, const struct scenario *scenario, uint32_t seat_count,
+void story_open(struct story *story, const struct scenario *scenario, uint32_t descriptor_count,
                 struct stage *stage)
 {
     memset(story, 0, sizeof(*story));
     story->scenario = scenario;
     story->stage = stage;
-    world_open(&story->world, scenario->world, seat_count);
+    world_open(&story->world, scenario->world, descriptor_count);
     scenario->prepare(&story->world);
     story->begin = allocate(world_size(&story->world));
     world_save(&story->world, story->begin);

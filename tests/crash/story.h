@@ -47,7 +47,7 @@ enum fault { FAULT_NONE, FAULT_HANG, FAULT_CRASH, FAULT_WRONG };
 extern const char *const fault_names[];
 
 /* Release: story_close(). */
-void story_open(struct story *story, const struct scenario *scenario, uint32_t seat_count,
+void story_open(struct story *story, const struct scenario *scenario, uint32_t descriptor_count,
                 struct stage *stage);
 void story_close(struct story *story);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limiter/limiter.h"
+#include "limiter/limiter_internal.h"
 
 #define KEYS_MAX  9 /* makes two sets */
 #define RULES_MAX 3
@@ -46,7 +46,7 @@ static size_t parse(const char *const *texts, struct ration_rule *rules)
     return count;
 }
 
-void world_open(struct world *world, enum world_kind kind, uint32_t seat_count)
+void world_open(struct world *world, enum world_kind kind, uint32_t descriptor_count)
 {
     struct ration_rule rules[WORLD_LIMITERS_MAX][RULES_MAX];
     struct ration_limiter_options options[WORLD_LIMITERS_MAX];
@@ -63,7 +63,7 @@ void world_open(struct world *world, enum world_kind kind, uint32_t seat_count)
             .keys_max = KEYS_MAX,
             .clock = &clock,
             .is_shared_by_forks = 1,
-            .threads_max = seat_count,
+            .threads_max = descriptor_count,
             .trusts_keys = 1, /* the same places in every run */
         };
     *world = (struct world){.kind = kind, .limiter_count = count};
@@ -77,7 +77,7 @@ void world_open(struct world *world, enum world_kind kind, uint32_t seat_count)
                                            .limiter_count = count,
                                            .clock = &clock,
                                            .is_shared_by_forks = 1,
-                                           .threads_max = seat_count,
+                                           .threads_max = descriptor_count,
                                            .trusts_keys = 1},
             &world->stack, &error);
     if (status != RATION_OK)
@@ -150,7 +150,7 @@ struct seen world_take(struct world *world, uint32_t limiter_index, uint32_t key
     struct world_key request;
 
     world_key(world, key, &request);
-    answer.status = cost == 0 ? ration_limiter_look(limiter, &request.key, 1, now_ns,
+    answer.status = cost == 0 ? ration_limiter_peek(limiter, &request.key, 1, now_ns,
                                                     &answer.decision, answer.details)
                               : ration_limiter_take(limiter, &request.key, cost, now_ns,
                                                     &answer.decision, answer.details);
@@ -203,15 +203,16 @@ void world_leave_claims(struct world *world, uint32_t limiter_index, uint32_t ke
     world_key(world, key, &bytes);
 
     struct ration_target target = {.key = bytes.key, .section_index = limiter_index};
-    struct ration_place place = ration_memory_place(world->memory, &target);
+    struct ration_location location = ration_memory_place(world->memory, &target);
 
-    for (uint32_t i = 0; i < RATION_KEY_PLACES && count > 0; i++) {
-        uint32_t nth = i * 5 % RATION_KEY_PLACES; /* not side by side */
-        struct ration_pair *head = ration_section_at(section, ration_place_index(&place, nth));
+    for (uint32_t i = 0; i < RATION_KEY_SLOTS && count > 0; i++) {
+        uint32_t nth = i * 5 % RATION_KEY_SLOTS; /* not side by side */
+        struct ration_pair *head =
+            ration_section_at(section, ration_location_index(&location, nth));
         struct ration_pair seen = ration_atomic16_load(head);
 
-        if (kind->role(seen) == RATION_ROLE_EMPTY &&
-            ration_atomic16_swap(head, &seen, kind->claim(section, &place, seen, world->now_ns)))
+        if (kind->role(seen) == RATION_CLAIM_ROLE_EMPTY &&
+            ration_atomic16_swap(head, &seen, kind->claim(section, &location, seen, world->now_ns)))
             count--;
     }
     if (count > 0)
@@ -231,7 +232,8 @@ uint64_t world_overflow_count(const struct world *world)
     return count;
 }
 
-uint64_t world_seat_owner(const struct world *world, uint32_t seat_index)
+uint64_t world_seat_owner(const struct world *world, uint32_t descriptor_index)
 {
-    return __atomic_load_n(&world->memory->sections[0].seats[seat_index].owner, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&world->memory->sections[0].descriptors[descriptor_index].owner,
+                           __ATOMIC_SEQ_CST);
 }

@@ -14,7 +14,7 @@
 #include "store/memory.h"
 
 #define WORLD_LIMITERS_MAX 3
-#define WORLD_PLACES       (2 * RATION_SET_PLACES)
+#define WORLD_PLACES       (2 * RATION_SET_SLOTS)
 #define WORLD_BEGIN_NS     (1000 * RATION_NS_PER_DAY)
 #define WORLD_CROWD        100 /* the first key of a crowd */
 #define WORLD_CROWD_NS     (-10 * (int64_t)RATION_NS_PER_DAY)
@@ -43,8 +43,8 @@ struct world {
     const struct ration_memory *memory;
     uint64_t now_ns;
     uint32_t salt;
-    struct world_key subjects[2]; /* keys 0 and 1, at hand: see world_turn() */
-    struct ration_ticket ticket;  /* of a reservation that was made while preparing */
+    struct world_key subjects[2];          /* keys 0 and 1, at hand: see world_turn() */
+    struct ration_reservation reservation; /* of a reservation that was made while preparing */
 };
 
 /* What a call answered, all of it. Lies in memory that processes share. */
@@ -67,7 +67,7 @@ struct seen {
 };
 
 /* A fresh one, with seats for so many. Release: world_close(). */
-void world_open(struct world *world, enum world_kind kind, uint32_t seat_count);
+void world_open(struct world *world, enum world_kind kind, uint32_t descriptor_count);
 void world_close(struct world *world);
 
 /* All that survives a process: the block. */
@@ -102,6 +102,6 @@ void world_leave_claims(struct world *world, uint32_t limiter_index, uint32_t ke
 uint64_t world_overflow_count(const struct world *world);
 
 /* The process that has this seat, 0: none. */
-uint64_t world_seat_owner(const struct world *world, uint32_t seat_index);
+uint64_t world_seat_owner(const struct world *world, uint32_t descriptor_index);
 
 #endif

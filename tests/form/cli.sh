@@ -37,7 +37,7 @@ expect 1 'unknown' limit "10/s $(printf 'x%.0s' {1..1019})"
 expect 0 '^refill +3 tokens every 10000000000 ns$' limit 3/10s refill interval
 expect 0 'its state is larger' limit 3/s sliding-log
 expect 1 'did you mean burst' limit 10/s brust 5
-expect 1 'nearest that can be kept: 1/y burst 16' limit 1/y burst 20
+expect 1 'nearest valid limit: 1/y burst 16' limit 1/y burst 20
 expect 2 'longer than 1024' limit "$(printf 'x%.0s' {1..1100})"
 expect 0 '^monotonic ' clock
 expect 2 'usage: ration clock' clock now
@@ -46,10 +46,10 @@ expect 2 'is not this host; .* --i-own-this-host' bench --connect 192.0.2.1:6429
 expect 2 "unknown option '--rats'" bench --rats 5 --requests 1
 expect 2 "unknown option '-x'" bench -x
 expect 2 '--seconds needs a value' bench --seconds
-expect 2 "'gopher' is no protocol" bench gopher
+expect 2 "'gopher' is not a protocol" bench gopher
 expect 2 'one protocol at a time' bench resp http
-expect 2 'needs? each other' bench --evalsha
-expect 2 'needs? each other' bench --ping --script x
+expect 2 'must be used together' bench --evalsha
+expect 2 'must be used together' bench --ping --script x
 expect 2 'are for http' bench resp --path /
 expect 2 'are for resp' bench http --ping
 expect 2 'from 1 to 4096 .got .0' bench --pipeline 0

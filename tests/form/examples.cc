@@ -22,14 +22,14 @@ static void buckets()
 {
     static ration_bucket bucket;
     ration_limit limit;
-    ration_reservation reservation;
+    ration_bucket_reservation reservation;
     ration_error error;
     ration_limit_spec spec{};
     char text[RATION_LIMIT_TEXT_SIZE];
 
     CHECK(ration_limit_parse("100/s burst 20", &limit, nullptr) == RATION_OK);
     CHECK(ration_bucket_allow(&bucket, &limit));
-    ration_decision decision = ration_bucket_reserve(&bucket, &limit, 1, 0, ration_now(), &reservation);
+    ration_decision decision = ration_bucket_reserve(&bucket, &limit, 1, 0, ration_clock_default_now(), &reservation);
     CHECK(decision.verdict == RATION_ALLOW);
     CHECK(ration_limit_print(&limit, text, sizeof(text)) == RATION_OK);
     spec.tokens = 10;
@@ -53,7 +53,7 @@ static void retries()
     CHECK(ration_retry_init(&retry, RATION_JITTER_FULL, 10 * RATION_NS_PER_MS,
                             5 * RATION_NS_PER_SECOND, 1) == RATION_OK);
     CHECK(ration_retry_next(&retry, &decision) >= 5);
-    ration_manual_clock_set(&manual, 7);
+    ration_clock_manual_set(&manual, 7);
     CHECK(ration_clock_now(&clock) == 7);
     now.allowed = 3;
     now.denied = 1;
@@ -79,7 +79,7 @@ static void limiters()
     ration_limiter_options options{};
     ration_limiter *limiter;
     ration_limiter_report report;
-    ration_ticket ticket;
+    ration_reservation reservation;
     ration_decision decision;
 
     CHECK(ration_limit_parse("10/s burst 20", &rule.limit, nullptr) == RATION_OK);
@@ -96,8 +96,8 @@ static void limiters()
     item.cost_tokens = 1;
     CHECK(ration_limiter_take_batch(limiter, &item, 1, ration_limiter_now(limiter)) == 1);
     CHECK(ration_limiter_reserve(limiter, &key, 1, 0, ration_limiter_now(limiter), &decision,
-                                 &ticket) == RATION_OK);
-    CHECK(ration_limiter_cancel(limiter, &ticket, ration_limiter_now(limiter)) == RATION_OK);
+                                 &reservation) == RATION_OK);
+    CHECK(ration_limiter_cancel(limiter, &reservation, ration_limiter_now(limiter)) == RATION_OK);
     ration_limiter_read_report(limiter, &report);
     CHECK(report.rules[0].allowed == 3);
     ration_limiter_free(limiter);
@@ -123,13 +123,13 @@ static void stacks()
     options.limiters = limiters;
     options.limiter_count = 2;
     CHECK(ration_stack_create(&options, &stack, nullptr) == RATION_OK);
-    ration_ask asks[] = {{0, &RATION_KEY("all"), 1}, {1, &RATION_KEY("each"), 1}};
+    ration_stack_request asks[] = {{0, &RATION_KEY("all"), 1}, {1, &RATION_KEY("each"), 1}};
     CHECK(ration_stack_take_all(stack, asks, 2, ration_stack_now(stack), &decision) == RATION_OK);
     CHECK(decision.verdict == RATION_ALLOW);
     ration_stack_free(stack);
 }
 
-/* policy.h, gate.h */
+/* policy.h, engine.h */
 static void policies()
 {
     static const char text[] = "limits: [{name: login, match: {method: POST, path: /login}, key: ip, rate: 5/min}]";
@@ -137,10 +137,10 @@ static void policies()
                                   {RATION_KEY("path"), RATION_KEY("/login")},
                                   {RATION_KEY("ip"), RATION_KEY("192.0.2.7")}};
     ration_policy *policy;
-    ration_gate *gate;
-    ration_gate_options options{};
+    ration_engine *engine;
+    ration_engine_options options{};
     ration_policy_match match;
-    ration_gate_stats stats;
+    ration_engine_stats stats;
     ration_check check{};
 
     CHECK(ration_policy_parse(text, sizeof(text) - 1, nullptr, nullptr, &policy) == RATION_OK);
@@ -150,15 +150,15 @@ static void policies()
     const ration_policy_setting *setting = ration_policy_setting_at(policy, 0);
     CHECK(setting == nullptr);
     options.struct_size = sizeof(options);
-    CHECK(ration_gate_create(&options, policy, &gate, nullptr) == RATION_OK);
+    CHECK(ration_engine_create(&options, policy, &engine, nullptr) == RATION_OK);
     check.attributes = request;
     check.attribute_count = 3;
     check.cost_tokens = 1;
-    ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+    ration_engine_check(engine, &check, 1, ration_engine_now(engine));
     CHECK(check.status == RATION_OK && check.decision.verdict == RATION_ALLOW);
-    ration_gate_read_stats(gate, &stats);
+    ration_engine_read_stats(engine, &stats);
     CHECK(stats.unlimited == 0);
-    ration_gate_free(gate);
+    ration_engine_free(engine);
 }
 
 int main()

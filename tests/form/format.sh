@@ -2,5 +2,5 @@
 # Every C file is as clang-format would write it.   format.sh SOURCE_FOLDER
 set -euo pipefail
 cd "$1"
-find include src tests examples bench -name '*.[ch]' -print0 |
+find include src tests examples tools -name '*.[ch]' -print0 |
     xargs -0 clang-format --dry-run -Werror

@@ -78,7 +78,7 @@ YAML
 expect 0 check settings.yaml <<'TEXT'
 NAME  KEY  LIMIT   MATCH
 all   -    1000/s  every request
-settings.yaml: ration serve needs more options: http *:8429 can be reached from other hosts, and there is no check secret; give one with --check-secret-file, or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers
+settings.yaml: ration serve needs more options: http *:8429 can be reached from other hosts, and there is no check secret; give one with --check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass --open-to-strangers
 TEXT
 
 expect 2 explain wrong.yaml path=/ <<'TEXT'
@@ -97,33 +97,33 @@ all: applies, 1000/s
 login: applies, 5/min burst 10
     key   '2001:db8::/64'
     cost  3
-tokens: does not apply: it wants that path starts with /v1/, and path is /login
+tokens: does not apply: it requires that path starts with /v1/, and path is /login
 TEXT
 
 expect 0 explain policy.yaml path=/v1/x user=$'a|b\e[31m' tokens=1e9 <<'TEXT'
 all: applies, 1000/s
     key   none: one bucket for all
     cost  1
-login: does not apply: it wants that method is POST, and there is no method
+login: does not apply: it requires that method is POST, and there is no method
 tokens: applies as a shadow, 10000/min
     key   'a\|b\x1B[31m|'
     cost  none: tokens is not decimal digits
 TEXT
 
 expect 0 explain policy.yaml user=root <<'TEXT'
-exempt by the item in line 14
+exempt by the entry in line 14
 TEXT
 
 expect 1 explain policy.yaml user=mallory <<'TEXT'
-banned by the item in line 16
+banned by the entry in line 16
 TEXT
 
 expect 0 explain policy.yaml ip=nonsense <<'TEXT'
 all: applies, 1000/s
     key   none: one bucket for all
     cost  1
-login: does not apply: it wants that method is POST, and there is no method
-tokens: does not apply: it wants that path starts with /v1/, and there is no path
+login: does not apply: it requires that method is POST, and there is no method
+tokens: does not apply: it requires that path starts with /v1/, and there is no path
 TEXT
 
 expect 0 explain policy.yaml ip=nonsense path=/login method=POST <<'TEXT'
@@ -131,21 +131,21 @@ all: applies, 1000/s
     key   none: one bucket for all
     cost  1
 login: applies, 5/min burst 10
-    key   none can be made: ip is no address, or the key is longer than 65535 bytes
+    key   none: ip is not an address, or the key is longer than 65535 bytes
     cost  1
-tokens: does not apply: it wants that path starts with /v1/, and path is /login
+tokens: does not apply: it requires that path starts with /v1/, and path is /login
 TEXT
 
 expect 2 explain policy.yaml path=/a path=/b <<'TEXT'
-ration policy: no answer: an attribute is given twice, ip is no address, or more than 16 limits apply
+ration policy: cannot evaluate the request: an attribute is given twice, ip is not an address, or more than 16 limits apply
 TEXT
 
 expect 2 explain policy.yaml path <<'TEXT'
-ration policy: 'path' is no attribute: write NAME=VALUE
+ration policy: 'path' is not an attribute: write NAME=VALUE
 TEXT
 
 expect 2 explain policy.yaml cost=-1 <<'TEXT'
-ration policy: a cost is decimal digits (got '-1')
+ration policy: a cost must be decimal digits (got '-1')
 TEXT
 
 for arguments in "" "check" "check a b" "explain" "frobnicate policy.yaml"; do

@@ -51,17 +51,17 @@ static void check_network(const struct ration_network *network)
 {
     char text[RATION_NETWORK_TEXT_SIZE];
     struct ration_network back;
-    size_t size = ration_network_print(network, text);
+    size_t size = ration_address_network_print(network, text);
     CHECK(size == strlen(text) && size < sizeof(text));
-    CHECK(ration_network_parse(text, size, &back, NULL));
+    CHECK(ration_address_network_parse(text, size, &back, NULL));
     CHECK(back.bits == network->bits && back.base.family == network->base.family);
     CHECK(!memcmp(back.base.bytes, network->base.bytes, sizeof(back.base.bytes)));
-    CHECK(ration_network_contains(network, &network->base));
+    CHECK(ration_address_network_contains(network, &network->base));
     struct ration_address other = network->base;
     unsigned bits = network->base.family == 4 ? 32 : 128;
     for (unsigned bit = 0; bit < bits; bit++) {
         other.bytes[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
-        CHECK(ration_network_contains(network, &other) == (bit >= network->bits));
+        CHECK(ration_address_network_contains(network, &other) == (bit >= network->bits));
         other.bytes[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
     }
 }
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_address(&node);
     else
         CHECK(!is_address);
-    if (ration_network_parse(text, size, &network, &reason))
+    if (ration_address_network_parse(text, size, &network, &reason))
         check_network(&network);
     else
         CHECK(reason && strlen(reason) > 0 && strlen(reason) < 200);

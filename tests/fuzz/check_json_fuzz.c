@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/check_json.h"
-#include "proto/problem.h"
+#include "codec/http/check_json.h"
+#include "codec/http/problem.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \
@@ -30,13 +30,13 @@ static void touch(const struct ration_key *slice)
 
 static void check_read(const ration_checks *checks, enum ration_check_kind kind)
 {
-    size_t count = ration_checks_count(checks);
+    size_t count = ration_check_json_count(checks);
     CHECK(count >= 1 && count <= RATION_CHECKS_MAX);
-    CHECK(ration_checks_is_batch(checks) || count == 1);
+    CHECK(ration_check_json_is_batch(checks) || count == 1);
     for (size_t i = 0; i < count; i++) {
         struct ration_check_room room;
-        struct ration_asked check;
-        ration_checks_get(checks, i, &room, &check);
+        struct ration_check_request check;
+        ration_check_json_get(checks, i, &room, &check);
         CHECK(check.kind == kind || (kind == RATION_CHECK_TAKE && check.kind == RATION_CHECK_PEEK));
         CHECK(check.attribute_count <= RATION_ATTRIBUTES_MAX);
         CHECK(check.tokens <= INT64_MAX && check.block_ns <= RATION_FILL_NS_MAX);
@@ -76,9 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     enum ration_check_kind kind = (enum ration_check_kind)(data[0] % 5);
     memset(&error, 0xA5, sizeof(error));
-    if (ration_checks_read(kind, (const char *)data + 1, size - 1, &checks, &error)) {
+    if (ration_check_json_read(kind, (const char *)data + 1, size - 1, &checks, &error)) {
         check_read(checks, kind);
-        ration_checks_free(checks);
+        ration_check_json_free(checks);
     } else {
         CHECK(!checks);
         check_refusal(&error);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/forwarded.h"
-#include "proto/query.h"
+#include "codec/http/forwarded.h"
+#include "codec/http/query.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct ration_network network(const char *text)
 {
     struct ration_network parsed;
-    CHECK(ration_network_parse(text, strlen(text), &parsed, NULL));
+    CHECK(ration_address_network_parse(text, strlen(text), &parsed, NULL));
     return parsed;
 }
 
@@ -62,8 +62,8 @@ static void check(enum ration_forwarded_header header, const uint8_t *text, size
     if (header == RATION_FORWARDED_REAL)
         return;
     again = ration_forwarded_client(&trust, &peer, headers, count);
-    bool is_trusted = ration_network_contains(&proxies[0], &client) ||
-                      ration_network_contains(&proxies[1], &client);
+    bool is_trusted = ration_address_network_contains(&proxies[0], &client) ||
+                      ration_address_network_contains(&proxies[1], &client);
     CHECK(is_trusted || equal(&again, &client));
     trust.is_one_hop = true;
     ration_forwarded_client(&trust, &peer, headers, count);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/http_answer.h"
-#include "proto/http_request.h"
+#include "codec/http/http_answer.h"
+#include "codec/http/http_request.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \

@@ -24,7 +24,7 @@ struct told {
     uint32_t line;
 };
 
-static void check_fault(void *context, const struct ration_policy_fault *fault)
+static void check_fault(void *context, const struct ration_policy_error *fault)
 {
     struct told *told = context;
 

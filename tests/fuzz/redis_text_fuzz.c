@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limiter/log.h"
+#include "limiter/log_ring.h"
 #include "redis/convert.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
@@ -31,70 +31,73 @@ static const char *const texts[] = {
 };
 #define TEXT_COUNT (sizeof(texts) / sizeof(texts[0]))
 
-static void check_same(const struct ration_any *a, const struct ration_any *b)
+static void check_same(const struct ration_bucket_state *a, const struct ration_bucket_state *b)
 {
     if (a->limit->algorithm != RATION_SLIDING_LOG) {
-        CHECK(ration_any_full_after_ns(a, NOW_NS) == ration_any_full_after_ns(b, NOW_NS));
+        CHECK(ration_bucket_state_full_after_ns(a, NOW_NS) ==
+              ration_bucket_state_full_after_ns(b, NOW_NS));
         return;
     }
     for (uint64_t i = 0; i < a->limit->tokens; i++)
-        CHECK(ration_log_moment(a, i) == ration_log_moment(b, i));
+        CHECK(ration_log_ring_moment(a, i) == ration_log_ring_moment(b, i));
 }
 
 /* Written and read again. */
-static void check_round(const struct ration_any *any, uint64_t hold_ns)
+static void check_round(const struct ration_bucket_state *any, uint64_t blocked_ns)
 {
-    struct ration_any back = {.limit = any->limit};
-    struct ration_redis_runs runs;
-    struct ration_redis_words words;
+    struct ration_bucket_state back = {.limit = any->limit};
+    struct ration_redis_log_codec runs;
+    struct ration_redis_argv words;
     struct ration_redis_text text;
     uint64_t hold_back_ns;
 
-    ration_redis_words_init(&words);
-    ration_redis_state_write(any, &(struct ration_redis_beside){.hold_ns = hold_ns}, &words);
-    text = (struct ration_redis_text){ration_redis_word_at(&words, 0),
-                                      ration_redis_word_size(&words, 0)};
+    ration_redis_argv_init(&words);
+    ration_redis_state_write(any, &(struct ration_redis_annotations){.blocked_ns = blocked_ns},
+                             &words);
+    text = (struct ration_redis_text){ration_redis_argv_at(&words, 0),
+                                      ration_redis_argv_size(&words, 0)};
     CHECK(ration_redis_state_read(&text, NOW_NS, &runs, &back, &hold_back_ns));
-    CHECK(hold_back_ns == hold_ns);
+    CHECK(hold_back_ns == blocked_ns);
     check_same(any, &back);
-    ration_redis_words_done(&words);
+    ration_redis_argv_done(&words);
 }
 
 static void check_answer(const struct ration_limit *limit, struct ration_redis_text text,
                          bool is_taken)
 {
-    struct ration_redis_ask ask = {.part_count = 1, .parts = {{.limit = limit, .cost_tokens = 1}}};
+    struct ration_redis_take_request ask = {.part_count = 1,
+                                            .parts = {{.limit = limit, .cost_tokens = 1}}};
     struct ration_redis_answer answer = {.now_s = NOW_NS / RATION_NS_PER_SECOND,
                                          .is_taken = is_taken,
                                          .text_count = 1,
                                          .texts = {text}};
-    struct ration_redis_told told;
-    struct ration_redis_words words;
+    struct ration_redis_take_result told;
+    struct ration_redis_argv words;
 
-    if (ration_redis_ask_read(&ask, &answer, &told) == RATION_OK)
+    if (ration_redis_take_result_read(&ask, &answer, &told) == RATION_OK)
         CHECK((told.decision.verdict == RATION_ALLOW) == is_taken);
-    ration_redis_words_init(&words);
-    ration_redis_ask_write(&ask, &(struct ration_redis_names){.prefix = "ration"}, &words);
+    ration_redis_argv_init(&words);
+    ration_redis_take_request_write(&ask, &(struct ration_redis_names){.prefix = "ration"}, &words);
     (void)ration_redis_convert_all(&ask, &answer, &words);
-    ration_redis_words_done(&words);
+    ration_redis_argv_done(&words);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *copy =
         malloc(size > 0 ? size : 1); /* of its own size, so that reading beyond it is noticed */
-    struct ration_redis_runs runs;
+    struct ration_redis_log_codec runs;
     struct ration_redis_text text;
     struct ration_limit limit;
-    struct ration_any any = {.limit = &limit};
-    uint64_t hold_ns;
+    struct ration_bucket_state any = {.limit = &limit};
+    uint64_t blocked_ns;
 
     if (size > 0 && copy != NULL &&
         ration_limit_parse(texts[data[0] % TEXT_COUNT], &limit, NULL) == RATION_OK) {
         memcpy(copy, data + 1, size - 1);
         text = (struct ration_redis_text){copy, size - 1};
-        if (ration_redis_state_read(&text, NOW_NS, &runs, &any, &hold_ns))
-            check_round(&any, hold_ns);
+        if (ration_redis_state_read(&text, NOW_NS, &runs, &any, &blocked_ns))
+            check_round(&any, blocked_ns);
         check_answer(&limit, text, true);
         check_answer(&limit, text, false);
     }

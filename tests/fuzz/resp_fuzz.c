@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/commands.h"
-#include "proto/resp_request.h"
-#include "proto/throttle.h"
+#include "codec/resp/cl_throttle.h"
+#include "codec/resp/commands.h"
+#include "codec/resp/resp_request.h"
 #include "support/resp_check.h"
 
 #define CHECK(condition)  \
@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct ration_resp_limits narrow = {
     .arguments_max = 6, .argument_bytes_max = 20, .request_bytes_max = 100, .inline_bytes_max = 40};
 
-static const struct ration_resp_limits *const choices[] = {&ration_resp_limits_default,
-                                                           &ration_resp_limits_stranger, &narrow};
+static const struct ration_resp_limits *const choices[] = {
+    &ration_resp_limits_default, &ration_resp_limits_unauthenticated, &narrow};
 
 static struct ration_resp_request whole, cut;
 
@@ -106,22 +106,23 @@ static void check_answer(struct ration_output *output, int version)
 
 static void answer_throttle(struct ration_output *output, enum ration_resp_version version)
 {
-    struct ration_throttle throttle;
+    struct ration_cl_throttle throttle;
     struct ration_limit limit;
-    char error[RATION_THROTTLE_ERROR_SIZE];
+    char error[RATION_CL_THROTTLE_ERROR_SIZE];
     struct ration_bucket bucket = {{0}};
     for (int is_gcra = 0; is_gcra < 2; is_gcra++) {
-        bool is_read = is_gcra ? ration_throttle_parse_gcra(whole.arguments, whole.argument_count,
-                                                            &throttle, error)
-                               : ration_throttle_parse(whole.arguments, whole.argument_count,
-                                                       &throttle, error);
-        if (!is_read || !ration_throttle_make_limit(&throttle, &limit, error)) {
+        bool is_read =
+            is_gcra
+                ? ration_cl_throttle_parse_gcra(whole.arguments, whole.argument_count, &throttle,
+                                                error)
+                : ration_cl_throttle_parse(whole.arguments, whole.argument_count, &throttle, error);
+        if (!is_read || !ration_cl_throttle_make_limit(&throttle, &limit, error)) {
             CHECK(memchr(error, '\0', sizeof(error)));
             ration_resp_write_error(output, error);
         } else {
             struct ration_decision decision =
                 ration_bucket_take(&bucket, &limit, throttle.quantity, RATION_NS_PER_SECOND);
-            ration_throttle_write(output, &decision);
+            ration_cl_throttle_write(output, &decision);
         }
         check_answer(output, (int)version);
     }

@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "server/log.h"
-#include "server/loop_parts.h"
+#include "server/net/loop_parts.h"
+#include "server/ops/log.h"
 #include "support/whole_server.h"
 
 #define CUTS_SIZE    4
@@ -105,7 +105,7 @@ static size_t lose_a_byte_of_http(struct ration_connection *connection, char *by
 }
 
 /* Memory of a transaction stays accounted when the client goes away before EXEC. */
-static void leave_accounted(struct ration_connection *connection, enum ration_ending ending)
+static void leave_accounted(struct ration_connection *connection, enum ration_close_reason ending)
 {
     if (connection->is_transaction)
         connection->loop->loops->memory_bytes++;

@@ -4,11 +4,11 @@
  *
  *     struct fake fake;
  *     fake_open(&fake, &ration_http_protocol);
- *     fake_feed(&fake, bytes, size);          as server/transfer.c would: all that is unconsumed
+ *     fake_feed(&fake, bytes, size);          as server/net/connection_io.c would: all that is unconsumed
  *     ... fake.answers, fake.answer_size, fake.is_closed
  *     fake_close(&fake);
  *
- * Each has a gate of its own that begins anew, on a clock that only RATION.CLOCK moves, so what is
+ * Each has an engine of its own that begins anew, on a clock that only RATION.CLOCK moves, so what is
  * answered depends on the bytes alone. The link wraps clock_gettime: dates stand still.
  */
 #ifndef RATION_TESTS_SERVICE_FAKE_H
@@ -22,10 +22,10 @@
 #include <time.h>
 
 #include "ration/ration.h"
-#include "server/connection.h"
-#include "server/log.h"
-#include "server/reload.h"
-#include "server/service.h"
+#include "server/net/connection.h"
+#include "server/ops/log.h"
+#include "server/ops/reloader.h"
+#include "server/ops/service.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \
@@ -184,12 +184,12 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
     CHECK(phase <= RATION_PHASE_BODY);
 }
 
-bool ration_connection_is_held(const struct ration_connection *connection)
+bool ration_connection_is_paused(const struct ration_connection *connection)
 {
     return connection->is_held;
 }
 
-void ration_connection_hold(struct ration_connection *connection)
+void ration_connection_pause(struct ration_connection *connection)
 {
     connection->is_held = true;
 }
@@ -246,8 +246,8 @@ void ration_connection_set_transaction(struct ration_connection *connection, boo
     (void)is_transaction;
 }
 
-bool ration_connection_account(struct ration_connection *connection, size_t *accounted_bytes,
-                               size_t bytes)
+bool ration_buffer_account(struct ration_connection *connection, size_t *accounted_bytes,
+                           size_t bytes)
 {
     (void)connection;
     *accounted_bytes = bytes;
@@ -260,7 +260,7 @@ void ration_loop_queue(struct ration_loop *loop, struct ration_job *job)
     loop->job = job;
 }
 
-void ration_job_cancel(struct ration_job *job)
+void ration_loop_cancel_job(struct ration_job *job)
 {
     (void)job; /* it is done before anything else */
 }
@@ -294,7 +294,7 @@ void ration_loop_set_user(struct ration_loop *loop, void *user)
 uint64_t ration_loop_now(struct ration_loop *loop)
 {
     (void)loop;
-    abort(); /* the clock is manual: the gate's is asked */
+    abort(); /* the clock is manual: the engine's is asked */
 }
 
 unsigned ration_loops_count(const struct ration_loops *loops)
@@ -328,31 +328,31 @@ bool ration_reloader_serve(struct ration_reloader *reloader, enum ration_reloade
     (void)place;
     if (task == RATION_RELOADER_CLEAR_INLINE)
         result = (struct ration_reload_result){
-            .is_done = ration_gate_clear_inline(connection->service->gate) == RATION_OK};
+            .is_done = ration_engine_clear_inline(connection->service->engine) == RATION_OK};
     answer(connection, &result);
     return true;
 }
 
-void ration_reload_forget(struct ration_reload *reload)
+void ration_reloader_forget(struct ration_reload *reload)
 {
     CHECK(reload == NULL);
 }
 
 /* A connection --------------------------------------------------------------------------------- */
 
-static void fake_open_gate(struct fake *fake)
+static void fake_open_engine(struct fake *fake)
 {
-    struct ration_gate_options options = {.struct_size = sizeof(options),
-                                          .clock = &fake->clock,
-                                          .throttle_keys_max = 16,
-                                          .top_keys = 4,
-                                          .spare_bytes = 1 << 16,
-                                          .threads_max = 1};
+    struct ration_engine_options options = {.struct_size = sizeof(options),
+                                            .clock = &fake->clock,
+                                            .inline_keys_max = 16,
+                                            .top_keys = 4,
+                                            .spare_bytes = 1 << 16,
+                                            .threads_max = 1};
     ration_policy *policy = NULL;
 
     CHECK(ration_policy_parse(fake_policy, sizeof(fake_policy) - 1, NULL, NULL, &policy) ==
           RATION_OK);
-    CHECK(ration_gate_create(&options, policy, &fake->service.gate, NULL) == RATION_OK);
+    CHECK(ration_engine_create(&options, policy, &fake->service.engine, NULL) == RATION_OK);
 }
 
 static char fake_host[] = "h"; /* in the corpus */
@@ -375,7 +375,7 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     }
     fake->settings.allowed_hosts[0] = fake_host;
     fake->settings.allowed_host_count = 1;
-    fake_open_gate(fake);
+    fake_open_engine(fake);
     fake->loops.loop = &fake->loop;
     fake->service.loops = &fake->loops;
     fake->service.settings = &fake->settings;
@@ -395,9 +395,9 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
 static void fake_close(struct fake *fake)
 {
     if (fake->protocol->close != NULL)
-        fake->protocol->close(&fake->connection, RATION_ENDING_CLIENT);
+        fake->protocol->close(&fake->connection, RATION_CLOSE_REASON_CLIENT);
     ration_service_close_loop(&fake->loop);
-    ration_gate_free(fake->service.gate);
+    ration_engine_free(fake->service.engine);
     ration_output_done(&fake->connection.output);
     free(fake->kept);
     free(fake->answers);

@@ -103,7 +103,7 @@ static void take(struct input *input, struct ration_bucket *bucket,
     struct ration_bucket before = *bucket;
     struct ration_bucket forgotten = {{0, 0}};
     bool idle =
-        now_ns >= latest_ns && ration_bucket_look(bucket, limit, 0, now_ns).reset_after_ns == 0;
+        now_ns >= latest_ns && ration_bucket_peek(bucket, limit, 0, now_ns).reset_after_ns == 0;
     struct ration_decision decision = ration_bucket_take(bucket, limit, cost, now_ns);
 
     if (decision.remaining > limit->burst || decision.limit != limit->burst)
@@ -122,7 +122,7 @@ static void take(struct input *input, struct ration_bucket *bucket,
 static void reserve_and_settle(struct input *input, struct ration_bucket *bucket,
                                const struct ration_limit *limit, uint64_t now_ns)
 {
-    struct ration_reservation reservation;
+    struct ration_bucket_reservation reservation;
     uint64_t cost = take_number(input, limit);
     uint64_t used = take_number(input, limit);
     struct ration_bucket before = *bucket;
@@ -148,7 +148,7 @@ static void call(struct input *input, struct ration_bucket *bucket, struct ratio
         ration_bucket_refund(bucket, limit, take_number(input, limit), now_ns);
         break;
     case 1:
-        ration_bucket_force(bucket, limit, take_number(input, limit), now_ns);
+        ration_bucket_charge(bucket, limit, take_number(input, limit), now_ns);
         break;
     case 2:
         ration_bucket_set(bucket, limit, take_number(input, limit), now_ns);

@@ -134,7 +134,7 @@ static bool answer(struct ration_bucket *b, const struct ration_limit *limit,
         out->decision = ration_bucket_take(b, limit, tokens, step->now_ns);
         break;
     case LIMITER_LOOK:
-        out->decision = ration_bucket_look(b, limit, tokens, step->now_ns);
+        out->decision = ration_bucket_peek(b, limit, tokens, step->now_ns);
         break;
     case LIMITER_ALLOW:
         out->decision.verdict =
@@ -148,7 +148,7 @@ static bool answer(struct ration_bucket *b, const struct ration_limit *limit,
         break;
     case LIMITER_FORCE:
         if (tokens > 0)
-            ration_bucket_force(b, limit, tokens, step->now_ns);
+            ration_bucket_charge(b, limit, tokens, step->now_ns);
         break;
     case LIMITER_BLOCK:
         out->status = ration_bucket_block_until(b, limit, step->until_ns);

@@ -73,7 +73,7 @@ static void begin(struct choice_trace *t, const struct limiter_trace_options *op
                                              .rules = rules,
                                              .rule_count = 2,
                                              .keys_max = 100,
-                                             .keyer = key_of,
+                                             .key_func = key_of,
                                              .clock = &clock},
             &t->limiter, NULL) != RATION_OK)
         __builtin_trap();
@@ -109,7 +109,7 @@ static void expect_take(struct choice_trace *t, const struct choice_request *req
         out_details[i] = (struct ration_decision){.remaining = UINT64_MAX};
         if (!applies(t, request, i))
             continue;
-        out_details[i] = ration_bucket_look(bucket, limit, cost, now_ns);
+        out_details[i] = ration_bucket_peek(bucket, limit, cost, now_ns);
         out_details[i].limit_index = i;
         passes &= out_details[i].verdict == RATION_ALLOW;
     }
@@ -128,7 +128,7 @@ static bool run_take(struct choice_trace *t, const struct choice_request *reques
 {
     bool is_look = trace_random_below(&t->random, 4) == 0;
     struct ration_decision got, details[CHOICES_MAX + 1], want[CHOICES_MAX + 1];
-    ration_status status = (is_look ? ration_limiter_look : ration_limiter_take)(
+    ration_status status = (is_look ? ration_limiter_peek : ration_limiter_take)(
         t->limiter, request, cost, t->clock.ns, &got, details);
 
     expect_take(t, request, cost, is_look, want);
@@ -148,9 +148,9 @@ static bool run_edit(struct choice_trace *t, const struct choice_request *reques
     for (unsigned i = 0; i < t->choice_count; i++)
         can_choices &= t->limits[i].algorithm == RATION_TOKEN_BUCKET;
     if (kind == 3 && !can_choices && t->limits[ALWAYS].algorithm != RATION_TOKEN_BUCKET)
-        want = RATION_EUNFIT;
+        want = RATION_EUNSUPPORTED;
     got = kind == 0   ? ration_limiter_refund(t->limiter, request, tokens, now_ns)
-          : kind == 1 ? ration_limiter_force(t->limiter, request, tokens, now_ns)
+          : kind == 1 ? ration_limiter_charge(t->limiter, request, tokens, now_ns)
           : kind == 2 ? ration_limiter_reset(t->limiter, request, now_ns)
                       : ration_limiter_block_until(t->limiter, request, until_ns, now_ns);
     for (unsigned i = 0; i <= t->choice_count && want == RATION_OK; i++) {
@@ -162,7 +162,7 @@ static bool run_edit(struct choice_trace *t, const struct choice_request *reques
         if (kind == 0)
             ration_bucket_refund(bucket, limit, tokens, now_ns);
         else if (kind == 1 && tokens > 0)
-            ration_bucket_force(bucket, limit, tokens, now_ns);
+            ration_bucket_charge(bucket, limit, tokens, now_ns);
         else if (kind == 2)
             (void)ration_bucket_init(bucket, limit, now_ns);
         else if (kind == 3)

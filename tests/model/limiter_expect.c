@@ -143,26 +143,26 @@ static void see(struct limiter_expect *e, const struct limiter_items *c)
             e->is_seen[c->items[i].limiter][c->items[i].key] = true;
 }
 
-static void keep_ticket(struct limiter_expect *e, const struct limiter_step *step,
-                        const struct limiter_items *c, struct limiter_answer *out)
+static void keep_reservation(struct limiter_expect *e, const struct limiter_step *step,
+                             const struct limiter_items *c, struct limiter_answer *out)
 {
-    struct limiter_expect_ticket *ticket = &e->tickets[step->ticket];
+    struct limiter_expect_reservation *reservation = &e->reservations[step->reservation];
 
     if (out->decision.verdict != RATION_ALLOW)
         return;
-    *ticket = (struct limiter_expect_ticket){.is_open = true};
-    ticket->ready_at_ns = out->ready_at_ns = c->now_ns + out->decision.delay_ns;
+    *reservation = (struct limiter_expect_reservation){.is_open = true};
+    reservation->ready_at_ns = out->ready_at_ns = c->now_ns + out->decision.delay_ns;
     for (unsigned i = 0; i < c->count; i++) {
         const struct limiter_item *item = &c->items[i];
 
         if (item->is_shadow)
             continue;
-        ticket->slips[ticket->count].limiter = item->limiter;
-        ticket->slips[ticket->count].key = item->key;
-        ticket->slips[ticket->count].rule = item->rule;
-        ticket->slips[ticket->count].tokens = item->tokens;
-        ticket->slips[ticket->count].before = item->before;
-        ticket->slips[ticket->count++].mark = model_mark(item->model);
+        reservation->slips[reservation->count].limiter = item->limiter;
+        reservation->slips[reservation->count].key = item->key;
+        reservation->slips[reservation->count].rule = item->rule;
+        reservation->slips[reservation->count].tokens = item->tokens;
+        reservation->slips[reservation->count].before = item->before;
+        reservation->slips[reservation->count++].mark = model_mark(item->model);
     }
 }
 
@@ -179,22 +179,22 @@ static bool is_waited(const struct limiter_expect *e, unsigned limiter, unsigned
 
 static void settle(struct limiter_expect *e, const struct limiter_step *step, uint64_t now_ns)
 {
-    struct limiter_expect_ticket *ticket = &e->tickets[step->ticket];
+    struct limiter_expect_reservation *reservation = &e->reservations[step->reservation];
     uint64_t used = step->used_tokens;
-    bool is_promised = used > 0 && now_ns < ticket->ready_at_ns;
+    bool is_promised = used > 0 && now_ns < reservation->ready_at_ns;
     bool waits[LIMITER_DETAILS_MAX];
 
-    ticket->is_open = false;
-    for (unsigned i = 0; i < ticket->count; i++) /* all as they are before any changes */
-        limiter_expect_open(e, ticket->slips[i].limiter, ticket->slips[i].key, now_ns);
-    for (unsigned i = 0; i < ticket->count; i++)
-        waits[i] = is_waited(e, ticket->slips[i].limiter, ticket->slips[i].key,
-                             ticket->slips[i].rule, now_ns);
-    for (unsigned i = 0; i < ticket->count; i++) {
-        unsigned limiter = ticket->slips[i].limiter;
-        unsigned key = ticket->slips[i].key;
-        uint64_t tokens = ticket->slips[i].tokens;
-        struct model *m = &e->models[limiter][key][ticket->slips[i].rule];
+    reservation->is_open = false;
+    for (unsigned i = 0; i < reservation->count; i++) /* all as they are before any changes */
+        limiter_expect_open(e, reservation->slips[i].limiter, reservation->slips[i].key, now_ns);
+    for (unsigned i = 0; i < reservation->count; i++)
+        waits[i] = is_waited(e, reservation->slips[i].limiter, reservation->slips[i].key,
+                             reservation->slips[i].rule, now_ns);
+    for (unsigned i = 0; i < reservation->count; i++) {
+        unsigned limiter = reservation->slips[i].limiter;
+        unsigned key = reservation->slips[i].key;
+        uint64_t tokens = reservation->slips[i].tokens;
+        struct model *m = &e->models[limiter][key][reservation->slips[i].rule];
 
         e->is_seen[limiter][key] |=
             used > tokens || (tokens > 0 && m->limit->start != RATION_START_FULL);
@@ -203,11 +203,11 @@ static void settle(struct limiter_expect *e, const struct limiter_step *step, ui
         else if (used < tokens && !is_promised && model_full_after_ns(m, now_ns) > 0)
             model_release(m,
                           &(struct model_release){
-                              .before = ticket->slips[i].before,
-                              .mark = ticket->slips[i].mark,
+                              .before = reservation->slips[i].before,
+                              .mark = reservation->slips[i].mark,
                               .cost_tokens = tokens,
                               .unused_tokens = tokens - used,
-                              .turn_ns = ticket->ready_at_ns,
+                              .turn_ns = reservation->ready_at_ns,
                               .returned_tokens = e->returned[i],
                               .refunded_tokens = e->refunded[i],
                               .is_waited = waits[i],
@@ -238,7 +238,7 @@ static ration_status block(struct limiter_expect *e, const struct limiter_step *
                            const struct limiter_items *c)
 {
     static struct model before;
-    ration_status status = RATION_EUNFIT;
+    ration_status status = RATION_EUNSUPPORTED;
 
     for (unsigned i = 0; i < c->count; i++)
         if (!c->items[i].is_shadow && can_block(c->items[i].model))
@@ -344,7 +344,7 @@ static void answer_asks(struct limiter_expect *e, const struct limiter_step *ste
         for (unsigned i = 0; i < c.count; i++)
             c.items[i].before = model_mark(c.items[i].model);
         out->decision = limiter_items_reserve(&c, step->max_wait_ns);
-        keep_ticket(e, step, &c, out);
+        keep_reservation(e, step, &c, out);
         break;
     default:
         edit(e, step, &c, out);
@@ -381,7 +381,7 @@ void limiter_expect_init(struct limiter_expect *e, const struct limiter_setup *s
     e->epoch_ns = limiter_setup_epoch_ns(setup);
     e->lost_count = 0;
     memset(e->is_seen, 0, sizeof e->is_seen);
-    memset(e->tickets, 0, sizeof e->tickets);
+    memset(e->reservations, 0, sizeof e->reservations);
     for (unsigned i = 0; i < setup->limiter_count; i++)
         for (unsigned key = 0; key < setup->key_count; key++)
             renew(e, i, key);

@@ -16,7 +16,7 @@
  */
 #define LIMITER_SLACK_NS 4096
 
-struct limiter_expect_ticket {
+struct limiter_expect_reservation {
     bool is_open;
     uint64_t ready_at_ns;
     unsigned count;
@@ -35,7 +35,7 @@ struct limiter_expect {
     const struct limiter_setup *setup; /* borrowed */
     uint64_t epoch_ns;                 /* when it was made, however often it was loaded since */
     bool is_seen[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX];
-    struct limiter_expect_ticket tickets[LIMITER_TICKETS_MAX];
+    struct limiter_expect_reservation reservations[LIMITER_TICKETS_MAX];
     uint64_t returned[LIMITER_DETAILS_MAX]; /* set before a SETTLE, from who answered it */
     uint64_t refunded[LIMITER_DETAILS_MAX]; /* likewise */
     unsigned lost_count; /* keys that the step at hand finds forgotten, and their models */

@@ -154,7 +154,7 @@ static void admit_all(struct limiter_trace *t, const struct limiter_step *step,
     for (unsigned i = 0; i < count; i++)
         admit(t, step, &asks[i], step->call == LIMITER_ALLOW ? 0 : got->decision.delay_ns, around);
     if (step->call == LIMITER_RESERVE)
-        t->tickets[step->ticket] = *step;
+        t->reservations[step->reservation] = *step;
 }
 
 /* --- what changes without being asked --- */
@@ -191,7 +191,7 @@ static void edit_rule(struct limiter_trace *t, const struct limiter_step *step,
 static void edit(struct limiter_trace *t, const struct limiter_step *step)
 {
     const struct limiter_step *whose =
-        step->call == LIMITER_SETTLE ? &t->tickets[step->ticket] : step;
+        step->call == LIMITER_SETTLE ? &t->reservations[step->reservation] : step;
 
     for (unsigned i = 0; i < whose->ask_count; i++)
         for (unsigned r = 0; r < t->setup.plans[whose->asks[i].limiter].rule_count; r++)

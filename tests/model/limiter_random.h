@@ -46,7 +46,7 @@ struct limiter_walk {
         unsigned limiter;
         unsigned key;
         uint64_t tokens;
-    } tickets[LIMITER_TICKETS_MAX];
+    } reservations[LIMITER_TICKETS_MAX];
 };
 
 /* The next step. What it needs to know of answers is told by limiter_walk_note(). */

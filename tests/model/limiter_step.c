@@ -64,7 +64,7 @@ void limiter_print_setup(const struct limiter_setup *setup)
 {
     printf("  %s of %u, %u keys, made at %" PRIu64 "%s%s\n", setup->is_stack ? "stack" : "limiter",
            setup->limiter_count, setup->key_count, setup->clock_ns,
-           setup->has_keyer ? ", keyer" : "", setup->trusts_keys ? "" : ", secret hash");
+           setup->has_keyer ? ", key_func" : "", setup->trusts_keys ? "" : ", secret hash");
     for (unsigned i = 0; i < setup->limiter_count; i++) {
         const struct limiter_plan *plan = &setup->plans[i];
 
@@ -84,9 +84,9 @@ void limiter_print_step(const struct limiter_step *step)
 {
     printf("%s %s at %" PRIu64, call_names[step->call], scope_names[step->scope], step->now_ns);
     if (step->call == LIMITER_RESERVE)
-        printf(" max_wait %" PRIu64 " ticket %u", step->max_wait_ns, step->ticket);
+        printf(" max_wait %" PRIu64 " reservation %u", step->max_wait_ns, step->reservation);
     if (step->call == LIMITER_SETTLE)
-        printf(" used %" PRIu64 " ticket %u", step->used_tokens, step->ticket);
+        printf(" used %" PRIu64 " reservation %u", step->used_tokens, step->reservation);
     if (step->call == LIMITER_BLOCK)
         printf(" until %" PRIu64, step->until_ns);
     for (unsigned i = 0; i < step->ask_count; i++)
@@ -99,8 +99,8 @@ static void print_decision(const char *title, const struct ration_decision *d)
 {
     printf("  %-8s %s [%u.%u] limit %" PRIu64 " remaining %" PRIu64 " retry %" PRIu64
            " reset %" PRIu64 " delay %" PRIu64 "\n",
-           title, ration_verdict_name(d->verdict), d->limiter_index, d->limit_index, d->limit,
-           d->remaining, d->retry_after_ns, d->reset_after_ns, d->delay_ns);
+           title, ration_decision_verdict_name(d->verdict), d->limiter_index, d->limit_index,
+           d->limit, d->remaining, d->retry_after_ns, d->reset_after_ns, d->delay_ns);
 }
 
 void limiter_print_answer(const char *title, const struct limiter_answer *answer)

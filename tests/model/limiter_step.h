@@ -54,7 +54,7 @@ struct limiter_step {
     uint64_t max_wait_ns; /* RESERVE */
     uint64_t until_ns;    /* BLOCK */
     uint64_t used_tokens; /* SETTLE */
-    unsigned ticket;      /* RESERVE, SETTLE: its number */
+    unsigned reservation; /* RESERVE, SETTLE: its number */
     unsigned ask_count;
     struct limiter_ask asks[LIMITER_ASKS_MAX];
 };

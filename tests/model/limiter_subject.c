@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limiter/limiter.h"
+#include "limiter/limiter_internal.h"
 #include "store/memory.h"
 
 /* The keys of a request, one per limiter. */
 struct request {
     unsigned keys[LIMITER_COUNT_MAX];
-    struct ration_key plain; /* without a keyer: this */
+    struct ration_key plain; /* without a key_func: this */
     char room[16];
 };
 
@@ -48,13 +48,14 @@ ration_limiter *limiter_subject_at(const struct limiter_subject *s, unsigned ind
 
 /* --- calls of one limiter --- */
 
-static void keep_ticket(struct limiter_subject *s, const struct limiter_step *step,
-                        const struct ration_ticket *ticket, struct limiter_answer *out)
+static void keep_reservation(struct limiter_subject *s, const struct limiter_step *step,
+                             const struct ration_reservation *reservation,
+                             struct limiter_answer *out)
 {
     if (out->decision.verdict != RATION_ALLOW)
         return;
-    s->tickets[step->ticket] = *ticket;
-    out->ready_at_ns = ticket->ready_at_ns;
+    s->reservations[step->reservation] = *reservation;
+    out->ready_at_ns = reservation->ready_at_ns;
 }
 
 static void answer_batch(struct limiter_subject *s, const struct limiter_step *step,
@@ -78,20 +79,20 @@ static void answer_batch(struct limiter_subject *s, const struct limiter_step *s
     }
 }
 
-/* What others have returned to each bucket of a ticket since it was written. */
-static void count_returned(struct limiter_subject *s, const struct ration_ticket *ticket,
+/* What others have returned to each bucket of a reservation since it was written. */
+static void count_returned(struct limiter_subject *s, const struct ration_reservation *reservation,
                            struct limiter_answer *out)
 {
     const struct ration_memory *memory =
         (const struct ration_memory *)limiter_subject_at(s, 0)->store;
 
-    for (uint32_t i = 0; i < ticket->part_count; i++) {
-        const struct ration_ticket_part *part = &ticket->parts[i];
+    for (uint32_t i = 0; i < reservation->part_count; i++) {
+        const struct ration_reservation_part *part = &reservation->parts[i];
         struct ration_target target = {.is_located = 1};
         struct ration_section_returns returns;
-        struct ration_place place;
+        struct ration_location place;
 
-        memcpy(target.spot.words, part->spot, sizeof part->spot);
+        memcpy(target.location.words, part->location, sizeof part->location);
         place = ration_memory_place(memory, &target);
         returns = ration_section_returned(&memory->sections[part->limiter_index], &place);
         out->returned[i] = returns.returned_tokens - part->returned_tokens;
@@ -106,7 +107,7 @@ static void answer_one(struct limiter_subject *s, const struct limiter_step *ste
     ration_limiter *l = limiter_subject_at(s, ask->limiter);
     struct request room;
     const void *request = make_request(s, ask, 1, &room);
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
 
     switch (step->call) {
     case LIMITER_TAKE:
@@ -116,7 +117,7 @@ static void answer_one(struct limiter_subject *s, const struct limiter_step *ste
         break;
     case LIMITER_LOOK:
         out->detail_count = s->setup->plans[ask->limiter].rule_count;
-        out->status = ration_limiter_look(l, request, ask->tokens, step->now_ns, &out->decision,
+        out->status = ration_limiter_peek(l, request, ask->tokens, step->now_ns, &out->decision,
                                           out->details);
         break;
     case LIMITER_ALLOW:
@@ -130,23 +131,25 @@ static void answer_one(struct limiter_subject *s, const struct limiter_step *ste
         break;
     case LIMITER_RESERVE:
         out->status = ration_limiter_reserve(l, request, ask->tokens, step->max_wait_ns,
-                                             step->now_ns, &out->decision, &ticket);
-        keep_ticket(s, step, &ticket, out);
+                                             step->now_ns, &out->decision, &reservation);
+        keep_reservation(s, step, &reservation, out);
         break;
     case LIMITER_SETTLE:
-        count_returned(s, &s->tickets[step->ticket], out);
-        out->status = step->used_tokens == 0
-                          ? ration_limiter_cancel(l, &s->tickets[step->ticket], step->now_ns)
-                          : ration_limiter_settle(l, &s->tickets[step->ticket], step->used_tokens,
-                                                  step->now_ns);
-        if (ration_limiter_cancel(l, &s->tickets[step->ticket], step->now_ns) != RATION_ECLOSED)
+        count_returned(s, &s->reservations[step->reservation], out);
+        out->status =
+            step->used_tokens == 0
+                ? ration_limiter_cancel(l, &s->reservations[step->reservation], step->now_ns)
+                : ration_limiter_settle(l, &s->reservations[step->reservation], step->used_tokens,
+                                        step->now_ns);
+        if (ration_limiter_cancel(l, &s->reservations[step->reservation], step->now_ns) !=
+            RATION_ECLOSED)
             out->status = RATION_EINVAL;
         break;
     case LIMITER_REFUND:
         out->status = ration_limiter_refund(l, request, ask->tokens, step->now_ns);
         break;
     case LIMITER_FORCE:
-        out->status = ration_limiter_force(l, request, ask->tokens, step->now_ns);
+        out->status = ration_limiter_charge(l, request, ask->tokens, step->now_ns);
         break;
     case LIMITER_RESET:
         out->status = ration_limiter_reset(l, request, step->now_ns);
@@ -176,7 +179,7 @@ static void answer_all(struct limiter_subject *s, const struct limiter_step *ste
     struct request room;
     const void *request = make_request(s, step->asks, step->ask_count, &room);
     uint64_t tokens = step->asks[0].tokens;
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
 
     switch (step->call) {
     case LIMITER_TAKE:
@@ -186,7 +189,7 @@ static void answer_all(struct limiter_subject *s, const struct limiter_step *ste
         break;
     case LIMITER_LOOK:
         out->detail_count = rules_of_all(s->setup);
-        out->status = ration_stack_look(s->stack, request, tokens, step->now_ns, &out->decision,
+        out->status = ration_stack_peek(s->stack, request, tokens, step->now_ns, &out->decision,
                                         out->details);
         break;
     case LIMITER_ALLOW:
@@ -196,13 +199,13 @@ static void answer_all(struct limiter_subject *s, const struct limiter_step *ste
         break;
     case LIMITER_RESERVE:
         out->status = ration_stack_reserve(s->stack, request, tokens, step->max_wait_ns,
-                                           step->now_ns, &out->decision, &ticket);
-        keep_ticket(s, step, &ticket, out);
+                                           step->now_ns, &out->decision, &reservation);
+        keep_reservation(s, step, &reservation, out);
         break;
     default: /* SETTLE */
-        count_returned(s, &s->tickets[step->ticket], out);
-        out->status = ration_stack_settle(s->stack, &s->tickets[step->ticket], step->used_tokens,
-                                          step->now_ns);
+        count_returned(s, &s->reservations[step->reservation], out);
+        out->status = ration_stack_settle(s->stack, &s->reservations[step->reservation],
+                                          step->used_tokens, step->now_ns);
     }
 }
 
@@ -210,12 +213,12 @@ static void answer_list(struct limiter_subject *s, const struct limiter_step *st
                         struct limiter_answer *out)
 {
     struct request rooms[LIMITER_ASKS_MAX];
-    struct ration_ask asks[LIMITER_ASKS_MAX];
+    struct ration_stack_request asks[LIMITER_ASKS_MAX];
 
     for (unsigned i = 0; i < step->ask_count; i++)
-        asks[i] = (struct ration_ask){step->asks[i].limiter,
-                                      make_request(s, &step->asks[i], 1, &rooms[i]),
-                                      step->asks[i].tokens};
+        asks[i] = (struct ration_stack_request){step->asks[i].limiter,
+                                                make_request(s, &step->asks[i], 1, &rooms[i]),
+                                                step->asks[i].tokens};
     out->status =
         ration_stack_take_all(s->stack, asks, step->ask_count, step->now_ns, &out->decision);
 }
@@ -226,7 +229,7 @@ static void answer(struct limiter_answerer *self, const struct limiter_step *ste
     struct limiter_subject *s = (struct limiter_subject *)self;
 
     memset(out, 0, sizeof *out);
-    ration_manual_clock_set(&s->clock, step->now_ns);
+    ration_clock_manual_set(&s->clock, step->now_ns);
     if (step->scope == LIMITER_ONE)
         answer_one(s, step, out);
     else if (step->scope == LIMITER_ALL)
@@ -287,8 +290,8 @@ static void make(struct limiter_subject *s, struct bytes *dump)
             .rule_count = setup->plans[i].rule_count,
             .keys_max = setup->plans[i].keys_max,
             .overflow = setup->plans[i].overflow,
-            .keyer = setup->has_keyer ? find_key : NULL,
-            .keyer_context = (void *)(uintptr_t)&indexes[i],
+            .key_func = setup->has_keyer ? find_key : NULL,
+            .key_context = (void *)(uintptr_t)&indexes[i],
             .clock = &clock,
             .is_stackable = setup->is_stackable,
             .threads_max = 1,
@@ -319,7 +322,7 @@ void limiter_subject_init(struct limiter_subject *s, const struct limiter_setup 
     memset(s, 0, sizeof *s);
     s->base.answer = answer;
     s->setup = setup;
-    ration_manual_clock_set(&s->clock, setup->clock_ns);
+    ration_clock_manual_set(&s->clock, setup->clock_ns);
     make(s, NULL);
 }
 
@@ -336,13 +339,13 @@ void limiter_subject_reload(struct limiter_subject *s, uint64_t now_ns, uint64_t
     struct bytes dump = {0};
     ration_status status;
 
-    ration_manual_clock_set(&s->clock, now_ns);
+    ration_clock_manual_set(&s->clock, now_ns);
     status = s->stack ? ration_stack_dump(s->stack, now_ns, write_bytes, &dump)
                       : ration_limiter_dump(s->limiter, now_ns, write_bytes, &dump);
     if (status != RATION_OK)
         abort();
     limiter_subject_done(s);
-    ration_manual_clock_set(&s->clock, later_ns);
+    ration_clock_manual_set(&s->clock, later_ns);
     make(s, &dump);
     free(dump.data);
 }

@@ -13,7 +13,7 @@ struct limiter_subject {
     struct ration_manual_clock clock;
     ration_limiter *limiter; /* one of the two */
     ration_stack *stack;
-    struct ration_ticket tickets[LIMITER_TICKETS_MAX];
+    struct ration_reservation reservations[LIMITER_TICKETS_MAX];
 };
 
 /* Stops the program if it cannot be made. Release with limiter_subject_done(). */

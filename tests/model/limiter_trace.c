@@ -77,7 +77,8 @@ static bool twin_has_room(struct limiter_trace *t, const struct limiter_step *st
 {
     bool is_asked[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX] = {{false}};
     uint64_t now_ns = limiter_setup_clamp(&t->setup, step->now_ns);
-    const struct limiter_expect_ticket *ticket = &t->expect.tickets[step->ticket];
+    const struct limiter_expect_reservation *reservation =
+        &t->expect.reservations[step->reservation];
 
     for (unsigned i = 0; i < t->setup.limiter_count; i++) {
         unsigned kept = 0;
@@ -85,9 +86,9 @@ static bool twin_has_room(struct limiter_trace *t, const struct limiter_step *st
         for (unsigned a = 0; a < step->ask_count; a++)
             if (step->asks[a].limiter == i || step->scope == LIMITER_ALL)
                 is_asked[i][step->asks[a].key] = true;
-        for (unsigned k = 0; step->call == LIMITER_SETTLE && k < ticket->count; k++)
-            if (ticket->slips[k].limiter == i)
-                is_asked[i][ticket->slips[k].key] = true;
+        for (unsigned k = 0; step->call == LIMITER_SETTLE && k < reservation->count; k++)
+            if (reservation->slips[k].limiter == i)
+                is_asked[i][reservation->slips[k].key] = true;
         for (unsigned key = 0; key < t->setup.key_count; key++)
             kept += is_asked[i][key] || is_kept(t, i, key, now_ns);
         if (kept > 16)

@@ -197,7 +197,7 @@ static void ask_reserve(struct limiter_walk *w, struct limiter_step *step)
     const struct ration_limit *limit;
 
     step->call = LIMITER_RESERVE;
-    step->ticket = (unsigned)pick(w, LIMITER_TICKETS_MAX);
+    step->reservation = (unsigned)pick(w, LIMITER_TICKETS_MAX);
     if (w->setup->is_stack && pick(w, 2))
         ask_all(w, step);
     else
@@ -211,20 +211,20 @@ static void ask_reserve(struct limiter_walk *w, struct limiter_step *step)
 
 static void ask_settle(struct limiter_walk *w, struct limiter_step *step)
 {
-    unsigned ticket = (unsigned)pick(w, LIMITER_TICKETS_MAX);
-    uint64_t tokens = w->tickets[ticket].tokens;
+    unsigned reservation = (unsigned)pick(w, LIMITER_TICKETS_MAX);
+    uint64_t tokens = w->reservations[reservation].tokens;
     bool is_one_way = false;
 
-    if (!w->tickets[ticket].is_open) {
+    if (!w->reservations[reservation].is_open) {
         step->call = LIMITER_TAKE;
         return;
     }
     step->call = LIMITER_SETTLE;
-    step->ticket = ticket;
-    step->scope = w->tickets[ticket].scope;
+    step->reservation = reservation;
+    step->scope = w->reservations[reservation].scope;
     step->ask_count = 1;
-    step->asks[0] =
-        (struct limiter_ask){w->tickets[ticket].limiter, w->tickets[ticket].key, tokens};
+    step->asks[0] = (struct limiter_ask){w->reservations[reservation].limiter,
+                                         w->reservations[reservation].key, tokens};
     step->used_tokens = pick(w, 2) ? 0 : pick_forced(w, step->asks[0].limiter);
     for (unsigned i = 0; i < w->setup->limiter_count; i++)
         is_one_way |=
@@ -304,16 +304,16 @@ void limiter_walk_note(struct limiter_walk *w, const struct limiter_step *step,
     if (step->now_ns > w->clock_ns && !is_jump)
         w->clock_ns = step->now_ns;
     if (step->call == LIMITER_SETTLE)
-        w->tickets[step->ticket].is_open = false;
+        w->reservations[step->reservation].is_open = false;
     if (step->call > LIMITER_RESERVE)
         return;
     w->last = answer->decision;
     w->last_now_ns = step->now_ns;
     if (step->call != LIMITER_RESERVE || answer->decision.verdict != RATION_ALLOW)
         return;
-    w->tickets[step->ticket].is_open = step->asks[0].tokens > 0;
-    w->tickets[step->ticket].scope = step->scope;
-    w->tickets[step->ticket].limiter = step->asks[0].limiter;
-    w->tickets[step->ticket].key = step->asks[0].key;
-    w->tickets[step->ticket].tokens = step->asks[0].tokens;
+    w->reservations[step->reservation].is_open = step->asks[0].tokens > 0;
+    w->reservations[step->reservation].scope = step->scope;
+    w->reservations[step->reservation].limiter = step->asks[0].limiter;
+    w->reservations[step->reservation].key = step->asks[0].key;
+    w->reservations[step->reservation].tokens = step->asks[0].tokens;
 }

@@ -59,7 +59,7 @@ static uint64_t remaining(struct ration_bucket *bucket, const struct ration_limi
                           uint64_t now_ns)
 {
     decisions++;
-    return ration_bucket_look(bucket, limit, 0, now_ns).remaining;
+    return ration_bucket_peek(bucket, limit, 0, now_ns).remaining;
 }
 
 /* Takes whenever it may, at every step from 0 to end. */
@@ -302,7 +302,7 @@ static void failure_6_huge_costs_neither_pass_nor_mint(void **state)
         assert_int_equal(ration_bucket_take(&bucket, &limit, cost, 1000).verdict, RATION_NEVER);
         assert_int_equal(remaining(&bucket, &limit, 1000), 6);
         /* A huge debt is a debt, and giving back too much stores no more than the burst. */
-        ration_bucket_force(&bucket, &limit, cost, 1000);
+        ration_bucket_charge(&bucket, &limit, cost, 1000);
         assert_false(take(&bucket, &limit, 1, 1000));
         ration_bucket_refund(&bucket, &limit, UINT64_MAX, 1000);
         assert_in_range(take_all(&bucket, &limit, 1000), 0, 10);
@@ -334,7 +334,7 @@ static void failure_9_state_lives_as_long_as_its_debt(void **state)
     for (uint64_t ms = 0; ms <= 600000; ms += 3) {
         uint64_t now_ns = ms * RATION_NS_PER_MS;
 
-        if (ration_bucket_look(&bucket, &limit, 0, now_ns).reset_after_ns == 0)
+        if (ration_bucket_peek(&bucket, &limit, 0, now_ns).reset_after_ns == 0)
             memset(&bucket, 0, sizeof bucket);
         admitted += take(&bucket, &limit, 1, now_ns);
     }

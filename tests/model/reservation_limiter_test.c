@@ -35,7 +35,7 @@
 #define KEYS       2
 
 struct place {
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     unsigned key;
     uint64_t ready_at_ns;
     uint64_t cost_tokens;
@@ -48,7 +48,7 @@ struct place {
 
 struct line {
     bool returns_all;   /* control: what was not used is refunded */
-    bool returns_newer; /* control: the ticket is made to look as if it was just written */
+    bool returns_newer; /* control: the reservation is made to look as if it was just written */
     bool returns_reset; /* control: as if nobody had refunded or reset since */
     bool has_edits;     /* resets, blocks and refunds in between */
     struct ration_manual_clock clock;
@@ -98,7 +98,7 @@ static void open_line(struct line *l, struct trace_random *random)
     l->count = 0;
     l->is_block_broken = false;
     memset(l->blocked_until_ns, 0, sizeof l->blocked_until_ns);
-    ration_manual_clock_set(&l->clock, 1000);
+    ration_clock_manual_set(&l->clock, 1000);
     l->rule_count = 1 + (unsigned)trace_random_below(random, RULES_MAX);
     for (unsigned i = 0; i < l->rule_count; i++) {
         do { /* one log per limiter */
@@ -135,11 +135,11 @@ static void take_place(struct line *l, struct trace_random *random)
     p->key = trace_random_below(random, 4) == 0;
     p->cost_tokens = p->used_tokens = 1 + trace_random_below(random, largest_cost(l));
     if (ration_limiter_reserve(l->limiter, &keys[p->key], p->cost_tokens, wait_ns, l->clock.ns, &d,
-                               &p->ticket) != RATION_OK)
+                               &p->reservation) != RATION_OK)
         abort();
     if (d.verdict != RATION_ALLOW)
         return;
-    p->ready_at_ns = p->ticket.ready_at_ns;
+    p->ready_at_ns = p->reservation.ready_at_ns;
     p->taken_at_ns = l->clock.ns;
     p->refunded_tokens = 0;
     p->is_open = true;
@@ -210,17 +210,17 @@ static void end_place(struct line *l, struct trace_random *random)
     }
     if (l->returns_newer ||
         l->returns_reset) { /* as if it were just written: nobody has returned anything since */
-        struct ration_ticket newer;
+        struct ration_reservation newer;
         struct ration_decision d;
 
         ration_limiter_reserve(l->limiter, &keys[p->key], 0, 0, l->clock.ns, &d, &newer);
-        for (uint32_t i = 0; i < p->ticket.part_count; i++) {
+        for (uint32_t i = 0; i < p->reservation.part_count; i++) {
             if (l->returns_newer)
-                p->ticket.parts[i].returned_tokens = newer.parts[i].returned_tokens;
-            p->ticket.parts[i].refunded_tokens = newer.parts[i].refunded_tokens;
+                p->reservation.parts[i].returned_tokens = newer.parts[i].returned_tokens;
+            p->reservation.parts[i].refunded_tokens = newer.parts[i].refunded_tokens;
         }
     }
-    ration_limiter_settle(l->limiter, &p->ticket, p->used_tokens, l->clock.ns);
+    ration_limiter_settle(l->limiter, &p->reservation, p->used_tokens, l->clock.ns);
 }
 
 /* With nobody in between, a cancelled reservation changes nothing. */
@@ -228,16 +228,16 @@ static bool is_undone(const struct line *l, struct trace_random *random)
 {
     struct ration_decision before[RULES_MAX], after[RULES_MAX], d;
     uint64_t cost = 1 + trace_random_below(random, largest_cost(l));
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
 
     memset(before, 0, sizeof before);
     memset(after, 0, sizeof after);
-    ration_limiter_look(l->limiter, &keys[0], cost, l->clock.ns, &d, before);
-    ration_limiter_reserve(l->limiter, &keys[0], cost, 400, l->clock.ns, &d, &ticket);
+    ration_limiter_peek(l->limiter, &keys[0], cost, l->clock.ns, &d, before);
+    ration_limiter_reserve(l->limiter, &keys[0], cost, 400, l->clock.ns, &d, &reservation);
     if (d.verdict != RATION_ALLOW)
         return true;
-    ration_limiter_cancel(l->limiter, &ticket, l->clock.ns);
-    ration_limiter_look(l->limiter, &keys[0], cost, l->clock.ns, &d, after);
+    ration_limiter_cancel(l->limiter, &reservation, l->clock.ns);
+    ration_limiter_peek(l->limiter, &keys[0], cost, l->clock.ns, &d, after);
     return memcmp(before, after, sizeof before) == 0;
 }
 
@@ -303,7 +303,7 @@ static bool run_line(struct line *l, uint64_t seed, unsigned steps)
     open_line(l, &random);
     for (unsigned i = 0; i < steps && holds; i++) {
         if (trace_random_below(&random, 2))
-            ration_manual_clock_set(&l->clock, l->clock.ns + trace_random_below(&random, 30));
+            ration_clock_manual_set(&l->clock, l->clock.ns + trace_random_below(&random, 30));
         if (l->has_edits && trace_random_below(&random, 4) == 0)
             edit_key(l, &random);
         else if (!l->returns_all && !l->returns_newer && !l->returns_reset &&

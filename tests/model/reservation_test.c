@@ -37,7 +37,7 @@
 
 /* One admission: a take, or a reservation until it is ended. */
 struct place {
-    struct ration_reservation reservation;
+    struct ration_bucket_reservation reservation;
     uint64_t taken_at_ns;
     uint64_t ready_at_ns;
     uint64_t cost_tokens;
@@ -49,7 +49,7 @@ struct place {
 };
 
 typedef void settle_function(struct ration_bucket *bucket, const struct ration_limit *limit,
-                             struct ration_reservation *reservation, uint64_t used_tokens,
+                             struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                              uint64_t now_ns);
 
 struct line {
@@ -73,14 +73,15 @@ struct event {
 };
 
 static void settle(struct ration_bucket *bucket, const struct ration_limit *limit,
-                   struct ration_reservation *reservation, uint64_t used_tokens, uint64_t now_ns)
+                   struct ration_bucket_reservation *reservation, uint64_t used_tokens,
+                   uint64_t now_ns)
 {
     ration_bucket_settle(bucket, limit, reservation, used_tokens, now_ns);
 }
 
 /* The control: promises to others are not looked at. */
 static void settle_all(struct ration_bucket *bucket, const struct ration_limit *limit,
-                       struct ration_reservation *reservation, uint64_t used_tokens,
+                       struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                        uint64_t now_ns)
 {
     ration_bucket_refund(bucket, limit, reservation->cost_tokens - used_tokens, now_ns);
@@ -88,10 +89,10 @@ static void settle_all(struct ration_bucket *bucket, const struct ration_limit *
 
 /* Another: nobody waits, so all that was not used comes back, also what time has paid back. */
 static void settle_paid(struct ration_bucket *bucket, const struct ration_limit *limit,
-                        struct ration_reservation *reservation, uint64_t used_tokens,
+                        struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                         uint64_t now_ns)
 {
-    struct ration_decision d = ration_bucket_look(bucket, limit, 0, now_ns);
+    struct ration_decision d = ration_bucket_peek(bucket, limit, 0, now_ns);
 
     if (d.reset_after_ns <= limit->rate.capacity.ns && now_ns >= reservation->ready_at_ns)
         settle_all(bucket, limit, reservation, used_tokens, now_ns);
@@ -99,7 +100,7 @@ static void settle_paid(struct ration_bucket *bucket, const struct ration_limit 
 
 /* Another: what others have returned meanwhile is not counted, so its mark is believed. */
 static void settle_uncounted(struct ration_bucket *bucket, const struct ration_limit *limit,
-                             struct ration_reservation *reservation, uint64_t used_tokens,
+                             struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                              uint64_t now_ns)
 {
     reservation->returned =
@@ -110,7 +111,7 @@ static void settle_uncounted(struct ration_bucket *bucket, const struct ration_l
 
 /* Another: a set or a refund counts as if other reservations had returned the tokens. */
 static void settle_edited(struct ration_bucket *bucket, const struct ration_limit *limit,
-                          struct ration_reservation *reservation, uint64_t used_tokens,
+                          struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                           uint64_t now_ns)
 {
     uint64_t count =

@@ -29,7 +29,7 @@ static struct ration_decision bucket_take(void *state, const struct ration_limit
 static struct ration_decision bucket_look(const void *state, const struct ration_limit *limit,
                                           uint64_t cost, uint64_t now_ns)
 {
-    return ration_bucket_look(state, limit, cost, now_ns);
+    return ration_bucket_peek(state, limit, cost, now_ns);
 }
 
 static uint64_t bucket_take_up_to(void *state, const struct ration_limit *limit, uint64_t cost_max,
@@ -47,7 +47,7 @@ static void bucket_refund(void *state, const struct ration_limit *limit, uint64_
 static void bucket_force(void *state, const struct ration_limit *limit, uint64_t tokens,
                          uint64_t now_ns)
 {
-    ration_bucket_force(state, limit, tokens, now_ns);
+    ration_bucket_charge(state, limit, tokens, now_ns);
 }
 
 static void bucket_set(void *state, const struct ration_limit *limit, uint64_t tokens,
@@ -169,7 +169,7 @@ static void reserve_force(void *state, const struct ration_limit *limit, uint64_
 {
     struct ration_reserve *s = state;
 
-    *s = ration_reserve_force(*s, limit, tokens, now_ns);
+    *s = ration_reserve_charge(*s, limit, tokens, now_ns);
 }
 
 static ration_status reserve_block(void *state, const struct ration_limit *limit, uint64_t until_ns)
@@ -216,7 +216,7 @@ static void reserve_settle(void *state, const struct ration_limit *limit,
     if (used < r->bucket.cost_tokens && !is_promised)
         *s = ration_reserve_release(*s, limit, r->part, &release, now_ns);
     else if (used > r->bucket.cost_tokens)
-        *s = ration_reserve_force(*s, limit, used - r->bucket.cost_tokens, now_ns);
+        *s = ration_reserve_charge(*s, limit, used - r->bucket.cost_tokens, now_ns);
 }
 
 static uint64_t reserve_full_after(const void *state, const struct ration_limit *limit,
@@ -276,7 +276,7 @@ static void log_force(void *state, const struct ration_limit *limit, uint64_t to
 {
     struct ration_sliding_log log = log_view(state);
 
-    ration_sliding_log_force(&log, limit, tokens, now_ns);
+    ration_sliding_log_charge(&log, limit, tokens, now_ns);
     log_keep(state, &log);
 }
 

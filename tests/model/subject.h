@@ -17,7 +17,7 @@
 #define SUBJECT_STATE_SIZE_MAX (sizeof(uint64_t) * (SUBJECT_LOG_TOKENS_MAX + 1))
 
 struct subject_reservation {
-    struct ration_reservation bucket; /* ready_at_ns and cost_tokens are set for all kinds */
+    struct ration_bucket_reservation bucket; /* ready_at_ns and cost_tokens are set for all kinds */
     enum ration_reserve_part part;
     struct ration_reserve reserve_before, reserve_mark;
 

@@ -22,8 +22,8 @@ void trace_print_decision(const char *title, const struct ration_decision *d)
 {
     printf("  %-8s %s limit %" PRIu64 " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64
            " delay %" PRIu64 "\n",
-           title, ration_verdict_name(d->verdict), d->limit, d->remaining, d->retry_after_ns,
-           d->reset_after_ns, d->delay_ns);
+           title, ration_decision_verdict_name(d->verdict), d->limit, d->remaining,
+           d->retry_after_ns, d->reset_after_ns, d->delay_ns);
 }
 
 static void fail(struct trace *t, const char *rule, const char *operation, uint64_t tokens,

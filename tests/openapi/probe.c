@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/admin_answer.h"
-#include "proto/check_answer.h"
-#include "proto/check_json.h"
-#include "proto/problem.h"
+#include "codec/http/check_json.h"
+#include "codec/http/problem.h"
+#include "codec/json/admin_answer.h"
+#include "codec/json/check_answer.h"
 
 #define LINE_SIZE 4096
 
@@ -25,10 +25,10 @@ static void read_lines(void)
     while (fgets(line, sizeof(line), stdin)) {
         ration_checks *checks;
         enum ration_check_kind kind = (enum ration_check_kind)(line[0] - '0');
-        bool is_read = ration_checks_read(kind, line + 2, strlen(line + 2), &checks, NULL);
+        bool is_read = ration_check_json_read(kind, line + 2, strlen(line + 2), &checks, NULL);
         puts(is_read ? "ok" : "refused");
         if (is_read)
-            ration_checks_free(checks);
+            ration_check_json_free(checks);
     }
 }
 

@@ -138,7 +138,7 @@ seeds=(
     'idle time saved up|core/gcra.h|ration_gcra_take|decide_ensures_3|s/add(ration_time_max(tat, now), cost)/add(tat, cost)/'
     'idle bucket misread|core/gcra.h|ration_gcra_remaining|call_ration_time_sub_requires_2|s/sub(ration_time_max(tat, now), now)/sub(tat, now)/'
     'refund below zero|core/gcra.h|ration_gcra_refund|call_ration_time_sub_requires_2|s/sub_or_zero(tat, ration_gcra_worth/sub(tat, ration_gcra_worth/'
-    'debt without end|core/gcra.h|ration_gcra_force|ensures_2|s/less(most, next)/less(next, most)/'
+    'debt without end|core/gcra.h|ration_gcra_charge|ensures_2|s/less(most, next)/less(next, most)/'
     'block a token too long|core/gcra.h|ration_gcra_block|assert|s/rate->burst - 1)/rate->burst)/'
     'set beyond the burst|core/gcra.h|ration_gcra_set|assert_rte_unsigned_overflow|s/tokens < rate->burst ? \(.*\) : 0;/\1;/'
     'release before the turn|core/gcra.h|ration_gcra_release|call_ration_gcra_outstanding_requires_3|s/now_ns < release->turn_ns || //'

@@ -10,8 +10,8 @@
 
 #include "base/time.h"
 #include "core/gcra.h"
-#include "redis/draw.h"
-#include "redis/edit.h"
+#include "redis/lease_acquire.h"
+#include "redis/redis_admin.h"
 #include "script.h"
 
 #define STORY_COUNT 400
@@ -31,7 +31,7 @@ struct pocket {
 static struct {
     redisContext *redis;
     char shas[RATION_REDIS_SCRIPT_COUNT][48];
-    struct ration_redis_words words;
+    struct ration_redis_argv words;
     struct ration_limit limit;
     uint64_t length_ns;
     char key[24];
@@ -47,7 +47,7 @@ static void spend(uint64_t tokens)
     struct ration_time room =
         ration_time_add(ration_time_from_ns(story.now_ns), story.limit.rate.capacity);
 
-    story.tat = ration_gcra_force(story.tat, &story.limit.rate, tokens, story.now_ns);
+    story.tat = ration_gcra_charge(story.tat, &story.limit.rate, tokens, story.now_ns);
     story.spent += tokens;
     if (ration_time_less(room, story.tat)) {
         fprintf(stderr, "%s: %" PRIu64 " ns more than the limit has, at %" PRIu64 " ns\n",
@@ -67,7 +67,7 @@ struct back {
 };
 
 /* Takes the cost and draws; whether it was taken. */
-static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_redis_portion *out)
+static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_redis_grant *out)
 {
     struct ration_redis_lease lease = {
         .limit = &story.limit,
@@ -84,12 +84,12 @@ static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_re
     redisReply *reply;
     bool is_taken;
 
-    ration_redis_words_reset(&story.words);
+    ration_redis_argv_reset(&story.words);
     ration_redis_lease_write(&lease, &names, &story.words);
     reply = run_script(story.redis, story.shas[RATION_REDIS_LEASE], &story.words);
     is_taken = reply->element[2]->integer == 1;
-    *out = (struct ration_redis_portion){(uint64_t)reply->element[4]->integer,
-                                         (uint32_t)reply->element[5]->integer};
+    *out = (struct ration_redis_grant){(uint64_t)reply->element[4]->integer,
+                                       (uint32_t)reply->element[5]->integer};
     freeReplyObject(reply);
     return is_taken;
 }
@@ -97,7 +97,7 @@ static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_re
 /* By the script that takes, as strict nodes do. */
 static bool ask_strictly(uint64_t cost)
 {
-    struct ration_redis_ask strict = {
+    struct ration_redis_take_request strict = {
         .has_now = true,
         .now_ns = story.now_ns,
         .part_count = 1,
@@ -108,8 +108,8 @@ static bool ask_strictly(uint64_t cost)
     redisReply *reply;
     bool is_taken;
 
-    ration_redis_words_reset(&story.words);
-    ration_redis_ask_write(&strict, &names, &story.words);
+    ration_redis_argv_reset(&story.words);
+    ration_redis_take_request_write(&strict, &names, &story.words);
     reply = run_script(story.redis, story.shas[RATION_REDIS_TAKE], &story.words);
     is_taken = reply->element[2]->integer == 1;
     freeReplyObject(reply);
@@ -118,7 +118,7 @@ static bool ask_strictly(uint64_t cost)
 
 static void take(uint64_t cost)
 {
-    struct ration_redis_portion none;
+    struct ration_redis_grant none;
     struct back nothing = {0, 0, 0};
 
     if (draw(2) == 0 ? ask_strictly(cost) : ask(cost, 0, nothing, &none))
@@ -133,7 +133,7 @@ static void draw_lease(struct pocket *pocket, uint64_t cost, uint64_t want)
     uint64_t least = pocket->tokens < pocket->last_drawn ? pocket->tokens : pocket->last_drawn;
     struct back back = {has_ended && !is_too_late ? least : 0, pocket->number,
                         story.now_ns - pocket->drawn_ns};
-    struct ration_redis_portion portion;
+    struct ration_redis_grant portion;
 
     if (has_ended)
         pocket->tokens = 0;
@@ -162,7 +162,7 @@ static void spend_from(struct pocket *pocket, uint64_t tokens)
 /* Of what was spent; or all of it. What was out on lease counts as before. */
 static void refund(uint64_t tokens)
 {
-    struct ration_redis_edit edit = {
+    struct ration_redis_admin edit = {
         .bucket = {&story.limit, {story.key, strlen(story.key)}, false},
         .kind = tokens > 0 ? RATION_REDIS_REFUND : RATION_REDIS_FILL,
         .tokens = tokens,
@@ -170,8 +170,8 @@ static void refund(uint64_t tokens)
         .now_ns = story.now_ns,
     };
 
-    ration_redis_words_reset(&story.words);
-    ration_redis_edit_write(&edit, &names, &story.words);
+    ration_redis_argv_reset(&story.words);
+    ration_redis_admin_write(&edit, &names, &story.words);
     freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
     story.tat = ration_gcra_refund(story.tat, &story.limit.rate,
                                    tokens > 0 ? tokens : story.limit.rate.span_tokens);
@@ -250,7 +250,7 @@ static void forget(void)
 static void test_it_comes_back(void)
 {
     uint64_t admitted = 0, begun_ns = story.now_ns, due;
-    struct ration_redis_portion none;
+    struct ration_redis_grant none;
     struct back nothing = {0, 0, 0};
 
     for (int i = 0; i < 400; i++) {
@@ -309,13 +309,13 @@ static void test_numbers_come_round(void)
 /* What is given back does not make a block end earlier. */
 static void test_blocks_outlast_leases(uint64_t length_ns)
 {
-    struct ration_redis_edit block = {
+    struct ration_redis_admin block = {
         .bucket = {&story.limit, {story.key, strlen(story.key)}, false},
         .kind = RATION_REDIS_BLOCK,
         .block_ns = length_ns,
         .has_now = true,
     };
-    struct ration_redis_portion none;
+    struct ration_redis_grant none;
     struct back nothing = {0, 0, 0};
     uint64_t end_ns;
 
@@ -323,8 +323,8 @@ static void test_blocks_outlast_leases(uint64_t length_ns)
     draw_lease(&story.pockets[0], 0, story.limit.burst / 4);
     block.now_ns = story.now_ns;
     end_ns = story.now_ns + length_ns;
-    ration_redis_words_reset(&story.words);
-    ration_redis_edit_write(&block, &names, &story.words);
+    ration_redis_argv_reset(&story.words);
+    ration_redis_admin_write(&block, &names, &story.words);
     freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
     for (story.now_ns = story.pockets[0].until_ns; story.now_ns < end_ns;
          story.now_ns += length_ns / 10 + 1)
@@ -371,7 +371,7 @@ int main(int argument_count, char **arguments)
     load(RATION_REDIS_LEASE, "lease", argument_count, arguments);
     load(RATION_REDIS_EDIT, "edit", argument_count, arguments);
     load(RATION_REDIS_TAKE, "take", argument_count, arguments);
-    ration_redis_words_init(&story.words);
+    ration_redis_argv_init(&story.words);
     for (unsigned number = 0; number < STORY_COUNT; number++) {
         begin_story(number);
         if (number < 4)
@@ -391,7 +391,7 @@ int main(int argument_count, char **arguments)
     printf("%" PRIu64 " tokens spent, %" PRIu64 " drawn, %" PRIu64 " given back, %" PRIu64
            " refunded: never too many\n",
            spent, story.drawn, story.back, story.refunded);
-    ration_redis_words_done(&story.words);
+    ration_redis_argv_done(&story.words);
     redisFree(story.redis);
     return 0;
 }

@@ -19,7 +19,7 @@
 #define BURST   5
 #define POLICY  "limits: [{name: library, key: user, rate: 5/365d}]\n"
 
-static ration_gate *gate;
+static ration_engine *engine;
 
 static void fail(const char *what)
 {
@@ -45,7 +45,7 @@ static void *ask(void *argument)
             checks[i] = (struct ration_check){
                 .attributes = &attributes[i], .attribute_count = 1, .cost_tokens = 1};
         }
-        ration_gate_check(gate, checks, USERS, ration_gate_now(gate));
+        ration_engine_check(engine, checks, USERS, ration_engine_now(engine));
         for (unsigned i = 0; i < USERS; i++) {
             if (checks[i].status != RATION_OK || checks[i].is_degraded)
                 fail("Redis did not decide");
@@ -62,7 +62,7 @@ int main(int argument_count, char **arguments)
     struct ration_redis redis = {.url = url,
                                  .deadline_ns = 30 * RATION_NS_PER_SECOND,
                                  .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
-    struct ration_gate_options options = {.struct_size = sizeof(options), .redis = &redis};
+    struct ration_engine_options options = {.struct_size = sizeof(options), .redis = &redis};
     struct ration_error error;
     pthread_t threads[THREADS];
     ration_policy *policy;
@@ -72,13 +72,13 @@ int main(int argument_count, char **arguments)
     snprintf(url, sizeof(url), "%s%s", arguments[1][0] == '/' ? "unix:" : "", arguments[1]);
     if (ration_policy_parse(POLICY, strlen(POLICY), NULL, NULL, &policy) != RATION_OK)
         fail("the policy is wrong");
-    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+    if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
         fail(error.message);
     for (unsigned i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, ask, (void *)(uintptr_t)i) != 0)
             fail("no thread");
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    ration_gate_free(gate);
+    ration_engine_free(engine);
     return 0;
 }

@@ -27,17 +27,17 @@ static void fail(const char *what)
     exit(1);
 }
 
-static ration_gate *make_gate(const char *mode, const char *name)
+static ration_engine *make_engine(const char *mode, const char *name)
 {
     char url[300], text[300];
     struct ration_redis options_redis = {.url = url,
                                          .deadline_ns = 30 * RATION_NS_PER_SECOND,
                                          .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
-    struct ration_gate_options options = {
-        .struct_size = sizeof(options), .redis = &options_redis, .throttle_keys_max = 100};
+    struct ration_engine_options options = {
+        .struct_size = sizeof(options), .redis = &options_redis, .inline_keys_max = 100};
     struct ration_error error;
     ration_policy *policy;
-    ration_gate *gate;
+    ration_engine *engine;
 
     snprintf(url, sizeof(url), "unix:%s", socket_path);
     snprintf(text, sizeof(text),
@@ -46,17 +46,17 @@ static ration_gate *make_gate(const char *mode, const char *name)
              name, BURST, mode, strcmp(mode, "lease") == 0 ? ", lease: 60s" : "");
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
         fail("the policy is wrong");
-    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+    if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
         fail(error.message);
-    return gate;
+    return engine;
 }
 
-static struct ration_check check(ration_gate *gate)
+static struct ration_check check(ration_engine *engine)
 {
     struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("u")};
     struct ration_check asked = {.attributes = &user, .attribute_count = 1, .cost_tokens = 1};
 
-    ration_gate_check(gate, &asked, 1, ration_gate_now(gate));
+    ration_engine_check(engine, &asked, 1, ration_engine_now(engine));
     return asked;
 }
 
@@ -72,20 +72,20 @@ static void end_connections(void)
 /* Each check finds its connection closed, and is decided by Redis all the same. */
 static void test_closed_connections(void)
 {
-    ration_gate *gate = make_gate("strict", "closed");
+    ration_engine *engine = make_engine("strict", "closed");
 
     for (int i = 0; i < 8; i++) {
-        if (check(gate).is_degraded)
+        if (check(engine).is_degraded)
             fail("a check was degraded behind a connection that was closed");
         end_connections();
     }
-    ration_gate_free(gate);
+    ration_engine_free(engine);
 }
 
-static void run_child(ration_gate *gate, const char *mode, uint64_t *admitted)
+static void run_child(ration_engine *engine, const char *mode, uint64_t *admitted)
 {
     for (int i = 0; i < 3 * BURST / CHILDREN; i++) {
-        struct ration_check checked = check(gate);
+        struct ration_check checked = check(engine);
 
         if (checked.status != RATION_OK || checked.is_degraded) {
             fprintf(stderr, "%s: a child's check was not decided by Redis\n", mode);
@@ -101,15 +101,15 @@ static void test_children(const char *mode)
 {
     uint64_t *admitted =
         mmap(NULL, sizeof(*admitted), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ration_gate *gate = make_gate(mode, mode);
+    ration_engine *engine = make_engine(mode, mode);
     pid_t children[CHILDREN];
 
     for (int i = 0; i < BURST / 4; i++)
-        *admitted += check(gate).decision.verdict == RATION_ALLOW;
+        *admitted += check(engine).decision.verdict == RATION_ALLOW;
     for (int i = 0; i < CHILDREN; i++) {
         children[i] = fork();
         if (children[i] == 0)
-            run_child(gate, mode, admitted);
+            run_child(engine, mode, admitted);
     }
     for (int i = 0; i < CHILDREN; i++) {
         int status;
@@ -117,13 +117,13 @@ static void test_children(const char *mode)
         if (waitpid(children[i], &status, 0) != children[i] || status != 0)
             fail("a child did not end well");
     }
-    if (check(gate).is_degraded)
+    if (check(engine).is_degraded)
         fail("the parent's connection suffered");
     printf("%s: %" PRIu64 " of %d admitted, by a parent and %d children\n", mode, *admitted, BURST,
            CHILDREN);
     if (*admitted > BURST || (strcmp(mode, "strict") == 0 && *admitted != BURST))
         fail("not what the limit has");
-    ration_gate_free(gate);
+    ration_engine_free(engine);
     munmap(admitted, sizeof(*admitted));
 }
 

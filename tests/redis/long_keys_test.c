@@ -1,5 +1,5 @@
 /*
- * Keys of any length that a client may choose, in gates that ask a real Redis: each names one bucket on all nodes, in
+ * Keys of any length that a client may choose, in engines that ask a real Redis: each names one bucket on all nodes, in
  * every mode and for every edit (R9), and what is sent to Redis and stored there has a longest size (R10).
  *
  *     redis_long_keys_test SOCKET
@@ -38,14 +38,14 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void tell_fault(void *unused, const struct ration_policy_fault *fault)
+static void tell_fault(void *unused, const struct ration_policy_error *fault)
 {
     (void)unused;
     fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", fault->line, fault->column,
             fault->message);
 }
 
-static ration_gate *make_gate(const char *secret)
+static ration_engine *make_engine(const char *secret)
 {
     char url[300];
     struct ration_redis options_redis = {.url = url,
@@ -53,24 +53,24 @@ static ration_gate *make_gate(const char *secret)
                                          .deadline_ns = 30 * RATION_NS_PER_SECOND,
                                          .connect_deadline_ns = 30 * RATION_NS_PER_SECOND,
                                          .key_secret = secret};
-    struct ration_gate_options options = {
+    struct ration_engine_options options = {
         .struct_size = sizeof(options), .redis = &options_redis, .attribute_bytes_max = KEY_SIZE};
     struct ration_error error;
     ration_policy *policy;
-    ration_gate *gate;
+    ration_engine *engine;
 
     snprintf(url, sizeof(url), "unix:%s", socket_path);
     if (ration_policy_parse(policy_text, strlen(policy_text), tell_fault, NULL, &policy) !=
         RATION_OK)
         fail("the policy is wrong");
-    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+    if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
         fail(error.message);
-    return gate;
+    return engine;
 }
 
 struct request {
     struct ration_attribute attributes[2];
-    struct ration_edit edit;
+    struct ration_admin_op edit;
 };
 
 static struct request *request_of(const char *path)
@@ -79,34 +79,34 @@ static struct request *request_of(const char *path)
 
     request.attributes[0] = (struct ration_attribute){RATION_KEY("path"), {path, strlen(path)}};
     request.attributes[1] = (struct ration_attribute){RATION_KEY("user"), {key, sizeof(key)}};
-    request.edit = (struct ration_edit){.attributes = request.attributes, .attribute_count = 2};
+    request.edit = (struct ration_admin_op){.attributes = request.attributes, .attribute_count = 2};
     return &request;
 }
 
-static enum ration_verdict check(ration_gate *gate, const char *path)
+static enum ration_verdict check(ration_engine *engine, const char *path)
 {
     struct ration_check check = {
         .attributes = request_of(path)->attributes, .attribute_count = 2, .cost_tokens = 1};
 
-    ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+    ration_engine_check(engine, &check, 1, ration_engine_now(engine));
     if (check.status != RATION_OK || check.is_degraded)
         fail(check.reason != NULL ? check.reason : "Redis did not decide");
     return check.decision.verdict;
 }
 
-static void expect(bool holds, const char *path, const char *what)
+static void expect(bool blocks, const char *path, const char *what)
 {
-    if (holds)
+    if (blocks)
         return;
     fprintf(stderr, "%s: %s\n", path, what);
     exit(1);
 }
 
 /* What one node takes is taken for the other, and so are edits. */
-static void check_shared(ration_gate *const nodes[2], const char *path)
+static void check_shared(ration_engine *const nodes[2], const char *path)
 {
-    struct ration_edit *edit = &request_of(path)->edit;
-    uint64_t now_ns = ration_gate_now(nodes[0]);
+    struct ration_admin_op *edit = &request_of(path)->edit;
+    uint64_t now_ns = ration_engine_now(nodes[0]);
     size_t count = 0;
 
     for (int i = 0; i < BURST; i++)
@@ -116,23 +116,23 @@ static void check_shared(ration_gate *const nodes[2], const char *path)
     key[KEY_SIZE - 1] ^= 1;
     expect(check(nodes[0], path) == RATION_ALLOW, path, "the last byte of a key does not count");
     key[KEY_SIZE - 1] ^= 1;
-    expect(ration_gate_refund(nodes[1], edit, 1, now_ns, &count) == RATION_OK && count == 1, path,
+    expect(ration_engine_refund(nodes[1], edit, 1, now_ns, &count) == RATION_OK && count == 1, path,
            "a refund fails");
     expect(check(nodes[0], path) == RATION_ALLOW, path, "a refund is of another bucket");
-    expect(ration_gate_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
+    expect(ration_engine_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
            "a reset fails");
-    expect(ration_gate_block_until(nodes[1], edit, now_ns + RATION_NS_PER_HOUR, now_ns, &count) ==
+    expect(ration_engine_block_until(nodes[1], edit, now_ns + RATION_NS_PER_HOUR, now_ns, &count) ==
                    RATION_OK &&
                count == 1,
            path, "a block fails");
     expect(check(nodes[0], path) == RATION_DENY, path, "a block is of another bucket");
-    expect(ration_gate_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
+    expect(ration_engine_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
            "a reset fails");
     expect(check(nodes[1], path) == RATION_ALLOW, path, "a reset is of another bucket");
 }
 
 /* Leases and the buckets of nodes: together no more than the burst and a token for each node, and half of it at least. */
-static void check_near(ration_gate *const nodes[2], const char *path)
+static void check_near(ration_engine *const nodes[2], const char *path)
 {
     int allowed = 0;
 
@@ -165,15 +165,15 @@ static void check_names(void)
 }
 
 /* 66 KB a check, once. */
-static void check_sent(ration_gate *gate)
+static void check_sent(ration_engine *engine)
 {
     uint64_t before, bytes;
 
-    check(gate, "/bucket");
+    check(engine, "/bucket");
     before = bytes_received();
     for (int i = 0; i < CHECK_COUNT; i++) {
         memcpy(key, &i, sizeof(i));
-        check(gate, "/bucket");
+        check(engine, "/bucket");
     }
     bytes = (bytes_received() - before) / CHECK_COUNT;
     printf("%" PRIu64 " bytes are sent for a check with a key of %d bytes\n", bytes, KEY_SIZE);
@@ -192,7 +192,7 @@ int main(int argument_count, char **arguments)
     redis = redisConnectUnix(socket_path);
     memset(key, 'k', sizeof(key));
     for (size_t i = 0; i < 2; i++) {
-        ration_gate *const nodes[] = {make_gate(secrets[i]), make_gate(secrets[i])};
+        ration_engine *const nodes[] = {make_engine(secrets[i]), make_engine(secrets[i])};
 
         for (size_t k = 0; k < sizeof(paths) / sizeof(paths[0]); k++)
             check_shared(nodes, paths[k]);
@@ -201,8 +201,8 @@ int main(int argument_count, char **arguments)
         check_names();
         check_sent(nodes[0]);
         memset(key, 'k', sizeof(key));
-        ration_gate_free(nodes[0]);
-        ration_gate_free(nodes[1]);
+        ration_engine_free(nodes[0]);
+        ration_engine_free(nodes[1]);
     }
     redisFree(redis);
     return 0;

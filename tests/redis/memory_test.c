@@ -1,5 +1,5 @@
 /*
- * Each piece of memory that a gate in front of Redis asks for is refused in turn: it is made or not, its checks
+ * Each piece of memory that an engine in front of Redis asks for is refused in turn: it is made or not, its checks
  * are decided, by Redis or without, or told that there is no memory, and nothing leaks or is lost. And what is
  * decided without asking Redis needs neither memory nor a lock (R8).
  *
@@ -57,7 +57,7 @@ static void fill_request(struct ration_attribute *attributes, size_t number)
     attributes[1] = (struct ration_attribute){{"user", 4}, {user, strlen(user)}};
 }
 
-static void check_all(ration_gate *gate, uint64_t refused)
+static void check_all(ration_engine *engine, uint64_t refused)
 {
     struct ration_attribute attributes[CHECKS][2];
     struct ration_check checks[CHECKS];
@@ -67,25 +67,25 @@ static void check_all(ration_gate *gate, uint64_t refused)
         checks[i] = (struct ration_check){
             .attributes = attributes[i], .attribute_count = 2, .cost_tokens = 1};
     }
-    ration_gate_check(gate, checks, CHECKS, ration_gate_now(gate));
+    ration_engine_check(engine, checks, CHECKS, ration_engine_now(engine));
     for (size_t i = 0; i < CHECKS; i++)
         if (checks[i].status != RATION_OK && checks[i].status != RATION_ENOMEM)
             fail("a check has another status", refused);
 }
 
-static void edit_all(ration_gate *gate, uint64_t refused)
+static void edit_all(ration_engine *engine, uint64_t refused)
 {
-    uint64_t now_ns = ration_gate_now(gate);
+    uint64_t now_ns = ration_engine_now(engine);
     struct ration_attribute attributes[2];
-    struct ration_edit edit = {.attributes = attributes, .attribute_count = 2};
+    struct ration_admin_op edit = {.attributes = attributes, .attribute_count = 2};
 
     for (size_t i = 0; i < 3; i++) {
         ration_status statuses[3];
 
         fill_request(attributes, i);
-        statuses[0] = ration_gate_refund(gate, &edit, 1, now_ns, NULL);
-        statuses[1] = ration_gate_block_until(gate, &edit, now_ns + 1000, now_ns, NULL);
-        statuses[2] = ration_gate_reset(gate, &edit, now_ns, NULL);
+        statuses[0] = ration_engine_refund(engine, &edit, 1, now_ns, NULL);
+        statuses[1] = ration_engine_block_until(engine, &edit, now_ns + 1000, now_ns, NULL);
+        statuses[2] = ration_engine_reset(engine, &edit, now_ns, NULL);
         for (size_t k = 0; k < 3; k++)
             if (statuses[k] != RATION_OK && statuses[k] != RATION_ENOMEM &&
                 statuses[k] != RATION_ESTORE)
@@ -93,40 +93,40 @@ static void edit_all(ration_gate *gate, uint64_t refused)
     }
 }
 
-static void use(ration_gate *gate, uint64_t refused)
+static void use(ration_engine *engine, uint64_t refused)
 {
     ration_policy *other;
 
     for (int i = 0; i < 3; i++)
-        check_all(gate, refused);
-    edit_all(gate, refused);
+        check_all(engine, refused);
+    edit_all(engine, refused);
     other = read_policy(1);
-    if (other != NULL && ration_gate_reload(gate, other, NULL, NULL, NULL) != RATION_OK)
+    if (other != NULL && ration_engine_reload(engine, other, NULL, NULL, NULL) != RATION_OK)
         ration_policy_free(other);
-    check_all(gate, refused);
-    edit_all(gate, refused);
+    check_all(engine, refused);
+    edit_all(engine, refused);
 }
 
 static void run(const struct ration_redis *redis, uint64_t refused)
 {
-    struct ration_gate_options options = {
-        .struct_size = sizeof(options), .redis = redis, .throttle_keys_max = 100};
+    struct ration_engine_options options = {
+        .struct_size = sizeof(options), .redis = redis, .inline_keys_max = 100};
     ration_policy *policy;
-    ration_gate *gate;
+    ration_engine *engine;
 
     allocations.call_count = 0;
     allocations.fails_at = refused;
     policy = read_policy(0);
     if (policy != NULL) {
-        ration_status status = ration_gate_create(&options, policy, &gate, NULL);
+        ration_status status = ration_engine_create(&options, policy, &engine, NULL);
 
         if (status == RATION_OK) {
-            use(gate, refused);
-            ration_gate_free(gate);
+            use(engine, refused);
+            ration_engine_free(engine);
         } else {
             ration_policy_free(policy);
             if (status != RATION_ENOMEM)
-                fail("a gate was refused for another reason", refused);
+                fail("an engine was refused for another reason", refused);
         }
     }
     allocations.fails_at = 0;
@@ -168,7 +168,7 @@ struct weights {
 };
 
 /* What the checks of a path were; those that asked count as nothing else. */
-static struct weights weigh(ration_gate *gate, const char *path, uint64_t check_count)
+static struct weights weigh(ration_engine *engine, const char *path, uint64_t check_count)
 {
     struct ration_attribute attributes[2] = {{{"path", 4}, {path, strlen(path)}},
                                              {{"user", 4}, {"bob", 3}}};
@@ -179,7 +179,7 @@ static struct weights weigh(ration_gate *gate, const char *path, uint64_t check_
             .attributes = attributes, .attribute_count = 2, .cost_tokens = 1};
         uint64_t before = allocations.call_count + lock_count, polls_before = poll_count;
 
-        ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+        ration_engine_check(engine, &check, 1, ration_engine_now(engine));
         if (check.status != RATION_OK || check.decision.verdict != RATION_ALLOW)
             fail("a check was not allowed", 0);
         if (poll_count != polls_before)
@@ -199,17 +199,17 @@ static void test_R8_near_is_light(const struct ration_redis *redis)
         "  - {name: strict, match: {path: /strict}, key: user, rate: 100000/s}\n"
         "  - {name: lease, match: {path: /lease}, key: user, rate: 100000/s, mode: lease}\n"
         "  - {name: near, match: {path: /near}, key: user, rate: 100000/s, mode: local-first}\n";
-    struct ration_gate_options options = {.struct_size = sizeof(options), .redis = redis};
+    struct ration_engine_options options = {.struct_size = sizeof(options), .redis = redis};
     struct weights near, lease, strict;
     ration_policy *policy;
-    ration_gate *gate = NULL;
+    ration_engine *engine = NULL;
 
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK ||
-        ration_gate_create(&options, policy, &gate, NULL) != RATION_OK)
-        fail("no gate", 0);
-    near = weigh(gate, "/near", 2000);
-    lease = weigh(gate, "/lease", 10000);
-    strict = weigh(gate, "/strict", 100);
+        ration_engine_create(&options, policy, &engine, NULL) != RATION_OK)
+        fail("no engine", 0);
+    near = weigh(engine, "/near", 2000);
+    lease = weigh(engine, "/lease", 10000);
+    strict = weigh(engine, "/strict", 100);
     printf("light, heavy and asked Redis: local-first %" PRIu64 " %" PRIu64 " %" PRIu64
            ", by leases %" PRIu64 " %" PRIu64 " %" PRIu64 ", strict %" PRIu64 " %" PRIu64
            " %" PRIu64 "\n",
@@ -218,7 +218,7 @@ static void test_R8_near_is_light(const struct ration_redis *redis)
     /* How many ask for leases depends on how soon Redis answers; none is heavy without asking. */
     if (near.light != 2000 || lease.heavy > 0 || lease.light < 1000 || strict.asked != 100)
         fail("a decision is not light", 0);
-    ration_gate_free(gate);
+    ration_engine_free(engine);
 }
 
 int main(int argument_count, char **arguments)

@@ -37,22 +37,22 @@ static const char *mode_of(const char *mode, int index)
     return strcmp(mode, "two") == 0 ? "lease" : mode;
 }
 
-static ration_gate *make_node(const char *socket, const char *mode, int index,
-                              const struct ration_clock *clock)
+static ration_engine *make_node(const char *socket, const char *mode, int index,
+                                const struct ration_clock *clock)
 {
     char url[300], text[400];
     struct ration_redis redis = {.url = url,
                                  .node_count = NODE_COUNT,
                                  .deadline_ns = 30 * RATION_NS_PER_SECOND,
                                  .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
-    struct ration_gate_options options = {.struct_size = sizeof(options),
-                                          .clock = clock,
-                                          .redis = &redis,
-                                          .tells_redis_time = 1,
-                                          .throttle_keys_max = 1000};
+    struct ration_engine_options options = {.struct_size = sizeof(options),
+                                            .clock = clock,
+                                            .redis = &redis,
+                                            .sends_time = 1,
+                                            .inline_keys_max = 1000};
     struct ration_error error;
     ration_policy *policy;
-    ration_gate *gate;
+    ration_engine *engine;
 
     snprintf(url, sizeof(url), "unix:%s", socket);
     snprintf(text, sizeof(text),
@@ -61,9 +61,9 @@ static ration_gate *make_node(const char *socket, const char *mode, int index,
              strcmp(mode, "two") == 0 ? ", {name: all, rate: 100000/s, mode: lease}" : "");
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
         fail("the policy is wrong");
-    if (ration_gate_create(&options, policy, &gate, &error) != RATION_OK)
+    if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
         fail(error.message);
-    return gate;
+    return engine;
 }
 
 /* How many keys a distribution has, and which comes next. */
@@ -102,13 +102,13 @@ static uint64_t script_calls(redisContext *redis)
     return calls;
 }
 
-static bool check(ration_gate *gate, const char *user, uint64_t cost)
+static bool check(ration_engine *engine, const char *user, uint64_t cost)
 {
     struct ration_attribute attribute = {{"user", 4}, {user, strlen(user)}};
     struct ration_check check = {
         .attributes = &attribute, .attribute_count = 1, .cost_tokens = cost};
 
-    ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+    ration_engine_check(engine, &check, 1, ration_engine_now(engine));
     if (check.status != RATION_OK || check.is_degraded)
         fail("Redis did not decide");
     return check.decision.verdict == RATION_ALLOW;
@@ -164,12 +164,12 @@ static uint64_t choose_gap(const struct traffic *traffic)
     return draw(traffic->pause_ns);
 }
 
-static void step(ration_gate **nodes, const struct traffic *traffic, struct tally *tallies,
+static void step(ration_engine **nodes, const struct traffic *traffic, struct tally *tallies,
                  const struct ration_limit *limit, struct outcome *outcome)
 {
     size_t key = draw(traffic->key_count);
     int node = choose_node(traffic);
-    uint64_t cost = 1 + draw(traffic->cost_max), now_ns = ration_gate_now(nodes[node]), over;
+    uint64_t cost = 1 + draw(traffic->cost_max), now_ns = ration_engine_now(nodes[node]), over;
     struct tally *tally = &tallies[key];
     char user[32];
 
@@ -180,7 +180,7 @@ static void step(ration_gate **nodes, const struct traffic *traffic, struct tall
     if (!check(nodes[node], user, cost))
         return;
     outcome->admitted += cost;
-    tally->tat = ration_gcra_force(tally->tat, &limit->rate, cost, now_ns);
+    tally->tat = ration_gcra_charge(tally->tat, &limit->rate, cost, now_ns);
     over = overdrawn(tally, limit, now_ns);
     if (over > outcome->most_over)
         outcome->most_over = over;
@@ -192,7 +192,7 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
     static struct tally tallies[KEYS_MAX];
-    ration_gate *nodes[NODE_COUNT];
+    ration_engine *nodes[NODE_COUNT];
     /* fewer where each is a call */
     int step_count =
         strcmp(mode, "strict") == 0 || strcmp(mode, "mixed") == 0 ? STEP_COUNT / 4 : STEP_COUNT;
@@ -204,13 +204,13 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
                                                         .period_ns = RATION_NS_PER_SECOND,
                                                         .burst = burst},
                             &limit, NULL);
-    ration_manual_clock_set(&manual, EPOCH_NS);
+    ration_clock_manual_set(&manual, EPOCH_NS);
     freeReplyObject(redisCommand(redis, "FLUSHALL"));
     for (int i = 0; i < NODE_COUNT; i++)
         nodes[i] = make_node(socket, mode, i, &clock);
     outcome.calls = script_calls(redis);
     for (int i = 0; i < step_count; i++) {
-        ration_manual_clock_advance(&manual, choose_gap(traffic));
+        ration_clock_manual_advance(&manual, choose_gap(traffic));
         step(nodes, traffic, tallies, &limit, &outcome);
     }
     outcome.calls = script_calls(redis) - outcome.calls;
@@ -220,7 +220,7 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
                            : burst + (ration_clock_now(&clock) - tallies[key].first_ns) * RATE /
                                          RATION_NS_PER_SECOND;
     for (int i = 0; i < NODE_COUNT; i++)
-        ration_gate_free(nodes[i]);
+        ration_engine_free(nodes[i]);
     printf("burst %4" PRIu64 " %-12s %-10s admitted %6" PRIu64 " of %6" PRIu64
            " asked, contract %7" PRIu64 ", most over at once %4" PRIu64
            ", %5.1f calls per 1000 decisions\n",
@@ -267,19 +267,19 @@ static void test_never(redisContext *redis, const char *socket, const char *mode
     struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("never")};
     struct ration_check asked = {
         .attributes = &user, .attribute_count = 1, .cost_tokens = UINT64_MAX};
-    ration_gate *node;
+    ration_engine *node;
 
-    ration_manual_clock_set(&manual, EPOCH_NS);
+    ration_clock_manual_set(&manual, EPOCH_NS);
     freeReplyObject(redisCommand(redis, "FLUSHALL"));
     node = make_node(socket, mode, 1, &clock);
     for (uint64_t i = 0; i < 2 * burst; i++)
         (void)check(node, "never", 1);
     for (int i = 0; i < 2; i++, asked.cost_tokens = burst + 1) {
-        ration_gate_check(node, &asked, 1, EPOCH_NS);
+        ration_engine_check(node, &asked, 1, EPOCH_NS);
         if (asked.status != RATION_OK || asked.decision.verdict != RATION_NEVER)
             fail("more than the burst was not told to be never allowed");
     }
-    ration_gate_free(node);
+    ration_engine_free(node);
 }
 
 int main(int argument_count, char **arguments)

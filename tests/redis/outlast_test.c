@@ -1,5 +1,5 @@
 /*
- * What outlasts what, in gates that ask a real Redis: tokens out on lease outlast a reset under another limit (R1),
+ * What outlasts what, in engines that ask a real Redis: tokens out on lease outlast a reset under another limit (R1),
  * no lease outlasts its end for a now that is stale (R6), and nothing that Redis holds under a bucket's name outlasts
  * a reset; until then nobody is charged for what cannot be decided (R2).
  *
@@ -36,41 +36,41 @@ static ration_policy *read_policy(const char *text)
     return policy;
 }
 
-static ration_gate *make_gate(const char *text, const struct ration_clock *clock, bool is_told)
+static ration_engine *make_engine(const char *text, const struct ration_clock *clock, bool is_told)
 {
     char url[300];
     struct ration_redis options_redis = {.url = url,
                                          .node_count = 2,
                                          .deadline_ns = DEADLINE_NS,
                                          .connect_deadline_ns = DEADLINE_NS};
-    struct ration_gate_options options = {.struct_size = sizeof(options),
-                                          .clock = clock,
-                                          .redis = &options_redis,
-                                          .tells_redis_time = is_told};
+    struct ration_engine_options options = {.struct_size = sizeof(options),
+                                            .clock = clock,
+                                            .redis = &options_redis,
+                                            .sends_time = is_told};
     struct ration_error error;
-    ration_gate *gate;
+    ration_engine *engine;
 
     snprintf(url, sizeof(url), "unix:%s", socket_path);
     freeReplyObject(redisCommand(redis, "FLUSHALL"));
-    if (ration_gate_create(&options, read_policy(text), &gate, &error) != RATION_OK)
+    if (ration_engine_create(&options, read_policy(text), &engine, &error) != RATION_OK)
         fail(error.message);
-    return gate;
+    return engine;
 }
 
-static struct ration_check check(ration_gate *gate, uint64_t now_ns)
+static struct ration_check check(ration_engine *engine, uint64_t now_ns)
 {
     struct ration_check check = {.attributes = &user, .attribute_count = 1, .cost_tokens = 1};
 
-    ration_gate_check(gate, &check, 1, now_ns);
+    ration_engine_check(engine, &check, 1, now_ns);
     return check;
 }
 
-static uint64_t count_allowed(ration_gate *gate, uint64_t count, uint64_t now_ns)
+static uint64_t count_allowed(ration_engine *engine, uint64_t count, uint64_t now_ns)
 {
     uint64_t allowed = 0;
 
     for (uint64_t i = 0; i < count; i++) {
-        struct ration_check one = check(gate, now_ns);
+        struct ration_check one = check(engine, now_ns);
 
         if (one.status != RATION_OK || one.is_degraded)
             fail("Redis did not decide");
@@ -79,12 +79,12 @@ static uint64_t count_allowed(ration_gate *gate, uint64_t count, uint64_t now_ns
     return allowed;
 }
 
-static uint64_t near_count(ration_gate *gate)
+static uint64_t near_count(ration_engine *engine)
 {
-    struct ration_gate_stats stats;
+    struct ration_engine_stats stats;
 
-    ration_gate_read_stats(gate, &stats);
-    return stats.near;
+    ration_engine_read_stats(engine, &stats);
+    return stats.decided_locally;
 }
 
 /* One node draws; another has a limit of a token more already, and fills the bucket by hand. */
@@ -96,18 +96,18 @@ static void test_R1_leases_outlast_a_reset(const char *kind)
         "limits: [{name: l, key: user, rate: 100/s, burst: 1001, mode: strict}]";
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
-    struct ration_edit edit = {.attributes = &user, .attribute_count = 1};
-    ration_gate *lessee, *other;
+    struct ration_admin_op edit = {.attributes = &user, .attribute_count = 1};
+    ration_engine *lessee, *other;
     uint64_t spent, allowed;
     ration_status status;
 
-    ration_manual_clock_set(&manual, EPOCH_NS);
-    lessee = make_gate(old_text, &clock, true);
-    other = make_gate(new_text, &clock, true);
+    ration_clock_manual_set(&manual, EPOCH_NS);
+    lessee = make_engine(old_text, &clock, true);
+    other = make_engine(new_text, &clock, true);
     spent = count_allowed(lessee, BURST / 5, EPOCH_NS);
     status = strcmp(kind, "reset") == 0
-                 ? ration_gate_reset(other, &edit, EPOCH_NS, NULL)
-                 : ration_gate_refund(other, &edit, 2 * spent, EPOCH_NS, NULL);
+                 ? ration_engine_reset(other, &edit, EPOCH_NS, NULL)
+                 : ration_engine_refund(other, &edit, 2 * spent, EPOCH_NS, NULL);
     if (status != RATION_OK)
         fail("the bucket was not edited");
     allowed = count_allowed(other, 2 * BURST, EPOCH_NS);
@@ -115,31 +115,31 @@ static void test_R1_leases_outlast_a_reset(const char *kind)
     printf("after a %s, with tokens out on lease: %" PRIu64 " of %d\n", kind, allowed, BURST + 1);
     if (allowed > BURST + 1 || allowed < BURST / 2)
         fail("more was admitted than the limit, or much less");
-    ration_gate_free(other);
-    ration_gate_free(lessee);
+    ration_engine_free(other);
+    ration_engine_free(lessee);
 }
 
-/* The gate's clock says that a lease is over; the caller's now does not. */
+/* The engine's clock says that a lease is over; the caller's now does not. */
 static void test_R6_a_stale_now_spends_no_lease(void)
 {
     static const char text[] =
         "limits: [{name: l, key: user, rate: 1000/s, burst: 1000, mode: lease}]";
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
-    ration_gate *gate;
+    ration_engine *engine;
     uint64_t near;
 
-    ration_manual_clock_set(&manual, EPOCH_NS);
-    gate = make_gate(text, &clock, false);
-    (void)count_allowed(gate, BURST / 10, EPOCH_NS);
-    near = near_count(gate);
+    ration_clock_manual_set(&manual, EPOCH_NS);
+    engine = make_engine(text, &clock, false);
+    (void)count_allowed(engine, BURST / 10, EPOCH_NS);
+    near = near_count(engine);
     if (near == 0)
         fail("no lease was spent");
-    ration_manual_clock_advance(&manual, 10 * RATION_NS_PER_SECOND);
-    (void)count_allowed(gate, 1, EPOCH_NS);
-    if (near_count(gate) != near)
+    ration_clock_manual_advance(&manual, 10 * RATION_NS_PER_SECOND);
+    (void)count_allowed(engine, 1, EPOCH_NS);
+    if (near_count(engine) != near)
         fail("a lease that is over was spent by a now that is stale");
-    ration_gate_free(gate);
+    ration_engine_free(engine);
 }
 
 static char *stored(const char *name)
@@ -175,18 +175,18 @@ static void test_R2_something_else_is_not_charged_for(void)
                                           "-5 -5 -5 -5 ",
                                           "1790000000 ",
                                           ""};
-    struct ration_edit edit = {.attributes = &user, .attribute_count = 1};
+    struct ration_admin_op edit = {.attributes = &user, .attribute_count = 1};
     uint64_t readable = 0, wrong = 0;
 
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         char text[300];
-        ration_gate *gate;
+        ration_engine *engine;
 
         snprintf(text, sizeof(text),
                  "limits:\n  - {name: first, key: user, rate: 100/s, on_backend_error: deny}\n"
                  "  - {name: other, key: user, rate: %s, on_backend_error: deny}\n",
                  rates[i]);
-        gate = make_gate(text, NULL, false);
+        engine = make_engine(text, NULL, false);
         for (size_t k = 0; k <= sizeof(numbers) / sizeof(numbers[0]); k++) {
             bool is_list = k == sizeof(numbers) / sizeof(numbers[0]);
             char *before, *after;
@@ -195,7 +195,7 @@ static void test_R2_something_else_is_not_charged_for(void)
             snprintf(text, sizeof(text), "%s%s", is_list ? "" : numbers[k], shapes[i]);
             put(is_list ? "RPUSH" : "SET", "other", text);
             before = stored("first");
-            one = check(gate, ration_gate_now(gate));
+            one = check(engine, ration_engine_now(engine));
             after = stored("first");
             if (one.status == RATION_OK && is_list)
                 fail("a list is no bucket");
@@ -208,12 +208,12 @@ static void test_R2_something_else_is_not_charged_for(void)
                 wrong++;
             free(before);
             free(after);
-            if (ration_gate_reset(gate, &edit, ration_gate_now(gate), NULL) != RATION_OK)
+            if (ration_engine_reset(engine, &edit, ration_engine_now(engine), NULL) != RATION_OK)
                 fail("a reset does not remove what cannot be read");
-            if (check(gate, ration_gate_now(gate)).status != RATION_OK)
+            if (check(engine, ration_engine_now(engine)).status != RATION_OK)
                 fail("after a reset Redis does not decide");
         }
-        ration_gate_free(gate);
+        ration_engine_free(engine);
     }
     printf("%" PRIu64 " of %" PRIu64 " could not be read, and were not charged for\n", wrong,
            wrong + readable);

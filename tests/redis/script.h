@@ -48,10 +48,10 @@ static inline redisReply *load_script(redisContext *redis, const char *path,
 }
 
 static inline redisReply *run_script(redisContext *redis, const char *sha,
-                                     const struct ration_redis_words *words)
+                                     const struct ration_redis_argv *words)
 {
-    static const char *pointers[RATION_REDIS_WORDS_MAX + 2];
-    static size_t sizes[RATION_REDIS_WORDS_MAX + 2];
+    static const char *pointers[RATION_REDIS_ARGV_MAX + 2];
+    static size_t sizes[RATION_REDIS_ARGV_MAX + 2];
     redisReply *reply;
 
     pointers[0] = "EVALSHA";
@@ -59,8 +59,8 @@ static inline redisReply *run_script(redisContext *redis, const char *sha,
     pointers[1] = sha;
     sizes[1] = strlen(sha);
     for (size_t i = 0; i < words->count; i++) {
-        pointers[i + 2] = ration_redis_word_at(words, i);
-        sizes[i + 2] = ration_redis_word_size(words, i);
+        pointers[i + 2] = ration_redis_argv_at(words, i);
+        sizes[i + 2] = ration_redis_argv_size(words, i);
     }
     reply = redisCommandArgv(redis, (int)words->count + 2, pointers, sizes);
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR) {

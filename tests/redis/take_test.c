@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "base/time.h"
-#include "limiter/log.h"
+#include "limiter/log_ring.h"
 #include "redis/convert.h"
 #include "script.h"
 
@@ -46,7 +46,7 @@ static const char *const texts[] = {
 
 static struct ration_limit limits[LIMIT_COUNT];
 static struct ration_limit writers[LIMIT_COUNT][KEY_COUNT]; /* which limit a bucket is of */
-static struct ration_any buckets[LIMIT_COUNT][KEY_COUNT];
+static struct ration_bucket_state buckets[LIMIT_COUNT][KEY_COUNT];
 static bool is_there[LIMIT_COUNT][KEY_COUNT];
 static uint64_t rings[LIMIT_COUNT][KEY_COUNT][LOG_MAX]; /* of logs */
 static const char *const keys[KEY_COUNT] = {"", "alice", "{x}%\xff\n"};
@@ -130,7 +130,7 @@ static bool may_owe(const struct picked *one, uint64_t now_ns)
 {
     const struct ration_limit *limit = &limits[one->limit];
     const struct ration_limit *writer = &writers[one->limit][one->key];
-    const struct ration_any *bucket = &buckets[one->limit][one->key];
+    const struct ration_bucket_state *bucket = &buckets[one->limit][one->key];
 
     return limit->algorithm == RATION_TOKEN_BUCKET && limit->refill == RATION_REFILL_CONTINUOUS &&
            limit->period_ns < RATION_NS_PER_DAY &&
@@ -140,12 +140,13 @@ static bool may_owe(const struct picked *one, uint64_t now_ns)
              bucket->state.one.tat.ns < now_ns + RATION_NS_PER_YEAR));
 }
 
-static void draw_ask(uint64_t now_ns, struct ration_redis_ask *ask, struct picked *picked)
+static void draw_ask(uint64_t now_ns, struct ration_redis_take_request *ask, struct picked *picked)
 {
     size_t count = 1 + draw(3);
     size_t used = 0;
 
-    *ask = (struct ration_redis_ask){.is_look = draw(5) == 0, .has_now = true, .now_ns = now_ns};
+    *ask = (struct ration_redis_take_request){
+        .is_look = draw(5) == 0, .has_now = true, .now_ns = now_ns};
     for (size_t i = 0; i < count; i++) {
         struct picked one = {draw(LIMIT_COUNT), draw(KEY_COUNT)};
         bool is_new = !(used > 0 && stands_alone(one.limit));
@@ -159,45 +160,45 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_ask *ask, struct picke
             .limit = &limits[one.limit],
             .key = {keys[one.key], strlen(keys[one.key])},
             .cost_tokens = draw_cost(&limits[one.limit]),
-            .owed_tokens = may_owe(&one, now_ns) && !ask->is_look && draw(10) == 0 ? draw(3) : 0,
+            .debt_tokens = may_owe(&one, now_ns) && !ask->is_look && draw(10) == 0 ? draw(3) : 0,
             .stale_after_ns = RATION_NS_PER_DAY,
             .is_shadow = draw(6) == 0,
         };
         if (ask->parts[used - 1].cost_tokens == 0)
-            ask->parts[used - 1].owed_tokens = 0;
+            ask->parts[used - 1].debt_tokens = 0;
         if (stands_alone(one.limit))
             break;
     }
     ask->part_count = (uint32_t)used;
 }
 
-static uint64_t read_ring(const struct ration_log_reader *reader, uint64_t index)
+static uint64_t read_ring(const struct ration_log_ring_reader *reader, uint64_t index)
 {
     return ((const uint64_t *)reader->context)[index];
 }
 
 /* A log with all that is to be written, in a ring that begins with the oldest. */
-static void publish(struct ration_any *any, uint64_t *ring)
+static void publish(struct ration_bucket_state *any, uint64_t *ring)
 {
     uint64_t moments[LOG_MAX];
 
     if (any->limit->algorithm != RATION_SLIDING_LOG)
         return;
     for (uint64_t i = 0; i < any->limit->tokens; i++)
-        moments[i] = ration_log_moment(any, i);
+        moments[i] = ration_log_ring_moment(any, i);
     memcpy(ring, moments, sizeof(moments));
     any->state.log.head_index = 0;
-    any->write = (struct ration_log_write){0};
-    any->reader = (struct ration_log_reader){.read = read_ring, .context = ring};
+    any->write = (struct ration_log_ring_write){0};
+    any->reader = (struct ration_log_ring_reader){.read = read_ring, .context = ring};
 }
 
 /* Decides in memory. */
-static void decide(const struct ration_redis_ask *ask, const struct picked *picked,
-                   struct ration_redis_told *told)
+static void decide(const struct ration_redis_take_request *ask, const struct picked *picked,
+                   struct ration_redis_take_result *told)
 {
-    struct ration_op op = {.kind = ask->is_look ? RATION_OP_LOOK : RATION_OP_TAKE,
+    struct ration_op op = {.kind = ask->is_look ? RATION_OP_PEEK : RATION_OP_TAKE,
                            .now_ns = ask->now_ns};
-    static struct ration_case c;
+    static struct ration_evaluation c;
     static uint64_t befores[RATION_REDIS_PARTS_MAX][LOG_MAX];
     bool is_changed[RATION_REDIS_PARTS_MAX];
 
@@ -206,45 +207,45 @@ static void decide(const struct ration_redis_ask *ask, const struct picked *pick
     c.now_ns = ask->now_ns;
     c.item_count = ask->part_count;
     for (uint32_t i = 0; i < ask->part_count; i++) {
-        struct ration_any *bucket = &buckets[picked[i].limit][picked[i].key];
+        struct ration_bucket_state *bucket = &buckets[picked[i].limit][picked[i].key];
         struct ration_limit *writer = &writers[picked[i].limit][picked[i].key];
-        struct ration_any before = *bucket;
+        struct ration_bucket_state before = *bucket;
 
         before.limit = writer;
         is_changed[i] = false;
         if (!is_there[picked[i].limit][picked[i].key]) {
             before.limit = ask->parts[i].limit;
-            before = ration_any_start(&before, ask->now_ns);
+            before = ration_bucket_state_start(&before, ask->now_ns);
         } else if (is_of_other(writer, ask->parts[i].limit)) {
-            before = ration_any_change(&before, ask->parts[i].limit, ask->now_ns);
+            before = ration_bucket_state_change(&before, ask->parts[i].limit, ask->now_ns);
             is_changed[i] = true;
         }
         before.limit = ask->parts[i].limit;
         publish(&before, befores[i]);
-        if (ask->parts[i].owed_tokens > 0)
-            before = ration_any_force(&before, ask->parts[i].owed_tokens, ask->now_ns);
-        c.items[i] = (struct ration_item){.cost_tokens = ask->parts[i].cost_tokens,
-                                          .is_shadow = ask->parts[i].is_shadow,
-                                          .shares_with = -1,
-                                          .part_index = i,
-                                          .limiter_index = i,
-                                          .before = before};
+        if (ask->parts[i].debt_tokens > 0)
+            before = ration_bucket_state_charge(&before, ask->parts[i].debt_tokens, ask->now_ns);
+        c.items[i] = (struct ration_limit_eval){.cost_tokens = ask->parts[i].cost_tokens,
+                                                .is_shadow = ask->parts[i].is_shadow,
+                                                .shares_with = -1,
+                                                .part_index = i,
+                                                .limiter_index = i,
+                                                .before = before};
     }
-    ration_judge(&c);
+    ration_evaluation_run(&c);
     told->now_ns = ask->now_ns;
-    told->decision = ration_judge_describe_all(&c);
+    told->decision = ration_evaluation_describe_all(&c);
     for (uint32_t i = 0; i < ask->part_count; i++) {
-        const struct ration_item *item = &c.items[i];
+        const struct ration_limit_eval *item = &c.items[i];
         bool *there = &is_there[picked[i].limit][picked[i].key];
 
-        told->parts[i] = ration_judge_describe(&c, item);
+        told->parts[i] = ration_evaluation_describe(&c, item);
         if (ask->is_look || (item->cost_tokens == 0 && !is_changed[i]))
             continue;
         if (item->limiter_index != i)
             abort();
         if (memcmp(&item->before.state, &item->after.state, sizeof(item->after.state)) != 0 ||
             memcmp(&item->before.write, &item->after.write, sizeof(item->after.write)) != 0 ||
-            ask->parts[i].owed_tokens > 0 || item->before.limit->start != RATION_START_FULL ||
+            ask->parts[i].debt_tokens > 0 || item->before.limit->start != RATION_START_FULL ||
             is_changed[i]) {
             buckets[picked[i].limit][picked[i].key] = item->after;
             publish(&buckets[picked[i].limit][picked[i].key],
@@ -267,18 +268,18 @@ static void print_decision(const char *who, const struct ration_decision *d)
     fprintf(stderr,
             "  %s: %s limit %" PRIu64 " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64
             " delay %" PRIu64 " by %" PRIu32 "\n",
-            who, ration_verdict_name(d->verdict), d->limit, d->remaining, d->retry_after_ns,
-            d->reset_after_ns, d->delay_ns, d->limiter_index);
+            who, ration_decision_verdict_name(d->verdict), d->limit, d->remaining,
+            d->retry_after_ns, d->reset_after_ns, d->delay_ns, d->limiter_index);
 }
 
-static int fail(unsigned step, const char *what, const struct ration_redis_ask *ask,
+static int fail(unsigned step, const char *what, const struct ration_redis_take_request *ask,
                 const struct ration_redis_answer *answer)
 {
     fprintf(stderr, "step %u at %" PRIu64 " (%s): %s\n", step, ask->now_ns,
             ask->is_look ? "look" : "take", what);
     for (uint32_t i = 0; i < ask->part_count; i++)
         fprintf(stderr, "  %s cost %" PRIu64 " owed %" PRIu64 " shadow %d was '%.*s'\n",
-                ask->parts[i].limit->name, ask->parts[i].cost_tokens, ask->parts[i].owed_tokens,
+                ask->parts[i].limit->name, ask->parts[i].cost_tokens, ask->parts[i].debt_tokens,
                 ask->parts[i].is_shadow, (int)answer->texts[i].size,
                 answer->texts[i].bytes != NULL ? answer->texts[i].bytes : "");
     fprintf(stderr, "  taken %d\n", answer->is_taken);
@@ -299,7 +300,7 @@ int main(int argument_count, char **arguments)
     redisReply *loaded =
         load_script(redis, argument_count > 3 ? arguments[3] : NULL, RATION_REDIS_TAKE);
     uint64_t now_ns = EPOCH_NS;
-    struct ration_redis_words words;
+    struct ration_redis_argv words;
     unsigned counts[3] = {0}, converted_count = 0;
 
     seed_chance();
@@ -307,18 +308,18 @@ int main(int argument_count, char **arguments)
         struct ration_error error;
 
         if (ration_limit_parse(texts[i], &limits[i], &error) != RATION_OK ||
-            ration_redis_fits(&limits[i], &error) != RATION_OK) {
+            ration_redis_is_supported(&limits[i], &error) != RATION_OK) {
             fprintf(stderr, "%s: %s\n", texts[i], error.message);
             return 2;
         }
         for (size_t k = 0; k < KEY_COUNT; k++)
             buckets[i][k].limit = &limits[i];
     }
-    ration_redis_words_init(&words);
+    ration_redis_argv_init(&words);
     for (unsigned step = 0; step < STEP_COUNT; step++) {
-        struct ration_redis_told told, wanted;
+        struct ration_redis_take_result told, wanted;
         struct ration_redis_answer answer;
-        struct ration_redis_ask ask;
+        struct ration_redis_take_request ask;
         struct picked picked[4];
         redisReply *reply;
 
@@ -326,8 +327,8 @@ int main(int argument_count, char **arguments)
         if (draw(20) == 0)
             change_limit();
         draw_ask(draw(20) == 0 ? now_ns - draw(2 * RATION_NS_PER_SECOND) : now_ns, &ask, picked);
-        ration_redis_words_reset(&words);
-        ration_redis_ask_write(&ask, &names, &words);
+        ration_redis_argv_reset(&words);
+        ration_redis_take_request_write(&ask, &names, &words);
         reply = run_script(redis, loaded->str, &words);
         answer = answer_of(reply);
         if (answer.is_of_others) {
@@ -339,7 +340,7 @@ int main(int argument_count, char **arguments)
             converted_count++;
         }
         decide(&ask, picked, &wanted);
-        if (ration_redis_ask_read(&ask, &answer, &told) != RATION_OK)
+        if (ration_redis_take_result_read(&ask, &answer, &told) != RATION_OK)
             return fail(step, "the answer contradicts the buckets", &ask, &answer);
         if (told.now_ns != wanted.now_ns || !is_same(&told.decision, &wanted.decision)) {
             fail(step, "another decision", &ask, &answer);
@@ -359,7 +360,7 @@ int main(int argument_count, char **arguments)
     }
     printf("%u allowed, %u denied, %u never, %u of changed limits: all as in memory\n",
            counts[RATION_ALLOW], counts[RATION_DENY], counts[RATION_NEVER], converted_count);
-    ration_redis_words_done(&words);
+    ration_redis_argv_done(&words);
     freeReplyObject(loaded);
     redisFree(redis);
     return 0;

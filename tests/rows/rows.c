@@ -123,7 +123,7 @@ static void compare(struct rows_run *run, char **expected, const struct rows_req
 {
     bool same = request->call == ROWS_UPTO
                     ? same_count(run, expected[0], granted)
-                    : same_word(expected[0], ration_verdict_name(got->verdict));
+                    : same_word(expected[0], ration_decision_verdict_name(got->verdict));
 
     same = same && same_count(run, expected[1], got->remaining);
     same = same && same_time(run, expected[2], got->retry_after_ns);
@@ -137,8 +137,8 @@ static void compare(struct rows_run *run, char **expected, const struct rows_req
             "    got %s (granted %" PRIu64 ") remaining %" PRIu64 " retry %" PRIu64
             "ns reset %" PRIu64 "ns delay %" PRIu64 "ns\n",
             run->path, run->line_number, run->target->name, expected[0], expected[1], expected[2],
-            expected[3], expected[4], ration_verdict_name(got->verdict), granted, got->remaining,
-            got->retry_after_ns, got->reset_after_ns, got->delay_ns);
+            expected[3], expected[4], ration_decision_verdict_name(got->verdict), granted,
+            got->remaining, got->retry_after_ns, got->reset_after_ns, got->delay_ns);
 }
 
 /* Whether a row cannot be run, and is counted instead. */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limiter/state.h"
+#include "limiter/bucket_state.h"
 #include "rows/rows.h"
 
 #define TICKETS_MAX    16
@@ -38,8 +38,8 @@ struct subject {
     struct ration_limit limit;
     ration_limiter *limiter;
     ration_stack *stack;
-    struct ration_ticket tickets[TICKETS_MAX];
-    size_t ticket_count;
+    struct ration_reservation reservations[TICKETS_MAX];
+    size_t reservation_count;
 };
 
 static const struct ration_key key = {"a key", 5};
@@ -65,7 +65,7 @@ static void close_subject(struct subject *s)
         ration_limiter_free(s->limiter);
     s->stack = NULL;
     s->limiter = NULL;
-    s->ticket_count = 0;
+    s->reservation_count = 0;
 }
 
 static void open_stack(struct subject *s, struct ration_limiter_options *options,
@@ -143,9 +143,9 @@ static struct ration_decision look(struct subject *s, uint64_t cost, uint64_t no
     struct ration_decision d;
 
     if (s->shape == STACK)
-        expect_ok(ration_stack_look(s->stack, &key, cost, now_ns, &d, NULL), "look");
+        expect_ok(ration_stack_peek(s->stack, &key, cost, now_ns, &d, NULL), "look");
     else
-        expect_ok(ration_limiter_look(s->limiter, &key, cost, now_ns, &d, NULL), "look");
+        expect_ok(ration_limiter_peek(s->limiter, &key, cost, now_ns, &d, NULL), "look");
     return d;
 }
 
@@ -163,7 +163,7 @@ static struct ration_decision take_by_verdict(struct subject *s, uint64_t cost, 
         expect_ok(item.status, "an item of a batch");
     if (is_allowed != (before.verdict == RATION_ALLOW) ||
         (s->shape == BATCH && item.verdict != before.verdict))
-        fprintf(stderr, "a look said %s\n", ration_verdict_name(before.verdict));
+        fprintf(stderr, "a look said %s\n", ration_decision_verdict_name(before.verdict));
     after.verdict = is_allowed ? RATION_ALLOW : s->shape == BATCH ? item.verdict : before.verdict;
     after.retry_after_ns = before.retry_after_ns;
     after.delay_ns = before.delay_ns;
@@ -173,18 +173,18 @@ static struct ration_decision take_by_verdict(struct subject *s, uint64_t cost, 
 static struct ration_decision reserve(struct subject *s, const struct rows_request *request,
                                       uint64_t now_ns)
 {
-    struct ration_ticket *ticket = &s->tickets[s->ticket_count];
+    struct ration_reservation *reservation = &s->reservations[s->reservation_count];
     struct ration_decision d;
 
     if (s->shape == STACK && request->time_ns == 0)
         expect_ok(ration_stack_reserve(s->stack, &key, request->tokens, request->time_ns, now_ns,
-                                       &d, ticket),
+                                       &d, reservation),
                   "reserve");
     else
         expect_ok(ration_limiter_reserve(s->limiter, &key, request->tokens, request->time_ns,
-                                         now_ns, &d, ticket),
+                                         now_ns, &d, reservation),
                   "reserve");
-    s->ticket_count += d.verdict == RATION_ALLOW;
+    s->reservation_count += d.verdict == RATION_ALLOW;
     return d;
 }
 
@@ -201,27 +201,27 @@ static void set(struct subject *s, uint64_t tokens, uint64_t now_ns)
 
     expect_ok(ration_limiter_reset(s->limiter, &key, now_ns), "reset");
     if (s->limit.algorithm == RATION_BURST_RESERVE && reserve_out > 0) {
-        expect_ok(ration_limiter_force(s->limiter, &key, burst, now_ns), "force");
+        expect_ok(ration_limiter_charge(s->limiter, &key, burst, now_ns), "force");
         (void)take(s, reserve_out, now_ns);
         expect_ok(ration_limiter_refund(s->limiter, &key, burst, now_ns), "refund");
     }
     if (out > 0)
-        expect_ok(ration_limiter_force(s->limiter, &key, out, now_ns), "force");
+        expect_ok(ration_limiter_charge(s->limiter, &key, out, now_ns), "force");
 }
 
 static void settle(struct subject *s, const struct rows_request *request, uint64_t now_ns)
 {
-    struct ration_ticket *ticket = &s->tickets[request->reservation - 1];
+    struct ration_reservation *reservation = &s->reservations[request->reservation - 1];
     uint64_t used = request->call == ROWS_CANCEL ? 0 : request->tokens;
 
     if (s->shape == STACK && used == 0)
-        expect_ok(ration_stack_cancel(s->stack, ticket, now_ns), "cancel");
+        expect_ok(ration_stack_cancel(s->stack, reservation, now_ns), "cancel");
     else if (s->shape == STACK)
-        expect_ok(ration_stack_settle(s->stack, ticket, used, now_ns), "settle");
+        expect_ok(ration_stack_settle(s->stack, reservation, used, now_ns), "settle");
     else if (used == 0)
-        expect_ok(ration_limiter_cancel(s->limiter, ticket, now_ns), "cancel");
+        expect_ok(ration_limiter_cancel(s->limiter, reservation, now_ns), "cancel");
     else
-        expect_ok(ration_limiter_settle(s->limiter, ticket, used, now_ns), "settle");
+        expect_ok(ration_limiter_settle(s->limiter, reservation, used, now_ns), "settle");
 }
 
 static struct ration_decision call_subject(void *context, const struct rows_request *request,
@@ -248,7 +248,7 @@ static struct ration_decision call_subject(void *context, const struct rows_requ
         expect_ok(ration_limiter_refund(s->limiter, &key, request->tokens, now_ns), "refund");
         break;
     case ROWS_FORCE:
-        expect_ok(ration_limiter_force(s->limiter, &key, request->tokens, now_ns), "force");
+        expect_ok(ration_limiter_charge(s->limiter, &key, request->tokens, now_ns), "force");
         break;
     case ROWS_SET:
         set(s, request->tokens, now_ns);
@@ -275,7 +275,7 @@ static void change_subject(void *context, const struct ration_limit *limit, uint
 
 static bool can_change(enum shape shape, const struct ration_limit *a, const struct ration_limit *b)
 {
-    return ration_any_layout(a).cell_count == ration_any_layout(b).cell_count &&
+    return ration_bucket_state_layout(a).cell_count == ration_bucket_state_layout(b).cell_count &&
            !(shape == STACK && b->algorithm == RATION_LEAKY_QUEUE);
 }
 

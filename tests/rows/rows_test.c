@@ -21,7 +21,7 @@ struct library {
     struct ration_reserve reserve;
     struct ration_sliding_log log;
     uint64_t log_words[LOG_TOKENS_MAX];
-    struct ration_reservation reservations[RESERVATIONS_MAX];
+    struct ration_bucket_reservation reservations[RESERVATIONS_MAX];
     size_t reservation_count;
 };
 
@@ -80,7 +80,8 @@ static struct ration_decision reserve_call(struct library *library,
             ration_reserve_refund(library->reserve, limit, request->tokens, request->now_ns);
         break;
     case ROWS_FORCE:
-        step.next = ration_reserve_force(library->reserve, limit, request->tokens, request->now_ns);
+        step.next =
+            ration_reserve_charge(library->reserve, limit, request->tokens, request->now_ns);
         break;
     case ROWS_SET:
         step.next = ration_reserve_set(limit, request->tokens, request->now_ns);
@@ -117,7 +118,7 @@ static struct ration_decision log_call(struct library *library, const struct row
         ration_sliding_log_refund(&library->log, &library->limit, request->tokens);
         return none;
     case ROWS_FORCE:
-        ration_sliding_log_force(&library->log, &library->limit, request->tokens, request->now_ns);
+        ration_sliding_log_charge(&library->log, &library->limit, request->tokens, request->now_ns);
         return none;
     case ROWS_SET:
         ration_sliding_log_set(&library->log, &library->limit, request->tokens, request->now_ns);
@@ -127,7 +128,7 @@ static struct ration_decision log_call(struct library *library, const struct row
     }
 }
 
-static struct ration_reservation *reservation_of(struct library *library, uint64_t number)
+static struct ration_bucket_reservation *reservation_of(struct library *library, uint64_t number)
 {
     if (number == 0 || number > library->reservation_count)
         abort();
@@ -144,7 +145,7 @@ static void bucket_edit(struct library *library, const struct rows_request *requ
     if (request->call == ROWS_REFUND)
         ration_bucket_refund(bucket, limit, request->tokens, request->now_ns);
     else if (request->call == ROWS_FORCE)
-        ration_bucket_force(bucket, limit, request->tokens, request->now_ns);
+        ration_bucket_charge(bucket, limit, request->tokens, request->now_ns);
     else if (request->call == ROWS_SET)
         ration_bucket_set(bucket, limit, request->tokens, request->now_ns);
     else if (request->call == ROWS_BLOCK)
@@ -170,7 +171,7 @@ static struct ration_decision bucket_call(struct library *library,
     case ROWS_TAKE:
         return ration_bucket_take(bucket, limit, request->tokens, request->now_ns);
     case ROWS_LOOK:
-        return ration_bucket_look(bucket, limit, request->tokens, request->now_ns);
+        return ration_bucket_peek(bucket, limit, request->tokens, request->now_ns);
     case ROWS_UPTO:
         *granted =
             ration_bucket_take_up_to(bucket, limit, request->tokens, request->now_ns, &decision);

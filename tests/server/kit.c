@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/endpoint.h"
+#include "server/net/endpoint.h"
 
 /* The server --------------------------------------------------------------------------------- */
 
@@ -205,7 +205,7 @@ void kit_await_accept_pauses(struct kit *kit, uint64_t count)
     await(kit, offsetof(struct ration_loop_counters, accept_pauses), count, false);
 }
 
-void kit_await_ended(struct kit *kit, enum ration_ending ending, uint64_t count)
+void kit_await_ended(struct kit *kit, enum ration_close_reason ending, uint64_t count)
 {
     await(kit, offsetof(struct ration_loop_counters, ended) + (size_t)ending * sizeof(uint64_t),
           count, false);
@@ -386,9 +386,9 @@ void kit_push(struct kit *kit, size_t size)
     kit_on_loops(kit, push, &size);
 }
 
-static void count_close(struct ration_connection *connection, enum ration_ending ending)
+static void count_close(struct ration_connection *connection, enum ration_close_reason ending)
 {
-    assert_true(ending > RATION_ENDING_NONE && ending < RATION_ENDING_COUNT);
+    assert_true(ending > RATION_CLOSE_REASON_NONE && ending < RATION_CLOSE_REASON_COUNT);
     if (held == connection)
         held = NULL;
     ration_output_append_text(ration_connection_output(connection), "to nobody");
@@ -416,7 +416,7 @@ static void answer(struct ration_connection *connection, const char *line, size_
         ration_connection_need(connection, number);
     } else if (strcmp(word, "hold") == 0) {
         held = connection;
-        ration_connection_hold(connection);
+        ration_connection_pause(connection);
     } else if (strcmp(word, "close") == 0) {
         ration_output_append_text(output, "bye\n");
         ration_connection_close(connection);
@@ -461,11 +461,11 @@ static size_t lines(struct ration_connection *connection, char *bytes, size_t si
     return used;
 }
 
-static void refuse(struct ration_connection *connection, enum ration_ending ending)
+static void refuse(struct ration_connection *connection, enum ration_close_reason ending)
 {
     struct ration_output *output = ration_connection_output(connection);
 
-    ration_output_append_text(output, ration_ending_word(ending));
+    ration_output_append_text(output, ration_close_reason_name(ending));
     ration_output_append_byte(output, '\n');
 }
 

@@ -19,10 +19,10 @@ same "curl" 200 "$(curl -sS -o /dev/null -w '%{http_code}' "http://$http/v1/chec
 check 0 'allowed: login has 3 left' path=/login ip=192.0.2.7
 check 0 '' --quiet --cost 3 path=/login ip=192.0.2.7
 check 1 'denied by login: no wait helps' --cost 6 path=/login ip=192.0.2.7
-check 2 "ration check: this is no attribute: write NAME=VALUE: path" path
+check 2 "ration check: this is not an attribute: write NAME=VALUE: path" path
 tail_lines=()
 finish 0 TERM
-same "the last line" 'ended: served 1 HTTP request and 3 RESP commands over 4 connections' \
+same "the last line" 'stopped: served 1 HTTP request and 3 RESP commands over 4 connections' \
     "${tail_lines[-1]#*info }"
 
 # SIGHUP: a policy takes effect as a whole, or not at all.
@@ -41,7 +41,7 @@ policy 99/h 'nonsuch: 1'
 sed -i 's/burst: 2/burst: 0/' "$scratch/policy.yaml"
 kill -HUP "$server"
 await "error reload: $scratch/policy.yaml:5:"
-await 'error the policy was not reloaded; the one before stays in force'
+await 'error the policy was not reloaded; the previous policy stays in force'
 check 1 'denied by a: retry after 360.0s' user=u
 policy 99/h 'threds: 1'
 kill -HUP "$server"
@@ -66,20 +66,20 @@ begin_request() { # a request whose head was read, and whose body is to come, on
 start --state "$scratch/state" --drain-deadline-ms 1h
 begin_request
 kill -TERM "$server"
-await 'ending: 1 connection has 3600000 ms to finish'
+await 'shutting down: 1 connection has 3600000 ms to finish'
 printf '{"attributes":{"user":"nobody"}}' >&"$busy"
 read -r -t 60 line <&"$busy" || fail "a request under way was dropped"
 same "a request under way" 'HTTP/1.1 200 OK' "${line%$'\r'}"
 exec {busy}>&-
-await "kept the state in $scratch/state"
+await "saved the state to $scratch/state"
 finish 0
 start --state "$scratch/state" --drain-deadline-ms 1h --threads 16 # most likely not on loop 0
 begin_request
 kill -TERM "$server"
-await 'ending: '
+await 'shutting down: '
 kill -TERM "$server"
-await 'told twice: ending 1 connection at once'
-await "kept the state in $scratch/state"
+await 'second signal: closing 1 connection immediately'
+await "saved the state to $scratch/state"
 finish 0
 exec {busy}>&-
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/log.h"
-#include "server/loop_parts.h"
+#include "server/net/loop_parts.h"
+#include "server/ops/log.h"
 #include "support/unit.h"
 #include "support/whole_server.h"
 
@@ -29,7 +29,7 @@ static void start(const char *check_secret, const char *admin_secret,
     whole_server_open(&server, &options);
 }
 
-static uint64_t ended(enum ration_ending ending)
+static uint64_t ended(enum ration_close_reason ending)
 {
     struct ration_loop_counters counters;
 
@@ -100,7 +100,7 @@ static void a_client_authenticates_in_time_or_is_closed(void **unused)
     whole_server_settle(&server, clients, 2);
     assert_true(clients[1].is_closed);
     whole_server_pass(&server, 3000); /* for both to be heard out */
-    assert_int_equal(ended(RATION_ENDING_AUTH_TIMEOUT), 2);
+    assert_int_equal(ended(RATION_CLOSE_REASON_AUTH_TIMEOUT), 2);
     close_clients(clients, 2);
 }
 
@@ -140,7 +140,7 @@ static void an_http_client_authenticates_in_time_or_is_closed(void **unused)
     /* else a guess would be tested by how long the connection lives, where no wrong one is counted */
     assert_true(clients[HEALTH_WITH_SECRET].is_closed);
     assert_false(clients[AUTHENTICATED].is_closed);
-    assert_int_equal(ended(RATION_ENDING_AUTH_TIMEOUT), HEADERS + 1 + 2);
+    assert_int_equal(ended(RATION_CLOSE_REASON_AUTH_TIMEOUT), HEADERS + 1 + 2);
     close_clients(clients, CLIENTS);
 }
 
@@ -168,7 +168,7 @@ static void a_transaction_ends_in_time_or_is_closed(void **unused)
     ask(&clients[1], "MULTI\r\nDISCARD\r\n", "+OK");
     whole_server_pass(&server, 3600000);
     ask(&clients[1], "PING\r\n", "+PONG");
-    assert_int_equal(ended(RATION_ENDING_MULTI_TIMEOUT), 1);
+    assert_int_equal(ended(RATION_CLOSE_REASON_MULTI_TIMEOUT), 1);
     close_clients(clients, 2);
 }
 
@@ -185,7 +185,7 @@ static void unauthenticated_clients_make_room(void **unused)
     start("secret", NULL, (struct ration_server_limits){.connections_max = PLACES});
     for (int i = 0; i < PLACES; i++)
         open_client(&clients[i], WHOLE_RESP);
-    assert_int_equal(ended(RATION_ENDING_EVICTED), PLACES / 8); /* places that are reserved */
+    assert_int_equal(ended(RATION_CLOSE_REASON_EVICTED), PLACES / 8); /* places that are reserved */
     for (int i = PLACES; i < 2 * PLACES; i++) {
         open_client(&clients[i], WHOLE_RESP);
         ask(&clients[i], "AUTH secret\r\n", "+OK");
@@ -200,8 +200,8 @@ static void unauthenticated_clients_make_room(void **unused)
     }
     for (int i = PLACES; i < 2 * PLACES; i++)
         ask(&clients[i], "PING\r\n", "+PONG");
-    assert_int_equal(ended(RATION_ENDING_EVICTED), PLACES);
-    assert_int_equal(ended(RATION_ENDING_CONNECTIONS_MAX), PLACES);
+    assert_int_equal(ended(RATION_CLOSE_REASON_EVICTED), PLACES);
+    assert_int_equal(ended(RATION_CLOSE_REASON_CONNECTIONS_MAX), PLACES);
     close_clients(clients, 3 * PLACES);
 }
 
@@ -364,7 +364,7 @@ static void wrong_credentials_are_delayed(void **unused)
     ask(&clients[1],
         "GET /v1/top HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token\r\n\r\n", "200 OK");
     ask(&clients[1], "GET /v1/top HTTP/1.1\r\nHost: localhost\r\n\r\n", "401"); /* is no guess */
-    ration_manual_clock_advance(&server.manual, 6 * RATION_NS_PER_SECOND);
+    ration_clock_manual_advance(&server.manual, 6 * RATION_NS_PER_SECOND);
     ask(&clients[1], wrong_token, "401 Unauthorized"); /* 10 a minute are answered at once */
     expect_delay(&clients[1], wrong_token, "401 Unauthorized");
     assert_int_equal(server.service.loops->delayed_count, 0);
@@ -410,7 +410,7 @@ static void delayed_replies_are_bounded(void **unused)
         assert_int_equal(clients[i].answer_size, 0);
         assert_int_equal(clients[i].is_closed, i >= RATION_DELAYED_MAX);
     }
-    assert_int_equal(ended(RATION_ENDING_AUTH_FAILURES), CLIENTS - RATION_DELAYED_MAX);
+    assert_int_equal(ended(RATION_CLOSE_REASON_AUTH_FAILURES), CLIENTS - RATION_DELAYED_MAX);
     assert_in_range(count_lines(pipe_fds), 1, 5);
     ask(&beside, "AUTH secret\r\n", "+OK");
     whole_server_pass(&server, RATION_DELAY_MS);

@@ -33,7 +33,7 @@ static void what_is_sent_comes_back(void **unused)
     assert_int_equal(counters.sent_bytes, 500);
     assert_int_equal(counters.reads, 100); /* one read, one write */
     close(fd);
-    kit_await_ended(&kit, RATION_ENDING_CLIENT, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_CLIENT, 1);
     kit_await_open(&kit, 0);
     kit_stop(&kit);
 }
@@ -108,7 +108,7 @@ static void a_client_that_shuts_its_side_still_gets_answers(void **unused)
     client_shut(fd);
     client_expect(fd, "a\nb\n");
     client_expect_end(fd);
-    kit_await_ended(&kit, RATION_ENDING_CLIENT, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_CLIENT, 1);
     close(fd);
     kit_stop(&kit);
 }
@@ -161,7 +161,7 @@ static void a_protocol_can_close_after_its_answer(void **unused)
     client_expect(fd, "a\nbye\n");
     client_expect_end(fd);
     close(fd);
-    kit_await_ended(&kit, RATION_ENDING_PROTOCOL, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_PROTOCOL, 1);
     kit_stop(&kit);
 }
 
@@ -193,7 +193,7 @@ static void a_protocol_can_close_at_once(void **unused)
     client_expect(fd, "");
     client_expect_end(fd);
     close(fd);
-    kit_await_ended(&kit, RATION_ENDING_PROTOCOL, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_PROTOCOL, 1);
     assert_int_equal(kit_closes(), closes + 1);
     kit_stop(&kit);
 }
@@ -239,7 +239,7 @@ static void bytes_that_are_never_consumed_have_a_bound(void **unused)
     client_expect(fd, "input_max\n");
     client_expect_end(fd);
     close(fd);
-    kit_await_ended(&kit, RATION_ENDING_INPUT_MAX, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_INPUT_MAX, 1);
 
     fd = client_open(&kit); /* all at once, and to one that says nothing */
     client_say(fd, "need 999999999\n");
@@ -247,7 +247,7 @@ static void bytes_that_are_never_consumed_have_a_bound(void **unused)
     client_send(fd, bytes, 1);
     client_expect(fd, "input_max\n");
     close(fd);
-    kit_await_ended(&kit, RATION_ENDING_INPUT_MAX, 2);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_INPUT_MAX, 2);
     kit_stop(&kit);
 }
 
@@ -266,9 +266,9 @@ static void a_reset_is_quiet(void **unused)
     }
     kit_await_open(&kit, 0);
     struct ration_loop_counters counters = kit_counters(&kit);
-    assert_int_equal(counters.ended[RATION_ENDING_RESET] + counters.ended[RATION_ENDING_CLIENT],
-                     20);
-    assert_true(counters.ended[RATION_ENDING_RESET] > 0);
+    assert_int_equal(
+        counters.ended[RATION_CLOSE_REASON_RESET] + counters.ended[RATION_CLOSE_REASON_CLIENT], 20);
+    assert_true(counters.ended[RATION_CLOSE_REASON_RESET] > 0);
     kit_stop(&kit);
 }
 

@@ -1,5 +1,5 @@
 /* Deadlines: the queues by themselves against a plain model, and each class on a connection. */
-#include "server/deadlines.h"
+#include "server/net/deadlines.h"
 
 #include <unistd.h>
 
@@ -67,7 +67,7 @@ static int start(const struct ration_protocol *protocol)
 }
 
 /* Passes at its very millisecond. */
-static void expect_deadline(uint64_t ms, enum ration_ending ending)
+static void expect_deadline(uint64_t ms, enum ration_close_reason ending)
 {
     uint64_t ended = kit_counters(&kit).ended[ending];
 
@@ -84,7 +84,7 @@ static void an_idle_connection_is_closed(void **unused)
     kit_pass(&kit, 399);
     client_say(fd, "a\n"); /* begins it anew */
     client_expect(fd, "a\n");
-    expect_deadline(400, RATION_ENDING_IDLE_DEADLINE);
+    expect_deadline(400, RATION_CLOSE_REASON_IDLE_DEADLINE);
     client_expect_end(fd);
     close(fd);
     kit_stop(&kit);
@@ -94,7 +94,7 @@ static void one_that_says_nothing_at_all_is_idle(void **unused)
 {
     (void)unused;
     int fd = start(&kit_lines);
-    expect_deadline(400, RATION_ENDING_IDLE_DEADLINE);
+    expect_deadline(400, RATION_CLOSE_REASON_IDLE_DEADLINE);
     client_expect_end(fd);
     close(fd);
     kit_stop(&kit);
@@ -110,7 +110,7 @@ static void a_head_has_its_time_from_the_first_byte(void **unused)
         kit_await_received(&kit, i + 1);
         kit_pass(&kit, 9);
     }
-    expect_deadline(10, RATION_ENDING_HEAD_DEADLINE);
+    expect_deadline(10, RATION_CLOSE_REASON_HEAD_DEADLINE);
     client_expect_end(fd);
     close(fd);
     kit_stop(&kit);
@@ -127,7 +127,7 @@ static void a_request_that_ends_gives_the_next_its_own_time(void **unused)
         client_say(fd, "\na");
         client_expect(fd, "a\n");
     }
-    expect_deadline(100, RATION_ENDING_HEAD_DEADLINE);
+    expect_deadline(100, RATION_CLOSE_REASON_HEAD_DEADLINE);
     close(fd);
     kit_stop(&kit);
 }
@@ -142,7 +142,7 @@ static void the_late_are_told_why(void **unused)
     client_expect(fd, "head_deadline\n");
     client_expect_end(fd);
     close(fd);
-    kit_await_ended(&kit, RATION_ENDING_HEAD_DEADLINE, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_HEAD_DEADLINE, 1);
     kit_stop(&kit);
 }
 
@@ -163,7 +163,7 @@ static void a_body_has_its_time_after_the_head(void **unused)
     kit_pass(&kit, 1);
     client_expect(fd, "body_deadline\n");
     close(fd);
-    kit_await_ended(&kit, RATION_ENDING_BODY_DEADLINE, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_BODY_DEADLINE, 1);
     kit_stop(&kit);
 }
 
@@ -192,7 +192,7 @@ static void held_connections_have_no_deadline(void **unused)
     assert_int_equal(kit_counters(&kit).open, 1);
     kit_resume(&kit);
     client_expect(fd, "held\n");
-    expect_deadline(100, RATION_ENDING_HEAD_DEADLINE);
+    expect_deadline(100, RATION_CLOSE_REASON_HEAD_DEADLINE);
     close(fd);
     kit_stop(&kit);
 }

@@ -201,7 +201,7 @@ static size_t receive_nothing(struct ration_connection *connection, char *bytes,
     return size;
 }
 
-static void post_last_words(struct ration_connection *connection, enum ration_ending ending)
+static void post_last_words(struct ration_connection *connection, enum ration_close_reason ending)
 {
     static struct ration_loop_message message = {.function = note_last_words};
 

@@ -1,5 +1,5 @@
 /* Where to listen: text that is right, and what is said about text that is not. */
-#include "server/endpoint.h"
+#include "server/net/endpoint.h"
 
 #include <string.h>
 
@@ -52,11 +52,11 @@ static void wrong_text_is_refused_with_the_fix(void **unused)
         {"127.0.0.1:0x10", "has no port"},
         {"127.0.0.1:999999999999", "has no port"},
         {"localhost:80", "names are not resolved): write 127.0.0.1:80, [::1]:80 or *:80"},
-        {"127.1:80", "no address"},
-        {"::1:80", "no address"},
-        {"[::1:80", "no address"},
-        {"[127.0.0.1:80", "no address"},
-        {"[]:80", "no address"},
+        {"127.1:80", "not an IP address"},
+        {"::1:80", "not an IP address"},
+        {"[::1:80", "not an IP address"},
+        {"[127.0.0.1:80", "not an IP address"},
+        {"[]:80", "not an IP address"},
         {"unix:", "needs a path"},
         {"/", "needs a path"},
         {"@", "needs a path"},

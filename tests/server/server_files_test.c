@@ -39,7 +39,7 @@ static void newcomers_without_a_file_are_closed(void **unused)
     for (uint64_t i = 0; i < CLIENTS_MAX; i++) {
         close(files[--file_count]); /* one for the client's own side, none for the server's */
         clients[i] = client_open(&kit);
-        kit_await_ended(&kit, RATION_ENDING_FILES, i + 1);
+        kit_await_ended(&kit, RATION_CLOSE_REASON_FILES, i + 1);
         client_expect_end(clients[i]);
         close(clients[i]);
         assert_true((files[file_count++] = dup(STDERR_FILENO)) >= 0);

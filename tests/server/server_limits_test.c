@@ -1,5 +1,5 @@
 /* How many may connect, in all and from one address. */
-#include "server/limits.h"
+#include "server/net/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "server/kit.h"
-#include "server/peers.h"
+#include "server/net/peers.h"
 
 static struct kit kit;
 
@@ -104,7 +104,7 @@ static void one_too_many_is_told_so(void **unused)
     fds[3] = client_open(&kit);
     client_expect(fds[3], "connections_max\n");
     client_expect_end(fds[3]);
-    kit_await_ended(&kit, RATION_ENDING_CONNECTIONS_MAX, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_CONNECTIONS_MAX, 1);
     close(fds[3]);
     close(fds[0]);
     kit_await_open(&kit, 2);
@@ -143,7 +143,7 @@ static void one_address_does_not_take_all(void **unused)
     fds[0] = client_open_from(&kit, "127.0.0.7");
     client_say(fds[0], "again\n");
     client_expect(fds[0], "again\n");
-    assert_int_equal(kit_counters(&kit).ended[RATION_ENDING_PEER_MAX], 1);
+    assert_int_equal(kit_counters(&kit).ended[RATION_CLOSE_REASON_PEER_MAX], 1);
     close(fds[0]);
     close(fds[1]);
     close(fds[3]);
@@ -167,7 +167,7 @@ static void places_are_given_back(void **unused)
         client_expect(fd, i % 2 == 0 ? "" : "bye\n");
         close(refused);
         close(fd);
-        kit_await_ended(&kit, RATION_ENDING_PROTOCOL, i + 1);
+        kit_await_ended(&kit, RATION_CLOSE_REASON_PROTOCOL, i + 1);
     }
     kit_stop(&kit);
 }

@@ -1,5 +1,5 @@
 /* Loops: several on one port, messages between them, time, listeners, Unix sockets. */
-#include "server/loops.h"
+#include "server/net/loops.h"
 
 #include <semaphore.h>
 #include <signal.h>
@@ -346,7 +346,7 @@ static void a_file_that_is_no_socket_is_left_alone(void **unused)
     (void)unused;
     fputs("precious", file);
     fclose(file);
-    expect_refusal("no socket");
+    expect_refusal("not a socket");
     assert_int_equal(stat(path, &there), 0);
     assert_int_equal(there.st_size, 8);
 }

@@ -8,7 +8,7 @@
  * before is in force. Threads that cannot be started are refused, too.
  *
  * Calls of the project's code arrive here by --wrap, and those of the JSON library by its own hook. What
- * libuv allocates is not refused: it aborts then (see reserve_watchers() in server/loop.c).
+ * libuv allocates is not refused: it aborts then (see reserve_watchers() in server/net/loop.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/server.h"
-#include "server/settings.h"
+#include "server/ops/server.h"
+#include "server/ops/settings.h"
 #include "support/allocations.h"
 #include "support/unit.h"
 

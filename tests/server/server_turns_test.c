@@ -5,12 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/output.h"
-#include "server/loop_parts.h"
+#include "server/net/loop_parts.h"
+#include "support/turns.h"
 #include "support/unit.h"
-#include "support/whole_server.h"
 
 #define LIMITS 2048
 #define GLOBS  1000
@@ -18,45 +17,13 @@
 /* Checks whose globs search 1 MiB each, of one pipeline, EXEC or body. */
 #define SLOW_CHECKS 80
 
-/* Another part of a turn costs less than one of them. */
-#define BUSY_NS_MIN 50000
-
 /* So many of them need at least so many turns. */
 #define SLOW_TURNS_MIN (SLOW_CHECKS / 2)
-
-/* A turn should cost 5 ms at most; another machine, another load and instrumentation may cost more. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-#define TURN_NS_MAX 400000000
-#define INLINE_KEYS 32768
-#else
-#define TURN_NS_MAX 20000000
-#define INLINE_KEYS 500000
-#endif
-
-/* Slots for twice as many keys as there are: each key has a slot of its own. */
-#define INLINE_KEYS_MAX (2 * INLINE_KEYS)
-
-/* From the seventh on each flush visits every slot of the table. */
-#define FLUSHES 9
 
 /* One step may begin while there is room for less. */
 #define UNITS_MAX (RATION_TURN_UNITS_MAX + RATION_STEP_UNITS_MAX)
 
 static struct whole_server server;
-
-static uint64_t thread_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * RATION_NS_PER_SECOND + (uint64_t)time.tv_nsec;
-}
-
-static void append_many(struct ration_output *output, const char *text, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        ration_output_append_text(output, text);
-}
 
 static void append_path_limits(struct ration_output *policy)
 {
@@ -85,8 +52,7 @@ static void append_glob_limits(struct ration_output *policy)
 
 static void open_server(void (*append_limits)(struct ration_output *policy))
 {
-    struct whole_server_options options = {.limits = {.input_bytes_max = 4 << 20},
-                                           .inline_keys_max = INLINE_KEYS_MAX};
+    struct whole_server_options options = {.limits = {.input_bytes_max = 4 << 20}};
     struct ration_output policy;
 
     ration_output_init(&policy, 1 << 20);
@@ -99,46 +65,6 @@ static void open_server(void (*append_limits)(struct ration_output *policy))
     ration_output_done(&policy);
 }
 
-/* What a request costs. */
-struct cost {
-    uint64_t turn_ns_max;
-    unsigned turn_count;
-    unsigned busy_count;      /* turns of at least BUSY_NS_MIN */
-    unsigned answered_beside; /* turns in which another client had its answer */
-};
-
-static struct cost serve(enum whole_protocol protocol, const struct ration_output *request,
-                         struct whole_client *client)
-{
-    struct whole_client beside;
-    struct cost cost = {0};
-    size_t sent = 0;
-
-    assert_false(request->is_failed);
-    whole_client_open(&server, client, protocol);
-    whole_client_open(&server, &beside, WHOLE_RESP);
-    whole_server_turn(&server);
-    do {
-        uint64_t began_ns;
-        ssize_t now = send(client->fd, request->bytes + sent, request->size - sent, MSG_NOSIGNAL);
-
-        sent += now > 0 ? (size_t)now : 0;
-        whole_client_send(&server, &beside, "PING\r\n", 6);
-        began_ns = thread_ns();
-        whole_server_turn(&server);
-        began_ns = thread_ns() - began_ns;
-        cost.turn_ns_max = began_ns > cost.turn_ns_max ? began_ns : cost.turn_ns_max;
-        cost.turn_count++;
-        cost.busy_count += began_ns >= BUSY_NS_MIN;
-        whole_client_take(client);
-        whole_client_take(&beside);
-        cost.answered_beside += beside.answer_size == 7;
-        whole_client_forget(&beside);
-    } while (sent < request->size || whole_server_is_busy(&server));
-    whole_client_close(&beside);
-    return cost;
-}
-
 /*
  * Serves it, and holds it to the bounds; of the turns, busy_min must do much. Returns what was answered, to be
  * closed.
@@ -148,17 +74,17 @@ static struct whole_client expect_busy_turns(const char *name, enum whole_protoc
                                              unsigned turns_min, unsigned busy_min)
 {
     struct whole_client client;
-    struct cost cost = serve(protocol, request, &client);
+    struct turns_cost cost = turns_serve(&server, protocol, request, &client);
     struct ration_loop_counters counters;
 
-    for (int again = 0; again < 4 && cost.turn_ns_max > TURN_NS_MAX; again++) {
+    for (int again = 0; again < 4 && cost.turn_ns_max > TURNS_NS_MAX; again++) {
         whole_client_close(&client); /* the machine's doing, unless it is the same each time */
-        cost = serve(protocol, request, &client);
+        cost = turns_serve(&server, protocol, request, &client);
     }
     ration_loop_counters(server.loop, &counters);
     print_message("  %-28s %5u turns, the longest %5llu us; %zu bytes\n", name, cost.turn_count,
                   (unsigned long long)cost.turn_ns_max / 1000, client.answer_size);
-    assert_true(cost.turn_ns_max <= TURN_NS_MAX);
+    assert_true(cost.turn_ns_max <= TURNS_NS_MAX);
     assert_true(cost.turn_count >= turns_min);
     assert_true(cost.busy_count >= busy_min);
     assert_true(cost.answered_beside + 3 >= cost.turn_count);
@@ -176,7 +102,7 @@ static struct whole_client expect_turns(const char *name, enum whole_protocol pr
 static void multi(struct ration_output *request, const char *command, unsigned count)
 {
     ration_output_append_text(request, "MULTI\r\n");
-    append_many(request, command, count);
+    turns_append_many(request, command, count);
     ration_output_append_text(request, "EXEC\r\n");
 }
 
@@ -214,7 +140,7 @@ static void commands_are_served_in_turns(void **unused)
         if (rows[i].is_multi)
             multi(&request, rows[i].repeated, rows[i].count);
         else
-            append_many(&request, rows[i].repeated, rows[i].count);
+            turns_append_many(&request, rows[i].repeated, rows[i].count);
         ration_output_append_text(&request, rows[i].after);
         client = expect_turns(rows[i].name, WHOLE_RESP, &request, rows[i].turns_min);
         assert_false(client.is_closed);
@@ -256,7 +182,7 @@ static void a_pipeline_is_served_in_turns(void **unused)
 
     (void)unused;
     ration_output_init(&request, 1 << 20);
-    append_many(&request, "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n", REQUESTS);
+    turns_append_many(&request, "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n", REQUESTS);
     ration_loop_counters(server.loop, &before);
     client = expect_turns("pipeline of /openapi.yaml", WHOLE_HTTP, &request, 100);
     ration_loop_counters(server.loop, &after);
@@ -306,7 +232,7 @@ static void bodies_are_served_in_turns(void **unused)
 
         ration_output_init(&body, 8 << 20);
         ration_output_append_text(&body, rows[i].before);
-        append_many(&body, rows[i].repeated, rows[i].count);
+        turns_append_many(&body, rows[i].repeated, rows[i].count);
         ration_output_append_text(&body, rows[i].after);
         request = post(rows[i].path, &body);
         client = expect_turns(rows[i].name, WHOLE_HTTP, &request, 2);
@@ -314,147 +240,6 @@ static void bodies_are_served_in_turns(void **unused)
         whole_client_close(&client);
         ration_output_done(&request);
         ration_output_done(&body);
-    }
-}
-
-/* Flushes of inline limits -------------------------------------------------------------------- */
-
-#define FLUSH "RATION.FLUSH INLINE\r\n"
-#define HTTP_FLUSH                                                                     \
-    "POST /v1/reset HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" \
-    "Content-Length: 16\r\n\r\n{\"inline\": true}"
-
-/* Takes the only token of every inline key; all of them had it. */
-static void drain_inline_keys(struct whole_server *of)
-{
-    ration_limiter *limiter = ration_gate_throttle(of->service.gate);
-
-    for (uint32_t i = 0; i < INLINE_KEYS; i++)
-        assert_true(ration_limiter_allow_at(limiter, &(struct ration_key){&i, sizeof(i)}, 1,
-                                            of->manual.ns));
-}
-
-static unsigned count_texts(const struct whole_client *client, const char *text)
-{
-    const char *at = client->answers;
-    unsigned count = 0;
-
-    while (at != NULL) {
-        size_t left = client->answer_size - (size_t)(at - client->answers);
-
-        at = memmem(at, left, text, strlen(text));
-        count += at != NULL;
-        at = at != NULL ? at + strlen(text) : NULL;
-    }
-    return count;
-}
-
-static void flushes_leave_the_loop_to_others(void **unused)
-{
-    static const struct {
-        const char *name;
-        enum whole_protocol protocol;
-        const char *before, *repeated, *after, *answer;
-    } rows[] = {
-        {"pipeline of RATION.FLUSH", WHOLE_RESP, "", FLUSH, "", "+OK\r\n"},
-        {"EXEC of RATION.FLUSH", WHOLE_RESP, "MULTI\r\n", FLUSH, "EXEC\r\n", "+OK\r\n"},
-        {"resets of inline keys", WHOLE_HTTP, "", HTTP_FLUSH, "", "HTTP/1.1 200 OK\r\n"},
-    };
-
-    (void)unused;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        bool is_exec = rows[i].before[0] != '\0';
-        struct cost cost = {.turn_ns_max = UINT64_MAX};
-        struct ration_output request;
-
-        ration_output_init(&request, 1 << 16);
-        ration_output_append_text(&request, rows[i].before);
-        append_many(&request, rows[i].repeated, FLUSHES);
-        ration_output_append_text(&request, rows[i].after);
-        /* again: a slow turn is the machine's doing, unless there is one each time */
-        for (int tries = 0; tries < 5 && cost.turn_ns_max > TURN_NS_MAX; tries++) {
-            struct whole_client client;
-
-            drain_inline_keys(&server); /* which fails if a flush before it left one in use */
-            cost = serve(rows[i].protocol, &request, &client);
-            assert_int_equal(count_texts(&client, rows[i].answer), FLUSHES + is_exec);
-            assert_true(cost.answered_beside + 3 >= cost.turn_count);
-            whole_client_close(&client);
-        }
-        print_message("  %-28s %5u turns, the longest %5llu us\n", rows[i].name, cost.turn_count,
-                      (unsigned long long)cost.turn_ns_max / 1000);
-        assert_true(cost.turn_ns_max <= TURN_NS_MAX);
-        ration_output_done(&request);
-    }
-}
-
-/* Sends a request that another thread serves, and turns until the loop has handed it over. */
-static void begin_flush(struct whole_server *of, struct whole_client *client,
-                        enum whole_protocol protocol)
-{
-    const char *request = protocol == WHOLE_RESP ? FLUSH : HTTP_FLUSH;
-    const struct ration_connection *before =
-        of->loop->connections; /* the newest one is the first */
-
-    whole_client_open(of, client, protocol);
-    whole_client_send(of, client, request, strlen(request));
-    for (int i = 0; i < 100; i++) {
-        whole_server_turn(of);
-        if (of->loop->connections != before && of->loop->connections->held)
-            return;
-    }
-    fail_msg("the request was not handed to another thread");
-}
-
-static void two_clients_flush_at_once(void **unused)
-{
-    struct whole_client clients[2];
-
-    (void)unused;
-    drain_inline_keys(&server);
-    begin_flush(&server, &clients[0], WHOLE_RESP);
-    begin_flush(&server, &clients[1], WHOLE_HTTP);
-    whole_server_settle(&server, clients, 2);
-    assert_int_equal(clients[0].answer_size, 5);
-    assert_memory_equal(clients[0].answers, "+OK\r\n", 5);
-    assert_memory_equal(clients[1].answers, "HTTP/1.1 200", 12);
-    drain_inline_keys(&server);
-    whole_client_close(&clients[0]);
-    whole_client_close(&clients[1]);
-}
-
-static void a_client_may_leave_while_it_flushes(void **unused)
-{
-    (void)unused;
-    for (int i = 0; i < 4; i++) {
-        struct whole_client client;
-
-        begin_flush(&server, &client, i < 2 ? WHOLE_RESP : WHOLE_HTTP);
-        if (i % 2 == 0)
-            ration_connection_end(server.loop->connections, RATION_ENDING_DRAIN);
-        whole_client_close(&client);
-        whole_server_settle(&server, NULL, 0);
-        assert_null(server.loop->connections);
-    }
-    drain_inline_keys(&server);
-}
-
-static void a_server_may_close_while_it_flushes(void **unused)
-{
-    (void)unused;
-    for (int i = 0; i < 2; i++) {
-        struct whole_server other;
-        struct whole_client clients[2];
-
-        whole_server_open(
-            &other, &(struct whole_server_options){.policy = "limits:\n- {name: a, rate: 1/s}\n",
-                                                   .inline_keys_max = INLINE_KEYS_MAX});
-        drain_inline_keys(&other);
-        begin_flush(&other, &clients[0], i == 0 ? WHOLE_RESP : WHOLE_HTTP);
-        begin_flush(&other, &clients[1], i == 0 ? WHOLE_HTTP : WHOLE_RESP);
-        whole_server_close(&other);
-        whole_client_close(&clients[0]);
-        whole_client_close(&clients[1]);
     }
 }
 
@@ -469,7 +254,7 @@ static void reload(struct whole_server *of, unsigned limit_count)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "- {name: new%u, rate: 1/s}\n",
                  i);
     assert_int_equal(ration_policy_parse(text, strlen(text), NULL, NULL, &policy), RATION_OK);
-    assert_int_equal(ration_gate_reload(of->service.gate, policy, NULL, NULL, NULL), RATION_OK);
+    assert_int_equal(ration_engine_reload(of->service.engine, policy, NULL, NULL, NULL), RATION_OK);
 }
 
 /* A list is of one policy, whole, and of the new one if it has changed meanwhile. */
@@ -519,7 +304,7 @@ static void a_client_may_leave_while_its_reply_is_made(void **unused)
             whole_server_turn(&server);
         assert_true(whole_server_is_busy(&server));
         if (is_ended_by_server) { /* at once: the rest of the list would take more turns */
-            ration_connection_end(server.loop->connections, RATION_ENDING_DRAIN);
+            ration_connection_end(server.loop->connections, RATION_CLOSE_REASON_DRAIN);
             whole_server_turn(&server);
             assert_false(whole_server_is_busy(&server));
         }
@@ -689,12 +474,7 @@ int main(void)
         cmocka_unit_test(a_pipeline_is_served_in_turns),
         cmocka_unit_test(bodies_are_served_in_turns),
         cmocka_unit_test(a_client_may_leave_while_its_reply_is_made),
-        /* it counts inline keys, and its limits are gone after */
-        cmocka_unit_test(a_list_begins_again_if_the_policy_changes),
-        cmocka_unit_test(flushes_leave_the_loop_to_others),
-        cmocka_unit_test(two_clients_flush_at_once),
-        cmocka_unit_test(a_client_may_leave_while_it_flushes),
-        cmocka_unit_test(a_server_may_close_while_it_flushes),
+        cmocka_unit_test(a_list_begins_again_if_the_policy_changes), /* its limits are gone after */
     };
     const struct CMUnitTest glob_tests[] = {
         cmocka_unit_test(slow_commands_are_served_in_turns),

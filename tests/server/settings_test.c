@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/credentials.h"
-#include "server/settings.h"
-#include "server/settings_table.h"
-#include "server/settings_value.h"
+#include "server/ops/credentials.h"
+#include "server/ops/settings.h"
+#include "server/ops/settings_table.h"
+#include "server/ops/settings_value.h"
 
 #define TEXT_SIZE 8192
 #define WORDS_MAX 16
@@ -22,7 +22,7 @@ struct told {
     size_t used;
 };
 
-static void note(void *context, const struct ration_policy_fault *fault)
+static void note(void *context, const struct ration_policy_error *fault)
 {
     struct told *told = context;
     char place[32] = "";
@@ -123,8 +123,8 @@ static void every_limit_is_a_setting(void **state)
             seconds[strlen("-timeout")] = '\0';                                                   \
         const struct ration_setting *setting = setting_named(name);                               \
         assert_non_null(setting);                                                                 \
-        assert_true(setting->preset == (uint64_t)(preset_of));                                    \
-        assert_true(setting->least == (least_of) && setting->most == (most_of));                  \
+        assert_true(setting->default_value == (uint64_t)(preset_of));                             \
+        assert_true(setting->min == (least_of) && setting->max == (most_of));                     \
         assert_true(setting->may_be_none == (may_be));                                            \
         assert_true(setting->offset == offsetof(struct ration_settings, limits.limit));           \
         assert_true(setting->kind == (strstr(name, "-ms") ? RATION_SETTING_MILLISECONDS           \
@@ -146,10 +146,10 @@ static void the_table_is_sound(void **state)
         assert_true((setting->kind == RATION_SETTING_FLAG) == (setting->metavariable == NULL));
         assert_true((setting->kind == RATION_SETTING_CHOICE) == (setting->words != NULL));
         assert_null(strchr(setting->help, '\n'));
-        if (setting->most > 0 && setting->preset_text == NULL &&
-            !(setting->may_be_none && setting->preset == RATION_LIMIT_NONE))
-            assert_in_range(setting->preset, setting->least, setting->most);
-        if (ration_setting_is_list(setting))
+        if (setting->max > 0 && setting->preset_text == NULL &&
+            !(setting->may_be_none && setting->default_value == RATION_LIMIT_NONE))
+            assert_in_range(setting->default_value, setting->min, setting->max);
+        if (ration_settings_value_is_list(setting))
             assert_true(setting->count_offset > 0);
     }
 }
@@ -160,17 +160,18 @@ static void defaults_are_what_they_are_told_to_be(void **state)
     (void)state;
     for (size_t i = 0; i < ration_settings_table_count; i++) {
         const struct ration_setting *setting = &ration_settings_table[i];
-        struct ration_settings preset, read;
-        char text[RATION_SETTING_PRESET_SIZE];
+        struct ration_settings default_value, read;
+        char text[RATION_SETTING_DEFAULT_SIZE];
 
-        ration_setting_preset_text(setting, text);
+        ration_settings_default_text(setting, text);
         if (text[0] == '\0' || setting->preset_text != NULL)
             continue;
-        ration_settings_init(&preset);
+        ration_settings_init(&default_value);
         ration_settings_init(&read);
-        ration_setting_clear(setting, &read);
-        assert_int_equal(ration_setting_read(setting, text, strlen(text), &read, NULL), RATION_OK);
-        assert_true(ration_setting_is_same(setting, &preset, &read));
+        ration_settings_value_clear(setting, &read);
+        assert_int_equal(ration_settings_value_read(setting, text, strlen(text), &read, NULL),
+                         RATION_OK);
+        assert_true(ration_settings_value_is_same(setting, &default_value, &read));
     }
 }
 
@@ -200,7 +201,8 @@ static void nothing_given_is_the_defaults(void **state)
     assert_memory_equal(&settings.http_limits, &RATION_HTTP_LIMITS_DEFAULT,
                         sizeof(settings.http_limits));
     assert_true(settings.limits.input_bytes_max >= ration_http_bytes_max(&settings.http_limits));
-    assert_false(settings.logs_json || settings.is_prefaulted || settings.is_open_to_strangers);
+    assert_false(settings.logs_json || settings.is_prefaulted ||
+                 settings.is_open_to_unauthenticated);
     assert_null(settings.state_path);
     assert_false(settings.check_secret.is_set);
     ration_settings_done(&settings);
@@ -248,8 +250,8 @@ static void values_that_are_wrong_say_what_is_right(void **state)
          "--check-secret-file: cannot open /nowhere/at/all: No such file or directory\n"},
         {"--trusted-proxies 10.0.0.1/8",
          "--trusted-proxies: the address has bits beyond the first 8: write 10.0.0.0/8\n"},
-        {"--http none --http 127.0.0.1:0", "http is none and more; none stands alone\n"},
-        {"--http 127.0.0.1:0 --http none", "http is none and more; none stands alone\n"},
+        {"--http none --http 127.0.0.1:0", "http has none and other values; write none alone\n"},
+        {"--http 127.0.0.1:0 --http none", "http has none and other values; write none alone\n"},
         {"--http none --resp none", "http and resp are both none; listen on one of them\n"},
         {"--threads 1 --threads 1", "--threads is given twice; keep one\n"},
         {"--check-secret a --check-secret-file b",
@@ -285,7 +287,7 @@ static void every_fault_is_told_at_once(void **state)
             "  deny-status: [429, 503]\n"
             "  trhottle_keys: 5\n",
             "2:12: threads cannot be '0'; write a number from 1 to 64\n"
-            "3:3: policy cannot be set here; say --policy on the command line\n"
+            "3:3: policy cannot be set here; pass --policy on the command line\n"
             "4:23: http: '127.0.0.1:99999' has no port from 0 to 65535: write 127.0.0.1:8429\n"
             "5:3: deny-status is one value, and this is a list; write the value alone\n"
             "6:3: there is no setting trhottle_keys; did you mean throttle-keys\n");
@@ -370,7 +372,8 @@ static void lists_repeat_on_the_command_line(void **state)
     for (int i = 0; i <= RATION_SETTINGS_ADDRESSES_MAX / 2; i++)
         strcat(line, "--http=127.0.0.1:0 --http=127.0.0.1:0 ");
     refused(line, "  {}\n",
-            "--http has more than 8 addresses; keep 8\n--http has more than 8 addresses; keep 8\n");
+            "--http has more than 8 addresses; list at most 8\n--http has more than 8 addresses; "
+            "list at most 8\n");
 }
 
 static void note_name(void *context, const char *name)
@@ -405,7 +408,7 @@ static void what_differs_is_named(void **state)
 
 #define NO_SECRET                                                                    \
     " can be reached from other hosts, and there is no check secret; give one with " \
-    "--check-secret-file, or listen on 127.0.0.1 or a Unix socket, or say --open-to-strangers\n"
+    "--check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass --open-to-strangers\n"
 
 static void strangers_need_a_secret(void **state)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "ration/ration.h"
-#include "server/state_file.h"
+#include "server/ops/state_file.h"
 #include "support/saved.h"
 
 #define HOUR_NS UINT64_C(3600000000000)
@@ -21,7 +21,7 @@
 static char folder[64], path[96], temporary[128], lock_path[128];
 static struct ration_manual_clock manual;
 static struct ration_clock clock_of_test;
-static struct ration_gate_options options;
+static struct ration_engine_options options;
 
 static int set_up(void **state)
 {
@@ -32,10 +32,10 @@ static int set_up(void **state)
     snprintf(path, sizeof(path), "%s/state", folder);
     snprintf(temporary, sizeof(temporary), "%s.tmp", path);
     snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
-    ration_manual_clock_set(&manual, 10 * HOUR_NS);
+    ration_clock_manual_set(&manual, 10 * HOUR_NS);
     clock_of_test = ration_clock_manual(&manual);
-    options = (struct ration_gate_options){
-        .struct_size = sizeof(options), .clock = &clock_of_test, .throttle_keys_max = 1000};
+    options = (struct ration_engine_options){
+        .struct_size = sizeof(options), .clock = &clock_of_test, .inline_keys_max = 1000};
     return 0;
 }
 
@@ -57,55 +57,56 @@ static ration_policy *a_policy(void)
     return policy;
 }
 
-static ration_gate *open_gate(bool *out_is_loaded)
+static ration_engine *open_engine(bool *out_is_loaded)
 {
     struct ration_error error = {.message = ""};
-    ration_gate *gate = NULL;
+    ration_engine *engine = NULL;
     ration_status status =
-        ration_state_file_open(path, &options, a_policy(), &gate, out_is_loaded, &error);
+        ration_state_file_open(path, &options, a_policy(), &engine, out_is_loaded, &error);
 
     assert_string_equal(error.message, "");
     assert_int_equal(status, RATION_OK);
-    return gate;
+    return engine;
 }
 
-static enum ration_verdict take(ration_gate *gate)
+static enum ration_verdict take(ration_engine *engine)
 {
     const struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("u")};
     struct ration_check check = {.attributes = &user, .attribute_count = 1, .cost_tokens = 1};
 
-    ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+    ration_engine_check(engine, &check, 1, ration_engine_now(engine));
     assert_int_equal(check.status, RATION_OK);
     return check.decision.verdict;
 }
 
-static void save(ration_gate *gate)
+static void save(ration_engine *engine)
 {
-    assert_int_equal(ration_state_file_save(path, gate, ration_gate_now(gate), NULL), RATION_OK);
-    ration_gate_free(gate);
+    assert_int_equal(ration_state_file_save(path, engine, ration_engine_now(engine), NULL),
+                     RATION_OK);
+    ration_engine_free(engine);
 }
 
 static void debts_are_there_after_a_restart(void **state)
 {
     bool is_loaded = true;
-    ration_gate *gate = open_gate(&is_loaded);
+    ration_engine *engine = open_engine(&is_loaded);
 
     (void)state;
     assert_false(is_loaded);
-    assert_int_equal(take(gate), RATION_ALLOW);
-    assert_int_equal(take(gate), RATION_ALLOW);
-    assert_int_equal(take(gate), RATION_DENY);
-    save(gate);
-    ration_manual_clock_set(&manual, 0); /* as after a boot */
-    gate = open_gate(&is_loaded);
+    assert_int_equal(take(engine), RATION_ALLOW);
+    assert_int_equal(take(engine), RATION_ALLOW);
+    assert_int_equal(take(engine), RATION_DENY);
+    save(engine);
+    ration_clock_manual_set(&manual, 0); /* as after a boot */
+    engine = open_engine(&is_loaded);
     assert_true(is_loaded);
-    assert_int_equal(take(gate), RATION_DENY);
-    ration_manual_clock_advance(&manual, HOUR_NS);
-    assert_int_equal(take(gate), RATION_ALLOW);
-    ration_gate_free(gate);
-    gate = open_gate(&is_loaded); /* a crash: the file is still there */
+    assert_int_equal(take(engine), RATION_DENY);
+    ration_clock_manual_advance(&manual, HOUR_NS);
+    assert_int_equal(take(engine), RATION_ALLOW);
+    ration_engine_free(engine);
+    engine = open_engine(&is_loaded); /* a crash: the file is still there */
     assert_true(is_loaded);
-    ration_gate_free(gate);
+    ration_engine_free(engine);
 }
 
 static void the_file_is_for_nobody_else(void **state)
@@ -113,11 +114,11 @@ static void the_file_is_for_nobody_else(void **state)
     bool is_loaded;
     struct stat status;
     mode_t mask = umask(0);
-    ration_gate *gate = open_gate(&is_loaded);
+    ration_engine *engine = open_engine(&is_loaded);
 
     (void)state;
     assert_int_equal(symlink("/nowhere/at/all", temporary), 0); /* put there by somebody */
-    save(gate);
+    save(engine);
     umask(mask);
     assert_int_equal(lstat(path, &status), 0);
     assert_true(S_ISREG(status.st_mode));
@@ -142,12 +143,12 @@ static void must_refuse(const char *words)
 {
     struct ration_error error = {.message = ""};
     ration_policy *policy = a_policy();
-    ration_gate *gate = NULL;
+    ration_engine *engine = NULL;
     bool is_loaded = true;
 
-    assert_int_not_equal(ration_state_file_open(path, &options, policy, &gate, &is_loaded, &error),
-                         RATION_OK);
-    assert_null(gate);
+    assert_int_not_equal(
+        ration_state_file_open(path, &options, policy, &engine, &is_loaded, &error), RATION_OK);
+    assert_null(engine);
     assert_non_null(strstr(error.message, path));
     assert_non_null(strstr(error.message, words));
     assert_int_equal(access(path, F_OK), 0);
@@ -161,12 +162,12 @@ static const char what_to_do[] =
 static void every_damage_is_refused(void **state)
 {
     bool is_loaded;
-    ration_gate *gate = open_gate(&is_loaded);
+    ration_engine *engine = open_engine(&is_loaded);
     struct stat status;
 
     (void)state;
-    take(gate);
-    save(gate);
+    take(engine);
+    save(engine);
     assert_int_equal(stat(path, &status), 0);
     for (off_t offset = 0; offset < status.st_size; offset++) {
         change_byte(offset);
@@ -187,47 +188,47 @@ static void a_file_that_others_may_write_is_refused(void **state)
         mode_t mode;
         const char *words;
     } rows[] = {
-        {0620, "others may write it (mode 0620); say chmod go-w"},
-        {0602, "others may write it (mode 0602); say chmod go-w"},
+        {0620, "others may write it (mode 0620); run chmod go-w"},
+        {0602, "others may write it (mode 0602); run chmod go-w"},
         {0666, "others may write it (mode 0666)"},
     };
     bool is_loaded;
 
     (void)state;
-    save(open_gate(&is_loaded));
+    save(open_engine(&is_loaded));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(chmod(path, rows[i].mode), 0);
         must_refuse(rows[i].words);
     }
     assert_int_equal(chmod(path, 0644), 0); /* to read it is not to write it */
-    ration_gate_free(open_gate(&is_loaded));
+    ration_engine_free(open_engine(&is_loaded));
     assert_true(is_loaded);
     if (geteuid() != 0)
         return; /* only root can give a file away */
     assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
-    must_refuse("it belongs to user 12345, and the server is user 0; say chown");
+    must_refuse("it belongs to user 12345, but the server runs as user 0; run chown");
     assert_int_equal(chown(path, 0, 12345), 0);
-    ration_gate_free(open_gate(&is_loaded));
+    ration_engine_free(open_engine(&is_loaded));
 }
 
 static void a_save_that_fails_leaves_the_one_before(void **state)
 {
     bool is_loaded;
-    ration_gate *gate = open_gate(&is_loaded);
+    ration_engine *engine = open_engine(&is_loaded);
     struct ration_error error = {.message = ""};
 
     (void)state;
-    save(gate);
-    gate = open_gate(&is_loaded);
+    save(engine);
+    engine = open_engine(&is_loaded);
     assert_int_equal(mkdir(temporary, 0700), 0); /* cannot be replaced by a file */
     assert_int_equal(ration_state_file_probe(path, &error), RATION_ESTORE);
-    assert_int_equal(ration_state_file_save(path, gate, 0, &error), RATION_ESTORE);
+    assert_int_equal(ration_state_file_save(path, engine, 0, &error), RATION_ESTORE);
     assert_non_null(strstr(error.message, temporary));
     assert_int_equal(rmdir(temporary), 0);
-    ration_gate_free(gate);
-    gate = open_gate(&is_loaded);
+    ration_engine_free(engine);
+    engine = open_engine(&is_loaded);
     assert_true(is_loaded);
-    ration_gate_free(gate);
+    ration_engine_free(engine);
 }
 
 /* A file of a release that is yet to come: its format version, and a checksum that is right. */
@@ -251,27 +252,27 @@ static void a_full_disk_leaves_the_state_before(void **state)
     struct rlimit before;
     struct ration_error error = {.message = ""};
     bool is_loaded;
-    ration_gate *gate = open_gate(&is_loaded);
+    ration_engine *engine = open_engine(&is_loaded);
 
     (void)state;
-    take(gate);
-    take(gate);
-    save(gate);
-    gate = open_gate(&is_loaded);
+    take(engine);
+    take(engine);
+    save(engine);
+    engine = open_engine(&is_loaded);
     signal(SIGXFSZ, SIG_IGN); /* as the error of a full disk */
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
-    assert_int_equal(ration_state_file_save(path, gate, ration_gate_now(gate), &error),
+    assert_int_equal(ration_state_file_save(path, engine, ration_engine_now(engine), &error),
                      RATION_ESTORE);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_non_null(strstr(error.message, temporary));
     assert_non_null(strstr(error.message, strerror(EFBIG)));
     assert_int_equal(access(temporary, F_OK), -1);
-    ration_gate_free(gate);
-    gate = open_gate(&is_loaded);
+    ration_engine_free(engine);
+    engine = open_engine(&is_loaded);
     assert_true(is_loaded);
-    assert_int_equal(take(gate), RATION_DENY);
-    ration_gate_free(gate);
+    assert_int_equal(take(engine), RATION_DENY);
+    ration_engine_free(engine);
 }
 
 static void a_place_that_cannot_be_written_is_known_at_the_start(void **state)
@@ -301,14 +302,14 @@ static void must_be_in_use(long by)
 static void two_servers_cannot_have_one_file(void **state)
 {
     bool is_loaded;
-    ration_gate *gate;
+    ration_engine *engine;
     int lock;
 
     (void)state;
     assert_int_equal(ration_state_file_lock(path, &lock, NULL), RATION_OK);
     must_be_in_use(getpid());
-    gate = open_gate(&is_loaded);
-    save(gate); /* which replaces the file */
+    engine = open_engine(&is_loaded);
+    save(engine); /* which replaces the file */
     must_be_in_use(getpid());
     ration_state_file_unlock(lock);
     assert_int_equal(ration_state_file_lock(path, &lock, NULL), RATION_OK);

@@ -1,23 +1,23 @@
 /*
- * commit: changes of one entry and of several together (table/seat.h, entry.h, commit.h), one step
+ * commit: changes of one entry and of several together (table/descriptor.h, entry.h, commit.h), one step
  * per atomic instruction.
  *
  * step               mirrors
  * READ_*             ration_entry_read(), read_cells()
- * TAKE               try_take(); with INHERIT: try_inherit() as well
+ * TAKE               try_take(); with INHERIT: try_recover() as well
  * INHERIT_*          ration_commit_finish()
- * BEGIN              begin_turn()
- * WRITE_*            fill_seat(), ration_commit_write_part()
+ * BEGIN              begin_sequence()
+ * WRITE_*            fill_descriptor(), ration_commit_write_part()
  * CHANGE             ration_entry_change(), ration_entry_complete(): the swap that names the seat
  * OPEN_SEAT, RESULT  ration_commit()
- * LEAVE              ration_seat_leave()
+ * LEAVE              ration_descriptor_leave()
  * PLAN_*             ration_commit_resolve(): read_plan(), and whether the plan holds the entry
- * HOLD_*             hold()
- * DECIDE             decide()
- * STATE              see_through(): what was decided
+ * HOLD_*             prepare_entry()
+ * DECIDE             decide_outcome()
+ * STATE              complete_plan(): what was decided
  * COPY_*             ration_entry_copy(), copy_cell()
- * PUT_HEAD, LET_GO   put_through(), let_go()
- * PUT_CLAIM          claim_room(): an idle entry is given to another key
+ * PUT_HEAD, LET_GO   apply_part(), roll_back()
+ * PUT_CLAIM          claim_slot(): an idle entry is given to another key
  *
  * There are two entries with two cells each. A thread changes both (a commit), or one of them. It
  * reads, takes a seat, changes, leaves, and starts over if that failed. What it writes into the
@@ -55,7 +55,7 @@
  * - A seat's cell is read in one step, where C reads two words. Whoever reads the halves of two
  *   turns reads what does not count, as does who reads the whole of a later turn; that is in here.
  * - What only its owner can see of a seat is no step: its own reads of it, and read_plan() there.
- * - Once a commit is decided it stays so; further looks at it, by hold() and decide(), are left
+ * - Once a commit is decided it stays so; further looks at it, by prepare_entry() and decide_outcome(), are left
  *   out.
  * - COARSE: a thread writes its seat in one step, and reads a plan in one (between the two looks
  *   at its turn).
@@ -224,7 +224,7 @@ inline drop_plan()
     depth--
 }
 
-/* Back from ration_commit_resolve(), to hold() or to what the thread itself is about. */
+/* Back from ration_commit_resolve(), to prepare_entry() or to what the thread itself is about. */
 inline back()
 {
     i = 0;

@@ -1,5 +1,5 @@
 /*
- * creation: threads that create the same key, and another, at the same time (table/create.h).
+ * creation: threads that create the same key, and another, at the same time (table/claim.h).
  *
  * What is checked, in every state of every interleaving:
  *

@@ -1,19 +1,19 @@
 /*
  * overflow: a key that finds no place is charged to the overflow bucket, while others, for whom it
- * is later, create it (store/memory_op.c, table/create.h). One step per atomic instruction.
+ * is later, create it (store/memory_op.c, table/claim.h). One step per atomic instruction.
  *
  * step        mirrors
- * LOOK        ration_found_read(): the key's own bucket; is_free() of its one place
- * READ        ration_found_read(): the overflow bucket
- * NOTE        announce_overflow(): ration_section_note_overflow()
- * LOOK_AGAIN  announce_overflow(): ration_create_is_begun()
- * CHARGE      publish_there(): the swap of the overflow bucket
- * CLAIM       claim_room()
- * SEEN        inherit_overflow(): ration_section_overflow_ns()
+ * LOOK        ration_lookup_read(): the key's own bucket; is_free() of its one place
+ * READ        ration_lookup_read(): the overflow bucket
+ * NOTE        record_overflow(): ration_section_raise_overflow_watermark()
+ * LOOK_AGAIN  record_overflow(): ration_claim_exists()
+ * CHARGE      publish_present(): the swap of the overflow bucket
+ * CLAIM       claim_slot()
+ * SEEN        inherit_overflow(): ration_section_overflow_watermark_ns()
  * INHERIT     inherit_overflow(): the overflow bucket read
  * TOUCH       touch_overflow()
- * COMPLETE    publish_claimed(), ration_create_withdraw()
- * TAKE        publish_there(): the swap of the key's own bucket
+ * COMPLETE    publish_claimed(), ration_claim_abort()
+ * TAKE        publish_present(): the swap of the key's own bucket
  *
  * All threads ask for one token of the same key, under a burst of BURST, and nothing comes back
  * meanwhile. The key has one place, which another key's debt takes: for the first EARLY threads that

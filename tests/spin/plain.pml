@@ -5,28 +5,28 @@
  * step            mirrors
  * FIND            ration_plain_find(): one load per place. (It loads the tag first, and the whole
  *                 slot where that is the key's; what it goes by is one load at one moment.)
- * LOOKED          the caller: ration_section_origin_ns() of a key that was not found; judge
- * ENTER           ration_create_enter(): find_other() before the claim
- * ROOM            choose_room(): one load per place
- * RAISE           claim_room(): ration_section_raise_origin()
- * PUT_CLAIM       claim_room(): kind->claim() and the swap
- * ALONE           stands_alone(): find_other() after the claim, one load per place
- * STANDS          stands_alone(): whether the claim that another is cancelled for is there itself
- * WITHDRAW        stands_alone(): its claim withdrawn
- * CANCEL          stands_alone(): another's claim cancelled
+ * LOOKED          the caller: ration_section_reclaim_watermark_ns() of a key that was not found; judge
+ * ENTER           ration_claim_begin(): find_other() before the claim
+ * ROOM            choose_slot(): one load per place
+ * RAISE           claim_slot(): ration_section_raise_reclaim_watermark()
+ * PUT_CLAIM       claim_slot(): kind->claim() and the swap
+ * ALONE           resolve_claim(): find_other() after the claim, one load per place
+ * STANDS          resolve_claim(): whether the claim that another is cancelled for is there itself
+ * WITHDRAW        resolve_claim(): its claim withdrawn
+ * CANCEL          resolve_claim(): another's claim cancelled
  * ORIGIN          the caller, CLAIMED (its own claim or another's, seen through):
- *                 ration_section_origin_ns() once more; judge
+ *                 ration_section_reclaim_watermark_ns() once more; judge
  * COMPLETE        the caller: ration_plain_complete(), charged
- * GIVE_UP         the caller: ration_create_withdraw()
+ * GIVE_UP         the caller: ration_claim_abort()
  * CHARGE          the caller: the swap of a member that was found
  *
  * What is abstracted:
  *
  * - Places are few, and both keys may stand in all of them. Any free place may be chosen, so
- *   the rule by which choose_room() prefers one is not in here, and all its outcomes are.
+ *   the rule by which choose_slot() prefers one is not in here, and all its outcomes are.
  *   A key's look starts at start[key] and goes round; claims are ranked by their index.
  * - Who finds no room looks once more, and that is all: the overflow bucket is not in here.
- * - One set, so one origin. Its load and swap (raise()) are one step: a maximum.
+ * - One set, so one origin. Its load and swap (raise_watermark()) are one step: a maximum.
  * - Time is a few small numbers. A limit has a burst of 1: a take at now is allowed if the moment
  *   is not after now, and moves it to now + TOKEN. A claim lapses at now + LAPSE.
  * - The number in a claim is the smallest that no slot and no thread remembers, which is as good

@@ -24,7 +24,7 @@ struct run {
     engine_ops_bug *bug;
     struct ration_manual_clock manual;
     struct ration_clock clock;
-    ration_gate *gate;
+    ration_engine *engine;
     char policy_text[ENGINE_OPS_POLICY_MAX];
     uint64_t latest_ns;      /* the latest now of any call so far */
     uint64_t loaded_at_ns;   /* a now before it may find more: origins, in docs/dump-format.md */
@@ -61,7 +61,7 @@ static void trace(const char *format, ...)
 
 /* Policies ------------------------------------------------------------------------------------- */
 
-static void on_policy_error(void *context, const struct ration_policy_fault *fault)
+static void on_policy_error(void *context, const struct ration_policy_error *fault)
 {
     fail(context, "the policy has an error in column %u: %s", fault->column, fault->message);
 }
@@ -76,13 +76,13 @@ static ration_policy *parse(struct run *run, const char *text)
     return policy;
 }
 
-static struct ration_gate_options options_of(const struct run *run)
+static struct ration_engine_options options_of(const struct run *run)
 {
-    return (struct ration_gate_options){.struct_size = sizeof(struct ration_gate_options),
-                                        .clock = &run->clock,
-                                        .throttle_keys_max = 100,
-                                        .spare_bytes = (size_t)1 << 20,
-                                        .threads_max = 1};
+    return (struct ration_engine_options){.struct_size = sizeof(struct ration_engine_options),
+                                          .clock = &run->clock,
+                                          .inline_keys_max = 100,
+                                          .spare_bytes = (size_t)1 << 20,
+                                          .threads_max = 1};
 }
 
 /* Requests ------------------------------------------------------------------------------------- */
@@ -121,8 +121,9 @@ static uint64_t choose_now(struct run *run)
     return now_ns;
 }
 
-static struct ration_check ask(ration_gate *gate, const struct request *request, uint64_t tokens,
-                               bool is_peek, uint64_t now_ns, struct ration_check_part *parts)
+static struct ration_check ask(ration_engine *engine, const struct request *request,
+                               uint64_t tokens, bool is_peek, uint64_t now_ns,
+                               struct ration_check_part *parts)
 {
     struct ration_check check = {.attributes = request->attributes,
                                  .attribute_count = 2,
@@ -130,7 +131,7 @@ static struct ration_check ask(ration_gate *gate, const struct request *request,
                                  .is_peek = is_peek,
                                  .parts = parts};
 
-    engine_ops_check(gate, &check, now_ns);
+    engine_ops_check(engine, &check, now_ns);
     return check;
 }
 
@@ -177,11 +178,11 @@ static struct ration_check take(struct run *run, const struct request *request, 
 {
     const char *error = NULL;
     struct ration_check check =
-        engine_ops_take(run->gate, request->attributes, 2, tokens, now_ns, &error);
+        engine_ops_take(run->engine, request->attributes, 2, tokens, now_ns, &error);
 
     if (error == NULL && check.decision.verdict == RATION_DENY &&
         is_wait_exact(run, &check.decision, now_ns))
-        error = engine_ops_check_retry(run->gate, &check, now_ns);
+        error = engine_ops_check_retry(run->engine, &check, now_ns);
     if (error != NULL)
         fail(run, "%s: path %s, cost %" PRIu64 ", with a wait of %" PRIu64 " ns", error,
              request->path, tokens, check.decision.retry_after_ns);
@@ -197,7 +198,7 @@ static void run_check(struct run *run, bool is_peek)
     choose_request(run, &request);
     tokens = engine_ops_tokens(&run->input);
     now_ns = choose_now(run);
-    check = is_peek ? ask(run->gate, &request, tokens, true, now_ns, NULL)
+    check = is_peek ? ask(run->engine, &request, tokens, true, now_ns, NULL)
                     : take(run, &request, tokens, now_ns);
     trace("%s %s user %s cost %" PRIu64 " at %" PRIu64 ": %d\n", is_peek ? "peek" : "check",
           request.path, request.user, tokens, now_ns, (int)check.decision.verdict);
@@ -212,31 +213,31 @@ static void run_check(struct run *run, bool is_peek)
 static void run_charge(struct run *run)
 {
     struct request request;
-    struct ration_visit visit;
+    struct ration_engine_guard guard;
     uint64_t tokens, now_ns;
 
     choose_request(run, &request);
     tokens = engine_ops_tokens(&run->input);
     now_ns = choose_now(run);
     trace("charge user %s %" PRIu64 " at %" PRIu64 "\n", request.user, tokens, now_ns);
-    ration_gate_enter(run->gate, &visit);
-    for (size_t i = 0; i < ration_policy_limit_count(ration_gate_policy(&visit)); i++) {
+    ration_engine_lock(run->engine, &guard);
+    for (size_t i = 0; i < ration_policy_limit_count(ration_engine_policy(&guard)); i++) {
         struct ration_key key = {request.user, 1};
 
-        (void)ration_limiter_force(ration_gate_limiter(&visit, i), &key, tokens, now_ns);
+        (void)ration_limiter_charge(ration_engine_limiter(&guard, i), &key, tokens, now_ns);
     }
-    ration_gate_leave(&visit);
+    ration_engine_unlock(&guard);
 }
 
-static struct ration_edit edit_of(const struct request *request)
+static struct ration_admin_op edit_of(const struct request *request)
 {
-    return (struct ration_edit){.attributes = request->attributes, .attribute_count = 2};
+    return (struct ration_admin_op){.attributes = request->attributes, .attribute_count = 2};
 }
 
 static void run_refund(struct run *run)
 {
     struct request request;
-    struct ration_edit edit;
+    struct ration_admin_op edit;
     uint64_t tokens, now_ns;
 
     choose_request(run, &request);
@@ -245,7 +246,7 @@ static void run_refund(struct run *run)
     now_ns = choose_now(run);
     trace("refund %s user %s %" PRIu64 " at %" PRIu64 "\n", request.path, request.user, tokens,
           now_ns);
-    if (ration_gate_refund(run->gate, &edit, tokens, now_ns, NULL) != RATION_OK)
+    if (ration_engine_refund(run->engine, &edit, tokens, now_ns, NULL) != RATION_OK)
         fail(run, "a refund failed");
     forget_admissions(run, &request);
 }
@@ -253,14 +254,14 @@ static void run_refund(struct run *run)
 static void run_reset(struct run *run)
 {
     struct request request;
-    struct ration_edit edit;
+    struct ration_admin_op edit;
     uint64_t now_ns;
 
     choose_request(run, &request);
     edit = edit_of(&request);
     now_ns = choose_now(run);
     trace("reset %s user %s at %" PRIu64 "\n", request.path, request.user, now_ns);
-    if (ration_gate_reset(run->gate, &edit, now_ns, NULL) != RATION_OK)
+    if (ration_engine_reset(run->engine, &edit, now_ns, NULL) != RATION_OK)
         fail(run, "a reset failed");
     forget_admissions(run, &request);
 }
@@ -277,7 +278,7 @@ static void expect_blocked(struct run *run, ration_status status, uint64_t until
 static void run_block(struct run *run)
 {
     struct request request;
-    struct ration_edit edit;
+    struct ration_admin_op edit;
     uint64_t now_ns, until_ns;
 
     choose_request(run, &request);
@@ -286,13 +287,13 @@ static void run_block(struct run *run)
     until_ns = engine_ops_block_end_ns(&run->input, now_ns);
     trace("block %s user %s until %" PRIu64 " at %" PRIu64 "\n", request.path, request.user,
           until_ns, now_ns);
-    expect_blocked(run, ration_gate_block_until(run->gate, &edit, until_ns, now_ns, NULL), until_ns,
-                   now_ns);
+    expect_blocked(run, ration_engine_block_until(run->engine, &edit, until_ns, now_ns, NULL),
+                   until_ns, now_ns);
 }
 
 /* Inline limits -------------------------------------------------------------------------------- */
 
-static struct ration_decision ask_inline(ration_gate *gate, int user, int limit_index,
+static struct ration_decision ask_inline(ration_engine *engine, int user, int limit_index,
                                          uint64_t tokens, uint64_t now_ns)
 {
     static const char *const inline_limits[] = {"10/h", "3/s burst 7", "1/365d burst 16"};
@@ -305,7 +306,7 @@ static struct ration_decision ask_inline(ration_gate *gate, int user, int limit_
 
     if (ration_limit_parse(inline_limits[limit_index % 3], &limit, NULL) != RATION_OK)
         abort();
-    ration_limiter_take_batch(ration_gate_throttle(gate), &item, 1, now_ns);
+    ration_limiter_take_batch(ration_engine_inline_limiter(engine), &item, 1, now_ns);
     return decision;
 }
 
@@ -314,7 +315,7 @@ static void run_inline(struct run *run)
     uint8_t byte = engine_ops_byte(&run->input);
     char name = (char)('a' + byte % USER_COUNT);
     struct ration_key key = {&name, 1};
-    ration_limiter *limiter = ration_gate_throttle(run->gate);
+    ration_limiter *limiter = ration_engine_inline_limiter(run->engine);
     uint64_t now_ns = choose_now(run), until_ns;
 
     trace("inline %d user %c at %" PRIu64 "\n", byte / USER_COUNT % 4, name, now_ns);
@@ -328,7 +329,7 @@ static void run_inline(struct run *run)
                        now_ns);
         return;
     default:
-        ask_inline(run->gate, byte % USER_COUNT, byte, 1 + byte % 5, now_ns);
+        ask_inline(run->engine, byte % USER_COUNT, byte, 1 + byte % 5, now_ns);
     }
 }
 
@@ -364,17 +365,17 @@ static void compare_decisions(struct run *run, const char *what, const struct ra
              (int)b->verdict, b->remaining, b->retry_after_ns, b->reset_after_ns);
 }
 
-static void compare_request(struct run *run, ration_gate *other, const struct request *request,
+static void compare_request(struct run *run, ration_engine *other, const struct request *request,
                             uint64_t tokens)
 {
     struct ration_check_part parts[2][RATION_POLICY_MATCHES_MAX];
     struct ration_check a, b;
-    struct ration_visit visits[2]; /* the names of limits are read */
+    struct ration_engine_guard guards[2]; /* the names of limits are read */
     char what[96];
 
-    ration_gate_enter(run->gate, &visits[0]);
-    ration_gate_enter(other, &visits[1]);
-    a = ask(run->gate, request, tokens, true, run->manual.ns, parts[0]);
+    ration_engine_lock(run->engine, &guards[0]);
+    ration_engine_lock(other, &guards[1]);
+    a = ask(run->engine, request, tokens, true, run->manual.ns, parts[0]);
     b = ask(other, request, tokens, true, run->manual.ns, parts[1]);
     if (a.status != b.status || a.part_count != b.part_count)
         fail(run, "path %s: other limits apply after the load", request->path);
@@ -384,12 +385,12 @@ static void compare_request(struct run *run, ration_gate *other, const struct re
         compare_decisions(run, what, &parts[0][i].decision, &parts[1][i].decision);
     }
     compare_decisions(run, request->path, &a.decision, &b.decision);
-    ration_gate_leave(&visits[1]);
-    ration_gate_leave(&visits[0]);
+    ration_engine_unlock(&guards[1]);
+    ration_engine_unlock(&guards[0]);
 }
 
 /* Whether another engine answers as the current one, whatever is asked. */
-static void compare(struct run *run, ration_gate *other)
+static void compare(struct run *run, ration_engine *other)
 {
     static const uint64_t costs[] = {0, 1, 5};
     struct request request;
@@ -402,7 +403,7 @@ static void compare(struct run *run, ration_gate *other)
                 compare_request(run, other, &request, costs[i]);
         }
         for (int i = 0; i < 3; i++) {
-            struct ration_decision a = ask_inline(run->gate, user, i, 0, run->manual.ns);
+            struct ration_decision a = ask_inline(run->engine, user, i, 0, run->manual.ns);
             struct ration_decision b = ask_inline(other, user, i, 0, run->manual.ns);
 
             compare_decisions(run, "inline limit", &a, &b);
@@ -410,16 +411,16 @@ static void compare(struct run *run, ration_gate *other)
     }
 }
 
-static ration_gate *load(struct run *run, struct saved_bytes *state, const char *policy_text)
+static ration_engine *load(struct run *run, struct saved_bytes *state, const char *policy_text)
 {
-    struct ration_gate_options options = options_of(run);
+    struct ration_engine_options options = options_of(run);
     ration_policy *policy = parse(run, policy_text);
     struct ration_error error = {.message = ""};
-    ration_gate *loaded = NULL;
+    ration_engine *loaded = NULL;
 
     if (policy == NULL)
         return NULL;
-    if (ration_gate_load(&options, policy, saved_read, state, &loaded, &error) == RATION_OK)
+    if (ration_engine_load(&options, policy, saved_read, state, &loaded, &error) == RATION_OK)
         return loaded;
     fail(run, "a saved state does not load: %s", error.message);
     ration_policy_free(policy);
@@ -458,11 +459,11 @@ static void run_save(struct run *run)
     bool is_stale = run->manual.ns < run->latest_ns;
     bool is_comparable = run->manual.ns >= run->reloaded_at_ns &&
                          ((!run->has_old_buckets && !is_stale) || (how & 3) == 0);
-    ration_gate *loaded;
+    ration_engine *loaded;
 
     trace("save %u at %" PRIu64 "\n", how & 7u, run->manual.ns);
     snprintf(text, sizeof(text), "%s", run->policy_text);
-    if (ration_gate_save(run->gate, run->manual.ns, saved_write, &state) != RATION_OK)
+    if (ration_engine_save(run->engine, run->manual.ns, saved_write, &state) != RATION_OK)
         fail(run, "the state cannot be saved");
     if (how & 1)
         move_clock(run, engine_ops_time_ns(&run->input));
@@ -475,7 +476,8 @@ static void run_save(struct run *run)
     free(state.data);
     if (loaded == NULL)
         return;
-    if ((how & 2) && ration_gate_reload(run->gate, parse(run, text), NULL, NULL, NULL) != RATION_OK)
+    if ((how & 2) &&
+        ration_engine_reload(run->engine, parse(run, text), NULL, NULL, NULL) != RATION_OK)
         fail(run, "a policy loads with a state, and cannot be reloaded");
     snprintf(run->policy_text, sizeof(run->policy_text), "%s", text);
     run->is_reloaded = (how & 2) != 0;
@@ -484,16 +486,16 @@ static void run_save(struct run *run)
     if (how & 2)
         note_reload(run);
     if (how & 4) {
-        ration_gate *old = run->gate;
+        ration_engine *old = run->engine;
 
-        run->gate = loaded;
+        run->engine = loaded;
         run->reloaded_at_ns = (how & 2) ? run->manual.ns : 0;
         if (run->manual.ns > run->loaded_at_ns)
             run->loaded_at_ns = run->manual.ns;
         loaded = old;
     }
     run->has_old_buckets = (how & 2) || (run->has_old_buckets && !(how & 4));
-    ration_gate_free(loaded);
+    ration_engine_free(loaded);
 }
 
 static void run_reload(struct run *run)
@@ -506,7 +508,7 @@ static void run_reload(struct run *run)
     if (policy == NULL)
         return;
     trace("reload %s\n", text);
-    if (ration_gate_reload(run->gate, policy, NULL, NULL, NULL) == RATION_OK)
+    if (ration_engine_reload(run->engine, policy, NULL, NULL, NULL) == RATION_OK)
         snprintf(run->policy_text, sizeof(run->policy_text), "%s", text);
     else
         ration_policy_free(policy); /* no room for more limits */
@@ -567,7 +569,7 @@ static void run_operation(struct run *run)
 const char *engine_ops_run(const uint8_t *data, size_t size, engine_ops_bug *bug)
 {
     static struct run run;
-    struct ration_gate_options options;
+    struct ration_engine_options options;
     ration_policy *policy;
 
     memset(&run, 0, sizeof(run));
@@ -581,12 +583,12 @@ const char *engine_ops_run(const uint8_t *data, size_t size, engine_ops_bug *bug
     if (policy == NULL)
         return run.error;
     options = options_of(&run);
-    if (ration_gate_create(&options, policy, &run.gate, NULL) != RATION_OK)
+    if (ration_engine_create(&options, policy, &run.engine, NULL) != RATION_OK)
         return "an engine cannot be created";
     for (int i = 0; i < OPERATIONS_MAX && run.input.left > 0 && run.error[0] == '\0'; i++)
         run_operation(&run);
     if (run.error[0] == '\0')
         run_save(&run);
-    ration_gate_free(run.gate);
+    ration_engine_free(run.engine);
     return run.error[0] != '\0' ? run.error : NULL;
 }

@@ -31,7 +31,8 @@ struct saved_bytes;
 typedef void engine_ops_bug(struct saved_bytes *state);
 
 /* The same: called after each check and peek, with the engine that decided it. NULL: none. */
-typedef void engine_ops_check_bug(ration_gate *gate, struct ration_check *check, uint64_t now_ns);
+typedef void engine_ops_check_bug(ration_engine *engine, struct ration_check *check,
+                                  uint64_t now_ns);
 extern engine_ops_check_bug *engine_ops_check_bug_planted;
 
 /*

@@ -5,14 +5,14 @@
 
 engine_ops_check_bug *engine_ops_check_bug_planted;
 
-void engine_ops_check(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+void engine_ops_check(ration_engine *engine, struct ration_check *check, uint64_t now_ns)
 {
-    ration_gate_check(gate, check, 1, now_ns);
+    ration_engine_check(engine, check, 1, now_ns);
     if (engine_ops_check_bug_planted != NULL)
-        engine_ops_check_bug_planted(gate, check, now_ns);
+        engine_ops_check_bug_planted(engine, check, now_ns);
 }
 
-static struct ration_decision peek(ration_gate *gate, const struct ration_check *like,
+static struct ration_decision peek(ration_engine *engine, const struct ration_check *like,
                                    uint64_t tokens, uint64_t now_ns)
 {
     struct ration_check check = {.attributes = like->attributes,
@@ -20,7 +20,7 @@ static struct ration_decision peek(ration_gate *gate, const struct ration_check 
                                  .cost_tokens = tokens,
                                  .is_peek = true};
 
-    engine_ops_check(gate, &check, now_ns);
+    engine_ops_check(engine, &check, now_ns);
     return check.decision;
 }
 
@@ -39,17 +39,18 @@ bool engine_ops_is_too_much(const struct engine_ops_admission *admissions, size_
     return false;
 }
 
-struct ration_check engine_ops_take(ration_gate *gate, const struct ration_attribute *attributes,
+struct ration_check engine_ops_take(ration_engine *engine,
+                                    const struct ration_attribute *attributes,
                                     size_t attribute_count, uint64_t tokens, uint64_t now_ns,
                                     const char **out_error)
 {
     struct ration_check check = {
         .attributes = attributes, .attribute_count = attribute_count, .cost_tokens = tokens};
-    struct ration_decision same = peek(gate, &check, tokens, now_ns);
-    struct ration_decision before = peek(gate, &check, 0, now_ns), after;
+    struct ration_decision same = peek(engine, &check, tokens, now_ns);
+    struct ration_decision before = peek(engine, &check, 0, now_ns), after;
 
-    engine_ops_check(gate, &check, now_ns);
-    after = peek(gate, &check, 0, now_ns);
+    engine_ops_check(engine, &check, now_ns);
+    after = peek(engine, &check, 0, now_ns);
     if (same.verdict != check.decision.verdict ||
         same.retry_after_ns != check.decision.retry_after_ns)
         *out_error = "a peek has another verdict than the check that follows, or another wait";
@@ -59,15 +60,15 @@ struct ration_check engine_ops_take(ration_gate *gate, const struct ration_attri
     return check;
 }
 
-const char *engine_ops_check_retry(ration_gate *gate, const struct ration_check *denied,
+const char *engine_ops_check_retry(ration_engine *engine, const struct ration_check *denied,
                                    uint64_t now_ns)
 {
     uint64_t wait_ns = denied->decision.retry_after_ns;
 
-    if (peek(gate, denied, denied->cost_tokens, now_ns + wait_ns).verdict != RATION_ALLOW)
+    if (peek(engine, denied, denied->cost_tokens, now_ns + wait_ns).verdict != RATION_ALLOW)
         return "R4: denied again when the wait is over";
     if (wait_ns == 0 ||
-        peek(gate, denied, denied->cost_tokens, now_ns + wait_ns - 1).verdict == RATION_ALLOW)
+        peek(engine, denied, denied->cost_tokens, now_ns + wait_ns - 1).verdict == RATION_ALLOW)
         return "R4: admitted before the wait is over";
     return NULL;
 }

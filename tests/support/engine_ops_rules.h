@@ -11,7 +11,7 @@
 #include "support/engine_ops.h"
 
 /* Decides one check or peek; then calls the bug that is planted. */
-void engine_ops_check(ration_gate *gate, struct ration_check *check, uint64_t now_ns);
+void engine_ops_check(ration_engine *engine, struct ration_check *check, uint64_t now_ns);
 
 struct engine_ops_admission {
     uint64_t at_ns;
@@ -25,7 +25,8 @@ bool engine_ops_is_too_much(const struct engine_ops_admission *admissions, size_
  * A check, after a peek that must have its verdict and its wait. R2: what a denial leaves is what was there before.
  * Writes to *out_error what did not hold: static storage, untouched otherwise.
  */
-struct ration_check engine_ops_take(ration_gate *gate, const struct ration_attribute *attributes,
+struct ration_check engine_ops_take(ration_engine *engine,
+                                    const struct ration_attribute *attributes,
                                     size_t attribute_count, uint64_t tokens, uint64_t now_ns,
                                     const char **out_error);
 
@@ -37,7 +38,7 @@ struct ration_check engine_ops_take(ration_gate *gate, const struct ration_attri
  *     a key that a block keeps away for longer than stale_after, of a limit that does not start full:
  *     it is forgotten, and starts again as a new one
  */
-const char *engine_ops_check_retry(ration_gate *gate, const struct ration_check *denied,
+const char *engine_ops_check_retry(ration_engine *engine, const struct ration_check *denied,
                                    uint64_t now_ns);
 
 #endif

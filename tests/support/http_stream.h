@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/http_request.h"
+#include "codec/http/http_request.h"
 #include "support/guard.h"
 
 #define HTTP_STREAM_TEXT_SIZE 8192

@@ -134,7 +134,7 @@ uint64_t arena_remaining(const struct arena *arena, unsigned limiter_index, unsi
     struct ration_decision decision;
     struct ration_decision details[RATION_RULES_MAX];
 
-    need(ration_limiter_look(arena->limiters[limiter_index], &arena->keys[key_index], 1,
+    need(ration_limiter_peek(arena->limiters[limiter_index], &arena->keys[key_index], 1,
                              arena_last_now(arena), &decision, details) == RATION_OK,
          "a look failed");
     return details[rule_index].remaining;

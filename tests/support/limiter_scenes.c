@@ -77,10 +77,10 @@ static uint64_t take_stack(struct arena *arena, unsigned thread_index)
 }
 
 /* What is asked for together, by odd threads in opposite order. */
-static bool take_all(struct arena *arena, unsigned thread_index, struct ration_ask *asks,
+static bool take_all(struct arena *arena, unsigned thread_index, struct ration_stack_request *asks,
                      size_t ask_count)
 {
-    struct ration_ask ordered[ARENA_LIMITERS_MAX * 2];
+    struct ration_stack_request ordered[ARENA_LIMITERS_MAX * 2];
     struct ration_decision decision;
 
     for (size_t i = 0; i < ask_count; i++)
@@ -90,9 +90,10 @@ static bool take_all(struct arena *arena, unsigned thread_index, struct ration_a
                       &decision);
 }
 
-static struct ration_ask ask(struct arena *arena, unsigned limiter_index, unsigned key_index)
+static struct ration_stack_request ask(struct arena *arena, unsigned limiter_index,
+                                       unsigned key_index)
 {
-    return (struct ration_ask){limiter_index, &arena->keys[key_index], 1};
+    return (struct ration_stack_request){limiter_index, &arena->keys[key_index], 1};
 }
 
 static uint64_t take_opposite(struct arena *arena, unsigned thread_index)
@@ -102,7 +103,7 @@ static uint64_t take_opposite(struct arena *arena, unsigned thread_index)
     for (unsigned k = 0; k < ARENA_KEYS; k++)
         admitted += scene_admitted(
             k, take_all(arena, thread_index,
-                        (struct ration_ask[]){ask(arena, 0, k), ask(arena, 1, k)}, 2));
+                        (struct ration_stack_request[]){ask(arena, 0, k), ask(arena, 1, k)}, 2));
     return admitted;
 }
 
@@ -111,9 +112,9 @@ static uint64_t take_overlapping(struct arena *arena, unsigned thread_index)
 {
     unsigned own = thread_index % 2 == 0 ? 0 : 2;
 
-    return scene_admitted(own,
-                          take_all(arena, thread_index,
-                                   (struct ration_ask[]){ask(arena, 0, own), ask(arena, 1, 1)}, 2));
+    return scene_admitted(
+        own, take_all(arena, thread_index,
+                      (struct ration_stack_request[]){ask(arena, 0, own), ask(arena, 1, 1)}, 2));
 }
 
 /* Two keys of one limiter at a time, and the same of the other. */
@@ -122,8 +123,8 @@ static uint64_t take_pairs(struct arena *arena, unsigned thread_index)
     uint64_t admitted = 0;
 
     for (unsigned k = 0; k < ARENA_KEYS; k += 2) {
-        struct ration_ask asks[] = {ask(arena, 0, k), ask(arena, 0, k + 1), ask(arena, 1, k),
-                                    ask(arena, 1, k + 1)};
+        struct ration_stack_request asks[] = {ask(arena, 0, k), ask(arena, 0, k + 1),
+                                              ask(arena, 1, k), ask(arena, 1, k + 1)};
         bool allowed = take_all(arena, thread_index, asks, 4);
 
         admitted += scene_admitted(k, allowed) + scene_admitted(k + 1, allowed);

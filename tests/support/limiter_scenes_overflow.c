@@ -141,7 +141,8 @@ static void leave_one_place(struct arena *arena)
 static uint64_t try_two(struct arena *arena, unsigned thread_index)
 {
     unsigned first = thread_index % 2;
-    struct ration_ask asks[] = {{0, &arena->keys[first], 1}, {0, &arena->keys[1 - first], 1}};
+    struct ration_stack_request asks[] = {{0, &arena->keys[first], 1},
+                                          {0, &arena->keys[1 - first], 1}};
     struct ration_decision decision;
 
     if (ration_stack_take_all(arena->stack, asks, 2, arena->now_ns, &decision) != RATION_OK ||

@@ -126,7 +126,7 @@ static uint64_t take_beside_given_back(struct arena *arena, unsigned thread_inde
 static void charge_narrow(struct arena *arena)
 {
     for (unsigned k = 0; k < ARENA_KEYS; k++)
-        ration_limiter_force(arena->limiters[1], &arena->keys[k], 1, arena->now_ns);
+        ration_limiter_charge(arena->limiters[1], &arena->keys[k], 1, arena->now_ns);
 }
 
 /* Thread 0 got its two of each key, the others nothing, and both limits know of no more. */

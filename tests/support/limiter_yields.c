@@ -10,8 +10,8 @@
 #endif
 
 static uint64_t first_die;
-static unsigned rarity;  /* 0: never */
-static unsigned tickets; /* number the threads, for each to have a die of its own */
+static unsigned rarity;       /* 0: never */
+static unsigned reservations; /* number the threads, for each to have a die of its own */
 static uint64_t count;
 
 static _Thread_local uint64_t die;
@@ -20,7 +20,7 @@ void yields_start(uint64_t seed, unsigned one_in)
 {
     first_die = seed;
     rarity = one_in;
-    tickets = 0;
+    reservations = 0;
     __atomic_store_n(&count, 0, __ATOMIC_RELAXED);
 }
 
@@ -34,7 +34,8 @@ void ration_yield_point(void)
     if (rarity == 0)
         return;
     if (die == 0)
-        die = first_die + __atomic_add_fetch(&tickets, 1, __ATOMIC_RELAXED) * UINT64_C(0x10000);
+        die =
+            first_die + __atomic_add_fetch(&reservations, 1, __ATOMIC_RELAXED) * UINT64_C(0x10000);
     if (ration_random_up_to(&die, rarity - 1) != 0)
         return;
     __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);

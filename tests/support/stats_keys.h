@@ -160,9 +160,9 @@ static inline void stats_top_add(struct ration_top_keys *top, struct stats_exact
     struct ration_top_key_ref key = stats_key(number, name);
     uint32_t own = ration_thread_index();
 
-    ration_thread_known = thread + 1;
+    ration_thread_index_known = thread + 1;
     ration_top_keys_add(top, &key, weight);
-    ration_thread_known = own + 1;
+    ration_thread_index_known = own + 1;
     if (number < STATS_KEYS_COUNT)
         exact->counts[number] += weight;
     exact->total += weight;

@@ -102,17 +102,17 @@ static inline void subject_act(ration_limiter *limiter, uint64_t key_count, uint
     uint64_t tokens = ration_random_up_to(random, 4);
     uint64_t wait_ns = ration_random_up_to(random, 3 * RATION_NS_PER_SECOND);
     struct ration_decision decision;
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
 
     switch (ration_random_up_to(random, 15)) {
     case 0:
-        ration_limiter_force(limiter, request, 1 + tokens, now_ns);
+        ration_limiter_charge(limiter, request, 1 + tokens, now_ns);
         break;
     case 1:
         ration_limiter_refund(limiter, request, tokens, now_ns);
         break;
     case 2:
-        ration_limiter_reserve(limiter, request, tokens, wait_ns, now_ns, &decision, &ticket);
+        ration_limiter_reserve(limiter, request, tokens, wait_ns, now_ns, &decision, &reservation);
         break;
     case 3:
         ration_limiter_block_until(limiter, request, now_ns + wait_ns, now_ns);
@@ -143,8 +143,8 @@ static inline uint64_t subjects_differ(ration_limiter *one, uint64_t one_now_ns,
         bool is_equal = true;
 
         for (uint64_t cost = 0; cost <= 3 && is_equal; cost++) {
-            ration_limiter_look(one, request, cost, one_now_ns, &a[0], &a[1]);
-            ration_limiter_look(other, request, cost, other_now_ns, &b[0], &b[1]);
+            ration_limiter_peek(one, request, cost, one_now_ns, &a[0], &a[1]);
+            ration_limiter_peek(other, request, cost, other_now_ns, &b[0], &b[1]);
             for (size_t k = 0; k <= ration_limiter_rule_count(one); k++)
                 is_equal &= decisions_equal(&a[k], &b[k]);
         }

@@ -9,10 +9,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "server/auth_failures.h"
-#include "server/endpoint.h"
-#include "server/loop_parts.h"
-#include "server/reload.h"
+#include "server/net/endpoint.h"
+#include "server/net/loop_parts.h"
+#include "server/ops/auth_failures.h"
+#include "server/ops/reloader.h"
 
 #define WHOLE_NOW_NS (UINT64_C(1000) * RATION_NS_PER_SECOND)
 
@@ -31,18 +31,18 @@ static uint64_t read_coarse(void *server)
     return ((struct whole_server *)server)->coarse_ms;
 }
 
-static void print_fault(void *unused, const struct ration_policy_fault *fault)
+static void print_fault(void *unused, const struct ration_policy_error *fault)
 {
     (void)unused;
     fprintf(stderr, "%u:%u: %s\n", fault->line, fault->column, fault->message);
 }
 
-static void open_gate(struct whole_server *server, const struct whole_server_options *given)
+static void open_engine(struct whole_server *server, const struct whole_server_options *given)
 {
-    struct ration_gate_options options = {
+    struct ration_engine_options options = {
         .struct_size = sizeof(options),
         .clock = &server->clock,
-        .throttle_keys_max = given->inline_keys_max > 0 ? given->inline_keys_max : 64,
+        .inline_keys_max = given->inline_keys_max > 0 ? given->inline_keys_max : 64,
         .top_keys = 16,
         .spare_bytes = 1 << 16,
         .threads_max = 2};
@@ -50,7 +50,7 @@ static void open_gate(struct whole_server *server, const struct whole_server_opt
 
     CHECK(ration_policy_parse(given->policy, strlen(given->policy), print_fault, NULL, &policy) ==
           RATION_OK);
-    CHECK(ration_gate_create(&options, policy, &server->service.gate, NULL) == RATION_OK);
+    CHECK(ration_engine_create(&options, policy, &server->service.engine, NULL) == RATION_OK);
 }
 
 static void listen_on(struct whole_server *server, const struct ration_protocol *protocol)
@@ -102,7 +102,7 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
     CHECK(ration_settings_read_arguments(&server->settings, options->argument_count,
                                          options->arguments, print_fault, NULL) == RATION_OK);
     CHECK(ration_settings_complete(&server->settings, print_fault, NULL) == RATION_OK);
-    open_gate(server, options);
+    open_engine(server, options);
     of_loops.limits = server->settings.limits;
     of_loops.clock = server->clock;
     CHECK(ration_loops_create(&of_loops, &server->service.loops, NULL) == RATION_OK);
@@ -119,18 +119,18 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
               options->resp_protocol != NULL ? options->resp_protocol : &ration_resp_protocol);
     CHECK(ration_reloader_create(&server->service, &server->settings, &server->reloader) ==
           RATION_OK);
-    ration_acceptors_start(server->loop);
+    ration_acceptor_start_all(server->loop);
 }
 
 void whole_server_close(struct whole_server *server)
 {
     while (server->loop->connections != NULL)
-        ration_connection_end(server->loop->connections, RATION_ENDING_DRAIN);
+        ration_connection_end(server->loop->connections, RATION_CLOSE_REASON_DRAIN);
     ration_reloader_free(server->reloader);
     ration_service_close_loop(server->loop);
     ration_loops_free(server->service.loops);
     ration_auth_failures_free(server->service.auth_failures);
-    ration_gate_free(server->service.gate);
+    ration_engine_free(server->service.engine);
     ration_settings_done(&server->settings);
 }
 
@@ -165,7 +165,7 @@ bool whole_server_is_busy(const struct whole_server *server)
         int events =
             (at->events & UV_READABLE ? POLLIN : 0) | (at->events & UV_WRITABLE ? POLLOUT : 0);
 
-        if (at->held || at->yields || (events != 0 && is_ready(at->fd, events)))
+        if (at->paused || at->yields || (events != 0 && is_ready(at->fd, events)))
             return true;
     }
     return false;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "ration/ration.h"
-#include "server/service.h"
+#include "server/ops/service.h"
 
 enum whole_protocol { WHOLE_HTTP, WHOLE_RESP };
 

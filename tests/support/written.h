@@ -5,7 +5,7 @@
 #define RATION_TESTS_WRITTEN_H
 
 #include "base/output.h"
-#include "proto/json_write.h"
+#include "codec/json/json_write.h"
 #include "support/unit.h"
 
 #define WRITTEN_BYTES_MAX 65536

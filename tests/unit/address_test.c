@@ -242,19 +242,19 @@ static void networks(void **state)
         {"2001:db8::1/64", NULL, "the address has bits beyond the first 64: write 2001:db8::/64"},
         {"::ffff:10.0.0.1/104", NULL, "the address has bits beyond the first 8: write 10.0.0.0/8"},
         {"::ffff:0:0/95", NULL, "the address has bits beyond the first 95: write ::fffe:0:0/95"},
-        {"10.0.0.0/33", NULL, "behind the / stands a number from 0 to 32"},
-        {"10.0.0.0/", NULL, "behind the / stands a number from 0 to 32"},
-        {"10.0.0.0/08", NULL, "behind the / stands a number from 0 to 32"},
-        {"10.0.0.0/-1", NULL, "behind the / stands a number from 0 to 32"},
-        {"10.0.0.0/8/8", NULL, "behind the / stands a number from 0 to 32"},
-        {"10.0.0.0/255.0.0.0", NULL, "behind the / stands a number from 0 to 32"},
+        {"10.0.0.0/33", NULL, "expected after the /: a number from 0 to 32"},
+        {"10.0.0.0/", NULL, "expected after the /: a number from 0 to 32"},
+        {"10.0.0.0/08", NULL, "expected after the /: a number from 0 to 32"},
+        {"10.0.0.0/-1", NULL, "expected after the /: a number from 0 to 32"},
+        {"10.0.0.0/8/8", NULL, "expected after the /: a number from 0 to 32"},
+        {"10.0.0.0/255.0.0.0", NULL, "expected after the /: a number from 0 to 32"},
         {"64:ff9b::/96", NULL,
          "64:ff9b::/96 is all of IPv4, since an address in it counts as its IPv4 address: write "
          "the "
          "IPv4 network"},
         {"64:ff9b::/95", "64:ff9b::/95", NULL},
         {"::/96", "::/96", NULL},
-        {"::/129", NULL, "behind the / stands a number from 0 to 128"},
+        {"::/129", NULL, "expected after the /: a number from 0 to 128"},
         {"10/8", NULL, "not an address"},
         {"/8", NULL, "not an address"},
         {"", NULL, "not an address"},
@@ -268,13 +268,16 @@ static void networks(void **state)
         size_t size = strlen(rows[i].text);
         memset(&network, 0xa5, sizeof(network));
         memset(&untouched, 0xa5, sizeof(untouched));
-        bool is_read = ration_network_parse(lay(rows[i].text, size), size, &network, &reason);
+        bool is_read =
+            ration_address_network_parse(lay(rows[i].text, size), size, &network, &reason);
         if (is_read != (rows[i].printed != NULL))
             fail_msg("'%s': %s", rows[i].text, is_read ? "read" : reason);
-        assert_int_equal(ration_network_parse(rows[i].text, size, &untouched, NULL), is_read);
+        assert_int_equal(ration_address_network_parse(rows[i].text, size, &untouched, NULL),
+                         is_read);
         if (is_read) {
             assert_null(reason);
-            assert_int_equal(ration_network_print(&network, buffer), strlen(rows[i].printed));
+            assert_int_equal(ration_address_network_print(&network, buffer),
+                             strlen(rows[i].printed));
             assert_string_equal(buffer, rows[i].printed);
         } else {
             assert_memory_equal(&network, &untouched, sizeof(network));
@@ -324,8 +327,9 @@ static void what_networks_contain(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct ration_network network;
         struct ration_address address = address_of(rows[i].address);
-        assert_true(ration_network_parse(rows[i].network, strlen(rows[i].network), &network, NULL));
-        if (ration_network_contains(&network, &address) != rows[i].contains)
+        assert_true(
+            ration_address_network_parse(rows[i].network, strlen(rows[i].network), &network, NULL));
+        if (ration_address_network_contains(&network, &address) != rows[i].contains)
             fail_msg("%s in %s", rows[i].address, rows[i].network);
     }
 }

@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "proto/admin_answer.h"
-#include "proto/check_answer.h"
-#include "proto/problem.h"
+#include "codec/http/problem.h"
+#include "codec/json/admin_answer.h"
+#include "codec/json/check_answer.h"
 #include "support/unit.h"
 #include "support/written.h"
 
@@ -128,7 +128,7 @@ static void lists(void **state)
         .allowed = 6,
         .denied = 5,
         .never = 4,
-        .near = 3,
+        .near_limit = 3,
         .shadow_denied = 2,
         .overflow = 1,
     };
@@ -140,7 +140,7 @@ static void lists(void **state)
         "{\"limits\":[{\"name\":\"api\",\"limit\":\"5/s burst 10\",\"match\":\"path is \\\"\\\"\","
         "\"key\":[\"user\",\"ip\"],\"shadow\":true,\"tokens\":5,\"period_ns\":1000000000,"
         "\"burst\":10,\"keys_max\":1000,\"keys\":7,\"allowed\":6,\"denied\":5,\"never\":4,"
-        "\"near\":3,\"shadow_denied\":2,\"overflow\":1}]}");
+        "\"near_limit\":3,\"shadow_denied\":2,\"overflow\":1}]}");
 
     ration_admin_write_changed(&written_json, 2);
     assert_written("{\"changed\":2}");

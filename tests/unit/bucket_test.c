@@ -49,7 +49,7 @@ static void R2_a_denial_or_look_writes_nothing(void **state)
         struct ration_bucket bucket = {{0, 0}};
         struct ration_bucket before;
 
-        ration_bucket_look(&bucket, &limit, 3, 1);
+        ration_bucket_peek(&bucket, &limit, 3, 1);
         ration_bucket_take(&bucket, &limit, 0, 1);
         assert_int_equal(bucket.words[0] | bucket.words[1], 0);
         assert_true(ration_bucket_allow_at(&bucket, &limit, 5, 1));
@@ -57,7 +57,7 @@ static void R2_a_denial_or_look_writes_nothing(void **state)
         assert_false(ration_bucket_allow_at(&bucket, &limit, 1, 1));
         assert_int_equal(ration_bucket_take(&bucket, &limit, 6, 1).verdict, RATION_NEVER);
         assert_int_equal(ration_bucket_take_up_to(&bucket, &limit, 2, 1, NULL), 0);
-        ration_bucket_force(&bucket, &limit, 0, 1);
+        ration_bucket_charge(&bucket, &limit, 0, 1);
         assert_memory_equal(&bucket, &before, sizeof(bucket));
     }
 }
@@ -78,7 +78,7 @@ static void R6_extreme_times_and_costs_are_safe(void **state)
     for (size_t text = 0; text < sizeof(texts) / sizeof(texts[0]); text++) {
         struct ration_limit limit;
         struct ration_bucket bucket = {{0, 0}};
-        struct ration_reservation reservation;
+        struct ration_bucket_reservation reservation;
 
         limit = parse(texts[text]);
         for (size_t now = 0; now < 7; now++) {
@@ -89,7 +89,7 @@ static void R6_extreme_times_and_costs_are_safe(void **state)
                 assert_true(decision.remaining <= limit.burst);
                 assert_true((decision.verdict == RATION_NEVER) == (costs[cost] > limit.burst));
                 ration_bucket_refund(&bucket, &limit, costs[cost], nows[now]);
-                ration_bucket_force(&bucket, &limit, costs[cost], nows[now]);
+                ration_bucket_charge(&bucket, &limit, costs[cost], nows[now]);
                 ration_bucket_block_until(&bucket, &limit, nows[now]);
                 if (ration_bucket_reserve(&bucket, &limit, costs[cost], UINT64_MAX, nows[now],
                                           &reservation)
@@ -106,7 +106,7 @@ static void a_reservation_is_closed_once(void **state)
 {
     struct ration_limit limit = parse("5/s");
     struct ration_bucket bucket = {{0, 0}};
-    struct ration_reservation reservation;
+    struct ration_bucket_reservation reservation;
 
     (void)state;
     assert_int_equal(ration_bucket_reserve(&bucket, &limit, 5, 0, S, &reservation).verdict,
@@ -115,11 +115,11 @@ static void a_reservation_is_closed_once(void **state)
     assert_int_equal(ration_bucket_settle(&bucket, &limit, &reservation, 2, S), RATION_OK);
     assert_int_equal(ration_bucket_settle(&bucket, &limit, &reservation, 0, S), RATION_ECLOSED);
     assert_int_equal(ration_bucket_cancel(&bucket, &limit, &reservation, S), RATION_ECLOSED);
-    assert_int_equal(ration_bucket_look(&bucket, &limit, 0, S).remaining, 3);
+    assert_int_equal(ration_bucket_peek(&bucket, &limit, 0, S).remaining, 3);
     assert_int_equal(ration_bucket_reserve(&bucket, &limit, 0, 0, S, &reservation).verdict,
                      RATION_ALLOW);
     assert_int_equal(ration_bucket_settle(&bucket, &limit, &reservation, 0, S), RATION_OK);
-    assert_int_equal(ration_bucket_look(&bucket, &limit, 0, S).remaining, 3);
+    assert_int_equal(ration_bucket_peek(&bucket, &limit, 0, S).remaining, 3);
 }
 
 static void what_does_not_fit_is_refused(void **state)
@@ -132,12 +132,12 @@ static void what_does_not_fit_is_refused(void **state)
     (void)state;
     for (size_t index = 0; index < 2; index++) {
         assert_false(ration_bucket_fits(&larger[index]));
-        assert_int_equal(ration_bucket_init(&bucket, &larger[index], 0), RATION_EUNFIT);
+        assert_int_equal(ration_bucket_init(&bucket, &larger[index], 0), RATION_EUNSUPPORTED);
         assert_int_equal(
             ration_bucket_change(&bucket, &fits, &larger[index], RATION_CHANGE_KEEP, 0),
-            RATION_EUNFIT);
+            RATION_EUNSUPPORTED);
     }
-    assert_int_equal(ration_bucket_block_until(&bucket, &window, 9), RATION_EUNFIT);
+    assert_int_equal(ration_bucket_block_until(&bucket, &window, 9), RATION_EUNSUPPORTED);
     assert_int_equal(bucket.words[0], 3);
     assert_int_equal(bucket.words[1], 4);
     assert_true(ration_bucket_fits(&fits));
@@ -174,7 +174,7 @@ static void a_change_may_reset_to_the_initial_fill(void **state)
     ration_bucket_take(&bucket, &old, 5, S);
     assert_int_equal(ration_bucket_change(&bucket, &old, &new_limit, RATION_CHANGE_RESET, S),
                      RATION_OK);
-    assert_int_equal(ration_bucket_look(&bucket, &new_limit, 0, S).remaining, 4);
+    assert_int_equal(ration_bucket_peek(&bucket, &new_limit, 0, S).remaining, 4);
 }
 
 /* A policy that is loaded again has the same limits: a sliding window keeps both counts and its end. */
@@ -214,9 +214,9 @@ static void a_full_bucket_has_no_more_to_spare_than_the_new_limit_brings(void **
         assert_int_equal(
             ration_bucket_change(&bucket, &old, &new_limit, RATION_CHANGE_KEEP, 3601 * S),
             RATION_OK);
-        assert_int_equal(ration_bucket_look(&bucket, &new_limit, 0, 3600 * S).remaining,
+        assert_int_equal(ration_bucket_peek(&bucket, &new_limit, 0, 3600 * S).remaining,
                          left[index]);
-        assert_int_equal(ration_bucket_look(&bucket, &new_limit, 0, 3601 * S).remaining, 15);
+        assert_int_equal(ration_bucket_peek(&bucket, &new_limit, 0, 3601 * S).remaining, 15);
     }
 }
 
@@ -228,7 +228,7 @@ static void a_change_at_the_end_of_time_saturates(void **state)
     struct ration_bucket bucket = {{0, 0}};
 
     (void)state;
-    ration_bucket_force(&bucket, &small, UINT64_MAX, UINT64_MAX);
+    ration_bucket_charge(&bucket, &small, UINT64_MAX, UINT64_MAX);
     ration_bucket_change(&bucket, &small, &large, RATION_CHANGE_KEEP, UINT64_MAX);
     assert_true(bucket.words[0] == UINT64_MAX / 2 + (UINT64_C(1) << 59));
     assert_false(ration_bucket_allow_at(&bucket, &large, 1, UINT64_MAX));

@@ -2,7 +2,7 @@
  * Rows for checks: bodies and query strings, and what is read from them, or where and why they are
  * refused.
  */
-#include "proto/check_json.h"
+#include "codec/http/check_json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -29,7 +29,7 @@ static int by_name(const void *left, const void *right)
 }
 
 /* "take 1 a=b,c=d" or "peek 3 key k 10/s burst 20"; attributes of JSON are in no order. */
-static void describe(const struct ration_asked *check, bool sorts, char *text)
+static void describe(const struct ration_check_request *check, bool sorts, char *text)
 {
     static const char *const kinds[] = {"take", "peek", "refund", "reset", "block"};
     struct ration_attribute attributes[RATION_ATTRIBUTES_MAX];
@@ -62,22 +62,22 @@ static bool read_body(enum ration_check_kind kind, const char *body, size_t size
     ration_checks *checks = NULL;
     char *place = guard - size;
     memcpy(place, body, size);
-    if (!ration_checks_read(kind, place, size, &checks, error)) {
+    if (!ration_check_json_read(kind, place, size, &checks, error)) {
         assert_null(checks);
         return false;
     }
     memset(place, 'x', size); /* borrowed for the call */
     text[0] = '\0';
-    for (size_t i = 0; i < ration_checks_count(checks); i++) {
+    for (size_t i = 0; i < ration_check_json_count(checks); i++) {
         struct ration_check_room room;
-        struct ration_asked check;
-        ration_checks_get(checks, i, &room, &check);
+        struct ration_check_request check;
+        ration_check_json_get(checks, i, &room, &check);
         strcat(text, i == 0 ? "" : "; ");
         describe(&check, true, text + strlen(text));
     }
-    if (ration_checks_is_batch(checks))
+    if (ration_check_json_is_batch(checks))
         strcat(text, " (batch)");
-    ration_checks_free(checks);
+    ration_check_json_free(checks);
     return true;
 }
 
@@ -140,8 +140,8 @@ static void bad_bodies(void **state)
         {TAKE, "[]", "", "the body must be an object (got an array)"},
         {TAKE, "[[[[[[[[[1]]]]]]]]]", "", "nested more than 8 deep"},
         {TAKE, "{\"a\\\\\":[[[[[[[[[1]]]]]]]]]}", "", "nested more than 8 deep"},
-        {TAKE, "{}", "", "who asks is missing"},
-        {TAKE, "{\"cost\":1}", "", "who asks is missing"},
+        {TAKE, "{}", "", "the caller is missing"},
+        {TAKE, "{\"cost\":1}", "", "the caller is missing"},
         {TAKE, "{\"attributes\":{},\"attributes\":{}}", "", "duplicate"},
         {TAKE, "{\"attributes\":{\"a\":1,\"a\":2}}", "", "duplicate"},
         {TAKE, "{\"attributes\":{},\"cst\":1}", "/cst", "unknown member 'cst': did you mean cost?"},
@@ -166,7 +166,7 @@ static void bad_bodies(void **state)
         {TAKE, "{\"attributes\":{},\"limit\":\"1/s\"}", "/limit", "keep one"},
         {TAKE, "{\"key\":\"k\"}", "/limit", "key needs a limit"},
         {TAKE, "{\"key\":7,\"limit\":\"1/s\"}", "/key", "key must be a string (got a number)"},
-        {TAKE, "{\"limit\":\"1/s\"}", "", "who asks is missing"},
+        {TAKE, "{\"limit\":\"1/s\"}", "", "the caller is missing"},
         {TAKE, "{\"key\":\"k\",\"limit\":\"10/x\"}", "/limit", "unknown unit 'x'"},
         {TAKE, "{\"key\":\"k\",\"limit\":\"10/ns\"}", "/limit", "one per nanosecond"},
         {TAKE, "{\"key\":\"k\",\"limit\":10}", "/limit", "limit must be a text such as"},
@@ -185,26 +185,26 @@ static void bad_bodies(void **state)
          "did you mean burst?"},
         {PEEK, "{\"attributes\":{},\"peek\":true}", "/peek", "unknown member 'peek'"},
         {PEEK, "{\"attributes\":{},\"limit\":\"login\"}", "/limit", "keep one"},
-        {RESET, "{\"attributes\":{},\"limit\":{}}", "/limit", "the name of one of the policy's"},
+        {RESET, "{\"attributes\":{},\"limit\":{}}", "/limit", "the name of a limit of the policy"},
         {RESET, "{\"inline\":false}", "/inline", "write only \"inline\": true"},
         {RESET, "{\"inline\":true,\"key\":\"k\"}", "/inline", "write only"},
         {RESET, "{\"inline\":1}", "/inline", "true or false"},
         {TAKE, "{\"inline\":true}", "/inline", "known are"},
         {RESET, "{\"attributes\":{},\"key\":\"k\",\"limit\":\"a\"}", "/key", "keep one"},
-        {REFUND, "{\"attributes\":{}}", "/tokens", "say how many"},
+        {REFUND, "{\"attributes\":{}}", "/tokens", "set the number of tokens"},
         {REFUND, "{\"attributes\":{},\"tokens\":0}", "/tokens", "at least 1"},
         {REFUND, "{\"attributes\":{},\"cost\":1}", "/cost", "unknown member"},
         {REFUND, "{\"key\":\"k\",\"tokens\":1}", "/limit", "key needs a limit"},
         {REFUND, "{\"checks\":[]}", "/checks", "only checks and peeks"},
-        {BLOCK, "{\"attributes\":{}}", "/seconds", "say for how long"},
-        {BLOCK, "{\"attributes\":{},\"seconds\":1,\"ns\":1}", "/seconds", "say for how long"},
+        {BLOCK, "{\"attributes\":{}}", "/seconds", "set the duration"},
+        {BLOCK, "{\"attributes\":{},\"seconds\":1,\"ns\":1}", "/seconds", "set the duration"},
         {BLOCK, "{\"attributes\":{},\"seconds\":0}", "/seconds", "at least 1"},
         {BLOCK, "{\"attributes\":{},\"seconds\":9223372036854775807}", "/seconds", "730 days"},
         {BLOCK, "{\"attributes\":{},\"ns\":9223372036854775807}", "/ns", "730 days"},
         {TAKE, "{\"checks\":[]}", "/checks", "checks must be 1 to 1000 (got 0)"},
         {TAKE, "{\"checks\":{}}", "/checks", "checks must be an array"},
         {TAKE, "{\"checks\":[1]}", "/checks/0", "a check must be an object"},
-        {TAKE, "{\"checks\":[],\"cost\":1}", "/cost", "beside checks there is nothing"},
+        {TAKE, "{\"checks\":[],\"cost\":1}", "/cost", "checks must be the only member"},
         {TAKE,
          "{\"checks\":[{\"attributes\":{}},{\"attributes\":{}},{\"attributes\":{}},"
          "{\"attributes\":{},\"cost\":-2}]}",
@@ -229,13 +229,13 @@ static void zero_bytes_in_strings(void **state)
     (void)state;
     static const char body[] = "{\"key\":\"a\\u0000b\",\"limit\":\"1/s\"}";
     struct ration_check_room room;
-    struct ration_asked check;
+    struct ration_check_request check;
     ration_checks *checks;
-    assert_true(ration_checks_read(TAKE, body, sizeof(body) - 1, &checks, NULL));
-    ration_checks_get(checks, 0, &room, &check);
+    assert_true(ration_check_json_read(TAKE, body, sizeof(body) - 1, &checks, NULL));
+    ration_check_json_get(checks, 0, &room, &check);
     assert_int_equal(check.key.size, 3);
     assert_memory_equal(check.key.bytes, "a\0b", 3);
-    ration_checks_free(checks);
+    ration_check_json_free(checks);
 }
 
 static void counts_are_bounded(void **state)
@@ -250,9 +250,9 @@ static void counts_are_bounded(void **state)
             size += (size_t)sprintf(body + size, "%s{\"attributes\":{}}", i == 0 ? "" : ",");
         size += (size_t)sprintf(body + size, "]}");
         bool fits = count == RATION_CHECKS_MAX;
-        assert_int_equal(ration_checks_read(TAKE, body, size, &checks, &error), fits);
+        assert_int_equal(ration_check_json_read(TAKE, body, size, &checks, &error), fits);
         if (fits)
-            ration_checks_free(checks);
+            ration_check_json_free(checks);
     }
     assert_non_null(strstr(error.message, "(got 1001)"));
     for (size_t count = RATION_ATTRIBUTES_MAX; count <= RATION_ATTRIBUTES_MAX + 1; count++) {
@@ -261,13 +261,13 @@ static void counts_are_bounded(void **state)
             size += (size_t)sprintf(body + size, "%s\"%zu\":%zu", i == 0 ? "" : ",", i, i);
         size += (size_t)sprintf(body + size, "}}");
         bool fits = count == RATION_ATTRIBUTES_MAX;
-        assert_int_equal(ration_checks_read(TAKE, body, size, &checks, &error), fits);
+        assert_int_equal(ration_check_json_read(TAKE, body, size, &checks, &error), fits);
         if (fits)
-            ration_checks_free(checks);
+            ration_check_json_free(checks);
     }
     assert_non_null(strstr(error.message, "at most 64 attributes"));
     free(body);
-    ration_checks_free(NULL);
+    ration_check_json_free(NULL);
 }
 
 static void key_sizes_are_bounded(void **state)
@@ -281,9 +281,9 @@ static void key_sizes_are_bounded(void **state)
         memset(body + size, 'k', (size_t)RATION_KEY_SIZE_MAX + (size_t)over);
         size += (size_t)RATION_KEY_SIZE_MAX + (size_t)over;
         size += (size_t)sprintf(body + size, "\"}");
-        assert_int_equal(ration_checks_read(TAKE, body, size, &checks, &error), !over);
+        assert_int_equal(ration_check_json_read(TAKE, body, size, &checks, &error), !over);
         if (!over)
-            ration_checks_free(checks);
+            ration_check_json_free(checks);
     }
     assert_string_equal(error.pointer, "/key");
     free(body);
@@ -309,13 +309,13 @@ static void queries(void **state)
         {"key=u", "go together", "/limit"},
         {"limit=1/s", "go together", "/key"},
         {"key=u&limit=1/q", "unknown unit 'q'", "/limit"},
-        {"key=u&limit=1/s&ip=1", "no attributes", ""},
-        {"a=%", "query: '%' at byte 2 is no escape", ""},
+        {"key=u&limit=1/s&ip=1", "combined with attributes", ""},
+        {"a=%", "query: '%' at byte 2 is not a valid escape", ""},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char text[TEXT_SIZE];
         struct ration_check_room room;
-        struct ration_asked check;
+        struct ration_check_request check;
         struct ration_check_error error;
         size_t size = strlen(rows[i].query);
         char *place = memcpy(guard - size, rows[i].query, size);
@@ -360,12 +360,12 @@ static void memory_runs_out(void **state)
         assert_true(left < 1000);
         error.message[0] = '\0';
         allocations_left = left;
-        is_read = ration_checks_read(TAKE, body, sizeof(body) - 1, &checks, &error);
+        is_read = ration_check_json_read(TAKE, body, sizeof(body) - 1, &checks, &error);
         allocations_left = -1;
         assert_true(is_read == (checks != NULL));
         assert_true(is_read || error.message[0] != '\0');
     }
-    ration_checks_free(checks);
+    ration_check_json_free(checks);
     json_set_alloc_funcs(malloc, free);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/commands.h"
+#include "codec/resp/commands.h"
 #include "support/guard.h"
 #include "support/resp_check.h"
 
@@ -134,8 +134,8 @@ static void docs_of_one(void **state)
           2);
     static const struct ration_key top[] = {RATION_KEY("ration.reset")};
     ration_commands_write_docs(&output, RATION_RESP3, top, 1);
-    check("%1\r\n$12\r\nration.reset\r\n%5\r\n$7\r\nsummary\r\n$35\r\nFill the buckets of a "
-          "request again\r\n$5\r\nsince\r\n$5\r\n0.1.0\r\n$5\r\ngroup\r\n$6\r\nmodule\r\n$10\r\n"
+    check("%1\r\n$12\r\nration.reset\r\n%5\r\n$7\r\nsummary\r\n$31\r\nRefill the buckets of a "
+          "request\r\n$5\r\nsince\r\n$5\r\n0.1.0\r\n$5\r\ngroup\r\n$6\r\nmodule\r\n$10\r\n"
           "complexity\r\n$32\r\nO(N) in the limits of the policy\r\n$9\r\narguments\r\n*2\r\n"
           "%4\r\n$4\r\nname\r\n$5\r\nlimit\r\n$4\r\ntype\r\n$6\r\nstring\r\n$5\r\ntoken\r\n$"
           "5\r\nLIMIT\r\n"

@@ -8,7 +8,7 @@
 #include "base/wall.h"
 #include "support/engine_ops.h"
 #include "support/saved.h"
-#include "unit/gate_kit.h"
+#include "unit/engine_kit.h"
 
 #define RUN_COUNT        60
 #define OPERATION_BYTES  600
@@ -52,36 +52,37 @@ static void what_is_saved_loads_and_answers_the_same(void **state)
 
 static const char request_text[] = "ip=192.0.2.1";
 
-static ration_status block(struct gate_kit *kit, uint64_t until_ns)
+static ration_status block(struct engine_kit *kit, uint64_t until_ns)
 {
-    struct gate_kit_request request;
-    struct ration_edit edit = {0};
+    struct engine_kit_request request;
+    struct ration_admin_op edit = {0};
 
-    gate_kit_request(&request, request_text);
+    engine_kit_request(&request, request_text);
     edit.attributes = request.attributes;
     edit.attribute_count = request.count;
-    return ration_gate_block_until(kit->gate, &edit, until_ns, kit->manual.ns, NULL);
+    return ration_engine_block_until(kit->engine, &edit, until_ns, kit->manual.ns, NULL);
 }
 
-static struct ration_decision peek(struct gate_kit *kit)
+static struct ration_decision peek(struct engine_kit *kit)
 {
-    return gate_kit_ask(kit, request_text, 1, 1).decision;
+    return engine_kit_ask(kit, request_text, 1, 1).decision;
 }
 
 /* Saves the engine, and continues with one that is loaded. */
-static void restart(struct gate_kit *kit, const char *text)
+static void restart(struct engine_kit *kit, const char *text)
 {
     struct saved_bytes bytes = {0};
     struct ration_error error = {.message = ""};
-    ration_gate *loaded = NULL;
+    ration_engine *loaded = NULL;
 
-    assert_int_equal(ration_gate_save(kit->gate, kit->manual.ns, saved_write, &bytes), RATION_OK);
-    if (ration_gate_load(&kit->options, gate_kit_policy(text), saved_read, &bytes, &loaded,
-                         &error) != RATION_OK)
+    assert_int_equal(ration_engine_save(kit->engine, kit->manual.ns, saved_write, &bytes),
+                     RATION_OK);
+    if (ration_engine_load(&kit->options, engine_kit_policy(text), saved_read, &bytes, &loaded,
+                           &error) != RATION_OK)
         fail_msg("%s", error.message);
     free(bytes.data);
-    ration_gate_free(kit->gate);
-    kit->gate = loaded;
+    ration_engine_free(kit->engine);
+    kit->engine = loaded;
 }
 
 /* One bound, whatever the kind: a longer block is an error and blocks nobody; the longest one holds over a restart. */
@@ -102,12 +103,12 @@ static void a_block_has_a_longest_time(void **state)
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(limits_of_all_kinds); i++) {
-        struct gate_kit kit;
+        struct engine_kit kit;
         char text[160];
 
         snprintf(text, sizeof(text), "limits: [{name: a, key: ip, %s, keys: 100}]",
                  limits_of_all_kinds[i]);
-        gate_kit_open(&kit, text);
+        engine_kit_open(&kit, text);
         for (size_t k = 0; k < KIT_COUNT_OF(too_long_ns); k++) {
             assert_int_equal(block(&kit, KIT_NOW_NS + too_long_ns[k]), RATION_ERANGE);
             assert_int_equal(peek(&kit).verdict, RATION_ALLOW);
@@ -118,7 +119,7 @@ static void a_block_has_a_longest_time(void **state)
         assert_int_equal(peek(&kit).retry_after_ns, 1);
         kit.manual.ns++;
         assert_int_equal(peek(&kit).verdict, RATION_ALLOW);
-        gate_kit_close(&kit);
+        engine_kit_close(&kit);
     }
 }
 
@@ -167,38 +168,39 @@ static void planted_bugs_are_found(void **state)
     }
 }
 
-static void waits_a_nanosecond_too_long(ration_gate *gate, struct ration_check *check,
+static void waits_a_nanosecond_too_long(ration_engine *engine, struct ration_check *check,
                                         uint64_t now_ns)
 {
-    (void)gate, (void)now_ns;
+    (void)engine, (void)now_ns;
     if (check->decision.verdict == RATION_DENY)
         check->decision.retry_after_ns++;
 }
 
-static void admits_what_it_denies(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+static void admits_what_it_denies(ration_engine *engine, struct ration_check *check,
+                                  uint64_t now_ns)
 {
-    (void)gate, (void)now_ns;
+    (void)engine, (void)now_ns;
     if (check->decision.verdict == RATION_DENY)
         check->decision.verdict = RATION_ALLOW;
 }
 
-static void peeks_see_no_denial(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+static void peeks_see_no_denial(ration_engine *engine, struct ration_check *check, uint64_t now_ns)
 {
     if (check->is_peek)
-        admits_what_it_denies(gate, check, now_ns);
+        admits_what_it_denies(engine, check, now_ns);
 }
 
-static void denials_cost_a_token(ration_gate *gate, struct ration_check *check, uint64_t now_ns)
+static void denials_cost_a_token(ration_engine *engine, struct ration_check *check, uint64_t now_ns)
 {
-    struct ration_visit visit;
+    struct ration_engine_guard guard;
 
     if (check->is_peek || check->decision.verdict != RATION_DENY)
         return;
-    ration_gate_enter(gate, &visit);
-    for (size_t i = 0; i < ration_policy_limit_count(ration_gate_policy(&visit)); i++)
-        (void)ration_limiter_force(ration_gate_limiter(&visit, i), &check->attributes[1].value, 1,
-                                   now_ns);
-    ration_gate_leave(&visit);
+    ration_engine_lock(engine, &guard);
+    for (size_t i = 0; i < ration_policy_limit_count(ration_engine_policy(&guard)); i++)
+        (void)ration_limiter_charge(ration_engine_limiter(&guard, i), &check->attributes[1].value,
+                                    1, now_ns);
+    ration_engine_unlock(&guard);
 }
 
 /* Each is found, and for what it is. */

@@ -1,7 +1,7 @@
 /*
  * Rows for the header fields: a limit and a decision, and the lines that tell of them.
  */
-#include "proto/fields.h"
+#include "codec/http/fields.h"
 
 #include <stdio.h>
 #include <string.h>

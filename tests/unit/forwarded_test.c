@@ -3,7 +3,7 @@
  * Proxies in 10.0.0.0/8 and fd00::/8 are trusted. Values stand right before memory that cannot be
  * touched, where there is one.
  */
-#include "proto/forwarded.h"
+#include "codec/http/forwarded.h"
 
 #include <string.h>
 
@@ -243,8 +243,8 @@ static void headers_by_name(void **state)
 
 static int setup(void **state)
 {
-    return !ration_network_parse("10.0.0.0/8", 10, &proxies[0], NULL) ||
-           !ration_network_parse("fd00::/8", 8, &proxies[1], NULL) || guard_map(state);
+    return !ration_address_network_parse("10.0.0.0/8", 10, &proxies[0], NULL) ||
+           !ration_address_network_parse("fd00::/8", 8, &proxies[1], NULL) || guard_map(state);
 }
 
 int main(void)

@@ -94,78 +94,80 @@ static void policies_matched(void)
     ration_policy_free(policy);
 }
 
-static ration_gate *create_gate(const struct ration_redis *redis)
+static ration_engine *create_engine(const struct ration_redis *redis)
 {
-    ration_gate **gate = GUARDED(ration_gate *);
-    struct ration_gate_options *options =
-        GUARDED_VALUE(struct ration_gate_options, .struct_size = sizeof(struct ration_gate_options),
-                      .throttle_keys_max = 100, .spare_bytes = 1 << 26, .redis = redis);
+    ration_engine **engine = GUARDED(ration_engine *);
+    struct ration_engine_options *options = GUARDED_VALUE(
+        struct ration_engine_options, .struct_size = sizeof(struct ration_engine_options),
+        .inline_keys_max = 100, .spare_bytes = 1 << 26, .redis = redis);
 
-    assert_int_equal(ration_gate_create(options, read_policy(), gate, GUARDED(struct ration_error)),
-                     RATION_OK);
-    return *gate;
+    assert_int_equal(
+        ration_engine_create(options, read_policy(), engine, GUARDED(struct ration_error)),
+        RATION_OK);
+    return *engine;
 }
 
 static void gates_checked(void)
 {
-    ration_gate *gate = create_gate(NULL);
-    uint64_t now_ns = ration_gate_now(gate);
+    ration_engine *engine = create_engine(NULL);
+    uint64_t now_ns = ration_engine_now(engine);
     struct ration_check *check = GUARDED(struct ration_check);
-    struct ration_edit *edit = GUARDED_VALUE(struct ration_edit, .attributes = request(),
-                                             .attribute_count = ATTRIBUTE_COUNT);
-    struct ration_visit *visit = GUARDED(struct ration_visit);
+    struct ration_admin_op *edit = GUARDED_VALUE(struct ration_admin_op, .attributes = request(),
+                                                 .attribute_count = ATTRIBUTE_COUNT);
+    struct ration_engine_guard *guard = GUARDED(struct ration_engine_guard);
 
     check->attributes = edit->attributes;
     check->attribute_count = ATTRIBUTE_COUNT;
     check->cost_tokens = 1;
     check->parts = GUARDED_ARRAY(struct ration_check_part, RATION_POLICY_MATCHES_MAX);
-    ration_gate_check(gate, check, 1, now_ns);
+    ration_engine_check(engine, check, 1, now_ns);
     assert_int_equal(check->status, RATION_OK);
-    assert_int_equal(ration_gate_clear_inline(gate), RATION_OK);
+    assert_int_equal(ration_engine_clear_inline(engine), RATION_OK);
     assert_int_equal(check->part_count, 3);
-    assert_int_equal(ration_gate_refund(gate, edit, 1, now_ns, GUARDED(size_t)), RATION_OK);
+    assert_int_equal(ration_engine_refund(engine, edit, 1, now_ns, GUARDED(size_t)), RATION_OK);
     edit->limit_name = GUARDED_TEXT("window");
-    assert_int_equal(ration_gate_block_until(gate, edit, now_ns + 9, now_ns, GUARDED(size_t)),
+    assert_int_equal(ration_engine_block_until(engine, edit, now_ns + 9, now_ns, GUARDED(size_t)),
                      RATION_OK);
-    assert_int_equal(ration_gate_reset(gate, edit, now_ns, GUARDED(size_t)), RATION_OK);
-    ration_gate_enter(gate, visit);
-    assert_non_null(ration_gate_policy(visit));
-    assert_int_equal(ration_gate_generation(visit), 1);
-    assert_non_null(ration_gate_limiter(visit, 2));
-    assert_null(ration_gate_limiter(visit, 3));
-    ration_gate_check_guarded(visit, check, 1, now_ns);
+    assert_int_equal(ration_engine_reset(engine, edit, now_ns, GUARDED(size_t)), RATION_OK);
+    ration_engine_lock(engine, guard);
+    assert_non_null(ration_engine_policy(guard));
+    assert_int_equal(ration_engine_generation(guard), 1);
+    assert_non_null(ration_engine_limiter(guard, 2));
+    assert_null(ration_engine_limiter(guard, 3));
+    ration_engine_check_guarded(guard, check, 1, now_ns);
     assert_int_equal(check->part_count, 3);
     edit->match_steps = GUARDED(uint64_t);
-    assert_int_equal(ration_gate_refund(gate, edit, 1, now_ns, NULL), RATION_OK);
-    assert_int_equal(ration_gate_check_some(visit, check, 1, 0, now_ns), 1);
+    assert_int_equal(ration_engine_refund(engine, edit, 1, now_ns, NULL), RATION_OK);
+    assert_int_equal(ration_engine_check_some(guard, check, 1, 0, now_ns), 1);
     assert_int_equal(check->match_steps, *edit->match_steps);
-    ration_gate_leave(visit);
-    assert_non_null(ration_gate_throttle(gate));
-    assert_false(ration_gate_is_remote(gate));
-    ration_gate_read_stats(gate, GUARDED(struct ration_gate_stats));
-    assert_true(ration_gate_bytes(gate) > 0);
-    ration_gate_free(gate);
+    ration_engine_unlock(guard);
+    assert_non_null(ration_engine_inline_limiter(engine));
+    assert_false(ration_engine_is_remote(engine));
+    ration_engine_read_stats(engine, GUARDED(struct ration_engine_stats));
+    assert_true(ration_engine_bytes(engine) > 0);
+    ration_engine_free(engine);
 }
 
 static void gates_saved(void)
 {
     static struct guard_file file;
-    ration_gate *gate = create_gate(NULL);
-    ration_gate **loaded = GUARDED(ration_gate *);
+    ration_engine *engine = create_engine(NULL);
+    ration_engine **loaded = GUARDED(ration_engine *);
 
     assert_int_equal(
-        ration_gate_reload(gate, read_policy(), NULL, NULL, GUARDED(struct ration_error)),
+        ration_engine_reload(engine, read_policy(), NULL, NULL, GUARDED(struct ration_error)),
         RATION_OK);
     file.size = file.at = 0;
-    assert_int_equal(ration_gate_save(gate, ration_gate_now(gate), guard_write, &file), RATION_OK);
+    assert_int_equal(ration_engine_save(engine, ration_engine_now(engine), guard_write, &file),
+                     RATION_OK);
     assert_int_equal(
-        ration_gate_load(GUARDED_VALUE(struct ration_gate_options,
-                                       .struct_size = sizeof(struct ration_gate_options),
-                                       .spare_bytes = 1 << 26),
-                         read_policy(), guard_read, &file, loaded, GUARDED(struct ration_error)),
+        ration_engine_load(GUARDED_VALUE(struct ration_engine_options,
+                                         .struct_size = sizeof(struct ration_engine_options),
+                                         .spare_bytes = 1 << 26),
+                           read_policy(), guard_read, &file, loaded, GUARDED(struct ration_error)),
         RATION_OK);
-    ration_gate_free(*loaded);
-    ration_gate_free(gate);
+    ration_engine_free(*loaded);
+    ration_engine_free(engine);
 }
 
 static void note_edit(void *context, ration_status status, size_t count)
@@ -182,43 +184,44 @@ static void note_batch(void *context)
 /* Redis that is not there: every call is answered by what the policy has instead. */
 static void gates_on_redis(void)
 {
-    ration_gate *gate = create_gate(
+    ration_engine *engine = create_engine(
         GUARDED_VALUE(struct ration_redis, .url = GUARDED_TEXT("unix:/nowhere/redis.sock")));
     struct ration_poll_loop *poll_loop = ration_poll_loop_create();
-    ration_gate_link **link = GUARDED(ration_gate_link *);
+    ration_engine_connection **link = GUARDED(ration_engine_connection *);
     struct ration_redis_loop *loop =
         guarded_copy(ration_poll_loop_hooks(poll_loop), sizeof(struct ration_redis_loop));
     struct ration_check *check =
         GUARDED_VALUE(struct ration_check, .attributes = request(),
                       .attribute_count = ATTRIBUTE_COUNT, .cost_tokens = 1);
-    struct ration_gate_task *task =
-        GUARDED_VALUE(struct ration_gate_task, .kind = (enum ration_gate_edit_kind)3,
+    struct ration_engine_task *task =
+        GUARDED_VALUE(struct ration_engine_task, .kind = (enum ration_admin_op_kind)3,
                       .keys = guarded_key("k"), .key_count = 1);
     ration_status *edited = GUARDED(ration_status);
     int *done_count = GUARDED(int);
-    ration_gate_batch *batch;
+    ration_engine_batch *batch;
 
-    assert_true(ration_gate_is_remote(gate));
-    assert_int_equal(ration_gate_link_create(gate, loop, link), RATION_OK);
-    assert_false(ration_gate_link_is_up(*link));
-    (void)ration_gate_link_is_tried(*link);
-    assert_non_null(ration_gate_link_trouble(*link));
-    ration_gate_link_stats(*link, GUARDED(struct ration_redis_stats));
-    batch = ration_gate_batch_create(*link, NULL, ration_gate_now(gate), note_batch, done_count);
-    assert_int_equal(ration_gate_batch_add(batch, check), RATION_OK);
+    assert_true(ration_engine_is_remote(engine));
+    assert_int_equal(ration_engine_link_create(engine, loop, link), RATION_OK);
+    assert_false(ration_engine_link_is_up(*link));
+    (void)ration_engine_link_is_tried(*link);
+    assert_non_null(ration_engine_link_trouble(*link));
+    ration_engine_link_stats(*link, GUARDED(struct ration_redis_stats));
+    batch =
+        ration_engine_batch_create(*link, NULL, ration_engine_now(engine), note_batch, done_count);
+    assert_int_equal(ration_engine_batch_add(batch, check), RATION_OK);
     assert_int_equal(
-        ration_gate_batch_add_throttle(batch, guarded_key("k"), guarded_limit("5/s"), 1, false),
+        ration_engine_batch_add_inline(batch, guarded_key("k"), guarded_limit("5/s"), 1, false),
         RATION_OK);
-    (void)ration_gate_batch_send(batch);
-    assert_int_equal(ration_gate_batch_count(batch), 2);
-    assert_non_null(ration_gate_batch_check(batch, 1));
-    ration_gate_batch_free(batch);
-    assert_null(ration_gate_edit_begin(*link, task, note_edit, edited));
+    (void)ration_engine_batch_send(batch);
+    assert_int_equal(ration_engine_batch_count(batch), 2);
+    assert_non_null(ration_engine_batch_check(batch, 1));
+    ration_engine_batch_free(batch);
+    assert_null(ration_engine_edit_begin(*link, task, note_edit, edited));
     assert_int_equal(*edited, RATION_EINVAL);
-    task->kind = RATION_EDIT_RESET;
-    ration_gate_editing_forget(ration_gate_edit_begin(*link, task, note_edit, edited));
-    ration_gate_link_free(*link);
-    ration_gate_free(gate);
+    task->kind = RATION_ADMIN_RESET;
+    ration_engine_editing_forget(ration_engine_edit_begin(*link, task, note_edit, edited));
+    ration_engine_link_free(*link);
+    ration_engine_free(engine);
     ration_poll_loop_free(poll_loop);
 }
 
@@ -230,18 +233,20 @@ const struct guard_row guard_policy_rows[] = {
      "ration_policy_uses ration_policy_cost ration_policy_key ration_policy_describe "
      "ration_policy_explain ration_policy_forget_settings",
      policies_matched},
-    {"ration_gate_create ration_gate_free ration_gate_now ration_gate_check "
-     "ration_gate_check_guarded ration_gate_check_some ration_gate_refund "
-     "ration_gate_reset ration_gate_block_until ration_gate_enter ration_gate_leave "
-     "ration_gate_policy ration_gate_generation ration_gate_limiter ration_gate_throttle "
-     "ration_gate_is_remote ration_gate_read_stats ration_gate_bytes ration_gate_clear_inline",
+    {"ration_engine_create ration_engine_free ration_engine_now ration_engine_check "
+     "ration_engine_check_guarded ration_engine_check_some ration_engine_refund "
+     "ration_engine_reset ration_engine_block_until ration_engine_lock ration_engine_unlock "
+     "ration_engine_policy ration_engine_generation ration_engine_limiter "
+     "ration_engine_inline_limiter "
+     "ration_engine_is_remote ration_engine_read_stats ration_engine_bytes "
+     "ration_engine_clear_inline",
      gates_checked},
-    {"ration_gate_reload ration_gate_save ration_gate_load", gates_saved},
-    {"ration_gate_link_create ration_gate_link_free ration_gate_link_is_up "
-     "ration_gate_link_is_tried ration_gate_link_trouble ration_gate_link_stats "
-     "ration_gate_batch_create ration_gate_batch_add ration_gate_batch_add_throttle "
-     "ration_gate_batch_send ration_gate_batch_count ration_gate_batch_check "
-     "ration_gate_batch_free ration_gate_edit_begin ration_gate_editing_forget",
+    {"ration_engine_reload ration_engine_save ration_engine_load", gates_saved},
+    {"ration_engine_link_create ration_engine_link_free ration_engine_link_is_up "
+     "ration_engine_link_is_tried ration_engine_link_trouble ration_engine_link_stats "
+     "ration_engine_batch_create ration_engine_batch_add ration_engine_batch_add_inline "
+     "ration_engine_batch_send ration_engine_batch_count ration_engine_batch_check "
+     "ration_engine_batch_free ration_engine_edit_begin ration_engine_editing_forget",
      gates_on_redis},
 };
 const size_t guard_policy_row_count = sizeof(guard_policy_rows) / sizeof(guard_policy_rows[0]);

@@ -95,9 +95,9 @@ static void names(void)
     assert_string_equal(ration_status_name(RATION_EINVAL), "RATION_EINVAL");
     assert_string_equal(ration_status_name((ration_status)99), "RATION_UNKNOWN");
     assert_non_null(ration_status_text((ration_status)99));
-    assert_string_equal(ration_verdict_name((enum ration_verdict)99), "unknown");
+    assert_string_equal(ration_decision_verdict_name((enum ration_verdict)99), "unknown");
     assert_string_equal(ration_clock_kind_name((enum ration_clock_kind)99), "unknown");
-    assert_string_equal(ration_gate_change_name((enum ration_gate_change)99), "unknown");
+    assert_string_equal(ration_engine_change_name((enum ration_engine_change)99), "unknown");
     assert_non_null(ration_version());
 }
 
@@ -106,15 +106,15 @@ static void clocks(void)
     struct ration_manual_clock *manual = GUARDED(struct ration_manual_clock);
     struct ration_clock clock = ration_clock_manual(manual);
 
-    ration_manual_clock_set(manual, 5);
-    ration_manual_clock_advance(manual, 2);
+    ration_clock_manual_set(manual, 5);
+    ration_clock_manual_advance(manual, 2);
     assert_int_equal(clock.now_ns(clock.context), 7);
     assert_non_null(ration_clock_monotonic().now_ns);
     assert_non_null(ration_clock_boottime().now_ns);
     assert_non_null(ration_clock_coarse().now_ns);
     assert_non_null(ration_clock_tsc().now_ns);
     (void)ration_clock_tsc_fault();
-    assert_true(ration_now() > 0);
+    assert_true(ration_clock_default_now() > 0);
 }
 
 static void limits_from_specs(void)
@@ -194,7 +194,7 @@ static void buckets(void)
         struct ration_bucket *bucket = GUARDED(struct ration_bucket);
         const struct ration_limit *limit = guarded_limit(texts[i]);
         struct ration_decision *decision = GUARDED(struct ration_decision);
-        struct ration_reservation *reservation = GUARDED(struct ration_reservation);
+        struct ration_bucket_reservation *reservation = GUARDED(struct ration_bucket_reservation);
 
         assert_true(ration_bucket_fits(limit));
         assert_int_equal(ration_bucket_init(bucket, limit, 0), RATION_OK);
@@ -202,10 +202,10 @@ static void buckets(void)
         ration_bucket_set(bucket, limit, 5, 0);
         assert_true(ration_bucket_allow_at(bucket, limit, 1, 0));
         assert_int_equal(ration_bucket_take(bucket, limit, 9, 0).verdict, RATION_NEVER);
-        assert_int_equal(ration_bucket_look(bucket, limit, 1, 0).verdict, RATION_ALLOW);
+        assert_int_equal(ration_bucket_peek(bucket, limit, 1, 0).verdict, RATION_ALLOW);
         assert_true(ration_bucket_take_up_to(bucket, limit, 2, 0, decision) > 0);
         ration_bucket_refund(bucket, limit, 1, 0);
-        ration_bucket_force(bucket, limit, 1, 0);
+        ration_bucket_charge(bucket, limit, 1, 0);
         (void)ration_bucket_block_until(bucket, limit, 1);
         ration_bucket_set(bucket, limit, 5, 0);
         for (int k = 0; k < 2; k++)
@@ -239,7 +239,7 @@ static ration_status key_of_four_bytes(void *context, const void *request, char 
 
 /* Options of a limiter of these limits, all of which end at a guard page. */
 static struct ration_limiter_options *limiter_options(const char *text, const char *other,
-                                                      ration_keyer *keyer)
+                                                      ration_key_func *key_func)
 {
     struct ration_rule *rules = GUARDED_ARRAY(struct ration_rule, other != NULL ? 2 : 1);
 
@@ -248,8 +248,8 @@ static struct ration_limiter_options *limiter_options(const char *text, const ch
         rules[1].limit = *guarded_limit(other);
     return GUARDED_VALUE(struct ration_limiter_options,
                          .struct_size = sizeof(struct ration_limiter_options), .rules = rules,
-                         .rule_count = other != NULL ? 2 : 1, .keys_max = 100, .keyer = keyer,
-                         .name = GUARDED_TEXT("guarded"), .top_keys = keyer != NULL ? 4 : 0);
+                         .rule_count = other != NULL ? 2 : 1, .keys_max = 100, .key_func = key_func,
+                         .name = GUARDED_TEXT("guarded"), .top_keys = key_func != NULL ? 4 : 0);
 }
 
 static void take_in_every_way(ration_limiter *limiter, const void *request)
@@ -266,7 +266,7 @@ static void take_in_every_way(ration_limiter *limiter, const void *request)
             (void)ration_limiter_allow_at(limiter, request, cost, now_ns);
             assert_int_equal(ration_limiter_take(limiter, request, cost, now_ns, decision, details),
                              RATION_OK);
-            assert_int_equal(ration_limiter_look(limiter, request, cost, now_ns, decision, details),
+            assert_int_equal(ration_limiter_peek(limiter, request, cost, now_ns, decision, details),
                              RATION_OK);
             assert_int_equal(
                 ration_limiter_take_up_to(limiter, request, cost, now_ns, granted, decision),
@@ -279,7 +279,7 @@ static void edit_in_every_way(ration_limiter *limiter, const void *request)
     uint64_t now_ns = ration_limiter_now(limiter);
 
     assert_int_equal(ration_limiter_refund(limiter, request, 1, now_ns), RATION_OK);
-    assert_int_equal(ration_limiter_force(limiter, request, 1, now_ns), RATION_OK);
+    assert_int_equal(ration_limiter_charge(limiter, request, 1, now_ns), RATION_OK);
     (void)ration_limiter_block_until(limiter, request, now_ns + 1, now_ns);
     assert_int_equal(ration_limiter_reset(limiter, request, now_ns), RATION_OK);
     if (ration_limiter_rule_count(limiter) == 1) {
@@ -294,21 +294,21 @@ static void edit_in_every_way(ration_limiter *limiter, const void *request)
 static void wait_in_every_way(ration_limiter *limiter, const void *request)
 {
     struct ration_decision *decision = GUARDED(struct ration_decision);
-    struct ration_ticket *ticket = GUARDED(struct ration_ticket);
+    struct ration_reservation *reservation = GUARDED(struct ration_reservation);
     struct ration_canceller *canceller = GUARDED(struct ration_canceller);
     struct ration_pending *pending = GUARDED(struct ration_pending);
     uint64_t now_ns = ration_limiter_now(limiter);
 
-    assert_int_equal(ration_limiter_reserve(limiter, request, 1, 0, now_ns, decision, ticket),
+    assert_int_equal(ration_limiter_reserve(limiter, request, 1, 0, now_ns, decision, reservation),
                      RATION_OK);
     if (decision->verdict == RATION_ALLOW)
-        assert_int_equal(ration_limiter_settle(limiter, ticket, 1, now_ns), RATION_OK);
-    assert_int_equal(ration_limiter_reserve(limiter, request, 1, 0, now_ns, decision, ticket),
+        assert_int_equal(ration_limiter_settle(limiter, reservation, 1, now_ns), RATION_OK);
+    assert_int_equal(ration_limiter_reserve(limiter, request, 1, 0, now_ns, decision, reservation),
                      RATION_OK);
     if (decision->verdict == RATION_ALLOW)
-        assert_int_equal(ration_limiter_cancel(limiter, ticket, now_ns), RATION_OK);
+        assert_int_equal(ration_limiter_cancel(limiter, reservation, now_ns), RATION_OK);
     (void)ration_limiter_begin(limiter, request, 1, now_ns, pending, decision);
-    ration_canceller_cancel(canceller);
+    ration_limiter_cancel_wait(canceller);
     (void)ration_limiter_wait(limiter, request, 1, now_ns, canceller, decision);
 }
 
@@ -364,10 +364,10 @@ static void change_dump_and_load(ration_limiter *limiter, struct ration_limiter_
     ration_limiter_free(*loaded);
 }
 
-static void limiter_of(const char *text, const char *other, ration_keyer *keyer,
+static void limiter_of(const char *text, const char *other, ration_key_func *key_func,
                        const void *(*make_request)(unsigned))
 {
-    struct ration_limiter_options *options = limiter_options(text, other, keyer);
+    struct ration_limiter_options *options = limiter_options(text, other, key_func);
     ration_limiter **limiter = GUARDED(ration_limiter *);
     size_t before = used_count;
 
@@ -442,23 +442,23 @@ static void take_from_stack(ration_stack *stack, const void *request)
 {
     struct ration_decision *decision = GUARDED(struct ration_decision);
     struct ration_decision *details = GUARDED_ARRAY(struct ration_decision, 4);
-    struct ration_ticket *ticket = GUARDED(struct ration_ticket);
+    struct ration_reservation *reservation = GUARDED(struct ration_reservation);
     uint64_t now_ns = ration_stack_now(stack);
-    struct ration_ask *asks = GUARDED_ARRAY(struct ration_ask, 2);
+    struct ration_stack_request *asks = GUARDED_ARRAY(struct ration_stack_request, 2);
 
-    asks[0] = (struct ration_ask){0, request, 1};
-    asks[1] = (struct ration_ask){1, request, 1};
+    asks[0] = (struct ration_stack_request){0, request, 1};
+    asks[1] = (struct ration_stack_request){1, request, 1};
     (void)ration_stack_allow(stack, request);
     (void)ration_stack_allow_at(stack, request, 1, now_ns);
     assert_int_equal(ration_stack_take(stack, request, 1, now_ns, decision, details), RATION_OK);
-    assert_int_equal(ration_stack_look(stack, request, 1, now_ns, decision, details), RATION_OK);
+    assert_int_equal(ration_stack_peek(stack, request, 1, now_ns, decision, details), RATION_OK);
     assert_int_equal(ration_stack_take_all(stack, asks, 2, now_ns, decision), RATION_OK);
-    assert_int_equal(ration_stack_reserve(stack, request, 1, 0, now_ns, decision, ticket),
+    assert_int_equal(ration_stack_reserve(stack, request, 1, 0, now_ns, decision, reservation),
                      RATION_OK);
-    assert_int_equal(ration_stack_settle(stack, ticket, 0, now_ns), RATION_OK);
-    assert_int_equal(ration_stack_reserve(stack, request, 1, 0, now_ns, decision, ticket),
+    assert_int_equal(ration_stack_settle(stack, reservation, 0, now_ns), RATION_OK);
+    assert_int_equal(ration_stack_reserve(stack, request, 1, 0, now_ns, decision, reservation),
                      RATION_OK);
-    assert_int_equal(ration_stack_cancel(stack, ticket, now_ns), RATION_OK);
+    assert_int_equal(ration_stack_cancel(stack, reservation, now_ns), RATION_OK);
 }
 
 static void stacks(void)
@@ -498,12 +498,12 @@ static void stacks(void)
 }
 
 static const struct guard_row rows[] = {
-    {"ration_status_name ration_status_text ration_verdict_name ration_clock_kind_name "
-     "ration_gate_change_name ration_version",
+    {"ration_status_name ration_status_text ration_decision_verdict_name ration_clock_kind_name "
+     "ration_engine_change_name ration_version",
      names},
     {"ration_clock_monotonic ration_clock_boottime ration_clock_coarse ration_clock_tsc "
-     "ration_clock_tsc_fault ration_clock_manual ration_manual_clock_set "
-     "ration_manual_clock_advance ration_now",
+     "ration_clock_tsc_fault ration_clock_manual ration_clock_manual_set "
+     "ration_clock_manual_advance ration_clock_default_now",
      clocks},
     {"ration_limit_make ration_limit_find_nearest ration_limit_per ration_limit_per_second "
      "ration_limit_per_minute ration_limit_per_hour",
@@ -512,17 +512,17 @@ static const struct guard_row rows[] = {
      limits_as_text},
     {"ration_retry_init ration_retry_next", retries},
     {"ration_bucket_fits ration_bucket_init ration_bucket_allow ration_bucket_allow_at "
-     "ration_bucket_take ration_bucket_look ration_bucket_take_up_to ration_bucket_refund "
-     "ration_bucket_force ration_bucket_set ration_bucket_block_until ration_bucket_reserve "
+     "ration_bucket_take ration_bucket_peek ration_bucket_take_up_to ration_bucket_refund "
+     "ration_bucket_charge ration_bucket_set ration_bucket_block_until ration_bucket_reserve "
      "ration_bucket_settle ration_bucket_cancel ration_bucket_change",
      buckets},
     {"ration_limiter_create_simple", simple_limiter},
     {"ration_limiter_create ration_limiter_free ration_limiter_now ration_limiter_allow "
-     "ration_limiter_allow_at ration_limiter_take ration_limiter_look ration_limiter_take_up_to "
-     "ration_limiter_refund ration_limiter_refund_as ration_limiter_force ration_limiter_reset "
+     "ration_limiter_allow_at ration_limiter_take ration_limiter_peek ration_limiter_take_up_to "
+     "ration_limiter_refund ration_limiter_refund_as ration_limiter_charge ration_limiter_reset "
      "ration_limiter_block_until ration_limiter_take_batch ration_limiter_reserve "
      "ration_limiter_settle ration_limiter_cancel ration_limiter_begin ration_limiter_wait "
-     "ration_canceller_cancel ration_limiter_change ration_limiter_read_report "
+     "ration_limiter_cancel_wait ration_limiter_change ration_limiter_read_report "
      "ration_limiter_top_keys "
      "ration_limiter_scan ration_limiter_count ration_limiter_rule ration_limiter_rule_count "
      "ration_limiter_name "
@@ -531,7 +531,7 @@ static const struct guard_row rows[] = {
     {"ration_stack_create ration_stack_free ration_stack_add ration_stack_replace "
      "ration_stack_limiter_count "
      "ration_stack_limiter ration_stack_bytes ration_stack_allow ration_stack_allow_at "
-     "ration_stack_take ration_stack_look ration_stack_take_all ration_stack_reserve "
+     "ration_stack_take ration_stack_peek ration_stack_take_all ration_stack_reserve "
      "ration_stack_settle ration_stack_cancel ration_stack_now ration_stack_dump "
      "ration_stack_load",
      stacks},

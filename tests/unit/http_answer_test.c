@@ -1,7 +1,7 @@
 /*
  * Answers, byte for byte.
  */
-#include "proto/http_answer.h"
+#include "codec/http/http_answer.h"
 
 #include "support/unit.h"
 #include "support/written.h"

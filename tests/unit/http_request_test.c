@@ -2,7 +2,7 @@
  * Rows for the HTTP reader: a stream, and the requests it holds. Each is read whole, byte by byte
  * and cut at every place, right before memory that cannot be touched; all must give the same.
  */
-#include "proto/http_request.h"
+#include "codec/http/http_request.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
  * JSON as it is written; that it is JSON is jansson's to say.
  */
-#include "proto/json_write.h"
+#include "codec/json/json_write.h"
 
 #include <jansson.h>
 #include <signal.h>

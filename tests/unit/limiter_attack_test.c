@@ -46,7 +46,7 @@ static bool is_allowed(struct kit *kit, enum kind kind, uint64_t number)
     if (kind == ATTACKER)
         return ration_limiter_allow_at(kit->limiter, &key, 1, kit->manual.ns);
     if (kind == SAMPLE)
-        ration_limiter_look(kit->limiter, &key, 1, kit->manual.ns, &decision, NULL);
+        ration_limiter_peek(kit->limiter, &key, 1, kit->manual.ns, &decision, NULL);
     else
         ration_limiter_take(kit->limiter, &key, 1, kit->manual.ns, &decision, NULL);
     return decision.verdict == RATION_ALLOW;

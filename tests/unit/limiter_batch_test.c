@@ -45,8 +45,9 @@ static void decide_both(ration_limiter *batched, ration_limiter *single, size_t 
         if (items[i].status != status ||
             (status == RATION_OK && items[i].verdict != decision.verdict))
             fail_msg("%s: item %zu of %zu is %s, %s; alone %s, %s", name, i, count,
-                     ration_status_name(items[i].status), ration_verdict_name(items[i].verdict),
-                     ration_status_name(status), ration_verdict_name(decision.verdict));
+                     ration_status_name(items[i].status),
+                     ration_decision_verdict_name(items[i].verdict), ration_status_name(status),
+                     ration_decision_verdict_name(decision.verdict));
         if (items[i].decision != NULL && status == RATION_OK)
             assert_same_decision(*items[i].decision, decision);
         wanted_count += status == RATION_OK && decision.verdict == RATION_ALLOW;
@@ -85,7 +86,7 @@ static void compare(const struct subject *subject, uint32_t trusts_keys, uint64_
     ration_limiter_read_report(batched, &a);
     ration_limiter_read_report(single, &b);
     for (size_t i = 0; i < options.rule_count; i++) {
-        a.rules[i].near = b.rules[i].near; /* which only what is told can be */
+        a.rules[i].near_limit = b.rules[i].near_limit; /* which only what is told can be */
         assert_memory_equal(&a.rules[i], &b.rules[i], sizeof(a.rules[i]));
     }
     assert_int_equal(a.limiter.created - a.limiter.reclaimed,
@@ -178,12 +179,12 @@ static void limits_of_another_kind_are_not_for_this_rule(void **state)
     KIT_BEGIN(&kit, "1/s", "2/s");
     items[0] = (struct ration_batch_item){.request = &key, .cost_tokens = 1, .limit = &empty};
     assert_int_equal(ration_limiter_take_batch(kit.limiter, items, 1, KIT_NOW_NS), 0);
-    assert_int_equal(items[0].status, RATION_EUNFIT); /* in place of which of the two? */
+    assert_int_equal(items[0].status, RATION_EUNSUPPORTED); /* in place of which of the two? */
     kit_end(&kit);
     KIT_BEGIN(&kit, "1/s");
     items[0].limit = &window;
     assert_int_equal(ration_limiter_take_batch(kit.limiter, items, 1, KIT_NOW_NS), 0);
-    assert_int_equal(items[0].status, RATION_EUNFIT);
+    assert_int_equal(items[0].status, RATION_EUNSUPPORTED);
     assert_int_equal(kit_left(&kit, "k"), 1);
     kit_end(&kit);
 }

@@ -40,7 +40,7 @@ static void plan(struct kit *kit, const char *read, const char *write, const cha
     limits[CHOICE_COUNT] = kit_limit("7/s");
     KIT_PLAN(kit, read, always != NULL ? always : read);
     kit->options.rule_count = always != NULL ? 2 : 1;
-    kit->options.keyer = key_by_user;
+    kit->options.key_func = key_by_user;
     kit->rules[0] = (struct ration_rule){
         .choose = choose_by_kind, .limits = limits, .limit_count = CHOICE_COUNT};
 }
@@ -153,7 +153,7 @@ static void refunds_and_forces_reach_the_chosen_one(void **state)
     assert_int_equal(ration_limiter_refund(kit.limiter, &write_of_ann, 2, KIT_NOW_NS), RATION_OK);
     assert_int_equal(left(&kit, &read_of_ann), 45);
     assert_int_equal(left(&kit, &write_of_ann), 7);
-    assert_int_equal(ration_limiter_force(kit.limiter, &read_of_ann, 100, KIT_NOW_NS), RATION_OK);
+    assert_int_equal(ration_limiter_charge(kit.limiter, &read_of_ann, 100, KIT_NOW_NS), RATION_OK);
     assert_int_equal(left(&kit, &read_of_ann), 0);
     assert_int_equal(left(&kit, &write_of_ann), 7);
     kit_end(&kit);
@@ -178,14 +178,14 @@ static void resets_and_blocks_reach_all_of_them(void **state)
     assert_int_equal(left(&kit, &write_of_ann), 10);
     assert_int_equal(ration_limiter_block_until(kit.limiter, &(struct request){"ann", -1},
                                                 KIT_NOW_NS + SECOND, KIT_NOW_NS),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     kit_end(&kit);
 
     /* one of them cannot say it: such requests would pass */
     begin(&kit, "50/h", "10/h sliding-window", NULL);
     assert_int_equal(
         ration_limiter_block_until(kit.limiter, &read_of_ann, KIT_NOW_NS + SECOND, KIT_NOW_NS),
-        RATION_EUNFIT);
+        RATION_EUNSUPPORTED);
     assert_int_equal(take(&kit, &read_of_ann, 1).verdict, RATION_ALLOW);
     kit_end(&kit);
     begin(&kit, "50/h", "10/h sliding-window",
@@ -200,17 +200,17 @@ static void resets_and_blocks_reach_all_of_them(void **state)
 static void reservations_come_back_to_their_own(void **state)
 {
     struct ration_decision got;
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     struct kit kit;
 
     (void)state;
     begin(&kit, "50/h", "10/h", "1000/h");
     assert_int_equal(
-        ration_limiter_reserve(kit.limiter, &write_of_ann, 10, 0, KIT_NOW_NS, &got, &ticket),
+        ration_limiter_reserve(kit.limiter, &write_of_ann, 10, 0, KIT_NOW_NS, &got, &reservation),
         RATION_OK);
     assert_int_equal(left(&kit, &write_of_ann), 0);
     assert_int_equal(left(&kit, &read_of_ann), 50);
-    assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 4, KIT_NOW_NS), RATION_OK);
+    assert_int_equal(ration_limiter_settle(kit.limiter, &reservation, 4, KIT_NOW_NS), RATION_OK);
     assert_int_equal(left(&kit, &write_of_ann), 6);
     assert_int_equal(left(&kit, &read_of_ann), 50);
     kit_end(&kit);
@@ -222,7 +222,8 @@ static void batches_and_stacks_choose_too(void **state)
                                          {.request = &write_of_ann, .cost_tokens = 10},
                                          {.request = &read_of_ann, .cost_tokens = 1},
                                          {.request = &write_of_ann, .cost_tokens = 1}};
-    struct ration_ask asks[] = {{0, &read_of_ann, 5}, {0, &write_of_ann, 3}, {0, &read_of_ann, 5}};
+    struct ration_stack_request asks[] = {
+        {0, &read_of_ann, 5}, {0, &write_of_ann, 3}, {0, &read_of_ann, 5}};
     struct ration_decision decision, details[4];
     struct ration_stack_options options = {.struct_size = sizeof(options), .limiter_count = 1};
     ration_stack *stack;
@@ -239,11 +240,11 @@ static void batches_and_stacks_choose_too(void **state)
     options.clock = &kit.clock;
     assert_int_equal(ration_stack_create(&options, &stack, NULL), RATION_OK);
     assert_int_equal(ration_stack_take_all(stack, asks, 3, KIT_NOW_NS, &decision), RATION_OK);
-    assert_int_equal(ration_stack_look(stack, &read_of_ann, 0, KIT_NOW_NS, &decision, details),
+    assert_int_equal(ration_stack_peek(stack, &read_of_ann, 0, KIT_NOW_NS, &decision, details),
                      RATION_OK);
     assert_int_equal(details[0].remaining, 40); /* one key, whichever limits its requests have */
     assert_int_equal(details[2].remaining, 1000 - 13);
-    assert_int_equal(ration_stack_look(stack, &write_of_ann, 0, KIT_NOW_NS, &decision, details),
+    assert_int_equal(ration_stack_peek(stack, &write_of_ann, 0, KIT_NOW_NS, &decision, details),
                      RATION_OK);
     assert_int_equal(details[1].remaining, 7);
     ration_stack_free(stack);
@@ -298,7 +299,7 @@ static void a_dump_and_a_change_keep_each(void **state)
     assert_int_equal(left(&kit, &write_of_ann), 6);
     kit.rules[0].limit_count = 1; /* as many as before */
     assert_int_equal(ration_limiter_change(kit.limiter, kit.rules, 2, RATION_CHANGE_KEEP, NULL),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     kit_end(&kit);
 }
 
@@ -312,7 +313,7 @@ static void what_was_not_declared_is_refused(void **state)
     begin(&kit, "50/h", "10/h", NULL);
     assert_int_equal(ration_limiter_take(kit.limiter, &(struct request){"ann", CHOICE_COUNT}, 1,
                                          KIT_NOW_NS, &got, NULL),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     assert_int_equal(kit_report(&kit).rules[0].errors, 1);
     assert_int_equal(left(&kit, &read_of_ann), 50);
     kit_end(&kit);
@@ -323,7 +324,7 @@ static void what_was_not_declared_is_refused(void **state)
     kit_open(&kit);
     assert_int_equal(take(&kit, &read_of_ann, 1).remaining, 49);
     assert_int_equal(ration_limiter_take(kit.limiter, &write_of_ann, 1, KIT_NOW_NS, &got, NULL),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     kit_end(&kit);
 
     struct ration_limit many[RATION_RULES_MAX + 1];

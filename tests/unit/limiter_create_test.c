@@ -74,11 +74,11 @@ static void wrong_rules_are_refused(void **state)
     kit.rules[1].stale_after_ns = 365 * 24 * 3600 * SECOND + 1;
     refuse(&kit.options, RATION_EINVAL, "rule 1: stale_after is at most 365 days");
     KIT_PLAN(&kit, "10/s sliding-log", "20/s", "30/s sliding-log");
-    refuse(&kit.options, RATION_EUNFIT, "at most one sliding-log (got 2)");
+    refuse(&kit.options, RATION_EUNSUPPORTED, "at most one sliding-log (got 2)");
     KIT_PLAN(&kit, "1/s sliding-window", "2/s sliding-window", "3/s sliding-window",
              "4/s sliding-window", "5/s sliding-window", "6/s sliding-window", "7/s sliding-window",
              "8/s sliding-window");
-    refuse(&kit.options, RATION_EUNFIT, "these rules need 16 cells per key");
+    refuse(&kit.options, RATION_EUNSUPPORTED, "these rules need 16 cells per key");
 }
 
 static void wrong_memory_is_refused(void **state)
@@ -95,10 +95,10 @@ static void wrong_memory_is_refused(void **state)
     refuse(&kit.options, RATION_EINVAL, "keys_max");
     kit.options.keys_max = 0;
     kit.options.bytes_max = 1;
-    refuse(&kit.options, RATION_EINVAL, "bytes_max has no room for a single key");
+    refuse(&kit.options, RATION_EINVAL, "bytes_max is too small for a single key");
     kit.options.keys_max = 1000000;
     kit.options.bytes_max = 1000000;
-    refuse(&kit.options, RATION_EINVAL, "bytes_max has no room for keys_max keys");
+    refuse(&kit.options, RATION_EINVAL, "bytes_max is too small for keys_max keys");
 
     KIT_PLAN(&kit, "10/s", "20/s");
     kit.options.threads_max = 513;
@@ -107,7 +107,7 @@ static void wrong_memory_is_refused(void **state)
     refuse(&kit.options, RATION_EINVAL, "threads_max is at most 512");
     KIT_PLAN(&kit, "1G/y sliding-log"); /* more than an address space */
     kit.options.keys_max = UINT32_MAX;
-    refuse(&kit.options, RATION_EINVAL, "no table can be so large");
+    refuse(&kit.options, RATION_EINVAL, "the table would be too large");
 }
 
 /* A clock without a function could only crash. */

@@ -49,7 +49,7 @@ static void one_limit_answers_as_a_bucket(void **state)
             uint64_t granted;
 
             kit_pass(&kit, ration_random_up_to(&random, 3 * limit->period_ns / limit->tokens));
-            want = ration_bucket_look(&bucket, limit, cost, kit.manual.ns);
+            want = ration_bucket_peek(&bucket, limit, cost, kit.manual.ns);
             assert_same_decision(kit_look_key(&kit, key, cost), want);
             switch (ration_random_up_to(&random, 3)) {
             case 0:
@@ -158,7 +158,7 @@ static void several_answer_as_each_alone_all_or_nothing(void **state)
             denied_count += want.verdict == RATION_DENY;
             if (want.verdict == RATION_DENY)
                 assert_wait_is_exact(&kit, key, cost, want);
-            assert_int_equal((is_take ? ration_limiter_take : ration_limiter_look)(
+            assert_int_equal((is_take ? ration_limiter_take : ration_limiter_peek)(
                                  kit.limiter, &key, cost, kit.manual.ns, &got, details),
                              RATION_OK);
             assert_same_decision(got, want);

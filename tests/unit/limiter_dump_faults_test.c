@@ -28,7 +28,7 @@ static ration_limiter *crowd(uint64_t key_count)
     struct subject_key key;
 
     for (uint64_t i = 0; i < key_count; i++)
-        ration_limiter_force(crowded, subject_request(&key, i), 1, NOW_NS);
+        ration_limiter_charge(crowded, subject_request(&key, i), 1, NOW_NS);
     return crowded;
 }
 
@@ -138,7 +138,7 @@ static void refuse_number(size_t at, size_t size, uint64_t number, const char *p
 static void what_makes_no_sense_is_refused(void **state)
 {
     const char *limit = "one of its limits makes no sense";
-    const char *sets = "no table has so many sets for so many keys";
+    const char *sets = "its number of sets does not fit its number of keys";
 
     (void)state;
     refuse_number(SAVED_LIMITERS_AT, 4, 0, "it has no limiters, or too many");
@@ -158,14 +158,14 @@ static void what_makes_no_sense_is_refused(void **state)
         refuse_number(SAVED_RULE_AT + at, 8, 0, limit);
     for (size_t at = 8; at <= 64; at += 8) /* and the start, the reserve, what is remembered */
         refuse_number(SAVED_RULE_AT + at, 8, UINT64_MAX, limit);
-    refuse_number(RECORD_AT, 2, 0, "a kind that there is not");
-    refuse_number(RECORD_AT, 2, 5, "a kind that there is not");
-    refuse_number(RECORD_AT + 2, 2, 1, "a limiter that it has not");
-    refuse_number(RECORD_AT + 4, 4, 2, "a set that its limiter has not");
-    refuse_number(RECORD_AT + 8, 8, 0, "a key whose tag is none");
-    refuse_number(RECORD_AT + 8, 8, UINT64_C(1) << 44, "a key whose tag is none");
+    refuse_number(RECORD_AT, 2, 0, "a record of an unknown kind");
+    refuse_number(RECORD_AT, 2, 5, "a record of an unknown kind");
+    refuse_number(RECORD_AT + 2, 2, 1, "a limiter that it does not contain");
+    refuse_number(RECORD_AT + 4, 4, 2, "a set that its limiter does not have");
+    refuse_number(RECORD_AT + 8, 8, 0, "a key with an invalid tag");
+    refuse_number(RECORD_AT + 8, 8, UINT64_C(1) << 44, "a key with an invalid tag");
     refuse_number(STATE_AT, 8, UINT64_C(1) << 60, "a time that is too long");
-    refuse_number(STATE_AT + 8, 4, 1 << 20, "a fraction of a nanosecond is more than one");
+    refuse_number(STATE_AT + 8, 4, 1 << 20, "a fraction of a nanosecond that is too large");
     refuse_number(STATE_AT + 12, 8, UINT64_MAX, "a time that is too long"); /* remembered */
     refuse_number(STATE_AT + 20, 4, 10, "a log with too many tokens");
     refuse_number(STATE_AT + 20, 4, UINT32_MAX, "a log with too many tokens");
@@ -186,7 +186,7 @@ static void what_does_not_add_up_is_refused(void **state)
         saved_set_number(lie.data + lie.size - record_size + 8, 8, 1000 + i);
     }
     wrapped = saved_wrap(lie.data, lie.size);
-    refuse(&options, &wrapped, RATION_EINVAL, "more keys for a set than that has places");
+    refuse(&options, &wrapped, RATION_EINVAL, "more keys for a set than the set has slots");
     free(wrapped.data);
     free(lie.data);
 
@@ -219,19 +219,20 @@ static void what_is_of_another_limiter_is_refused(void **state)
     memcpy(other, rules, sizeof(other));
     wanted.rules = other;
     wanted.rule_count = 1;
-    refuse(&wanted, &dump, RATION_EUNFIT, "the dumped limiter has 2 rules (got 1)");
+    refuse(&wanted, &dump, RATION_EUNSUPPORTED, "the dumped limiter has 2 rules (got 1)");
     wanted.rule_count = 2;
     ration_limit_parse("9/s sliding-window", &other[1].limit, NULL);
-    refuse(&wanted, &dump, RATION_EUNFIT, "rule 1: the limit is not of the kind that was dumped");
+    refuse(&wanted, &dump, RATION_EUNSUPPORTED,
+           "rule 1: the limit is of another kind than the dumped one");
     other[1] = rules[1];
     wanted.keys_max = 2;
-    refuse(&wanted, &dump, RATION_EUNFIT, "the dumped limiter has keys_max 1");
+    refuse(&wanted, &dump, RATION_EUNSUPPORTED, "the dumped limiter has keys_max 1");
     wanted.keys_max = 0;
     wanted.bytes_max = 4096;
-    refuse(&wanted, &dump, RATION_EUNFIT, "bytes_max has no room for the dump's table");
+    refuse(&wanted, &dump, RATION_EUNSUPPORTED, "bytes_max is too small for the dump's table");
     wanted.bytes_max = 0;
     wanted.trusts_keys = 1;
-    refuse(&wanted, &dump, RATION_EUNFIT, "trusts_keys is not what it was");
+    refuse(&wanted, &dump, RATION_EUNSUPPORTED, "trusts_keys is not the same as");
     wanted.trusts_keys = 0;
     wanted.struct_size = 0;
     refuse(&wanted, &dump, RATION_EINVAL, "struct_size");
@@ -245,7 +246,7 @@ static void what_is_of_another_limiter_is_refused(void **state)
 
     saved_set_number(payload.data + SAVED_HASH_KIND_AT, 4, 99);
     wrapped = saved_wrap(payload.data, payload.size);
-    refuse(&options, &wrapped, RATION_EUNFIT, "this machine cannot compute the hash");
+    refuse(&options, &wrapped, RATION_EUNSUPPORTED, "this machine cannot compute the hash");
     free(wrapped.data);
     free(payload.data);
     free(dump.data);

@@ -43,7 +43,7 @@ static uint64_t count_allowed(ration_limiter *limiter, uint64_t first, uint64_t 
         struct subject_key key;
         struct ration_decision decision;
 
-        ration_limiter_look(limiter, subject_request(&key, i), 1, NOW_NS, &decision, NULL);
+        ration_limiter_peek(limiter, subject_request(&key, i), 1, NOW_NS, &decision, NULL);
         allowed += decision.verdict == RATION_ALLOW;
     }
     return allowed;
@@ -77,7 +77,7 @@ static void debts_of_keys_without_a_place_are_kept(void **state)
         limiter = subject_create(&options);
         do {
             ration_limiter_allow_at(limiter, subject_request(&key, index++), 1, NOW_NS);
-            ration_limiter_force(limiter, &key.key, 2, NOW_NS);
+            ration_limiter_charge(limiter, &key.key, 2, NOW_NS);
             ration_limiter_read_report(limiter, &report);
         } while (report.limiter.overflow_shared == 0);
         /* a place is free again, and the debt of the overflow bucket is not paid */
@@ -197,7 +197,7 @@ static void of_a_key_that_is_in_a_dump_twice_the_later_is_meant(void **state)
     free(dump.data);
     dump = saved_wrap(twice.data, twice.size);
     assert_int_equal(saved_load(&options, &dump, &loaded, NULL), RATION_OK);
-    ration_limiter_look(loaded, &key, 1, NOW_NS, &decision, NULL);
+    ration_limiter_peek(loaded, &key, 1, NOW_NS, &decision, NULL);
     assert_int_equal(decision.remaining, 5);
     assert_int_equal(count_keys(loaded), 1);
     free(dump.data);
@@ -245,8 +245,8 @@ static void a_stack_goes_on_where_it_was(void **state)
     struct subject_key key;
 
     (void)state;
-    limiters[0].keyer = key_of_user;
-    limiters[1].keyer = key_of_all;
+    limiters[0].key_func = key_of_user;
+    limiters[1].key_func = key_of_all;
     limiters[1].keys_max = 1;
     assert_int_equal(ration_stack_create(&options, &stack, NULL), RATION_OK);
     for (uint64_t i = 0; i < 800; i++)
@@ -264,7 +264,7 @@ static void a_stack_goes_on_where_it_was(void **state)
     }
 
     /* one of them alone is a dump of one; a stack's is none of a limiter */
-    assert_int_equal(saved_load(&limiters[0], &dump, &limiter, &error), RATION_EUNFIT);
+    assert_int_equal(saved_load(&limiters[0], &dump, &limiter, &error), RATION_EUNSUPPORTED);
     assert_string_equal(error.message, "the dump is of 2 limiters (got 1)");
     free(dump.data);
     dump = saved_dump(ration_stack_limiter(stack, 0), manual.ns);
@@ -321,14 +321,14 @@ static void the_default_clock_goes_on(void **state)
     ration_limiter_take(limiter, &key, 1, now_ns, &before, NULL);
     dump = saved_dump(limiter, ration_limiter_now(limiter));
     assert_int_equal(saved_load(&options, &dump, &loaded, NULL), RATION_OK);
-    ration_limiter_look(loaded, &key, 0, now_ns, &after, NULL);
+    ration_limiter_peek(loaded, &key, 0, now_ns, &after, NULL);
     is_wall_real = false;
     assert_int_equal(after.remaining, 8);
     /* now_ns is before the load, and counts as the load's time */
     assert_in_range(before.reset_after_ns - after.reset_after_ns, 0, 600 * SECOND);
     now_ns = ration_limiter_now(loaded);
-    ration_limiter_look(limiter, &key, 0, now_ns, &before, NULL);
-    ration_limiter_look(loaded, &key, 0, now_ns, &after, NULL);
+    ration_limiter_peek(limiter, &key, 0, now_ns, &before, NULL);
+    ration_limiter_peek(loaded, &key, 0, now_ns, &after, NULL);
     assert_int_equal(before.reset_after_ns, after.reset_after_ns);
     free(dump.data);
     ration_limiter_free(limiter);

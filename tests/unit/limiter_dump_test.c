@@ -29,7 +29,7 @@ struct past {
 static void act(struct past *past, ration_limiter *limiter, uint64_t *random, int count)
 {
     for (int i = 0; i < count; i++) {
-        ration_manual_clock_advance(&past->manual, ration_random_up_to(random, 4000000));
+        ration_clock_manual_advance(&past->manual, ration_random_up_to(random, 4000000));
         subject_act(limiter, KEY_COUNT, random, past->manual.ns);
     }
 }
@@ -158,9 +158,9 @@ static void windows_that_moved_hold_no_more_than_before(void **state)
                     const void *request = subject_request(&key, key_index);
                     struct ration_decision before, after;
 
-                    ration_limiter_look(past.limiter, request, 1, now_ns + ages_ns[k] + later_ns,
+                    ration_limiter_peek(past.limiter, request, 1, now_ns + ages_ns[k] + later_ns,
                                         &before, NULL);
-                    ration_limiter_look(loaded, request, 1, past.manual.ns + later_ns, &after,
+                    ration_limiter_peek(loaded, request, 1, past.manual.ns + later_ns, &after,
                                         NULL);
                     assert_true(after.remaining <= before.remaining);
                     assert_true(after.retry_after_ns >= before.retry_after_ns);
@@ -224,7 +224,7 @@ static void a_key_is_remembered_for_as_long_as_it_was_to_be(void **state)
         past.manual.ns += 4 * SECOND;
         now_ns = past.manual.ns;
         loaded = go_away(&past, age_ns, SECOND - now_ns);
-        ration_limiter_look(loaded, &key, 1, SECOND, &decision, NULL);
+        ration_limiter_peek(loaded, &key, 1, SECOND, &decision, NULL);
         /* full 2.34 s after the first touch, and known for an hour from then on */
         assert_int_equal(decision.remaining, age_ns < 3600 * SECOND ? 7 : 0);
         end(&past, loaded);

@@ -51,9 +51,9 @@ static void edits_do_what_they_do_to_a_bucket(void **state)
                         ration_limiter_refund(kit.limiter, &key, tokens, kit.manual.ns), RATION_OK);
                     break;
                 case 1:
-                    ration_bucket_force(&bucket, &limit, tokens, kit.manual.ns);
-                    assert_int_equal(ration_limiter_force(kit.limiter, &key, tokens, kit.manual.ns),
-                                     RATION_OK);
+                    ration_bucket_charge(&bucket, &limit, tokens, kit.manual.ns);
+                    assert_int_equal(
+                        ration_limiter_charge(kit.limiter, &key, tokens, kit.manual.ns), RATION_OK);
                     break;
                 case 2:
                     ration_bucket_set(&bucket, &limit, limit.burst, kit.manual.ns);
@@ -74,9 +74,9 @@ static void edits_do_what_they_do_to_a_bucket(void **state)
                 for (uint64_t cost = 0; cost < 3; cost++) {
                     struct ration_decision details[RATION_RULES_MAX];
                     struct ration_decision want =
-                        ration_bucket_look(&bucket, &limit, cost, kit.manual.ns);
+                        ration_bucket_peek(&bucket, &limit, cost, kit.manual.ns);
 
-                    ration_limiter_look(kit.limiter, &key, cost, kit.manual.ns, &got, details);
+                    ration_limiter_peek(kit.limiter, &key, cost, kit.manual.ns, &got, details);
                     assert_same_decision(details[0], want);
                 }
             }
@@ -121,14 +121,14 @@ static void refund_and_force_reach_every_limit(void **state)
     kit_take(&kit, "k", 4);
     kit_pass(&kit, 3 * SECOND);
     ration_limiter_refund(kit.limiter, &key, 2, kit.manual.ns);
-    ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+    ration_limiter_peek(kit.limiter, &key, 0, kit.manual.ns, &got, details);
     assert_int_equal(details[0].remaining, 8);
     assert_int_equal(details[1].remaining, 10);
 
-    ration_limiter_force(kit.limiter, &key, 25, kit.manual.ns);
+    ration_limiter_charge(kit.limiter, &key, 25, kit.manual.ns);
     got = kit_look(&kit, "k", 1);
     assert_int_equal(got.verdict, RATION_DENY);
-    ration_limiter_look(kit.limiter, &key, 1, kit.manual.ns, &got, details);
+    ration_limiter_peek(kit.limiter, &key, 1, kit.manual.ns, &got, details);
     assert_answer(details[1], RATION_DENY, 0, 16 * SECOND); /* 15 below zero */
     assert_wait_is_exact(&kit, key, 1, got);
     kit_end(&kit);
@@ -141,10 +141,10 @@ static void force_is_charged_whatever_is_left_and_bounded(void **state)
         struct kit kit;
 
         begin(&kit, shape, "1/s burst 10");
-        ration_limiter_force(kit.limiter, &key, 15, kit.manual.ns); /* of a key never seen */
+        ration_limiter_charge(kit.limiter, &key, 15, kit.manual.ns); /* of a key never seen */
         assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 6 * SECOND);
         for (int i = 0; i < 10; i++) /* a debt of centuries stops growing, and does not wrap */
-            assert_int_equal(ration_limiter_force(kit.limiter, &key, UINT64_MAX, kit.manual.ns),
+            assert_int_equal(ration_limiter_charge(kit.limiter, &key, UINT64_MAX, kit.manual.ns),
                              RATION_OK);
         assert_true(kit_look(&kit, "k", 1).retry_after_ns > 17 * RATION_NS_PER_YEAR);
         ration_limiter_reset(kit.limiter, &key, kit.manual.ns);
@@ -173,7 +173,7 @@ static void reset_starts_anew(void **state)
             struct kit kit;
 
             begin(&kit, shape, rows[i].text);
-            ration_limiter_force(kit.limiter, &key, 9, kit.manual.ns);
+            ration_limiter_charge(kit.limiter, &key, 9, kit.manual.ns);
             assert_int_equal(ration_limiter_reset(kit.limiter, &key, kit.manual.ns), RATION_OK);
             assert_int_equal(kit_left(&kit, "k"), rows[i].left);
             assert_int_equal(
@@ -227,7 +227,7 @@ static void a_block_beyond_the_tables_time_is_as_long_as_asked(void **state)
             if (until_ns < nows_ns[i])
                 until_ns = UINT64_MAX;
             begin(&kit, shape, "10/s burst 20");
-            ration_manual_clock_set(&kit.manual, nows_ns[i]);
+            ration_clock_manual_set(&kit.manual, nows_ns[i]);
             assert_int_equal(ration_limiter_block_until(kit.limiter, &key, until_ns, nows_ns[i]),
                              RATION_OK);
             if (until_ns > nows_ns[i])
@@ -244,7 +244,7 @@ static void a_longer_debt_stays(void **state)
 
     (void)state;
     KIT_BEGIN(&kit, "1/s burst 10", "1/s burst 10");
-    ration_limiter_force(kit.limiter, &key, 100, kit.manual.ns);
+    ration_limiter_charge(kit.limiter, &key, 100, kit.manual.ns);
     ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + 5 * SECOND, KIT_NOW_NS);
     assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 91 * SECOND);
     kit_end(&kit);
@@ -262,7 +262,7 @@ static void a_block_that_no_limit_can_say_is_refused(void **state)
         KIT_BEGIN(&kit, windows[i]);
         assert_int_equal(
             ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),
-            RATION_EUNFIT);
+            RATION_EUNSUPPORTED);
         assert_int_equal(kit_left(&kit, "k"), 9);
         kit_end(&kit);
         KIT_BEGIN(&kit, windows[i], "1/s");
@@ -276,7 +276,7 @@ static void a_block_that_no_limit_can_say_is_refused(void **state)
         kit_open(&kit);
         assert_int_equal(
             ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),
-            RATION_EUNFIT);
+            RATION_EUNSUPPORTED);
         kit_end(&kit);
     }
 }
@@ -317,7 +317,7 @@ static void a_block_by_a_rule_that_does_not_apply_is_refused(void **state)
     kit.rules[0].choose = choose_none;
     kit_open(&kit);
     assert_int_equal(ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     assert_int_equal(kit_look(&kit, "k", 1).verdict, RATION_ALLOW);
     kit_end(&kit);
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "table/place.h"
+#include "table/location.h"
 #include "unit/limiter_kit.h"
 
 #define FLOOD_COUNT (UINT64_C(10000000) / KIT_SHARE)
@@ -103,7 +103,7 @@ static void a_slow_flood_reclaims_only_what_is_full(void **state)
 
     (void)state;
     KIT_BEGIN(&kit, "1/s burst 10");
-    ration_limiter_force(kit.limiter, &RATION_KEY("victim"), 1000000, KIT_NOW_NS);
+    ration_limiter_charge(kit.limiter, &RATION_KEY("victim"), 1000000, KIT_NOW_NS);
     for (uint64_t i = 0; i < FLOOD_COUNT / 50; i++) {
         assert_int_equal(kit_take_key(&kit, kit_numbered(&room, i), 1).verdict, RATION_ALLOW);
         kit_pass(&kit, 2 * MS); /* 500 in debt at one time */
@@ -132,8 +132,8 @@ static uint64_t fnv(struct ration_key key)
 /* Whether a key lies in the two sets that are to be filled, under the hash without a secret. */
 static bool collides_trusted(struct ration_key key)
 {
-    struct ration_place place =
-        ration_place_of(ration_hash_trusted(key.bytes, key.size), SET_COUNT);
+    struct ration_location place =
+        ration_location_of(ration_hash_trusted(key.bytes, key.size), SET_COUNT);
 
     return place.sets[0] <= 1 && place.sets[1] <= 1;
 }

@@ -111,7 +111,7 @@ static inline struct ration_key kit_numbered(struct kit_room *room, uint64_t num
 
 static inline void kit_pass(struct kit *kit, uint64_t ns)
 {
-    ration_manual_clock_advance(&kit->manual, ns);
+    ration_clock_manual_advance(&kit->manual, ns);
 }
 
 static inline struct ration_decision kit_take_key(struct kit *kit, struct ration_key key,
@@ -134,7 +134,7 @@ static inline struct ration_decision kit_look_key(struct kit *kit, struct ration
 {
     struct ration_decision decision;
 
-    assert_int_equal(ration_limiter_look(kit->limiter, &key, cost, kit->manual.ns, &decision, NULL),
+    assert_int_equal(ration_limiter_peek(kit->limiter, &key, cost, kit->manual.ns, &decision, NULL),
                      RATION_OK);
     return decision;
 }
@@ -188,7 +188,7 @@ static inline size_t kit_crowd(struct kit *kit, uint64_t numbers[KIT_CROWD_MAX])
     for (size_t i = 0; i < placed_count; i++) {
         struct ration_key key = kit_numbered(&room, numbers[i]);
 
-        assert_int_equal(ration_limiter_force(kit->limiter, &key, UINT32_MAX, kit->manual.ns),
+        assert_int_equal(ration_limiter_charge(kit->limiter, &key, UINT32_MAX, kit->manual.ns),
                          RATION_OK);
     }
     kit_pass(kit, RATION_NS_PER_HOUR);
@@ -197,12 +197,13 @@ static inline size_t kit_crowd(struct kit *kit, uint64_t numbers[KIT_CROWD_MAX])
 
 /* A place in the line of the key "k". */
 static inline struct ration_decision kit_reserve(struct kit *kit, uint64_t cost,
-                                                 uint64_t max_wait_ns, struct ration_ticket *ticket)
+                                                 uint64_t max_wait_ns,
+                                                 struct ration_reservation *reservation)
 {
     struct ration_decision decision;
 
     assert_int_equal(ration_limiter_reserve(kit->limiter, &RATION_KEY("k"), cost, max_wait_ns,
-                                            kit->manual.ns, &decision, ticket),
+                                            kit->manual.ns, &decision, reservation),
                      RATION_OK);
     return decision;
 }
@@ -218,8 +219,8 @@ static inline void kit_assert_answer(struct ration_decision got, enum ration_ver
         got.retry_after_ns == retry_after_ns)
         return;
     print_error("%s, %llu left, retry after %llu ns; wanted %s, %llu, %llu\n",
-                ration_verdict_name(got.verdict), (unsigned long long)got.remaining,
-                (unsigned long long)got.retry_after_ns, ration_verdict_name(verdict),
+                ration_decision_verdict_name(got.verdict), (unsigned long long)got.remaining,
+                (unsigned long long)got.retry_after_ns, ration_decision_verdict_name(verdict),
                 (unsigned long long)remaining, (unsigned long long)retry_after_ns);
     _fail(file, line);
 }
@@ -236,7 +237,7 @@ static inline void kit_assert_same(struct ration_decision a, struct ration_decis
         const struct ration_decision *d = i == 0 ? &a : &b;
 
         print_error("%s, limit %u of %u: %llu, %llu left, retry %llu, reset %llu, delay %llu\n",
-                    ration_verdict_name(d->verdict), d->limit_index, d->limiter_index,
+                    ration_decision_verdict_name(d->verdict), d->limit_index, d->limiter_index,
                     (unsigned long long)d->limit, (unsigned long long)d->remaining,
                     (unsigned long long)d->retry_after_ns, (unsigned long long)d->reset_after_ns,
                     (unsigned long long)d->delay_ns);
@@ -261,15 +262,16 @@ static inline void kit_assert_wait(struct kit *kit, struct ration_key key, uint6
         print_error("not a denial with a wait\n");
         _fail(file, line);
     }
-    ration_limiter_look(kit->limiter, &key, cost, told_ns - 1, &early, NULL);
-    ration_limiter_look(kit->limiter, &key, cost, told_ns, &on_time, NULL);
+    ration_limiter_peek(kit->limiter, &key, cost, told_ns - 1, &early, NULL);
+    ration_limiter_peek(kit->limiter, &key, cost, told_ns, &on_time, NULL);
     if (early.verdict == RATION_DENY && early.retry_after_ns == 1 &&
         on_time.verdict == RATION_ALLOW)
         return;
-    print_error("told to wait %llu ns: 1 ns earlier it is %s (retry %llu), then %s (retry %llu)\n",
-                (unsigned long long)denied.retry_after_ns, ration_verdict_name(early.verdict),
-                (unsigned long long)early.retry_after_ns, ration_verdict_name(on_time.verdict),
-                (unsigned long long)on_time.retry_after_ns);
+    print_error(
+        "told to wait %llu ns: 1 ns earlier it is %s (retry %llu), then %s (retry %llu)\n",
+        (unsigned long long)denied.retry_after_ns, ration_decision_verdict_name(early.verdict),
+        (unsigned long long)early.retry_after_ns, ration_decision_verdict_name(on_time.verdict),
+        (unsigned long long)on_time.retry_after_ns);
     _fail(file, line);
 }
 

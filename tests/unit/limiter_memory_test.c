@@ -19,7 +19,7 @@ static void call_everything(ration_limiter *limiter, uint64_t *random, uint64_t 
     struct ration_limiter_report report;
     struct ration_scan_item scanned;
     struct ration_decision decision, details[RATION_RULES_MAX];
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     uint64_t granted, cursor = 0;
 
     for (size_t i = 0; i < KIT_COUNT_OF(items); i++)
@@ -27,16 +27,16 @@ static void call_everything(ration_limiter *limiter, uint64_t *random, uint64_t 
     ration_limiter_allow(limiter, request);
     ration_limiter_allow_at(limiter, request, 2, now_ns);
     ration_limiter_take(limiter, request, 1, now_ns, &decision, details);
-    ration_limiter_look(limiter, request, 1, now_ns, &decision, details);
+    ration_limiter_peek(limiter, request, 1, now_ns, &decision, details);
     ration_limiter_take_up_to(limiter, request, 3, now_ns, &granted, &decision);
     ration_limiter_take_batch(limiter, items, KIT_COUNT_OF(items), now_ns);
     ration_limiter_refund(limiter, request, 1, now_ns);
-    ration_limiter_force(limiter, request, 1, now_ns);
+    ration_limiter_charge(limiter, request, 1, now_ns);
     ration_limiter_block_until(limiter, request, now_ns + 5, now_ns);
     ration_limiter_wait(limiter, request, 1, now_ns, &canceller, &decision);
-    ration_limiter_reserve(limiter, request, 1, SECOND, now_ns, &decision, &ticket);
+    ration_limiter_reserve(limiter, request, 1, SECOND, now_ns, &decision, &reservation);
     if (decision.verdict == RATION_ALLOW)
-        ration_limiter_settle(limiter, &ticket, 0, now_ns);
+        ration_limiter_settle(limiter, &reservation, 0, now_ns);
     ration_limiter_reset(limiter, request, now_ns);
     ration_limiter_read_report(limiter, &report);
     ration_limiter_scan(limiter, &cursor, &scanned, 1, now_ns);

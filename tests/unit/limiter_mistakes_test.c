@@ -24,14 +24,14 @@ static void a_client_that_is_denied_drains_no_global_budget(void **state)
     options.clock = &all.clock;
     assert_int_equal(ration_stack_create(&options, &stack, NULL), RATION_OK);
     for (int i = 0; i < 1000; i++) {
-        struct ration_ask asks[] = {{0, &shared, 1}, {1, &client, 1}};
+        struct ration_stack_request asks[] = {{0, &shared, 1}, {1, &client, 1}};
         struct ration_decision decision;
 
         assert_int_equal(ration_stack_take_all(stack, asks, 2, KIT_NOW_NS, &decision), RATION_OK);
         allowed_count += decision.verdict == RATION_ALLOW;
     }
     assert_int_equal(allowed_count, 10);
-    ration_limiter_look(ration_stack_limiter(stack, 0), &shared, 0, KIT_NOW_NS, &left, NULL);
+    ration_limiter_peek(ration_stack_limiter(stack, 0), &shared, 0, KIT_NOW_NS, &left, NULL);
     assert_int_equal(left.remaining, 90);
     ration_stack_free(stack);
 }
@@ -47,7 +47,7 @@ static void a_denial_by_the_last_limit_takes_nothing_of_the_first(void **state)
     KIT_BEGIN(&kit, "100/h", "10/h");
     for (int i = 0; i < 1000; i++)
         kit_take(&kit, "k", 1);
-    ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &decision, details);
+    ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS, &decision, details);
     assert_int_equal(details[0].remaining, 90);
     assert_int_equal(details[1].remaining, 0);
     kit_end(&kit);
@@ -229,12 +229,12 @@ static void long_and_empty_keys_are_limited_or_refused(void **state)
             ration_limiter_take(kit.limiter, &wrong[i], 1, KIT_NOW_NS, &decision, &decision),
             RATION_EINVAL);
         assert_int_equal(
-            ration_limiter_look(kit.limiter, &wrong[i], 1, KIT_NOW_NS, &decision, &decision),
+            ration_limiter_peek(kit.limiter, &wrong[i], 1, KIT_NOW_NS, &decision, &decision),
             RATION_EINVAL);
         assert_int_equal(
             ration_limiter_take_up_to(kit.limiter, &wrong[i], 1, KIT_NOW_NS, &granted, &decision),
             RATION_EINVAL);
-        assert_int_equal(ration_limiter_force(kit.limiter, &wrong[i], 1, KIT_NOW_NS),
+        assert_int_equal(ration_limiter_charge(kit.limiter, &wrong[i], 1, KIT_NOW_NS),
                          RATION_EINVAL);
         assert_false(ration_limiter_allow(kit.limiter, &wrong[i]));
         assert_same_decision(decision, untouched);

@@ -101,7 +101,7 @@ static void nothing_is_given_back_to_the_shared_bucket(void **state)
         assert_int_equal(ration_limiter_refund(kit.limiter, &key, 100, kit.manual.ns), RATION_OK);
         assert_int_equal(ration_limiter_reset(kit.limiter, &key, kit.manual.ns), RATION_OK);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 100);
-        assert_int_equal(ration_limiter_force(kit.limiter, &key, 50, kit.manual.ns), RATION_OK);
+        assert_int_equal(ration_limiter_charge(kit.limiter, &key, 50, kit.manual.ns), RATION_OK);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
         kit_end(&kit);
     }
@@ -156,7 +156,7 @@ static void denied_keys_are_denied_until_a_place_is_free(void **state)
 
         placed = kit_numbered(&room, numbers[7]);
         ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
-        ration_limiter_force(kit.limiter, &placed, 77, kit.manual.ns);
+        ration_limiter_charge(kit.limiter, &placed, 77, kit.manual.ns);
         /* charged again, it is established, and keeps its place for a minute more */
         assert_answer(kit_take(&kit, "k", 1), RATION_DENY, 0, (77 + 60) * SECOND);
         assert_wait_is_exact(&kit, kit_key("k"), 1, kit_take(&kit, "k", 1));
@@ -261,7 +261,7 @@ static void take_and_check_on_time(struct kit *kit, struct ration_key key, uint6
     (void)context;
     if (take.verdict != RATION_DENY)
         return;
-    ration_limiter_look(kit->limiter, &key, cost, kit->manual.ns + take.retry_after_ns, &later,
+    ration_limiter_peek(kit->limiter, &key, cost, kit->manual.ns + take.retry_after_ns, &later,
                         NULL);
     assert_int_equal(later.verdict, RATION_ALLOW);
 }
@@ -352,7 +352,7 @@ static void a_key_without_a_place_is_not_blocked_with_others(void **state)
             assert_int_equal(
                 ration_limiter_block_until(kit.limiter, &placed, 2 * kit.manual.ns, kit.manual.ns),
                 RATION_OK);
-            assert_int_equal(ration_limiter_force(kit.limiter, &none, 1, kit.manual.ns),
+            assert_int_equal(ration_limiter_charge(kit.limiter, &none, 1, kit.manual.ns),
                              overflow == RATION_OVERFLOW_DENY ? RATION_ENOMEM : RATION_OK);
             kit_end(&kit);
         }
@@ -451,7 +451,7 @@ static void a_forced_charge_leaves_the_shared_bucket_empty_at_most(void **state)
         struct kit kit;
 
         begin_crowded(&kit, RATION_OVERFLOW_SHARED, rule_count, numbers);
-        ration_limiter_force(kit.limiter, &key, 1000000, kit.manual.ns);
+        ration_limiter_charge(kit.limiter, &key, 1000000, kit.manual.ns);
         assert_answer(kit_take(&kit, "other", 1), RATION_DENY, 0, SECOND);
         kit_pass(&kit, 300 * SECOND);
         assert_int_equal(kit_left(&kit, "other"), 300);

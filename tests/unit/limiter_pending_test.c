@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "limiter/limiter.h"
+#include "limiter/limiter_internal.h"
 #include "store/memory.h"
 
 #define ASKED_MAX 8
@@ -66,15 +66,15 @@ static void scene_init(struct scene *scene, const char *text)
     struct ration_section_shape shape = {.keys_max = 100};
     struct ration_block_plan plan = {
         .shapes = &shape, .shape_count = 1, .clock_kind = RATION_CLOCK_MANUAL};
-    struct ration_configs configs;
+    struct ration_config_table configs;
     struct ration_limiter_options options = {.struct_size = sizeof(options)};
     static struct ration_manual_clock manual;
 
     memset(scene, 0, sizeof(*scene));
     scene->rule = rule_of(text);
-    assert_int_equal(ration_configs_init(&configs, &scene->rule, 1, NULL), RATION_OK);
+    assert_int_equal(ration_config_table_init(&configs, &scene->rule, 1, NULL), RATION_OK);
     assert_int_equal(
-        ration_memory_create(&plan, (struct ration_mapping_wishes){0}, &scene->slow.memory),
+        ration_memory_create(&plan, (struct ration_mapping_options){0}, &scene->slow.memory),
         RATION_OK);
     scene->slow.store.calls = &slow_calls;
     assert_int_equal(ration_limiter_init(&scene->limiter, &options, &configs, &scene->slow.store, 0,
@@ -176,7 +176,7 @@ static void limits_changed_meanwhile_are_the_new_ones(void **state)
     for (int i = 0; i < RATION_CONFIG_COUNT; i++) {
         struct ration_rule rule = rule_of("5 per 10s");
 
-        ration_configs_replace(&scene.limiter.configs, &rule, 1, RATION_CHANGE_KEEP, 0);
+        ration_config_table_replace(&scene.limiter.configs, &rule, 1, RATION_CHANGE_KEEP, 0);
     }
     slow_answer(&scene.slow);
     assert_int_equal(answer.count, 0);

@@ -57,8 +57,8 @@ static void compare(const struct ration_limit *limit, uint64_t *random, int coun
                      (unsigned long long)limit->rate.burst, i, (unsigned long long)cost,
                      (unsigned long long)now_ns, allowed ? "allowed" : "denied");
         if (ration_random_up_to(random, 99) == 0) { /* a debt that no take could make */
-            ration_bucket_force(&bucket, limit, limit->burst, now_ns);
-            ration_limiter_force(kit.limiter, &key, limit->burst, now_ns);
+            ration_bucket_charge(&bucket, limit, limit->burst, now_ns);
+            ration_limiter_charge(kit.limiter, &key, limit->burst, now_ns);
         }
         now_ns = next_now(random, now_ns, limit);
     }

@@ -14,7 +14,7 @@ static enum ration_verdict ask(struct kit *kit, enum way way, struct ration_key 
 {
     struct ration_batch_item item = {.request = &whose, .cost_tokens = cost};
     struct ration_decision decision;
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
 
     switch (way) {
     case BY_ALLOW:
@@ -24,7 +24,8 @@ static enum ration_verdict ask(struct kit *kit, enum way way, struct ration_key 
         ration_limiter_take_batch(kit->limiter, &item, 1, kit->manual.ns);
         return item.verdict;
     case BY_RESERVE:
-        ration_limiter_reserve(kit->limiter, &whose, cost, 0, kit->manual.ns, &decision, &ticket);
+        ration_limiter_reserve(kit->limiter, &whose, cost, 0, kit->manual.ns, &decision,
+                               &reservation);
         return decision.verdict;
     default:
         return kit_take_key(kit, whose, cost).verdict;
@@ -187,7 +188,7 @@ static void keys_that_got_a_bucket_by_hand_are_counted(void **state)
 
     (void)state;
     KIT_BEGIN(&kit, "10/h");
-    ration_limiter_force(kit.limiter, &key, 1, KIT_NOW_NS);
+    ration_limiter_charge(kit.limiter, &key, 1, KIT_NOW_NS);
     ration_limiter_block_until(kit.limiter, &(struct ration_key){"other", 5}, 2 * KIT_NOW_NS,
                                KIT_NOW_NS);
     assert_int_equal(kit_report(&kit).limiter.created, 2);
@@ -318,7 +319,7 @@ static void a_cost_of_nothing_is_not_counted(void **state)
 
                 kit_take_key(&kit, kit_numbered(&room, k), 4);
             }
-            ration_limiter_force(kit.limiter, &key, 20, KIT_NOW_NS);
+            ration_limiter_charge(kit.limiter, &key, 20, KIT_NOW_NS);
             (void)ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + RATION_NS_PER_DAY,
                                              KIT_NOW_NS);
             before = kit_report(&kit);

@@ -11,31 +11,31 @@ static const struct ration_key key = {"k", 1};
 
 static void a_turn_comes_within_the_wait_or_is_denied(void **state)
 {
-    struct ration_ticket ticket, untouched;
+    struct ration_reservation reservation, untouched;
     struct ration_decision got;
     struct kit kit;
 
     (void)state;
     KIT_BEGIN(&kit, "1/s burst 2", "1/min burst 10");
     memset(&untouched, 0x5a, sizeof(untouched));
-    got = kit_reserve(&kit, 2, 0, &ticket);
+    got = kit_reserve(&kit, 2, 0, &reservation);
     assert_answer(got, RATION_ALLOW, 0, 0);
-    assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS);
-    assert_int_equal(ticket.part_count, 2);
+    assert_int_equal(reservation.ready_at_ns, KIT_NOW_NS);
+    assert_int_equal(reservation.part_count, 2);
 
-    ticket = untouched;
-    got = kit_reserve(&kit, 1, SECOND - 1, &ticket);
+    reservation = untouched;
+    got = kit_reserve(&kit, 1, SECOND - 1, &reservation);
     assert_answer(got, RATION_DENY, 0, SECOND); /* what would have been needed */
-    got = kit_reserve(&kit, 3, RATION_FOREVER, &ticket);
+    got = kit_reserve(&kit, 3, RATION_FOREVER, &reservation);
     assert_answer(got, RATION_NEVER, 0, RATION_FOREVER);
-    assert_memory_equal(&ticket, &untouched, sizeof(ticket));
+    assert_memory_equal(&reservation, &untouched, sizeof(reservation));
 
-    got = kit_reserve(&kit, 1, SECOND, &ticket);
+    got = kit_reserve(&kit, 1, SECOND, &reservation);
     assert_int_equal(got.verdict, RATION_ALLOW);
     assert_int_equal(got.delay_ns, SECOND);
     assert_int_equal(got.retry_after_ns, 0);
-    assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS + SECOND);
-    assert_int_equal(kit_reserve(&kit, 1, 9 * SECOND, &ticket).delay_ns, 2 * SECOND);
+    assert_int_equal(reservation.ready_at_ns, KIT_NOW_NS + SECOND);
+    assert_int_equal(kit_reserve(&kit, 1, 9 * SECOND, &reservation).delay_ns, 2 * SECOND);
     kit_end(&kit);
 }
 
@@ -43,16 +43,16 @@ static void a_turn_comes_within_the_wait_or_is_denied(void **state)
 static void r1_no_limit_is_exceeded_at_the_turn(void **state)
 {
     struct ration_decision got, details[2];
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     struct kit kit;
 
     (void)state;
     KIT_BEGIN(&kit, "10/s burst 10", "1/s burst 10");
     kit_take(&kit, "k", 10);
-    got = kit_reserve(&kit, 5, 10 * SECOND, &ticket);
+    got = kit_reserve(&kit, 5, 10 * SECOND, &reservation);
     assert_int_equal(got.delay_ns, 5 * SECOND);
     kit_pass(&kit, 5 * SECOND);
-    ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+    ration_limiter_peek(kit.limiter, &key, 0, kit.manual.ns, &got, details);
     assert_int_equal(details[0].remaining, 5); /* not 10: five go just now */
     assert_int_equal(details[1].remaining, 0);
     kit_end(&kit);
@@ -131,7 +131,7 @@ static void a_wait_that_is_cancelled_before_takes_nothing(void **state)
     KIT_BEGIN(&kit, "1/10s burst 2");
     memset(&untouched, 0x5a, sizeof(untouched));
     got = untouched;
-    ration_canceller_cancel(&canceller);
+    ration_limiter_cancel_wait(&canceller);
     for (int i = 0; i < 3; i++)
         assert_int_equal(ration_limiter_wait(kit.limiter, &key, 1, UINT64_MAX, &canceller, &got),
                          RATION_ECANCELLED);
@@ -153,9 +153,9 @@ static void *cancel_later(void *context)
 
     do {
         sched_yield();
-        ration_limiter_look(waiter->kit.limiter, &key, 1, KIT_NOW_NS, &got, NULL);
+        ration_limiter_peek(waiter->kit.limiter, &key, 1, KIT_NOW_NS, &got, NULL);
     } while (got.retry_after_ns != 20 * SECOND);
-    ration_canceller_cancel(&waiter->canceller);
+    ration_limiter_cancel_wait(&waiter->canceller);
     return NULL;
 }
 

@@ -87,8 +87,8 @@ static void a_keyer_finds_the_key_in_the_request(void **state)
 
     (void)state;
     KIT_PLAN(&kit, "1/h burst 2");
-    kit.options.keyer = key_by_user;
-    kit.options.keyer_context = &alice;
+    kit.options.key_func = key_by_user;
+    kit.options.key_context = &alice;
     kit_open(&kit);
     assert_answer(take(&kit, &alice, 2), RATION_ALLOW, 0, 0);
     assert_ptr_equal(context_seen, &alice);
@@ -100,7 +100,7 @@ static void a_keyer_finds_the_key_in_the_request(void **state)
     kit_end(&kit);
 
     KIT_PLAN(&kit, "1/h burst 2");
-    kit.options.keyer = key_by_user_and_path;
+    kit.options.key_func = key_by_user_and_path;
     kit_open(&kit);
     assert_answer(take(&kit, &alice, 2), RATION_ALLOW, 0, 0);
     alice.path = "/a"; /* another key */
@@ -114,26 +114,26 @@ static void a_request_without_a_key_is_an_error(void **state)
     struct request nobody = {.user = NULL};
     struct ration_batch_item item = {.request = &nobody, .cost_tokens = 1};
     struct ration_decision decision;
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     uint64_t granted;
     struct kit kit;
 
     (void)state;
     KIT_PLAN(&kit, "1/h burst 2");
-    kit.options.keyer = key_by_user;
+    kit.options.key_func = key_by_user;
     kit_open(&kit);
 
     ration_limiter *limiter = kit.limiter;
 
     assert_int_equal(ration_limiter_take(limiter, &nobody, 1, 0, &decision, NULL), RATION_EINVAL);
-    assert_int_equal(ration_limiter_look(limiter, &nobody, 1, 0, &decision, NULL), RATION_EINVAL);
+    assert_int_equal(ration_limiter_peek(limiter, &nobody, 1, 0, &decision, NULL), RATION_EINVAL);
     assert_int_equal(ration_limiter_take_up_to(limiter, &nobody, 1, 0, &granted, &decision),
                      RATION_EINVAL);
     assert_int_equal(ration_limiter_refund(limiter, &nobody, 1, 0), RATION_EINVAL);
-    assert_int_equal(ration_limiter_force(limiter, &nobody, 1, 0), RATION_EINVAL);
+    assert_int_equal(ration_limiter_charge(limiter, &nobody, 1, 0), RATION_EINVAL);
     assert_int_equal(ration_limiter_reset(limiter, &nobody, 0), RATION_EINVAL);
     assert_int_equal(ration_limiter_block_until(limiter, &nobody, 1, 0), RATION_EINVAL);
-    assert_int_equal(ration_limiter_reserve(limiter, &nobody, 1, 0, 0, &decision, &ticket),
+    assert_int_equal(ration_limiter_reserve(limiter, &nobody, 1, 0, 0, &decision, &reservation),
                      RATION_EINVAL);
     assert_int_equal(ration_limiter_wait(limiter, &nobody, 1, 0, NULL, &decision), RATION_EINVAL);
     assert_int_equal(ration_limiter_take_batch(limiter, &item, 1, 0), 0);
@@ -151,7 +151,7 @@ static void plan_with_choosers(struct kit *kit)
     kit->rules[0].choose = choose_plan;
     kit->rules[0].is_one_budget = 1;
     kit->rules[0].choose_context = kit;
-    kit->options.keyer = key_by_user;
+    kit->options.key_func = key_by_user;
     kit_open(kit);
 }
 
@@ -180,7 +180,7 @@ static void a_chooser_says_which_limit_and_what_it_costs(void **state)
     /* one bucket per key: ten tokens of 60/min are 10 s, and that is 100 of 600/min */
     take(&kit, &alice, 9);
     alice.plan = PAID;
-    assert_int_equal(ration_limiter_look(kit.limiter, &alice, 0, KIT_NOW_NS, &got, details),
+    assert_int_equal(ration_limiter_peek(kit.limiter, &alice, 0, KIT_NOW_NS, &got, details),
                      RATION_OK);
     assert_int_equal(details[0].remaining, 0);
     assert_int_equal(details[0].reset_after_ns, 10 * SECOND);
@@ -215,7 +215,7 @@ static void where_no_rule_applies_everything_passes(void **state)
         for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
             struct ration_key key = RATION_KEY("k");
             struct ration_decision got;
-            struct ration_ticket ticket;
+            struct ration_reservation reservation;
             uint64_t granted;
             struct kit kit;
 
@@ -232,10 +232,11 @@ static void where_no_rule_applies_everything_passes(void **state)
             ration_limiter_take_up_to(kit.limiter, &key, 77, KIT_NOW_NS, &granted, &got);
             assert_int_equal(granted, 77);
             assert_int_equal(
-                ration_limiter_reserve(kit.limiter, &key, 5, 0, KIT_NOW_NS, &got, &ticket),
+                ration_limiter_reserve(kit.limiter, &key, 5, 0, KIT_NOW_NS, &got, &reservation),
                 RATION_OK);
-            assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS);
-            assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 9, KIT_NOW_NS), RATION_OK);
+            assert_int_equal(reservation.ready_at_ns, KIT_NOW_NS);
+            assert_int_equal(ration_limiter_settle(kit.limiter, &reservation, 9, KIT_NOW_NS),
+                             RATION_OK);
             assert_int_equal(kit_report(&kit).limiter.created, 0);
             kit_end(&kit);
         }
@@ -245,7 +246,7 @@ static void a_limit_of_another_kind_is_refused_and_nothing_taken(void **state)
 {
     struct request alice = {.user = "alice", .plan = WRONG};
     struct ration_decision untouched, got;
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     struct kit kit;
 
     (void)state;
@@ -253,19 +254,21 @@ static void a_limit_of_another_kind_is_refused_and_nothing_taken(void **state)
     memset(&untouched, 0x5a, sizeof(untouched));
     got = untouched;
     assert_int_equal(ration_limiter_take(kit.limiter, &alice, 1, KIT_NOW_NS, &got, NULL),
-                     RATION_EUNFIT);
-    assert_int_equal(ration_limiter_force(kit.limiter, &alice, 1, KIT_NOW_NS), RATION_EUNFIT);
-    assert_int_equal(ration_limiter_reserve(kit.limiter, &alice, 1, 0, KIT_NOW_NS, &got, &ticket),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
+    assert_int_equal(ration_limiter_charge(kit.limiter, &alice, 1, KIT_NOW_NS),
+                     RATION_EUNSUPPORTED);
+    assert_int_equal(
+        ration_limiter_reserve(kit.limiter, &alice, 1, 0, KIT_NOW_NS, &got, &reservation),
+        RATION_EUNSUPPORTED);
     assert_false(ration_limiter_allow(kit.limiter, &alice));
     assert_same_decision(got, untouched);
     memset(&plans[WRONG], 0, sizeof(plans[WRONG])); /* one that was never made */
     assert_int_equal(ration_limiter_take(kit.limiter, &alice, 1, KIT_NOW_NS, &got, NULL),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     assert_same_decision(got, untouched);
     plans[WRONG] = kit_limit("60/min burst 10 refill interval");
     assert_int_equal(ration_limiter_take(kit.limiter, &alice, 1, KIT_NOW_NS, &got, NULL),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     alice.plan = INTERNAL;
     assert_answer(take(&kit, &alice, 0), RATION_ALLOW, 1000, 0);
     assert_int_equal(kit_report(&kit).rules[1].errors, 6);
@@ -289,12 +292,12 @@ static void a_cost_of_its_own_is_charged_once_per_request(void **state)
     ration_limiter_take(kit.limiter, &key, 100, KIT_NOW_NS, &got, details);
     assert_int_equal(details[0].remaining, 900);
     assert_int_equal(details[1].remaining, 2);
-    ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details); /* a look stays a look */
+    ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS, &got, details); /* a look stays a look */
     assert_int_equal(details[1].remaining, 2);
     ration_limiter_take_up_to(kit.limiter, &key, 5000, KIT_NOW_NS, &granted, &got);
     assert_int_equal(granted, 900);
     assert_answer(got, RATION_ALLOW, 0, 0);
-    ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
+    ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
     assert_int_equal(details[0].remaining, 0);
     assert_int_equal(details[1].remaining, 1);
     kit_pass(&kit, 60 * SECOND / 1000); /* a token, and less than a request */

@@ -69,7 +69,7 @@ static size_t look_at_all(ration_limiter *limiter, struct ration_scan_item *item
         struct ration_scan_item *item = &items[count];
         struct subject_key key;
 
-        ration_limiter_look(limiter, subject_request(&key, i), 0, now_ns, &whole, details);
+        ration_limiter_peek(limiter, subject_request(&key, i), 0, now_ns, &whole, details);
         *item = (struct ration_scan_item){.rule_count = ration_limiter_rule_count(limiter)};
         for (size_t k = 0; k < item->rule_count; k++) {
             item->remaining[k] = details[k].remaining;
@@ -119,11 +119,11 @@ static void every_key_in_debt_is_listed_once_as_a_look_tells(void **state)
             ration_limiter_allow_at(limiter, subject_request(&key, k), 1, manual.ns);
         same_as_looked_at(&subjects[i], limiter);
         for (int k = 0; k < 2000; k++) {
-            ration_manual_clock_advance(&manual, ration_random_up_to(&random, 4000000));
+            ration_clock_manual_advance(&manual, ration_random_up_to(&random, 4000000));
             subject_act(limiter, KEY_COUNT, &random, manual.ns);
         }
         same_as_looked_at(&subjects[i], limiter);
-        ration_manual_clock_advance(&manual, SECOND); /* some are full meanwhile */
+        ration_clock_manual_advance(&manual, SECOND); /* some are full meanwhile */
         same_as_looked_at(&subjects[i], limiter);
         ration_limiter_free(limiter);
     }
@@ -143,7 +143,7 @@ static void after_a_change_of_limits_the_new_ones_count(void **state)
 
         for (int k = 0; k < 200; k++)
             subject_act(limiter, KEY_COUNT, &random, manual.ns);
-        ration_manual_clock_advance(&manual, SECOND / 10);
+        ration_clock_manual_advance(&manual, SECOND / 10);
         snprintf(text, sizeof(text), "%d/s burst %d", 1 + change % 5, 5 + change % 7);
         ration_limit_parse(text, &rules[0].limit, NULL);
         assert_int_equal(

@@ -19,7 +19,7 @@ static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
     for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
         for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
             struct ration_decision details[2], got;
-            struct ration_ticket ticket;
+            struct ration_reservation reservation;
             struct kit kit;
             uint64_t full;
 
@@ -27,20 +27,20 @@ static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
             kit.options.rule_count = rule_count;
             kit_open(&kit);
             full = kit_look(&kit, "k", 0).limit;
-            kit_reserve(&kit, 60, 0, &ticket);
-            assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 10, KIT_NOW_NS),
+            kit_reserve(&kit, 60, 0, &reservation);
+            assert_int_equal(ration_limiter_settle(kit.limiter, &reservation, 10, KIT_NOW_NS),
                              RATION_OK);
-            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
+            ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
             for (size_t r = 0; r < rule_count; r++)
                 assert_int_equal(details[r].remaining, details[r].limit - 10);
 
-            kit_reserve(&kit, 20, 0, &ticket);
-            ration_limiter_cancel(kit.limiter, &ticket, KIT_NOW_NS);
+            kit_reserve(&kit, 20, 0, &reservation);
+            ration_limiter_cancel(kit.limiter, &reservation, KIT_NOW_NS);
             assert_true(kit_left(&kit, "k") == full - 10 || rule_count == 2);
 
-            kit_reserve(&kit, 20, 0, &ticket);
-            ration_limiter_settle(kit.limiter, &ticket, 50, KIT_NOW_NS);
-            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
+            kit_reserve(&kit, 20, 0, &reservation);
+            ration_limiter_settle(kit.limiter, &reservation, 50, KIT_NOW_NS);
+            ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS, &got, details);
             for (size_t r = 0; r < rule_count; r++)
                 assert_int_equal(details[r].remaining, details[r].limit - 60);
             kit_end(&kit);
@@ -49,22 +49,22 @@ static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
 
 static void a_ticket_is_settled_or_cancelled_once(void **state)
 {
-    struct ration_ticket tickets[2];
+    struct ration_reservation reservations[2];
     struct kit kit;
 
     (void)state;
     KIT_BEGIN(&kit, "100/h", "200/h");
     for (int i = 0; i < 2; i++) {
-        kit_reserve(&kit, 20, 0, &tickets[i]);
+        kit_reserve(&kit, 20, 0, &reservations[i]);
         if (i == 0)
-            assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 5, KIT_NOW_NS),
+            assert_int_equal(ration_limiter_settle(kit.limiter, &reservations[i], 5, KIT_NOW_NS),
                              RATION_OK);
         else
-            assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
+            assert_int_equal(ration_limiter_cancel(kit.limiter, &reservations[i], KIT_NOW_NS),
                              RATION_OK);
-        assert_int_equal(ration_limiter_settle(kit.limiter, &tickets[i], 0, KIT_NOW_NS),
+        assert_int_equal(ration_limiter_settle(kit.limiter, &reservations[i], 0, KIT_NOW_NS),
                          RATION_ECLOSED);
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &tickets[i], KIT_NOW_NS),
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &reservations[i], KIT_NOW_NS),
                          RATION_ECLOSED);
         assert_int_equal(kit_left(&kit, "k"), 95);
     }
@@ -85,21 +85,21 @@ static void only_the_last_in_line_gives_back(void **state)
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(rows); i++)
         for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
-            struct ration_ticket tickets[3];
+            struct ration_reservation reservations[3];
             struct kit kit;
 
             KIT_PLAN(&kit, "1/s burst 3", "1/s burst 3");
             kit.options.rule_count = rule_count;
             kit_open(&kit);
             kit_take(&kit, "k", 3);
-            assert_int_equal(kit_reserve(&kit, 3, RATION_FOREVER, &tickets[0]).delay_ns,
+            assert_int_equal(kit_reserve(&kit, 3, RATION_FOREVER, &reservations[0]).delay_ns,
                              3 * SECOND);
-            assert_int_equal(kit_reserve(&kit, 1, RATION_FOREVER, &tickets[1]).delay_ns,
+            assert_int_equal(kit_reserve(&kit, 1, RATION_FOREVER, &reservations[1]).delay_ns,
                              4 * SECOND);
-            assert_int_equal(kit_reserve(&kit, 1, RATION_FOREVER, &tickets[2]).delay_ns,
+            assert_int_equal(kit_reserve(&kit, 1, RATION_FOREVER, &reservations[2]).delay_ns,
                              5 * SECOND);
             kit_pass(&kit, rows[i].after_s * SECOND);
-            ration_limiter_cancel(kit.limiter, &tickets[rows[i].cancelled], kit.manual.ns);
+            ration_limiter_cancel(kit.limiter, &reservations[rows[i].cancelled], kit.manual.ns);
             assert_int_equal(
                 kit_look(&kit, "k", 0).reset_after_ns,
                 rows[i].full_s > rows[i].after_s ? (rows[i].full_s - rows[i].after_s) * SECOND : 0);
@@ -115,21 +115,22 @@ static void a_ticket_from_before_a_change_mints_nothing(void **state)
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(nexts); i++) {
-        struct ration_ticket ticket;
+        struct ration_reservation reservation;
         struct ration_rule next = {.limit = kit_limit(nexts[i])};
         uint64_t before, after;
         struct kit kit;
 
         KIT_BEGIN(&kit, "10/h burst 10");
         kit_take(&kit, "k", 4);
-        kit_reserve(&kit, 3, 0, &ticket);
+        kit_reserve(&kit, 3, 0, &reservation);
         assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
                          RATION_OK);
         before = kit_left(&kit, "k");
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns), RATION_OK);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns),
+                         RATION_OK);
         after = kit_left(&kit, "k");
         assert_in_range(after, before, before + 3);
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns),
                          RATION_ECLOSED);
         kit_end(&kit);
     }
@@ -139,7 +140,7 @@ static void a_ticket_from_before_a_change_mints_nothing(void **state)
 static void a_ticket_of_a_key_without_a_place(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
 
     (void)state;
     for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
@@ -150,26 +151,27 @@ static void a_ticket_of_a_key_without_a_place(void **state)
         kit.options.keys_max = 1;
         kit_open(&kit);
         assert_int_equal(kit_crowd(&kit, numbers), 16);
-        assert_int_equal(kit_reserve(&kit, 100, 0, &ticket).verdict, RATION_ALLOW);
+        assert_int_equal(kit_reserve(&kit, 100, 0, &reservation).verdict, RATION_ALLOW);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 200); /* they share one bucket */
-        assert_int_equal(ration_limiter_settle(kit.limiter, &ticket, 40, kit.manual.ns), RATION_OK);
+        assert_int_equal(ration_limiter_settle(kit.limiter, &reservation, 40, kit.manual.ns),
+                         RATION_OK);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 200);
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns),
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns),
                          RATION_ECLOSED);
-        kit_reserve(&kit, 100, 0, &ticket);
-        ration_limiter_settle(kit.limiter, &ticket, 150, kit.manual.ns);
+        kit_reserve(&kit, 100, 0, &reservation);
+        ration_limiter_settle(kit.limiter, &reservation, 150, kit.manual.ns);
         assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
 
         /* a place is free meanwhile: the key takes it, with the debt, and gives back none of it */
         struct kit_room room;
         struct ration_key placed = kit_numbered(&room, numbers[3]);
 
-        kit_reserve(&kit, 50, 0, &ticket);
+        kit_reserve(&kit, 50, 0, &reservation);
         ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
         assert_int_equal(kit_take(&kit, "k", 1).verdict, RATION_DENY);
         kit_pass(&kit, 10 * SECOND);
         kit_take(&kit, "k", 4);
-        ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns);
+        ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns);
         assert_int_equal(kit_left(&kit, "k"), 6);
         kit_end(&kit);
     }
@@ -180,18 +182,18 @@ static void before_its_turn_only_what_is_cancelled_comes_back(void **state)
 {
     (void)state;
     for (size_t rule_count = 1; rule_count <= 2; rule_count++) {
-        struct ration_ticket ticket;
+        struct ration_reservation reservation;
         struct kit kit;
 
         KIT_PLAN(&kit, "1/s burst 3", "1/s burst 3");
         kit.options.rule_count = rule_count;
         kit_open(&kit);
         kit_take(&kit, "k", 3);
-        assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 2 * SECOND);
-        ration_limiter_settle(kit.limiter, &ticket, 1, kit.manual.ns);
+        assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &reservation).delay_ns, 2 * SECOND);
+        ration_limiter_settle(kit.limiter, &reservation, 1, kit.manual.ns);
         assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
-        assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &ticket).delay_ns, 4 * SECOND);
-        ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns);
+        assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &reservation).delay_ns, 4 * SECOND);
+        ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns);
         assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
         kit_end(&kit);
     }
@@ -214,16 +216,16 @@ static void a_cost_of_its_own_is_kept_unless_nothing_was_used(void **state)
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(used); i++) {
         struct ration_decision got, details[2];
-        struct ration_ticket ticket;
+        struct ration_reservation reservation;
         struct kit kit;
 
         KIT_PLAN(&kit, "1000/h", "10/h");
         kit.rules[1].choose = choose_one_each;
         kit.rules[1].choose_context = &requests;
         kit_open(&kit);
-        kit_reserve(&kit, 100, 0, &ticket);
-        ration_limiter_settle(kit.limiter, &ticket, used[i], kit.manual.ns);
-        ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+        kit_reserve(&kit, 100, 0, &reservation);
+        ration_limiter_settle(kit.limiter, &reservation, used[i], kit.manual.ns);
+        ration_limiter_peek(kit.limiter, &key, 0, kit.manual.ns, &got, details);
         assert_int_equal(details[0].remaining, 1000 - used[i]);
         assert_int_equal(details[1].remaining, used[i] > 0 ? 9 : 10);
         kit_end(&kit);
@@ -235,7 +237,7 @@ static void a_cost_of_its_own_may_be_the_callers(void **state)
 {
     struct ration_limit requests = kit_limit("10/h");
     struct ration_decision got, details[2];
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     struct kit kit;
 
     (void)state;
@@ -244,9 +246,9 @@ static void a_cost_of_its_own_may_be_the_callers(void **state)
     kit.rules[1].choose_context = &requests;
     kit.rules[1].sets_cost = 1;
     kit_open(&kit);
-    kit_reserve(&kit, 1, 0, &ticket);
-    ration_limiter_settle(kit.limiter, &ticket, 500, kit.manual.ns);
-    ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+    kit_reserve(&kit, 1, 0, &reservation);
+    ration_limiter_settle(kit.limiter, &reservation, 500, kit.manual.ns);
+    ration_limiter_peek(kit.limiter, &key, 0, kit.manual.ns, &got, details);
     assert_int_equal(details[0].remaining, 500);
     assert_int_equal(details[1].remaining, 9);
     kit_end(&kit);
@@ -267,7 +269,7 @@ static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(after); i++) {
-        struct ration_ticket tickets[50];
+        struct ration_reservation reservations[50];
         struct ration_rule next = {.limit = kit_limit(after[i])};
         uint64_t admitted = 0;
         struct kit kit;
@@ -278,14 +280,14 @@ static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
         kit.rules[0].choose_context = &chosen;
         kit_open(&kit);
         kit_pass(&kit, 40 * SECOND); /* into a window: its end is not now */
-        for (size_t k = 0; k < KIT_COUNT_OF(tickets); k++)
-            assert_int_equal(kit_reserve(&kit, 1, 0, &tickets[k]).verdict, RATION_ALLOW);
+        for (size_t k = 0; k < KIT_COUNT_OF(reservations); k++)
+            assert_int_equal(kit_reserve(&kit, 1, 0, &reservations[k]).verdict, RATION_ALLOW);
         assert_int_equal(ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_KEEP, NULL),
                          RATION_OK);
-        for (size_t k = 0; k < KIT_COUNT_OF(tickets); k++) {
+        for (size_t k = 0; k < KIT_COUNT_OF(reservations); k++) {
             while (kit_take(&kit, "k", 1).verdict == RATION_ALLOW)
                 admitted++;
-            ration_limiter_cancel(kit.limiter, &tickets[k], kit.manual.ns);
+            ration_limiter_cancel(kit.limiter, &reservations[k], kit.manual.ns);
         }
         while (kit_take(&kit, "k", 1).verdict == RATION_ALLOW)
             admitted++;
@@ -302,7 +304,7 @@ static void a_reservation_cancelled_under_two_limits_locks_nothing(void **state)
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(seconds); i++) {
-        struct ration_ticket ticket;
+        struct ration_reservation reservation;
         struct ration_decision before, after;
         struct kit kit;
 
@@ -311,8 +313,9 @@ static void a_reservation_cancelled_under_two_limits_locks_nothing(void **state)
         kit_take(&kit, "k", 5);
         kit_pass(&kit, SECOND);
         before = kit_look(&kit, "k", 1);
-        assert_true(kit_reserve(&kit, 5, RATION_FOREVER, &ticket).delay_ns >= 40 * SECOND);
-        assert_int_equal(ration_limiter_cancel(kit.limiter, &ticket, kit.manual.ns), RATION_OK);
+        assert_true(kit_reserve(&kit, 5, RATION_FOREVER, &reservation).delay_ns >= 40 * SECOND);
+        assert_int_equal(ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns),
+                         RATION_OK);
         after = kit_look(&kit, "k", 1);
         assert_memory_equal(&before, &after, sizeof(before));
         kit_end(&kit);
@@ -322,7 +325,7 @@ static void a_reservation_cancelled_under_two_limits_locks_nothing(void **state)
 /* What others took after a reservation keeps its own time to come back, and so does the reservation. */
 static void r1_a_log_gives_back_the_tokens_of_the_reservation(void **state)
 {
-    struct ration_ticket ticket;
+    struct ration_reservation reservation;
     struct kit kit;
 
     (void)state;
@@ -332,11 +335,12 @@ static void r1_a_log_gives_back_the_tokens_of_the_reservation(void **state)
     kit_pass(&kit, SECOND);
     kit_take(&kit, "k", 1);
     kit_pass(&kit, SECOND);
-    kit_reserve(&kit, 4, 0, &ticket);
+    kit_reserve(&kit, 4, 0, &reservation);
     kit_pass(&kit, SECOND);
     kit_take(&kit, "k", 3);
     assert_int_equal(kit_left(&kit, "k"), 1);
-    ration_limiter_settle(kit.limiter, &ticket, 1, kit.manual.ns); /* 3 s: 3 of the 4 come back */
+    ration_limiter_settle(kit.limiter, &reservation, 1,
+                          kit.manual.ns); /* 3 s: 3 of the 4 come back */
     assert_int_equal(kit_left(&kit, "k"), 4);
     kit_pass(&kit, 7 * SECOND); /* 10 s: the first */
     assert_int_equal(kit_left(&kit, "k"), 5);
@@ -354,7 +358,7 @@ static void r1_a_log_gives_back_the_tokens_of_the_reservation(void **state)
 /* A busy key whose callers estimate twice what they use: what was not used comes back to others. */
 static void a_busy_budget_gets_back_what_was_not_used(void **state)
 {
-    struct ration_ticket tickets[8];
+    struct ration_reservation reservations[8];
     uint64_t used = 0;
     struct kit kit;
 
@@ -362,16 +366,16 @@ static void a_busy_budget_gets_back_what_was_not_used(void **state)
     KIT_PLAN(&kit, "100k/min");
     kit_open(&kit);
     kit_take(&kit, "k", 90000);
-    for (size_t i = 0; i < KIT_COUNT_OF(tickets); i++)
-        assert_int_equal(kit_reserve(&kit, 1000, 0, &tickets[i]).verdict, RATION_ALLOW);
+    for (size_t i = 0; i < KIT_COUNT_OF(reservations); i++)
+        assert_int_equal(kit_reserve(&kit, 1000, 0, &reservations[i]).verdict, RATION_ALLOW);
     for (size_t i = 0; i < 400; i++) { /* one ends, and the next begins, every 600 ms */
-        struct ration_ticket *ticket = &tickets[i % KIT_COUNT_OF(tickets)];
+        struct ration_reservation *reservation = &reservations[i % KIT_COUNT_OF(reservations)];
 
         kit_pass(&kit, 600 * RATION_NS_PER_MS);
-        if (ticket->open)
-            ration_limiter_settle(kit.limiter, ticket, 500, kit.manual.ns);
-        ticket->open = 0;
-        used += kit_reserve(&kit, 1000, 0, ticket).verdict == RATION_ALLOW ? 500 : 0;
+        if (reservation->open)
+            ration_limiter_settle(kit.limiter, reservation, 500, kit.manual.ns);
+        reservation->open = 0;
+        used += kit_reserve(&kit, 1000, 0, reservation).verdict == RATION_ALLOW ? 500 : 0;
         used += kit_take(&kit, "k", 500).verdict == RATION_ALLOW ? 500 : 0;
     }
     /* 240 s bring 400 000 tokens, and 10 000 were left: without returns 266 667 would be used */

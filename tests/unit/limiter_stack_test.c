@@ -19,8 +19,8 @@ struct request {
 
 static const struct request by_alice = {{{"all", 3}, {"tenant", 6}, {"alice", 5}}};
 
-static ration_status keyer(void *context, const void *request, char *room,
-                           struct ration_key *out_key)
+static ration_status key_func(void *context, const void *request, char *room,
+                              struct ration_key *out_key)
 {
     (void)room;
     *out_key = ((const struct request *)request)->keys[*(const int *)context];
@@ -46,8 +46,8 @@ static void plan(struct stack_kit *kit, const char *const *texts)
     for (size_t i = 0; texts[i] != NULL; i++) {
         KIT_PLAN(&kit->kits[i], texts[i]);
         if (i < LIMITER_COUNT) {
-            kit->kits[i].options.keyer_context = (void *)(uintptr_t)&indexes[i];
-            kit->kits[i].options.keyer = keyer;
+            kit->kits[i].options.key_context = (void *)(uintptr_t)&indexes[i];
+            kit->kits[i].options.key_func = key_func;
         }
         kit->limiters[i] = kit->kits[i].options;
         kit->options.limiter_count = i + 1;
@@ -62,8 +62,8 @@ static void open_stack(struct stack_kit *kit)
         fail_msg("%s", error.message);
 }
 
-static struct ration_decision take_all(struct stack_kit *kit, const struct ration_ask *asks,
-                                       size_t count)
+static struct ration_decision take_all(struct stack_kit *kit,
+                                       const struct ration_stack_request *asks, size_t count)
 {
     struct ration_decision decision;
 
@@ -73,13 +73,13 @@ static struct ration_decision take_all(struct stack_kit *kit, const struct ratio
     return decision;
 }
 
-/* What is left of a key; requests of limiters with a keyer are made of it alone. */
+/* What is left of a key; requests of limiters with a key_func are made of it alone. */
 static uint64_t left(struct stack_kit *kit, size_t index, struct ration_key key)
 {
     struct request request = {{key, key, key}};
     struct ration_decision decision;
 
-    assert_int_equal(ration_limiter_look(ration_stack_limiter(kit->stack, index), &request, 0,
+    assert_int_equal(ration_limiter_peek(ration_stack_limiter(kit->stack, index), &request, 0,
                                          ration_stack_now(kit->stack), &decision, NULL),
                      RATION_OK);
     return decision.remaining;
@@ -108,7 +108,7 @@ static void all_are_charged_or_none_and_the_answer_says_who(void **state)
     assert_int_equal(left(&kit, ALL, all), 91);
     assert_int_equal(left(&kit, TENANT, tenant), 11);
 
-    ration_stack_look(kit.stack, &by_alice, 15, KIT_NOW_NS, &got, details);
+    ration_stack_peek(kit.stack, &by_alice, 15, KIT_NOW_NS, &got, details);
     assert_int_equal(got.verdict, RATION_NEVER); /* beats the tenant's DENY */
     assert_int_equal(details[TENANT].verdict, RATION_DENY);
     assert_true(ration_stack_allow_at(kit.stack, &by_alice, 1, KIT_NOW_NS));
@@ -123,8 +123,8 @@ static void all_are_charged_or_none_and_the_answer_says_who(void **state)
 static void the_same_bucket_listed_twice_is_charged_the_sum(void **state)
 {
     struct request a = {{all, tenant, alice}}, b = {{all, tenant, bob}};
-    struct ration_ask asks[] = {{ALL, &a, 1}, {EACH, &a, 2}, {ALL, &b, 3}, {EACH, &a, 4}};
-    struct ration_ask huge[] = {{ALL, &a, UINT64_MAX}, {ALL, &b, UINT64_MAX}};
+    struct ration_stack_request asks[] = {{ALL, &a, 1}, {EACH, &a, 2}, {ALL, &b, 3}, {EACH, &a, 4}};
+    struct ration_stack_request huge[] = {{ALL, &a, UINT64_MAX}, {ALL, &b, UINT64_MAX}};
     struct stack_kit kit;
 
     (void)state;
@@ -146,9 +146,9 @@ static void the_same_bucket_listed_twice_is_charged_the_sum(void **state)
 static void too_many_keys_are_refused(void **state)
 {
     struct ration_decision got, untouched;
-    struct ration_ask asks[RATION_ASKS_MAX + 1];
-    struct request requests[RATION_ASKS_MAX + 1];
-    struct kit_room rooms[RATION_ASKS_MAX + 1];
+    struct ration_stack_request asks[RATION_STACK_REQUESTS_MAX + 1];
+    struct request requests[RATION_STACK_REQUESTS_MAX + 1];
+    struct kit_room rooms[RATION_STACK_REQUESTS_MAX + 1];
     struct stack_kit kit;
 
     (void)state;
@@ -156,11 +156,11 @@ static void too_many_keys_are_refused(void **state)
     open_stack(&kit);
     memset(&untouched, 0x5a, sizeof(untouched));
     got = untouched;
-    for (uint64_t i = 0; i <= RATION_ASKS_MAX; i++) {
+    for (uint64_t i = 0; i <= RATION_STACK_REQUESTS_MAX; i++) {
         requests[i].keys[ALL] = requests[i].keys[TENANT] = kit_numbered(&rooms[i], i);
-        asks[i] = (struct ration_ask){ALL, &requests[i], 1};
+        asks[i] = (struct ration_stack_request){ALL, &requests[i], 1};
     }
-    for (size_t count = RATION_CALL_KEYS_MAX + 1; count <= RATION_ASKS_MAX + 1; count++)
+    for (size_t count = RATION_CALL_KEYS_MAX + 1; count <= RATION_STACK_REQUESTS_MAX + 1; count++)
         assert_int_equal(ration_stack_take_all(kit.stack, asks, count, KIT_NOW_NS, &got),
                          RATION_EINVAL);
     assert_int_equal(ration_stack_take_all(kit.stack, asks, 0, KIT_NOW_NS, &got), RATION_EINVAL);
@@ -172,46 +172,46 @@ static void too_many_keys_are_refused(void **state)
     asks[0].limiter_index = ALL;
     assert_int_equal(left(&kit, ALL, requests[0].keys[ALL]), 100); /* nothing was taken */
     assert_answer(take_all(&kit, asks, RATION_CALL_KEYS_MAX), RATION_ALLOW, 99, 0);
-    for (size_t i = RATION_CALL_KEYS_MAX; i < RATION_ASKS_MAX; i++)
+    for (size_t i = RATION_CALL_KEYS_MAX; i < RATION_STACK_REQUESTS_MAX; i++)
         asks[i].request = &requests[i % RATION_CALL_KEYS_MAX]; /* 32 asks of 16 keys */
-    assert_answer(take_all(&kit, asks, RATION_ASKS_MAX), RATION_ALLOW, 97, 0);
+    assert_answer(take_all(&kit, asks, RATION_STACK_REQUESTS_MAX), RATION_ALLOW, 97, 0);
     ration_stack_free(kit.stack);
 }
 
 static void a_reservation_goes_at_once_and_is_settled_everywhere(void **state)
 {
-    struct ration_ticket ticket, untouched;
+    struct ration_reservation reservation, untouched;
     struct ration_decision got;
     struct stack_kit kit;
 
     (void)state;
     plan(&kit, KIT_TEXTS("100/h", "20/h", "10/h"));
     open_stack(&kit);
-    ration_stack_reserve(kit.stack, &by_alice, 8, 0, KIT_NOW_NS, &got, &ticket);
+    ration_stack_reserve(kit.stack, &by_alice, 8, 0, KIT_NOW_NS, &got, &reservation);
     assert_int_equal(got.verdict, RATION_ALLOW);
-    assert_int_equal(ticket.ready_at_ns, KIT_NOW_NS);
+    assert_int_equal(reservation.ready_at_ns, KIT_NOW_NS);
     assert_int_equal(left(&kit, ALL, all), 92);
-    assert_int_equal(ration_stack_settle(kit.stack, &ticket, 3, KIT_NOW_NS), RATION_OK);
-    assert_int_equal(ration_stack_settle(kit.stack, &ticket, 3, KIT_NOW_NS), RATION_ECLOSED);
-    assert_int_equal(ration_stack_cancel(kit.stack, &ticket, KIT_NOW_NS), RATION_ECLOSED);
+    assert_int_equal(ration_stack_settle(kit.stack, &reservation, 3, KIT_NOW_NS), RATION_OK);
+    assert_int_equal(ration_stack_settle(kit.stack, &reservation, 3, KIT_NOW_NS), RATION_ECLOSED);
+    assert_int_equal(ration_stack_cancel(kit.stack, &reservation, KIT_NOW_NS), RATION_ECLOSED);
     assert_int_equal(left(&kit, ALL, all), 97);
     assert_int_equal(left(&kit, TENANT, tenant), 17);
     assert_int_equal(left(&kit, EACH, alice), 7);
 
-    ration_stack_reserve(kit.stack, &by_alice, 7, 0, KIT_NOW_NS, &got, &ticket);
-    assert_int_equal(ration_stack_cancel(kit.stack, &ticket, KIT_NOW_NS), RATION_OK);
+    ration_stack_reserve(kit.stack, &by_alice, 7, 0, KIT_NOW_NS, &got, &reservation);
+    assert_int_equal(ration_stack_cancel(kit.stack, &reservation, KIT_NOW_NS), RATION_OK);
     assert_int_equal(left(&kit, ALL, all), 97);
     assert_int_equal(left(&kit, EACH, alice), 7);
-    ration_stack_reserve(kit.stack, &by_alice, 7, 0, KIT_NOW_NS, &got, &ticket);
-    ration_stack_settle(kit.stack, &ticket, 12, KIT_NOW_NS); /* more than reserved */
+    ration_stack_reserve(kit.stack, &by_alice, 7, 0, KIT_NOW_NS, &got, &reservation);
+    ration_stack_settle(kit.stack, &reservation, 12, KIT_NOW_NS); /* more than reserved */
     assert_int_equal(left(&kit, ALL, all), 85);
     assert_int_equal(left(&kit, TENANT, tenant), 5);
 
     memset(&untouched, 0x5a, sizeof(untouched));
-    ticket = untouched;
-    ration_stack_reserve(kit.stack, &by_alice, 1, RATION_FOREVER, KIT_NOW_NS, &got, &ticket);
+    reservation = untouched;
+    ration_stack_reserve(kit.stack, &by_alice, 1, RATION_FOREVER, KIT_NOW_NS, &got, &reservation);
     assert_answer(got, RATION_DENY, 0, 6 * 360 * SECOND); /* whatever one would wait */
-    assert_memory_equal(&ticket, &untouched, sizeof(ticket));
+    assert_memory_equal(&reservation, &untouched, sizeof(reservation));
     assert_int_equal(left(&kit, ALL, all), 85);
     ration_stack_free(kit.stack);
 }
@@ -219,7 +219,7 @@ static void a_reservation_goes_at_once_and_is_settled_everywhere(void **state)
 /* Two threads that take the same two keys in opposite orders both get on, R2. */
 struct pair {
     struct stack_kit kit;
-    unsigned ticket;
+    unsigned reservation;
     uint64_t allowed_count;
 };
 
@@ -227,9 +227,9 @@ static void *take_in_order(void *context)
 {
     struct pair *pair = context;
     struct request a = {{all, tenant, alice}}, b = {{all, tenant, bob}};
-    struct ration_ask asks[] = {{EACH, &a, 1}, {EACH, &b, 1}, {ALL, &a, 1}};
-    struct ration_ask back[] = {{ALL, &a, 1}, {EACH, &b, 1}, {EACH, &a, 1}};
-    unsigned mine = __atomic_fetch_add(&pair->ticket, 1, __ATOMIC_RELAXED);
+    struct ration_stack_request asks[] = {{EACH, &a, 1}, {EACH, &b, 1}, {ALL, &a, 1}};
+    struct ration_stack_request back[] = {{ALL, &a, 1}, {EACH, &b, 1}, {EACH, &a, 1}};
+    unsigned mine = __atomic_fetch_add(&pair->reservation, 1, __ATOMIC_RELAXED);
 
     for (int i = 0; i < 200000 / KIT_SHARE; i++) {
         struct ration_decision decision;
@@ -243,7 +243,7 @@ static void *take_in_order(void *context)
 
 static void opposite_orders_get_on_and_get_the_burst(void **state)
 {
-    struct pair pair = {.ticket = 0};
+    struct pair pair = {.reservation = 0};
     pthread_t threads[2];
     uint64_t burst = 100000 / KIT_SHARE;
     char text[64];
@@ -278,7 +278,7 @@ static size_t add(struct stack_kit *kit, const char *text, ration_status status)
 
 static void limiters_are_added_and_decided_with_the_others(void **state)
 {
-    struct ration_ask asks[RATION_CALL_KEYS_MAX + 1];
+    struct ration_stack_request asks[RATION_CALL_KEYS_MAX + 1];
     struct request request = {{all, tenant, alice}};
     struct ration_key key = RATION_KEY("k");
     struct ration_decision got;
@@ -296,9 +296,9 @@ static void limiters_are_added_and_decided_with_the_others(void **state)
     assert_int_equal(ration_stack_take(kit.stack, &request, 1, KIT_NOW_NS, &got, NULL),
                      RATION_EINVAL); /* more than one call can ask */
 
-    asks[0] = (struct ration_ask){ALL, &request, 1};
+    asks[0] = (struct ration_stack_request){ALL, &request, 1};
     for (size_t i = 1; i <= RATION_CALL_KEYS_MAX; i++)
-        asks[i] = (struct ration_ask){200 - 2 * i, &key, 1};
+        asks[i] = (struct ration_stack_request){200 - 2 * i, &key, 1};
     asks[1].limiter_index = 201; /* of 5 */
     for (uint64_t i = 5; i-- > 0;)
         assert_answer(take_all(&kit, asks, RATION_CALL_KEYS_MAX), RATION_ALLOW, i, 0);
@@ -312,7 +312,7 @@ static void limiters_are_added_and_decided_with_the_others(void **state)
 static void a_limiter_without_room_changes_nothing(void **state)
 {
     struct ration_key key = RATION_KEY("k");
-    struct ration_ask ask;
+    struct ration_stack_request ask;
     struct stack_kit kit;
     size_t index;
 
@@ -324,7 +324,7 @@ static void a_limiter_without_room_changes_nothing(void **state)
     index = add(&kit, "3/h", RATION_OK);
     assert_int_equal(add(&kit, "3/h", RATION_ENOMEM), SIZE_MAX);
     assert_int_equal(ration_stack_limiter_count(kit.stack), 2);
-    ask = (struct ration_ask){index, &key, 3};
+    ask = (struct ration_stack_request){index, &key, 3};
     assert_answer(take_all(&kit, &ask, 1), RATION_ALLOW, 0, 0);
     ration_stack_free(kit.stack);
 }
@@ -342,10 +342,11 @@ static void a_queue_is_asked_by_itself(void **state)
     kit.options.spare_bytes = 96 * 1024;
     open_stack(&kit);
 
-    struct ration_ask asks[] = {{add(&kit, "1/s leaky-queue burst 3", RATION_OK), &key, 1},
-                                {ALL, &request, 1}};
+    struct ration_stack_request asks[] = {
+        {add(&kit, "1/s leaky-queue burst 3", RATION_OK), &key, 1}, {ALL, &request, 1}};
 
-    assert_int_equal(ration_stack_take_all(kit.stack, asks, 2, KIT_NOW_NS, &got), RATION_EUNFIT);
+    assert_int_equal(ration_stack_take_all(kit.stack, asks, 2, KIT_NOW_NS, &got),
+                     RATION_EUNSUPPORTED);
     assert_int_equal(left(&kit, ALL, all), 100);
     assert_int_equal(take_all(&kit, asks, 1).delay_ns, 0);
     assert_int_equal(take_all(&kit, asks, 1).delay_ns, SECOND);
@@ -437,12 +438,12 @@ static void wrong_stacks_are_refused(void **state)
     kit.limiters[1].rule_count = 6;
     refuse(&kit, RATION_EINVAL, "at most 16 rules");
     plan(&kit, KIT_TEXTS("1/h", "2/h leaky-queue"));
-    refuse(&kit, RATION_EUNFIT, "is a queue");
+    refuse(&kit, RATION_EUNSUPPORTED, "is a queue");
     plan(&kit, KIT_TEXTS("1/h", "2/h"));
     open_stack(&kit);
     assert_int_equal(ration_limiter_change(ration_stack_limiter(kit.stack, 1), &queue, 1,
                                            RATION_CHANGE_KEEP, &error),
-                     RATION_EUNFIT);
+                     RATION_EUNSUPPORTED);
     assert_null(ration_stack_limiter(kit.stack, 2));
     ration_limiter_free(ration_stack_limiter(kit.stack, 0)); /* not its own: nothing happens */
     assert_int_equal(left(&kit, ALL, all), 1);

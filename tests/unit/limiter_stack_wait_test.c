@@ -35,7 +35,7 @@ static void begin(struct stack_kit *kit, const char *const *texts, uint64_t firs
     kit->kits[0].limiter = ration_stack_limiter(kit->stack, 0);
 }
 
-static struct ration_decision take(struct stack_kit *kit, const struct ration_ask *asks,
+static struct ration_decision take(struct stack_kit *kit, const struct ration_stack_request *asks,
                                    size_t count, uint64_t now_ns)
 {
     struct ration_decision decision;
@@ -45,7 +45,7 @@ static struct ration_decision take(struct stack_kit *kit, const struct ration_as
 }
 
 /* A nanosecond earlier it is denied still, and then it passes. */
-static void check_wait(struct stack_kit *kit, const struct ration_ask *asks, size_t count,
+static void check_wait(struct stack_kit *kit, const struct ration_stack_request *asks, size_t count,
                        uint64_t now_ns, struct ration_decision denied)
 {
     uint64_t told_ns = now_ns + denied.retry_after_ns;
@@ -75,12 +75,13 @@ static void after_the_wait_that_is_told_all_pass(void **state)
         for (int i = 0; i < 3000; i++) {
             struct kit_room rooms[LIMITER_COUNT];
             struct ration_key keys[LIMITER_COUNT];
-            struct ration_ask asks[LIMITER_COUNT];
+            struct ration_stack_request asks[LIMITER_COUNT];
             struct ration_decision got;
 
             for (size_t k = 0; k < LIMITER_COUNT; k++) {
                 keys[k] = kit_numbered(&rooms[k], ration_random_up_to(&random, 2 * k));
-                asks[k] = (struct ration_ask){k, &keys[k], 1 + ration_random_up_to(&random, 3)};
+                asks[k] =
+                    (struct ration_stack_request){k, &keys[k], 1 + ration_random_up_to(&random, 3)};
             }
             kit_pass(&kit.kits[0], ration_random_up_to(&random, 300 * MS));
             got = take(&kit, asks, LIMITER_COUNT, *now_ns);
@@ -104,7 +105,7 @@ static void a_key_without_a_place_is_counted_in_the_wait_of_the_other(void **sta
     for (enum ration_overflow overflow = RATION_OVERFLOW_SHARED; overflow <= RATION_OVERFLOW_DENY;
          overflow++) {
         struct ration_key fresh = RATION_KEY("fresh"), client = RATION_KEY("client");
-        struct ration_ask asks[] = {{0, &fresh, 1}, {1, &client, 1}};
+        struct ration_stack_request asks[] = {{0, &fresh, 1}, {1, &client, 1}};
         uint64_t numbers[KIT_CROWD_MAX];
         uint64_t now_ns;
         struct stack_kit kit;
@@ -118,14 +119,14 @@ static void a_key_without_a_place_is_counted_in_the_wait_of_the_other(void **sta
             struct ration_key key = kit_numbered(&room, numbers[i]);
 
             ration_limiter_reset(kit.kits[0].limiter, &key, now_ns);
-            ration_limiter_force(kit.kits[0].limiter, &key, 400, now_ns);
+            ration_limiter_charge(kit.kits[0].limiter, &key, 400, now_ns);
         }
         if (overflow == RATION_OVERFLOW_SHARED) { /* and the shared bucket is, for as long */
             struct ration_key other = RATION_KEY("other");
 
-            ration_limiter_force(kit.kits[0].limiter, &other, 400, now_ns);
+            ration_limiter_charge(kit.kits[0].limiter, &other, 400, now_ns);
         }
-        ration_limiter_force(ration_stack_limiter(kit.stack, 1), &client, 1, now_ns);
+        ration_limiter_charge(ration_stack_limiter(kit.stack, 1), &client, 1, now_ns);
         for (int i = 0; i < 30; i++) { /* keys that begin in either set */
             struct kit_room room;
 
@@ -150,7 +151,7 @@ static void take_fresh_pairs(uint64_t keys_max)
         struct kit_room rooms[2];
         struct ration_key keys[2] = {kit_numbered(&rooms[0], 2 * i),
                                      kit_numbered(&rooms[1], 2 * i + 1)};
-        struct ration_ask asks[] = {{0, &keys[0], 1}, {0, &keys[1], 1}};
+        struct ration_stack_request asks[] = {{0, &keys[0], 1}, {0, &keys[1], 1}};
 
         assert_answer(take(&kit, asks, 2, kit.kits[0].manual.ns), RATION_ALLOW, 2, 0);
         kit_pass(&kit.kits[0], SECOND); /* all are full again */

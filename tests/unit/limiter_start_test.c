@@ -83,12 +83,12 @@ static void a_key_is_remembered_for_stale_after(void **state)
             kit.rules[0].stale_after_ns = stales_ns[i];
             kit_open(&kit);
             kit_take(&kit, "k", 1); /* full after 10 s */
-            assert_int_equal(ration_limiter_look(kit.limiter, &key, 0,
+            assert_int_equal(ration_limiter_peek(kit.limiter, &key, 0,
                                                  KIT_NOW_NS + 10 * SECOND + stale_ns - 1, &got,
                                                  NULL),
                              RATION_OK);
             assert_int_equal(got.remaining, 10);
-            ration_limiter_look(kit.limiter, &key, 0, KIT_NOW_NS + 10 * SECOND + stale_ns, &got,
+            ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS + 10 * SECOND + stale_ns, &got,
                                 NULL);
             assert_int_equal(got.remaining, 0);
             /* what it says then is what a take is answered */
@@ -133,7 +133,7 @@ static void several_rules_remember_as_long_as_the_longest(void **state)
     kit_open(&kit);
     kit_take(&kit, "k", 1);
     kit_pass(&kit, 40 * SECOND);
-    ration_limiter_look(kit.limiter, &key, 0, kit.manual.ns, &got, details);
+    ration_limiter_peek(kit.limiter, &key, 0, kit.manual.ns, &got, details);
     assert_int_equal(details[0].remaining, 10);
     assert_int_equal(details[1].remaining, 10);
     kit_end(&kit);

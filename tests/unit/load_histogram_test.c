@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "load/histogram.h"
+#include "load/load_histogram.h"
 #include "support/unit.h"
 
 #define TIMES_COUNT 20000

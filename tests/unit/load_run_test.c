@@ -19,7 +19,7 @@
 #define BUFFER_SIZE     65536
 #define DENIED_EACH     4 /* every fourth answer of a scene with denials is one */
 
-enum manner {
+enum send_options {
     ANSWER_ALWAYS,
     ANSWER_IN_PIECES, /* a few bytes at a time */
     CLOSE_AFTER_SOME, /* closes each connection after ten answers */
@@ -30,7 +30,7 @@ enum manner {
 struct server {
     int listener_fd;
     enum load_protocol protocol;
-    enum manner manner;
+    enum send_options send_options;
     size_t request_size;
     pthread_t thread;
     int stop_pipe[2];
@@ -54,7 +54,7 @@ static struct load_error error;
 
 static const char *answer_of(struct server *server, bool denied)
 {
-    if (server->manner == ANSWER_IN_ANOTHER_PROTOCOL)
+    if (server->send_options == ANSWER_IN_ANOTHER_PROTOCOL)
         return server->protocol == LOAD_RESP ? "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n"
                                              : "+PONG\r\n";
     if (server->protocol == LOAD_RESP)
@@ -80,13 +80,13 @@ static void answer(struct server *server, nfds_t index)
 {
     bool denied = ++server->request_count % DENIED_EACH == 0;
     const char *text = answer_of(server, denied);
-    int times = server->manner == ANSWER_TOO_MUCH ? 2 : 1;
+    int times = server->send_options == ANSWER_TOO_MUCH ? 2 : 1;
 
     server->denied_count += denied;
     server->answered_counts[index]++;
     for (int i = 0; i < times; i++)
         send_all(server->polled[index].fd, text, strlen(text),
-                 server->manner == ANSWER_IN_PIECES ? 3 : SIZE_MAX);
+                 server->send_options == ANSWER_IN_PIECES ? 3 : SIZE_MAX);
 }
 
 static void drop(struct server *server, nfds_t index)
@@ -114,7 +114,7 @@ static void serve(struct server *server, nfds_t index)
             continue;
         *partial_size = 0;
         answer(server, index);
-        if (server->manner == CLOSE_AFTER_SOME && server->answered_counts[index] == 10) {
+        if (server->send_options == CLOSE_AFTER_SOME && server->answered_counts[index] == 10) {
             drop(server, index);
             return;
         }
@@ -153,8 +153,8 @@ static void *run_server(void *argument)
     return NULL;
 }
 
-static void start_with(struct server *server, enum load_protocol protocol, enum manner manner,
-                       const char *command)
+static void start_with(struct server *server, enum load_protocol protocol,
+                       enum send_options send_options, const char *command)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t address_size = sizeof(address);
@@ -162,7 +162,7 @@ static void start_with(struct server *server, enum load_protocol protocol, enum 
 
     memset(server, 0, sizeof(*server));
     server->protocol = protocol;
-    server->manner = manner;
+    server->send_options = send_options;
     server->listener_fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(pipe(server->stop_pipe), 0);
     assert_int_equal(bind(server->listener_fd, (struct sockaddr *)&address, address_size), 0);
@@ -189,9 +189,10 @@ static void start_with(struct server *server, enum load_protocol protocol, enum 
     assert_int_equal(pthread_create(&server->thread, NULL, run_server, server), 0);
 }
 
-static void start(struct server *server, enum load_protocol protocol, enum manner manner)
+static void start(struct server *server, enum load_protocol protocol,
+                  enum send_options send_options)
 {
-    start_with(server, protocol, manner, "CL.THROTTLE {key} 15 30 60 1");
+    start_with(server, protocol, send_options, "CL.THROTTLE {key} 15 30 60 1");
 }
 
 static void stop(struct server *server)
@@ -377,11 +378,12 @@ static void idle_connections_are_opened_and_asked_once(void **state)
     assert_true(result.server_idle_bytes > 0);
 }
 
-static void expect_failure(enum load_protocol protocol, enum manner manner, const char *words)
+static void expect_failure(enum load_protocol protocol, enum send_options send_options,
+                           const char *words)
 {
     struct server server;
 
-    start(&server, protocol, manner);
+    start(&server, protocol, send_options);
     plan.request_count = 1000;
     assert_false(load_run(&plan, NULL, NULL, &result, &error));
     stop(&server);
@@ -394,8 +396,8 @@ static void servers_that_misbehave_end_the_run(void **state)
     (void)state;
     expect_failure(LOAD_RESP, CLOSE_AFTER_SOME, "closed");
     expect_failure(LOAD_HTTP, CLOSE_AFTER_SOME, "closed");
-    expect_failure(LOAD_RESP, ANSWER_TOO_MUCH, "nobody asked");
-    expect_failure(LOAD_HTTP, ANSWER_TOO_MUCH, "nobody asked");
+    expect_failure(LOAD_RESP, ANSWER_TOO_MUCH, "without a request");
+    expect_failure(LOAD_HTTP, ANSWER_TOO_MUCH, "without a request");
     expect_failure(LOAD_RESP, ANSWER_IN_ANOTHER_PROTOCOL, "not a Redis server");
     expect_failure(LOAD_HTTP, ANSWER_IN_ANOTHER_PROTOCOL, "not HTTP");
 }

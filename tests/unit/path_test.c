@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/host.h"
-#include "proto/path.h"
+#include "codec/http/host.h"
+#include "codec/http/path.h"
 #include "support/unit.h"
 
 static void assert_path(const char *target, const char *path)

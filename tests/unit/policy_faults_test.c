@@ -34,9 +34,9 @@ static const struct row rows[] = {
     {"limits: \xF0\x8F\xBF\xBF\n", {{1, 9, "0xF0 is not UTF-8"}}},
     {"limits: \xF4\x90\x80\x80\n", {{1, 9, "0xF4 is not UTF-8"}}},
     {"limits: \xE2\x82", {{1, 9, "0xE2 is not UTF-8"}}},
-    {"limits: &x [*x]\n", {{1, 13, "aliases (such as *name) are not understood"}}},
+    {"limits: &x [*x]\n", {{1, 13, "aliases (such as *name) are not supported"}}},
     {"limits:\n  - {<<: {name: a}}\n", {{2, 6, "merge keys"}}},
-    {"limits: !!seq []\n", {{1, 9, "tags (such as !!str) are not understood"}}},
+    {"limits: !!seq []\n", {{1, 9, "tags (such as !!str) are not supported"}}},
     {"[[[[[[[[[[[[[[[[[", {{1, 17, "nested deeper than 16"}}},
     {ONE "---\nlimits: []\n", {{4, 1, "one document"}}},
     {"? [a]\n: b\n", {{1, 3, "a list cannot be a name"}}},
@@ -57,8 +57,8 @@ static const struct row rows[] = {
     {"limits:\n", {{1, 8, "limits is empty"}}},
     {"limits: {a: b}\n", {{1, 9, "limits is a list, and this is a mapping"}}},
     {ONE "banned: mallory\n", {{4, 9, "banned is a list, and this is text"}}},
-    {ONE "exempt: [{}]\n", {{4, 10, "would mean every request"}}},
-    {ONE "exempt:\n  -\n", {{5, 4, "would mean every request"}}},
+    {ONE "exempt: [{}]\n", {{4, 10, "would apply to every request"}}},
+    {ONE "exempt:\n  -\n", {{5, 4, "would apply to every request"}}},
     {ONE "exempt: [root]\n", {{4, 10, "a match is a mapping of attributes"}}},
 
     /* limits */
@@ -69,8 +69,8 @@ static const struct row rows[] = {
     {"limits:\n  - name: a\n    rate: 1/s\n    rate: 2/s\n", {{4, 5, "rate is given twice"}}},
     {"limits:\n  - {name: a, rate: 1/s}\n  - {name: b, rate: 1/s}\n  - {name: a, rate: 1/s}\n"
      "  - {name: a, rate: 1/s}\n",
-     {{4, 12, "already that of the limit in line 2"}, {5, 12, "limit in line 2"}}},
-    {"limits: [{name: a b, rate: 1/s}]\n", {{1, 18, "blank in what must be one word"}}},
+     {{4, 12, "already used by the limit in line 2"}, {5, 12, "limit in line 2"}}},
+    {"limits: [{name: a b, rate: 1/s}]\n", {{1, 18, "blank in a value that must be one word"}}},
     {"limits: [{name: a*b, rate: 1/s}]\n", {{1, 18, "'*' cannot be in a name"}}},
     {"limits:\n  - name: throttle\n    rate: 1/s\n  - {name: throttled, rate: 1/s}\n",
      {{2, 11, "are called throttle: write another name"}}},
@@ -87,7 +87,7 @@ static const struct row rows[] = {
     {"limits: [{name: a, rate: 10/s, burst: 0}]\n", {{1, 39, "burst must be at least 1 (got 0)"}}},
     {"limits: [{name: a, rate: 10/s, burst: -1}]\n", {{1, 39, "without sign"}}},
     {"limits: [{name: a, rate: 10/s, burst: 5 start empty}]\n", {{1, 40, "blank"}}},
-    {"limits: [{name: a, rate: 10/ns}]\n", {{1, 26, "nearest that can be kept: 1/ns"}}},
+    {"limits: [{name: a, rate: 10/ns}]\n", {{1, 26, "nearest valid limit: 1/ns"}}},
     {"limits: [{name: a, rate: 1/y, burst: 20}]\n", {{1, 38, "burst 16"}}},
     {"limits: [{name: a, rate: 10/s, algorithm: fixed-windw}]\n",
      {{1, 43, "did you mean fixed-window?"}}},
@@ -125,19 +125,23 @@ static const struct row rows[] = {
       {1, 74, "(got 'b*')"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: {prefix: api/, not: {glob: '\\?x'}}}}]\n",
      {{1, 55, "(got 'api/')"}, {1, 73, "(got '\\?x')"}}},
-    {"limits: [{name: a, rate: 10/s, key: limit}]\n", {{1, 37, "limit is a word of checks"}}},
-    {"limits: [{name: a, rate: 10/s, cost: cost}]\n", {{1, 38, "cost is a word of checks"}}},
+    {"limits: [{name: a, rate: 10/s, key: limit}]\n",
+     {{1, 37, "limit is a reserved field of check"}}},
+    {"limits: [{name: a, rate: 10/s, cost: cost}]\n",
+     {{1, 38, "cost is a reserved field of check"}}},
     {"limits: [{name: a, rate: 10/s, cost: 0}]\n", {{1, 38, "cost is a number from 1"}}},
     {"limits: [{name: a, rate: 10/s, cost: -3}]\n", {{1, 38, "without sign"}}},
-    {"limits: [{name: a, rate: 10/s, cost: 11}]\n", {{1, 38, "would never pass: the burst is 10"}}},
-    {"limits: [{name: a, rate: 10/s, cost: n, cost_default: 11}]\n", {{1, 55, "never pass"}}},
+    {"limits: [{name: a, rate: 10/s, cost: 11}]\n",
+     {{1, 38, "would never be allowed: the burst is 10"}}},
+    {"limits: [{name: a, rate: 10/s, cost: n, cost_default: 11}]\n", {{1, 55, "never be allowed"}}},
     {"limits: [{name: a, rate: 10/s, cost: 3, cost_default: 1}]\n", {{1, 41, "leave it out"}}},
-    {"limits: [{name: a, rate: 10/s, cost_default: 1}]\n", {{1, 32, "write cost: tokens"}}},
+    {"limits: [{name: a, rate: 10/s, cost_default: 1}]\n",
+     {{1, 32, "write for example cost: tokens"}}},
     {"limits: [{name: a, rate: 10/s, shadow: yes}]\n", {{1, 40, "write false or true"}}},
     {"limits: [{name: a, rate: 10/s, overflow: sharde}]\n", {{1, 42, "did you mean shared?"}}},
     {"limits: [{name: a, rate: 10/s, missing: ignore}]\n", {{1, 41, "write share or skip"}}},
     {"limits: [{name: a, rate: 10/s, ipv6_prefix: 129}]\n", {{1, 45, "from 1 to 128 (got 129)"}}},
-    {"limits: [{name: a, rate: 10/s, ipv6_prefix: 64 bits}]\n", {{1, 47, "behind the number"}}},
+    {"limits: [{name: a, rate: 10/s, ipv6_prefix: 64 bits}]\n", {{1, 47, "after the number"}}},
     {"limits: [{name: a, rate: 10/s, stale_after: 366d}]\n", {{1, 45, "from 1ns to 1y"}}},
     {"limits: [{name: a, rate: 10/s, keys: 2G}]\n", {{1, 38, "from 1 to 1000000000"}}},
 
@@ -149,11 +153,12 @@ static const struct row rows[] = {
     {"limits: [{name: a, rate: 10/s, match: [path]}]\n", {{1, 39, "and this is a list"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: }}]\n", {{1, 46, "the value is missing"}}},
     {"limits: [{name: a, rate: 10/s, match: {user: null, plan: [~, 'null', Null]}}]\n",
-     {{1, 46, "a request without user is {not: {glob: '*'}}; the word is \"null\""},
-      {1, 59, "a request without plan"},
-      {1, 70, "the word is \"Null\""}}},
+     {{1, 46,
+       "for requests without user, write {not: {glob: '*'}}; for the word itself, write \"null\""},
+      {1, 59, "for requests without plan"},
+      {1, 70, "for the word itself, write \"Null\""}}},
     {"limits: [{name: a, rate: 10/s, key: null}, {name: b, rate: 1/s, key: ['null', ~]}]\n",
-     {{1, 37, "null is no attribute: leave it out"}, {1, 79, "~ is no attribute"}}},
+     {{1, 37, "null is not an attribute: leave it out"}, {1, 79, "~ is not an attribute"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: []}}]\n", {{1, 46, "matches nothing"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: {}}}]\n", {{1, 46, "condition is empty"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: [[/a]]}}]\n", {{1, 47, "and this is a list"}}},
@@ -161,15 +166,16 @@ static const struct row rows[] = {
      {{1, 47, "did you mean prefix?"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: {is: a}}}]\n",
      {{1, 47, "write exact, prefix, glob, cidr or not"}}},
-    {"limits: [{name: a, rate: 10/s, match: {path: {not: {not: /a}}}}]\n", {{1, 52, "alone"}}},
+    {"limits: [{name: a, rate: 10/s, match: {path: {not: {not: /a}}}}]\n",
+     {{1, 52, "write exactly one of exact"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: [{exact: /a, glob: /b}]}}]\n",
-     {{1, 47, "alone"}}},
+     {{1, 47, "write exactly one of exact"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: {exact: /a, exact: b}}}]\n",
      {{1, 58, "exact is given twice"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: /a, path: b}}]\n",
      {{1, 50, "path is given twice, first in line 1"}}},
     {"limits: [{name: a, rate: 10/s, match: {path: {cidr: 10.0.0.0/8}}}]\n",
-     {{1, 53, "cidr goes with the attribute ip only"}}},
+     {{1, 53, "cidr can only be used with the attribute ip"}}},
     {"limits: [{name: a, rate: 10/s, match: {ip: {prefix: '10.'}}}]\n",
      {{1, 53, "compare it with cidr"}}},
     {"limits: [{name: a, rate: 10/s, match: {ip: [10.0.0.1/8, 10.1]}}]\n",
@@ -195,12 +201,12 @@ static const struct row rows[] = {
 };
 
 struct told {
-    struct ration_policy_fault faults[RATION_POLICY_FAULTS_MAX + 1];
+    struct ration_policy_error faults[RATION_POLICY_FAULTS_MAX + 1];
     char messages[RATION_POLICY_FAULTS_MAX + 1][RATION_ERROR_MESSAGE_MAX];
     size_t count;
 };
 
-static void note(void *context, const struct ration_policy_fault *fault)
+static void note(void *context, const struct ration_policy_error *fault)
 {
     struct told *told = context;
 
@@ -434,7 +440,7 @@ static void queues_too_many_to_compare_are_told(void **state)
             used += (size_t)sprintf(large + used, "u%d-%d,", queue, i);
         used += (size_t)sprintf(large + used, "]}}\n");
     }
-    expect_at_most(used, false, "too many limits and values to tell");
+    expect_at_most(used, false, "too many limits and values to determine");
 }
 
 static void files_that_cannot_be_read_are_told(void **state)

@@ -34,7 +34,7 @@ static inline struct kit_request kit_request(const char *const *words, size_t wo
 #define REQUEST(...) \
     kit_request((const char *const[]){__VA_ARGS__}, COUNT_OF(((const char *const[]){__VA_ARGS__})))
 
-static inline void kit_print_fault(void *context, const struct ration_policy_fault *fault)
+static inline void kit_print_fault(void *context, const struct ration_policy_error *fault)
 {
     (void)context;
     print_error("%" PRIu32 ":%" PRIu32 ": %s\n", fault->line, fault->column, fault->message);

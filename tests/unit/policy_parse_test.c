@@ -196,7 +196,7 @@ static void conditions_are_told_in_words(void **state)
     assert_string_equal(ration_policy_describe(policy, 2, text, sizeof(text)), "");
     assert_int_equal(ration_policy_explain(policy, 1, request.attributes, 1, text, sizeof(text)),
                      RATION_OK);
-    assert_string_equal(text, "it wants that path is /a or /b or starts with /c or is like /d*e "
+    assert_string_equal(text, "it requires that path is /a or /b or starts with /c or is like /d*e "
                               "and 1 more, and path is /x\\x0A");
     assert_int_equal(ration_policy_explain(policy, 1, request.attributes, 0, text, sizeof(text)),
                      RATION_OK);

@@ -2,7 +2,7 @@
  * Rows for query strings: what is read from them, or where and why they are refused. Each stands
  * right before memory that cannot be touched.
  */
-#include "proto/query.h"
+#include "codec/http/query.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -70,12 +70,12 @@ static void bad_queries(void **state)
         size_t offset;
         const char *message;
     } rows[] = {
-        {"a=%", 2, "'%' at byte 2 is no escape: write %HH"},
+        {"a=%", 2, "'%' at byte 2 is not a valid escape: write %HH"},
         {"a=%4", 2, "'%4' at byte 2"},
         {"abc=%4g&d=1", 4, "'%4g' at byte 4"},
         {"a%=1", 1, "'%=1' at byte 1"},
-        {"a=%-1", 2, "is no escape"},
-        {"a=%u1", 2, "is no escape"},
+        {"a=%-1", 2, "is not a valid escape"},
+        {"a=%u1", 2, "is not a valid escape"},
         {"=1", 0, "a name is missing"},
         {"a=1&=2", 4, "a name is missing"},
         {"a=1&b=2&a=3", 8, "'a' is given twice"},

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ration/ration.h"
-#include "redis/lookup.h"
+#include "redis/resolver.h"
 
 static pthread_mutex_t resolver_lock = PTHREAD_MUTEX_INITIALIZER; /* held: it does not answer */
 static unsigned asked_count;
@@ -36,13 +36,13 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     return 0;
 }
 
-static enum ration_redis_looked wait_for(const struct ration_redis_lookup *lookup, unsigned number,
-                                         const char **out_text)
+static enum ration_redis_resolved wait_for(const struct ration_redis_resolver *lookup,
+                                           unsigned number, const char **out_text)
 {
-    enum ration_redis_looked looked;
+    enum ration_redis_resolved looked;
 
     do
-        looked = ration_redis_lookup_look(lookup, number, out_text);
+        looked = ration_redis_resolver_resolve(lookup, number, out_text);
     while (looked == RATION_REDIS_LOOKING);
     return looked;
 }
@@ -61,7 +61,7 @@ static void addresses_are_known(void **state)
 
 static void a_name_is_found(void **state)
 {
-    struct ration_redis_lookup *lookup = ration_redis_lookup_create("both.test");
+    struct ration_redis_resolver *lookup = ration_redis_resolver_create("both.test");
     const char *text = NULL;
 
     (void)state;
@@ -72,35 +72,35 @@ static void a_name_is_found(void **state)
     assert_string_equal(text, "::1");
     assert_int_equal(wait_for(lookup, 2, &text), RATION_REDIS_FOUND);
     assert_string_equal(text, "127.0.0.1");
-    ration_redis_lookup_free(lookup);
+    ration_redis_resolver_free(lookup);
 }
 
 static void a_name_is_not_found(void **state)
 {
-    struct ration_redis_lookup *lookup = ration_redis_lookup_create("nobody.test");
+    struct ration_redis_resolver *lookup = ration_redis_resolver_create("nobody.test");
     const char *text = NULL;
 
     (void)state;
     assert_non_null(lookup);
     assert_int_equal(wait_for(lookup, 0, &text), RATION_REDIS_NOT_FOUND);
     assert_string_equal(text, gai_strerror(EAI_NONAME));
-    ration_redis_lookup_free(lookup);
+    ration_redis_resolver_free(lookup);
 }
 
 static void nobody_has_to_wait_for_it(void **state)
 {
     unsigned asked_before = __atomic_load_n(&asked_count, __ATOMIC_RELAXED);
-    struct ration_redis_lookup *lookup;
+    struct ration_redis_resolver *lookup;
     const char *text = NULL;
 
     (void)state;
     pthread_mutex_lock(&resolver_lock);
-    lookup = ration_redis_lookup_create("both.test");
+    lookup = ration_redis_resolver_create("both.test");
     assert_non_null(lookup);
-    assert_int_equal(ration_redis_lookup_look(lookup, 0, &text), RATION_REDIS_LOOKING);
+    assert_int_equal(ration_redis_resolver_resolve(lookup, 0, &text), RATION_REDIS_LOOKING);
     while (__atomic_load_n(&asked_count, __ATOMIC_RELAXED) == asked_before)
         continue;
-    ration_redis_lookup_free(lookup);
+    ration_redis_resolver_free(lookup);
     pthread_mutex_unlock(&resolver_lock);
 }
 
@@ -111,25 +111,25 @@ static void R12_decisions_do_not_wait_for_a_name(void **state)
     struct ration_redis redis = {.url = "redis://both.test:1",
                                  .retry_min_ns = RATION_NS_PER_MS,
                                  .connect_deadline_ns = 5 * RATION_NS_PER_MS};
-    struct ration_gate_options options = {.struct_size = sizeof(options), .redis = &redis};
+    struct ration_engine_options options = {.struct_size = sizeof(options), .redis = &redis};
     unsigned asked_before = __atomic_load_n(&asked_count, __ATOMIC_RELAXED);
     ration_policy *policy;
-    ration_gate *gate;
+    ration_engine *engine;
 
     (void)state;
     assert_int_equal(ration_policy_parse(text, sizeof(text) - 1, NULL, NULL, &policy), RATION_OK);
     pthread_mutex_lock(&resolver_lock);
-    assert_int_equal(ration_gate_create(&options, policy, &gate, NULL), RATION_OK);
-    for (uint64_t begin_ns = ration_gate_now(gate);
-         ration_gate_now(gate) - begin_ns < 100 * RATION_NS_PER_MS;) {
+    assert_int_equal(ration_engine_create(&options, policy, &engine, NULL), RATION_OK);
+    for (uint64_t begin_ns = ration_engine_now(engine);
+         ration_engine_now(engine) - begin_ns < 100 * RATION_NS_PER_MS;) {
         struct ration_check check = {.cost_tokens = 1};
 
-        ration_gate_check(gate, &check, 1, ration_gate_now(gate));
+        ration_engine_check(engine, &check, 1, ration_engine_now(engine));
         assert_int_equal(check.status, RATION_OK);
         assert_true(check.is_degraded);
     }
     assert_in_range(__atomic_load_n(&asked_count, __ATOMIC_RELAXED) - asked_before, 0, 1);
-    ration_gate_free(gate);
+    ration_engine_free(engine);
     pthread_mutex_unlock(&resolver_lock);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash_blake2b.h"
-#include "redis/ask.h"
+#include "redis/take_request.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -26,13 +26,13 @@ static void buckets_have_names_of_their_own(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct ration_redis_names names = {"ration", rows[i].tag, NULL};
         struct ration_key key = {rows[i].key, strlen(rows[i].key)};
-        struct ration_redis_words words;
+        struct ration_redis_argv words;
 
-        ration_redis_words_init(&words);
+        ration_redis_argv_init(&words);
         ration_redis_name_write(&names, &key, rows[i].limit, &words);
-        assert_int_equal(ration_redis_word_size(&words, 0), strlen(rows[i].name));
-        assert_memory_equal(ration_redis_word_at(&words, 0), rows[i].name, strlen(rows[i].name));
-        ration_redis_words_done(&words);
+        assert_int_equal(ration_redis_argv_size(&words, 0), strlen(rows[i].name));
+        assert_memory_equal(ration_redis_argv_at(&words, 0), rows[i].name, strlen(rows[i].name));
+        ration_redis_argv_done(&words);
     }
 }
 
@@ -44,16 +44,16 @@ struct name {
 static struct name name_of(const struct ration_redis_names *names, const void *bytes, size_t size)
 {
     struct ration_key key = {bytes, size};
-    struct ration_redis_words words;
+    struct ration_redis_argv words;
     struct name name;
 
-    ration_redis_words_init(&words);
+    ration_redis_argv_init(&words);
     ration_redis_name_write(names, &key, "login", &words);
-    name.size = ration_redis_word_size(&words, 0);
+    name.size = ration_redis_argv_size(&words, 0);
     assert_true(name.size < sizeof(name.text));
-    memcpy(name.text, ration_redis_word_at(&words, 0), name.size);
+    memcpy(name.text, ration_redis_argv_at(&words, 0), name.size);
     name.text[name.size] = '\0';
-    ration_redis_words_done(&words);
+    ration_redis_argv_done(&words);
     return name;
 }
 

@@ -47,7 +47,7 @@ static void write_to_a_closed_connection(void)
     assert_true(accepted >= 0);
     close(accepted);
     for (int i = 0; i < 3; i++)
-        ration_poll_loop_look(loop);
+        ration_poll_loop_poll(loop);
     assert_int_equal(lost_count, 1);
     ration_poll_loop_free(loop);
     close(listener);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "redis/shape.h"
+#include "redis/limit_tag.h"
 #include "support/limits_equal.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -33,10 +33,10 @@ static void limits_are_told_and_read_back(void **state)
 
         assert_int_equal(ration_limit_parse(rows[i].limit, &limit, NULL), RATION_OK);
         ration_output_init(&text, 1000);
-        ration_redis_shape_write(&limit, false, &text);
+        ration_redis_limit_tag_write(&limit, false, &text);
         assert_int_equal(text.size, strlen(rows[i].shape));
         assert_memory_equal(text.bytes, rows[i].shape, text.size);
-        assert_true(ration_redis_shape_read(text.bytes + 1, text.size - 1, &back));
+        assert_true(ration_redis_limit_tag_read(text.bytes + 1, text.size - 1, &back));
         back.start = limit.start;
         back.start_tokens = limit.start_tokens;
         memcpy(back.name, limit.name, sizeof(back.name));
@@ -53,7 +53,7 @@ static void a_limit_of_a_request_is_any(void **state)
     (void)state;
     assert_int_equal(ration_limit_per_second(5, &limit), RATION_OK);
     ration_output_init(&text, 1000);
-    ration_redis_shape_write(&limit, true, &text);
+    ration_redis_limit_tag_write(&limit, true, &text);
     assert_int_equal(text.size, 2);
     assert_memory_equal(text.bytes, " -", 2);
     ration_output_done(&text);
@@ -93,7 +93,7 @@ static void other_texts_are_no_limits(void **state)
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct ration_limit limit;
 
-        if (ration_redis_shape_read(texts[i], strlen(texts[i]), &limit))
+        if (ration_redis_limit_tag_read(texts[i], strlen(texts[i]), &limit))
             fail_msg("'%s' was read as a limit", texts[i]);
     }
 }

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "redis/ask.h"
 #include "redis/slots.h"
+#include "redis/take_request.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -41,24 +41,24 @@ static void limits_of_a_key_share_a_slot(void **state)
     static const struct ration_key keys[] = {{"", 0},    {"a", 1},   {"{", 1},     {"}", 1},
                                              {"{}", 2},  {"%", 1},   {"a{b}c", 5}, {"\0", 1},
                                              {"%7B", 3}, {"}{x}", 4}};
-    struct ration_redis_words words;
+    struct ration_redis_argv words;
 
     (void)state;
-    ration_redis_words_init(&words);
+    ration_redis_argv_init(&words);
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         uint16_t slots[2];
 
-        ration_redis_words_reset(&words);
+        ration_redis_argv_reset(&words);
         ration_redis_name_write(&names, &keys[i], "one", &words);
         ration_redis_name_write(&names, &keys[i], "other", &words);
         for (size_t k = 0; k < 2; k++)
-            slots[k] = ration_redis_slot(ration_redis_word_at(&words, k),
-                                         ration_redis_word_size(&words, k));
+            slots[k] = ration_redis_slot(ration_redis_argv_at(&words, k),
+                                         ration_redis_argv_size(&words, k));
         if (slots[0] != slots[1])
-            fail_msg("key %zu: %.*s", i, (int)ration_redis_word_size(&words, 0),
-                     ration_redis_word_at(&words, 0));
+            fail_msg("key %zu: %.*s", i, (int)ration_redis_argv_size(&words, 0),
+                     ration_redis_argv_at(&words, 0));
     }
-    ration_redis_words_done(&words);
+    ration_redis_argv_done(&words);
 }
 
 static void redirects_are_read(void **state)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/resp_answer.h"
+#include "codec/resp/resp_answer.h"
 #include "support/resp_check.h"
 
 #define BYTES_MAX 10000

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/resp_request.h"
+#include "codec/resp/resp_request.h"
 #include "support/guard.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -211,7 +211,7 @@ static void strangers(void **state)
         WRONG("a b c d e f g h i j k\r\n", "unauthenticated multibulk length"),
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        check_row(&ration_resp_limits_stranger, &rows[i]);
+        check_row(&ration_resp_limits_unauthenticated, &rows[i]);
 }
 
 /* An announced length says how much to wait for, and nothing of it is touched or kept. */

@@ -86,11 +86,11 @@ static void all_numbers_of_threads_are_counted(void **state)
         struct ration_counters *counters = make(LIMITS, shapes[i]);
 
         for (uint32_t thread = 0; thread < 2 * RATION_THREADS_MAX; thread++) {
-            ration_thread_known = thread + 1; /* as if this were that thread */
+            ration_thread_index_known = thread + 1; /* as if this were that thread */
             ration_counters_add(counters, LIMITS - 1, RATION_COUNT_SHADOW_DENIED, 1);
             ration_counters_add_limiter(counters, RATION_COUNT_OVERFLOW_SHARED, 1);
         }
-        ration_thread_known = own + 1;
+        ration_thread_index_known = own + 1;
         assert_int_equal(ration_counters_read(counters, LIMITS - 1).shadow_denied,
                          2 * RATION_THREADS_MAX);
         assert_int_equal(ration_counters_read_limiter(counters).overflow_shared,
@@ -106,7 +106,7 @@ static void an_exclusive_shard_has_one_writer(void **state)
 
     (void)state;
     for (uint32_t thread = 0; thread < 2 * RATION_THREADS_MAX; thread++) {
-        ration_thread_known = thread + 1;
+        ration_thread_index_known = thread + 1;
 
         struct ration_shard mine = ration_shards_mine(&shards);
 
@@ -115,7 +115,7 @@ static void an_exclusive_shard_has_one_writer(void **state)
         assert_true(mine.is_exclusive ? mine.index == thread
                                       : mine.index < ration_shards_count(shards));
     }
-    ration_thread_known = own + 1;
+    ration_thread_index_known = own + 1;
 }
 
 static void shards_for_processes_have_no_exclusive_ones(void **state)

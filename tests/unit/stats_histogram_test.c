@@ -29,10 +29,10 @@ static struct ration_histogram_counts counted(const uint64_t *times, size_t coun
     uint32_t own = ration_thread_index();
 
     for (size_t i = 0; i < count; i++) {
-        ration_thread_known = (uint32_t)(i % 5) + 1;
+        ration_thread_index_known = (uint32_t)(i % 5) + 1;
         ration_histogram_record(histogram, times[i]);
     }
-    ration_thread_known = own + 1;
+    ration_thread_index_known = own + 1;
     ration_histogram_read(histogram, &counts);
     free(histogram);
     return counts;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/throttle.h"
+#include "codec/resp/cl_throttle.h"
 #include "ration/bucket.h"
 #include "support/guard.h"
 #include "support/resp_check.h"
@@ -35,8 +35,8 @@ static size_t split(const char *text, struct ration_key words[WORDS_MAX])
 }
 
 typedef bool parse_throttle(const struct ration_key *arguments, size_t argument_count,
-                            struct ration_throttle *out_throttle,
-                            char out_error[RATION_THROTTLE_ERROR_SIZE]);
+                            struct ration_cl_throttle *out_throttle,
+                            char out_error[RATION_CL_THROTTLE_ERROR_SIZE]);
 
 struct row {
     const char *text;
@@ -47,8 +47,8 @@ struct row {
 static void check_parse(parse_throttle *parse, const struct row *row)
 {
     struct ration_key words[WORDS_MAX];
-    struct ration_throttle throttle, untouched;
-    char error[RATION_THROTTLE_ERROR_SIZE] = "";
+    struct ration_cl_throttle throttle, untouched;
+    char error[RATION_CL_THROTTLE_ERROR_SIZE] = "";
     memset(&throttle, 0xa5, sizeof(throttle));
     memset(&untouched, 0xa5, sizeof(untouched));
     bool is_read = parse(words, split(row->text, words), &throttle, error);
@@ -65,7 +65,7 @@ static void check_parse(parse_throttle *parse, const struct row *row)
     assert_int_equal(throttle.period_ns, row->period_ns);
     assert_int_equal(throttle.burst, row->burst);
     assert_int_equal(throttle.quantity, row->quantity);
-    assert_int_equal(throttle.is_gcra, parse == ration_throttle_parse_gcra);
+    assert_int_equal(throttle.is_gcra, parse == ration_cl_throttle_parse_gcra);
 }
 
 static void arguments_of_cl_throttle(void **state)
@@ -101,7 +101,7 @@ static void arguments_of_cl_throttle(void **state)
         {"t k 1 1 18446744074", 0, 0, 0, 0, CELL "period must not exceed 18446744073 seconds"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        check_parse(ration_throttle_parse, &rows[i]);
+        check_parse(ration_cl_throttle_parse, &rows[i]);
 }
 
 static void arguments_of_gcra(void **state)
@@ -167,26 +167,26 @@ static void arguments_of_gcra(void **state)
         {"g k 1 1000000001 1", 0, 0, 0, 0, "ERR tokens_per_period exceeds one per nanosecond"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        check_parse(ration_throttle_parse_gcra, &rows[i]);
+        check_parse(ration_cl_throttle_parse_gcra, &rows[i]);
 }
 
 static void keys_have_a_size(void **state)
 {
     (void)state;
     static char key[RATION_KEY_SIZE_MAX + 1];
-    char error[RATION_THROTTLE_ERROR_SIZE];
-    struct ration_throttle throttle;
+    char error[RATION_CL_THROTTLE_ERROR_SIZE];
+    struct ration_cl_throttle throttle;
     struct ration_key words[] = {RATION_KEY("t"),
                                  {key, RATION_KEY_SIZE_MAX},
                                  RATION_KEY("1"),
                                  RATION_KEY("1"),
                                  RATION_KEY("1")};
-    assert_true(ration_throttle_parse(words, 5, &throttle, error));
-    assert_true(ration_throttle_parse_gcra(words, 5, &throttle, error));
+    assert_true(ration_cl_throttle_parse(words, 5, &throttle, error));
+    assert_true(ration_cl_throttle_parse_gcra(words, 5, &throttle, error));
     words[1].size++;
-    assert_false(ration_throttle_parse(words, 5, &throttle, error));
+    assert_false(ration_cl_throttle_parse(words, 5, &throttle, error));
     assert_string_equal(error, CELL "The key is longer than 65535 bytes");
-    assert_false(ration_throttle_parse_gcra(words, 5, &throttle, error));
+    assert_false(ration_cl_throttle_parse_gcra(words, 5, &throttle, error));
 }
 
 /* What an error repeats is bounded, and a zero byte does not end it. */
@@ -194,8 +194,8 @@ static void long_arguments_are_cut_in_errors(void **state)
 {
     (void)state;
     static char number[60000];
-    char error[RATION_THROTTLE_ERROR_SIZE];
-    struct ration_throttle throttle;
+    char error[RATION_CL_THROTTLE_ERROR_SIZE];
+    struct ration_cl_throttle throttle;
     memset(number, '9', sizeof(number));
     number[1] = '\0';
     struct ration_key words[] = {RATION_KEY("t"),
@@ -203,7 +203,7 @@ static void long_arguments_are_cut_in_errors(void **state)
                                  {number, sizeof(number)},
                                  RATION_KEY("1"),
                                  RATION_KEY("1")};
-    assert_false(ration_throttle_parse(words, 5, &throttle, error));
+    assert_false(ration_cl_throttle_parse(words, 5, &throttle, error));
     assert_memory_equal(error, INTEGER "9 9999", strlen(INTEGER "9 9999"));
     assert_int_equal(strlen(error), strlen(INTEGER) + 128);
 }
@@ -212,19 +212,19 @@ static void limits_that_cannot_be_kept(void **state)
 {
     (void)state;
     struct ration_limit limit, untouched;
-    char error[RATION_THROTTLE_ERROR_SIZE];
-    struct ration_throttle throttle = {
+    char error[RATION_CL_THROTTLE_ERROR_SIZE];
+    struct ration_cl_throttle throttle = {
         .tokens = 1, .period_ns = SECOND, .burst = UINT64_C(1) << 62, .quantity = 1};
     memset(&limit, 0xa5, sizeof(limit));
     memset(&untouched, 0xa5, sizeof(untouched));
-    assert_false(ration_throttle_make_limit(&throttle, &limit, error));
+    assert_false(ration_cl_throttle_make_limit(&throttle, &limit, error));
     assert_memory_equal(error, CELL, strlen(CELL));
     assert_memory_equal(&limit, &untouched, sizeof(limit));
     throttle.is_gcra = true;
-    assert_false(ration_throttle_make_limit(&throttle, &limit, error));
+    assert_false(ration_cl_throttle_make_limit(&throttle, &limit, error));
     assert_memory_equal(error, "ERR ", 4);
     throttle.burst = 10;
-    assert_true(ration_throttle_make_limit(&throttle, &limit, error));
+    assert_true(ration_cl_throttle_make_limit(&throttle, &limit, error));
     assert_int_equal(limit.burst, 10);
 }
 
@@ -232,7 +232,7 @@ static void check_answer(const struct ration_decision *decision, const char *exp
 {
     struct ration_output output;
     ration_output_init(&output, 1000);
-    ration_throttle_write(&output, decision);
+    ration_cl_throttle_write(&output, decision);
     assert_true(resp_check(output.bytes, output.size, 2));
     if (output.size != strlen(expected) || memcmp(output.bytes, expected, output.size) != 0)
         fail_msg("'%.*s' and not '%s'", (int)output.size, output.bytes, expected);
@@ -263,11 +263,11 @@ static void seconds_round_up(void **state)
 /* One row: the text of a request, through a bucket, to the text of its answer. */
 static void run_row(struct ration_bucket *bucket, const char *limit_words, const char *row)
 {
-    char text[256], expected[256], error[RATION_THROTTLE_ERROR_SIZE];
+    char text[256], expected[256], error[RATION_CL_THROTTLE_ERROR_SIZE];
     uint64_t t_ms, quantity;
     int64_t values[5];
     struct ration_key words[WORDS_MAX];
-    struct ration_throttle throttle;
+    struct ration_cl_throttle throttle;
     struct ration_limit limit;
     assert_int_equal(
         sscanf(row,
@@ -275,8 +275,8 @@ static void run_row(struct ration_bucket *bucket, const char *limit_words, const
                &t_ms, &quantity, &values[0], &values[1], &values[2], &values[3], &values[4]),
         7);
     snprintf(text, sizeof(text), "CL.THROTTLE k %s %" PRIu64, limit_words, quantity);
-    assert_true(ration_throttle_parse(words, split(text, words), &throttle, error));
-    assert_true(ration_throttle_make_limit(&throttle, &limit, error));
+    assert_true(ration_cl_throttle_parse(words, split(text, words), &throttle, error));
+    assert_true(ration_cl_throttle_make_limit(&throttle, &limit, error));
     struct ration_decision decision =
         ration_bucket_take(bucket, &limit, throttle.quantity, SECOND + t_ms * RATION_NS_PER_MS);
     snprintf(expected, sizeof(expected),

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "base/units.h"
-#include "base/words.h"
 #include "support/guard.h"
 #include "support/unit.h"
 
@@ -126,11 +126,11 @@ static void counts(void **state)
         REFUSED("1,000", 1, "group digits with _"),
         REFUSED("5,", 1, "unexpected ',': only k, M or G may follow the digits of a count"),
         REFUSED("5;x", 1, "unexpected ';'"),
-        REFUSED("_1", 0, "_ may only stand between two digits"),
-        REFUSED("1_", 0, "_ may only stand between two digits"),
-        REFUSED("1__0", 0, "_ may only stand between two digits"),
-        REFUSED("1_k", 0, "_ may only stand between two digits"),
-        REFUSED("_", 0, "_ may only stand between two digits"),
+        REFUSED("_1", 0, "_ is only allowed between two digits"),
+        REFUSED("1_", 0, "_ is only allowed between two digits"),
+        REFUSED("1__0", 0, "_ is only allowed between two digits"),
+        REFUSED("1_k", 0, "_ is only allowed between two digits"),
+        REFUSED("_", 0, "_ is only allowed between two digits"),
         REFUSED("10K", 2, "unknown suffix 'K': write k for a thousand"),
         REFUSED("10m", 2, "unknown suffix 'm': write k for a thousand, M for a million"),
         REFUSED("10kk", 2, "unknown suffix 'kk'"),
@@ -238,12 +238,12 @@ static void durations(void **state)
         REFUSED("-5s", 0, "a duration has no sign; write 5s"),
         REFUSED("+5s", 0, "a duration has no sign"),
         REFUSED(".5s", 0, "digits are missing before the point, as in 0.5s"),
-        REFUSED("1.s", 2, "digits are missing behind the point"),
-        REFUSED("1.", 2, "digits are missing behind the point"),
-        REFUSED("1_s", 0, "_ may only stand between two digits"),
-        REFUSED("1._5s", 0, "_ may only stand between two digits"),
-        REFUSED("1.5_s", 0, "_ may only stand between two digits"),
-        REFUSED("_1s", 0, "_ may only stand between two digits"),
+        REFUSED("1.s", 2, "digits are missing after the point"),
+        REFUSED("1.", 2, "digits are missing after the point"),
+        REFUSED("1_s", 0, "_ is only allowed between two digits"),
+        REFUSED("1._5s", 0, "_ is only allowed between two digits"),
+        REFUSED("1.5_s", 0, "_ is only allowed between two digits"),
+        REFUSED("_1s", 0, "_ is only allowed between two digits"),
         REFUSED("0.1ns", 0, "'0.1ns' is not a whole number of nanoseconds"),
         REFUSED("1.0005 us", 0, "'1.0005 us' is not a whole number of nanoseconds"),
         REFUSED("0.0000000001s", 0, "not a whole number of nanoseconds"),
@@ -369,13 +369,13 @@ static void any_value_survives_its_text(void **state)
 static void quotes_are_bounded_and_printable(void **state)
 {
     (void)state;
-    char quote[RATION_WORDS_QUOTE_SIZE];
-    char bytes[RATION_WORDS_QUOTE_MAX + 1];
+    char quote[RATION_TEXT_QUOTE_SIZE];
+    char bytes[RATION_TEXT_QUOTE_MAX + 1];
     memset(bytes, 0xFF, sizeof(bytes));
-    assert_string_equal(ration_words_quote("a\tb\x7F", 4, quote), "a\\x09b\\x7F");
-    assert_string_equal(ration_words_quote("", 0, quote), "");
-    ration_words_quote(bytes, sizeof(bytes), quote);
-    assert_int_equal(strlen(quote), RATION_WORDS_QUOTE_SIZE - 1);
+    assert_string_equal(ration_text_quote("a\tb\x7F", 4, quote), "a\\x09b\\x7F");
+    assert_string_equal(ration_text_quote("", 0, quote), "");
+    ration_text_quote(bytes, sizeof(bytes), quote);
+    assert_int_equal(strlen(quote), RATION_TEXT_QUOTE_SIZE - 1);
     assert_string_equal(quote + sizeof(quote) - 8, "\\xFF...");
 }
 
@@ -403,7 +403,7 @@ static void nearest_words(void **state)
         {"a-word-of-more-than-thirty-two-letters", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const char *found = ration_words_nearest(rows[i].word, strlen(rows[i].word), known, 5);
+        const char *found = ration_text_nearest(rows[i].word, strlen(rows[i].word), known, 5);
         if (rows[i].meant)
             assert_string_equal(found, rows[i].meant);
         else

@@ -1,5 +1,5 @@
-# grace.c: who has replaced something does not wait for those who are inside.
-/^bool ration_grace_wait(/,/^{$/ s|^{$|{ /* seeded */\
-    if (grace != NULL)\
+# epoch.c: who has replaced something does not wait for those who are inside.
+/^bool ration_epoch_wait(/,/^{$/ s|^{$|{ /* seeded */\
+    if (epoch != NULL)\
         return true;\
 |

@@ -5,7 +5,7 @@
         struct ration_pair seen = ration_atomic16_load(cell);\
         struct ration_slot slot = ration_slot_unpack(seen);\
 \
-        slot.moment = next->cells[i];\
+        slot.expires_at = next->cells[i];\
         if (!ration_atomic16_swap(cell, \&seen, ration_slot_pack(slot)))\
             return false;\
     }\

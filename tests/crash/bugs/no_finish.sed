@@ -1,2 +1,2 @@
-# seat.c: who inherits a seat does not finish what the dead one had begun.
-s|^    ration_commit_finish(section, seat);$|    /* seeded */|
+# descriptor.c: who inherits a seat does not finish what the dead one had begun.
+s|^    ration_commit_finish(section, descriptor);$|    /* seeded */|

@@ -1,2 +1,2 @@
-# create.c: who meets another's claim waits for it.
+# claim.c: who meets another's claim waits for it.
 s|^            break;$|            continue; /* seeded */|

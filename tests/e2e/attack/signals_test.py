@@ -186,7 +186,7 @@ def test_the_end_leaves_no_half_answers_to_slow_readers():
             kit.wait_until(lambda: kit.metrics(server)["ration_sent_bytes_total"] > 2 * kit.MIB,
                            "answers wait to be read")
             server.process.send_signal(signal.SIGTERM)
-            server.wait_line("ending:")
+            server.wait_line("shutting down:")
             for client in clients:
                 client.reader.start()
             for client in clients:
@@ -211,11 +211,11 @@ def test_told_twice_it_ends_at_once():
             slow.sendall(b"GET / HT")
             kit.wait_until(lambda: kit.metrics(server)["ration_connections"] == 2, "it is there")
             server.process.send_signal(signal.SIGTERM)
-            server.wait_line("ending:")
+            server.wait_line("shutting down:")
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
                 server.process.send_signal(number)
             serve.expect(server.process.wait(20), 0)
-            server.wait_line("kept the state")
+            server.wait_line("saved the state")
             slow.close()
 
 

@@ -84,7 +84,7 @@ def test_check_prints_no_control_bytes():
                 (bulk(b"verdict", b"deny", b"limit", forged, b"retry_after_ns", b"x"), (), "denied by a\\x1B"),
                 (bulk(b"verdict", b"allow", b"limit", forged), (), "allowed"),
                 (bulk(b"verdict", forged, b"limit", b"x\0y"), (), "denied by x\\x00y"),
-                (b"+" + HOSTILE + b"\r\n", (), "not that of RATION.CHECK"),
+                (b"+" + HOSTILE + b"\r\n", (), "not a reply to RATION.CHECK"),
                 (b"\x1b[31m\r\n", (), "")):
             with Liar(answer) as liar:
                 text = run("check", "--connect", f"127.0.0.1:{liar.port}", *more, "user=u", lines=1)

@@ -234,7 +234,7 @@ def test_a_terminal():
             terminal.command(f" t{len(options)} 4 1 1",
                              r"1\) \(integer\) 0.*2\) \(integer\) 5.*3\) \(integer\) 4.*5\) \(integer\) 1")
             terminal.command("RATION.CLO\t SET 7", "OK")  # completed
-            terminal.command("help ration.check", "Decide a request by the policy, and charge its limits")
+            terminal.command("help ration.check", "Check a request against the policy and charge its limits")
             terminal.command("help @connection", "Authenticate to the server")
             terminal.type("quit\r")
             serve.expect(terminal.end(), 0, "redis-cli's status")

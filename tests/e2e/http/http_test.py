@@ -362,7 +362,7 @@ def test_about_the_server():
         listed = api.ask(200, "GET", "/v1/limits")["limits"]
         expect(listed[0], {"name": "login", "limit": "1/min burst 3", "match": "path is /login", "key": ["ip"], "shadow": False, "tokens": 1,
                            "period_ns": MINUTE_NS, "burst": 3, "keys_max": 1000000, "keys": 1, "allowed": 3, "denied": 2, "never": 1,
-                           "near": 1, "shadow_denied": 0, "overflow": 0})
+                           "near_limit": 1, "shadow_denied": 0, "overflow": 0})
         expect((listed[2]["shadow"], listed[2]["shadow_denied"] > 0), (True, True))
         told = [serve.pairs(limit) for limit in server.resp().ask("RATION.LIMITS")]
         expect(repr(told).replace("b'", "'"), repr([{**limit, "shadow": int(limit["shadow"])} for limit in listed]))

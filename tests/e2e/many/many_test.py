@@ -46,10 +46,10 @@ class Crowd:
                        for index in range(CONNECTIONS)]
         while pipe.recv():
             admitted = [None] * CONNECTIONS
-            gate = threading.Barrier(CONNECTIONS)
+            engine = threading.Barrier(CONNECTIONS)
 
             def ask(index):
-                gate.wait()
+                engine.wait()
                 admitted[index] = connections[index](ROUND)
 
             threads = [threading.Thread(target=ask, args=(index,)) for index in range(CONNECTIONS)]

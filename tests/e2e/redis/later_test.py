@@ -349,7 +349,7 @@ def test_a_stop_waits_for_answers():
             kept.wait_asked(f"u{number}")
         kept.wait_asked("web")
         kept.server.process.send_signal(signal.SIGTERM)
-        kept.server.wait_line("ending:")
+        kept.server.wait_line("shutting down:")
         kept.way.is_open.set()
         for client in clients:
             answer = client.read()

@@ -124,7 +124,7 @@ def test_bad_urls():
                          ("unix:", "absolute"), ("unix:relative", "absolute"), ("unix:/p?x=1", "db="),
                          ("unix:/p?db=", "db="), ("unix:/" + "p" * 256, "255")):
         said = refused("--redis", url)
-        assert message in said and (url == "" or "cannot keep the limits in Redis" in said), f"{url!r}: {said}"
+        assert message in said and (url == "" or "cannot store the limits in Redis" in said), f"{url!r}: {said}"
         assert "x" * 256 not in said, "a password is told"
 
 

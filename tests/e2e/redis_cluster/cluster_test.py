@@ -123,7 +123,7 @@ def test_limits_that_span_slots_are_refused():
     for words in ("address", "account", "the same key", "cluster: one-slot"):
         assert words in output, output
     with far_server(CLUSTER, POLICY) as server:
-        for policy, reason in ((TWO_KEYS, "different keys"), ("cluster: one-slot" + POLICY, "not changed by a reload")):
+        for policy, reason in ((TWO_KEYS, "different keys"), ("cluster: one-slot" + POLICY, "cannot be changed by a reload")):
             first = len(server.lines)
             server.write_policy(policy)
             server.process.send_signal(1)

@@ -117,7 +117,7 @@ def test_a_slow_reload_holds_up_nobody_else():
         quiet.send("RATION.RELOAD")
         expect(quiet.ask("PING"), "PONG")
         quiet.ask("MULTI")
-        expect(quiet.ask("RATION.RELOAD"), RespError("ERR RATION.RELOAD cannot be kept back by MULTI"))
+        expect(quiet.ask("RATION.RELOAD"), RespError("ERR RATION.RELOAD cannot be queued by MULTI"))
         expect(quiet.ask("EXEC"), RespError("EXECABORT Transaction discarded because of previous errors."))
 
 
@@ -217,7 +217,7 @@ def test_reload_by_a_signal():
         seen = len(server.lines)
         server.write_policy("limits: [{name: a, key: user, rate: nonsense}]\n")
         server.process.send_signal(1)
-        server.wait_line("the one before stays in force", first=seen)
+        server.wait_line("the previous policy stays in force", first=seen)
         expect(client.ask("RATION.PEEK", "user", "u")[b"burst"], 3)
 
 

@@ -15,10 +15,10 @@ def top(limit, key, count):
     return {b"limit": limit, b"key": key, b"count": count, b"error": 0}
 
 
-def limit_line(name, text, match, key, rate, keys_max, keys, allowed, denied, never, near=0):
+def limit_line(name, text, match, key, rate, keys_max, keys, allowed, denied, never, near_limit=0):
     tokens, period_ns, burst = rate
     return {b"name": name, b"limit": text, b"match": match, b"key": key, b"shadow": 0, b"tokens": tokens, b"period_ns": period_ns,
-            b"burst": burst, b"keys_max": keys_max, b"keys": keys, b"allowed": allowed, b"denied": denied, b"never": never, b"near": near, b"shadow_denied": 0, b"overflow": 0}
+            b"burst": burst, b"keys_max": keys_max, b"keys": keys, b"allowed": allowed, b"denied": denied, b"never": never, b"near_limit": near_limit, b"shadow_denied": 0, b"overflow": 0}
 
 
 TOP_SYNTAX = RespError("ERR syntax error: RATION.TOP [BY DENIED|COST] [COUNT 1 to 100] [LIMIT name]")
@@ -120,7 +120,7 @@ TABLE = [
     (("RATION.TOP", "by", "denied", "COUNT", 1), [top(b"login", b"192.0.2.1", 4)]),
     (("RATION.LIMITS", "x"), arity("ration.limits")),
     (("RATION.LIMITS",), [
-        limit_line(b"login", b"1/min burst 3", b"path is /login", [b"ip"], (1, MINUTE_NS, 3), 1000000, 1, 2, 3, 1, near=1),
+        limit_line(b"login", b"1/min burst 3", b"path is /login", [b"ip"], (1, MINUTE_NS, 3), 1000000, 1, 2, 3, 1, near_limit=1),
         limit_line(b"window", b"3/10s fixed-window", b"path is /window", [b"user"], (3, 10 ** 10, 3), 1000000, 0, 0, 0, 0),
         limit_line(b"all", b"1000/s", b"path starts with /", [], (1000, 10 ** 9, 1000), 1, 1, 2, 0, 0)]),
     (("RATION.CLOCK",), arity("ration.clock")),
@@ -150,7 +150,7 @@ TABLE = [
                 b"arguments": [{b"name": b"message", b"type": b"string"}]}}),
     (("CONFIG", "HELP"), [
         "CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "GET <name> [<name> ...]",
-        "    Return what a Redis that keeps nothing would say of these settings.", "HELP", "    Print this help."]),
+        "    Return these settings as of a Redis without persistence.", "HELP", "    Print this help."]),
     (("CONFIG", "GET", "save", "appendonly"), {b"save": b"", b"appendonly": b"no"}),
     (("CLIENT", "SETINFO", "LIB-NAME", "me"), "OK"),
     (("CLIENT", "SETINFO", "LIB-VER", "1.2"), "OK"),

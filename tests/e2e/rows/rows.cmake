@@ -1,4 +1,4 @@
-# Rows (R9) through the gate and through every protocol of a server; with two controls.
+# Rows (R9) through the engine and through every protocol of a server; with two controls.
 
 add_executable(rows_served_test ${PROJECT_SOURCE_DIR}/tests/rows/rows.c rows/rows_served_test.c)
 target_include_directories(rows_served_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -15,7 +15,7 @@ ration_e2e_test(e2e_rows_lie_control rows/rows_test.py BASIC ARGUMENTS
     $<TARGET_FILE:rows_served_test> --lie ${rows}/token_bucket.rows)
 if(TEST e2e_rows_control)
     set_tests_properties(e2e_rows_control PROPERTIES
-        PASS_REGULAR_EXPRESSION "wrong.rows:4: gate: expected allow remaining 4.*2 rows, 1 wrong, 0 answered")
+        PASS_REGULAR_EXPRESSION "wrong.rows:4: engine: expected allow remaining 4.*2 rows, 1 wrong, 0 answered")
     set_tests_properties(e2e_rows_lie_control PROPERTIES
         PASS_REGULAR_EXPRESSION "http answered .'allow', 5, .*65 rows, 0 wrong, [1-9][0-9]* answered otherwise")
 endif()

@@ -1,9 +1,9 @@
 /*
- * Runs files of rows through a gate, and has a server asked the same (R9).
+ * Runs files of rows through an engine, and has a server asked the same (R9).
  *
  *     rows_served_test FILE...      started by rows_test.py, which starts the server
  *
- * The gate answers first, by ration_gate_check(); rows.c compares that with the file. What the gate said
+ * The engine answers first, by ration_engine_check(); rows.c compares that with the file. What the engine said
  * goes as a line to the standard output, where rows_test.py asks the server over each protocol, compares
  * to the nanosecond and answers with one line: "same", or what differs.
  *
@@ -26,14 +26,14 @@ struct served {
     struct ration_manual_clock manual;
     struct ration_clock clock;
     struct ration_limit limit;
-    ration_gate *gate;
+    ration_engine *engine;
     bool is_lost; /* a change made the bucket another one */
     const char *path;
     int differing_count;
     int line_number;
 };
 
-static struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("gate")};
+static struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("engine")};
 
 static void expect_ok(ration_status status, const char *what)
 {
@@ -84,17 +84,17 @@ static bool is_plain(const struct ration_limit *limit)
 static bool open_served(void *context, const struct ration_limit *limit)
 {
     struct served *served = context;
-    struct ration_gate_options options = {
-        .struct_size = sizeof(options), .clock = &served->clock, .throttle_keys_max = 1};
+    struct ration_engine_options options = {
+        .struct_size = sizeof(options), .clock = &served->clock, .inline_keys_max = 1};
     char text[RATION_LIMIT_TEXT_SIZE];
     ration_policy *policy = make_policy(limit, text);
 
-    ration_gate_free(served->gate);
-    ration_manual_clock_set(&served->manual, 0);
-    served->gate = NULL;
+    ration_engine_free(served->engine);
+    ration_clock_manual_set(&served->manual, 0);
+    served->engine = NULL;
     served->is_lost = false;
     served->limit = *limit;
-    expect_ok(ration_gate_create(&options, policy, &served->gate, NULL), "create a gate");
+    expect_ok(ration_engine_create(&options, policy, &served->engine, NULL), "create an engine");
     printf("limit %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", is_plain(limit), limit->tokens,
            limit->period_ns, limit->burst, text);
     hear(served);
@@ -107,15 +107,15 @@ static struct ration_decision check(struct served *served, bool is_peek, uint64_
     struct ration_check asked = {
         .attributes = &user, .attribute_count = 1, .cost_tokens = tokens, .is_peek = is_peek};
 
-    ration_gate_check(served->gate, &asked, 1, now_ns);
+    ration_engine_check(served->engine, &asked, 1, now_ns);
     expect_ok(asked.status, asked.reason);
     return asked.decision;
 }
 
-static void note_change(void *context, enum ration_gate_change change, const char *name)
+static void note_change(void *context, enum ration_engine_change change, const char *name)
 {
     (void)name;
-    ((struct served *)context)->is_lost |= change != RATION_GATE_CHANGED;
+    ((struct served *)context)->is_lost |= change != RATION_ENGINE_CHANGED;
 }
 
 /* A bucket is converted when it is next met; the rows mean at once, so it is met at once. */
@@ -126,9 +126,9 @@ static void change_served(void *context, const struct ration_limit *limit, uint6
     ration_policy *policy;
 
     policy = make_policy(limit, text);
-    ration_manual_clock_set(&served->manual, now_ns);
+    ration_clock_manual_set(&served->manual, now_ns);
     served->limit = *limit;
-    expect_ok(ration_gate_reload(served->gate, policy, note_change, served, NULL), "reload");
+    expect_ok(ration_engine_reload(served->engine, policy, note_change, served, NULL), "reload");
     (void)check(served, false, 0, now_ns);
     printf("change %" PRIu64 " %s", now_ns, text);
     hear(served);
@@ -139,25 +139,26 @@ static void ask_decision(struct served *served, const struct rows_request *reque
 {
     printf("%s %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
            rows_call_name(request->call), request->now_ns, request->tokens,
-           ration_verdict_name(decision->verdict), decision->remaining, decision->retry_after_ns,
-           decision->reset_after_ns, decision->delay_ns);
+           ration_decision_verdict_name(decision->verdict), decision->remaining,
+           decision->retry_after_ns, decision->reset_after_ns, decision->delay_ns);
     hear(served);
 }
 
 static void edit(struct served *served, const struct rows_request *request)
 {
-    struct ration_edit who = {.attributes = &user, .attribute_count = 1};
+    struct ration_admin_op who = {.attributes = &user, .attribute_count = 1};
     uint64_t burst = served->limit.burst;
 
     if (request->call == ROWS_REFUND) {
-        expect_ok(ration_gate_refund(served->gate, &who, request->tokens, request->now_ns, NULL),
-                  "refund");
-    } else if (request->call == ROWS_BLOCK) {
         expect_ok(
-            ration_gate_block_until(served->gate, &who, request->time_ns, request->now_ns, NULL),
-            "block");
+            ration_engine_refund(served->engine, &who, request->tokens, request->now_ns, NULL),
+            "refund");
+    } else if (request->call == ROWS_BLOCK) {
+        expect_ok(ration_engine_block_until(served->engine, &who, request->time_ns, request->now_ns,
+                                            NULL),
+                  "block");
     } else { /* a set: filled, and what is to be out taken */
-        expect_ok(ration_gate_reset(served->gate, &who, request->now_ns, NULL), "reset");
+        expect_ok(ration_engine_reset(served->engine, &who, request->now_ns, NULL), "reset");
         if (request->tokens < burst)
             (void)check(served, false, burst - request->tokens, request->now_ns);
     }
@@ -174,7 +175,7 @@ static struct ration_decision call_served(void *context, const struct rows_reque
 
     (void)out_granted;
     served->line_number = request->line_number;
-    ration_manual_clock_set(&served->manual, request->now_ns);
+    ration_clock_manual_set(&served->manual, request->now_ns);
     if (request->call != ROWS_TAKE && request->call != ROWS_LOOK) {
         edit(served, request);
         return decision;
@@ -225,7 +226,7 @@ int main(int argument_count, char **arguments)
     for (int i = 1; i < argument_count; i++) {
         struct rows_skips skips = {.after_count = 0};
         struct served served = {.path = arguments[i]};
-        struct rows_target target = {.name = "gate",
+        struct rows_target target = {.name = "engine",
                                      .open = open_served,
                                      .change = change_served,
                                      .call = call_served,
@@ -237,7 +238,7 @@ int main(int argument_count, char **arguments)
 
         served.clock = ration_clock_manual(&served.manual);
         wrong_count = rows_run(arguments[i], &target, &row_count);
-        ration_gate_free(served.gate);
+        ration_engine_free(served.engine);
         tell(arguments[i], row_count, wrong_count, &served, &skips);
         is_wrong |= wrong_count != 0 || served.differing_count > 0 || row_count == 0;
     }

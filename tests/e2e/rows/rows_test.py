@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""One table of rows, everywhere the same (R9): what the library's gate answers to a row, a server
+"""One table of rows, everywhere the same (R9): what the library's engine answers to a row, a server
 answers over each of its protocols, to the nanosecond.
 
     rows_test.py RATION ROWS_SERVED_TEST [--redis] [--lie] FILE...
 
-rows_served_test reads the rows and asks the gate; its lines are put to one server with a manual clock.
+rows_served_test reads the rows and asks the engine; its lines are put to one server with a manual clock.
 Each way of asking has a key of its own, so that each sees the whole sequence:
 
     resp      RATION.CHECK, RATION.PEEK      resp3     the same in RESP3
@@ -176,7 +176,7 @@ class Rows:
             self.counts[way] = self.counts.get(way, 0) + 1
             wanted = self.wanted(way, decision)
             if got != wanted:
-                faults.append(f"{way} answered {got}, and the gate {wanted}")
+                faults.append(f"{way} answered {got}, and the engine {wanted}")
         return "; ".join(faults) or "same"
 
     # Changes -----------------------------------------------------------------------------------

@@ -1,2 +1,2 @@
 # A refund gives back what is out on lease, too.
-s/^local is_least = .*$/local is_least = false/
+s/^local has_min_tat = .*$/local has_min_tat = false/

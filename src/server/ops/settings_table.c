@@ -1,0 +1,254 @@
+#include "server/ops/settings_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "ration/engine.h"
+#include "ration/limiter.h"
+#include "server/net/loops.h"
+#include "server/ops/settings.h"
+
+#define NS_PER_MS             UINT64_C(1000000)
+#define NS_PER_S              UINT64_C(1000000000)
+#define BYTES_MAX             (UINT64_C(1) << 30)
+#define INLINE_KEYS_DEFAULT   1000000
+#define TOP_KEYS_DEFAULT      100
+#define TOP_KEYS_MAX          4096
+#define RETRY_MAX_S           (UINT64_C(366) * 86400)
+#define INLINE_FILL_DEFAULT_S 86400
+#define INLINE_FILL_MAX_S     (UINT64_C(16) * 365 * 86400)
+#define HTTP_IDLE_DEFAULT_MS  75000
+#define DRAIN_DEFAULT_MS      10000
+#define DRAIN_MAX_MS          3600000
+#define HEAD_BYTES_MIN        1024
+#define HEAD_BYTES_DEFAULT    16384 /* as in RATION_HTTP_LIMITS_DEFAULT */
+#define BODY_BYTES_DEFAULT    (1 << 20)
+#define ARGUMENT_BYTES_MIN    64
+#define ARGUMENT_BYTES_MAX \
+    (RATION_KEY_SIZE_MAX + 1) /* one more, so that the command rejects a key that is too long */
+
+#define MEMBER(member)                                  \
+    .offset = offsetof(struct ration_settings, member), \
+    .size = sizeof(((struct ration_settings *)0)->member)
+#define COUNT_MEMBER(member) .count_offset = offsetof(struct ration_settings, member)
+
+/* One enum per limit of limits.h: its default, its bounds, and whether the word none is a value. */
+enum { never = false, none = true };
+#define LIMIT_BOUNDS(limit, default_value, min, max, may_be_none)               \
+    enum limit##_bounds{limit##_default = (default_value), limit##_min = (min), \
+                        limit##_max = (max), limit##_may_be_none = (may_be_none)};
+RATION_SERVER_LIMIT_MAP(LIMIT_BOUNDS)
+#undef LIMIT_BOUNDS
+
+#define LIMIT(limit)                                                                       \
+    .group = RATION_SETTINGS_BOUNDS, .default_value = limit##_default, .min = limit##_min, \
+    .max = limit##_max, .may_be_none = limit##_may_be_none, MEMBER(limits.limit)
+
+const struct ration_setting ration_settings_table[] = {
+    {"http", "ADDRESS", "HTTP address: IP:PORT, unix:/PATH or none; a list",
+     RATION_SETTING_ADDRESSES, RATION_SETTINGS_LISTENING, MEMBER(http), COUNT_MEMBER(http_count),
+     .preset_text = "127.0.0.1:8429"},
+    {"resp", "ADDRESS", "Redis protocol address; a list", RATION_SETTING_ADDRESSES,
+     RATION_SETTINGS_LISTENING, MEMBER(resp), COUNT_MEMBER(resp_count),
+     .preset_text = "127.0.0.1:6429"},
+    {"unix-mode", "MODE", "Permissions of Unix sockets, in octal", RATION_SETTING_MODE,
+     RATION_SETTINGS_LISTENING, MEMBER(unix_mode), .min = 1, .max = 0777, .default_value = 0660},
+    {"threads", "N", "Event loop threads", RATION_SETTING_COUNT, RATION_SETTINGS_LISTENING,
+     MEMBER(threads), .min = 1, .max = RATION_LOOPS_MAX, .preset_text = "all usable CPUs"},
+
+    {"policy", "FILE", "Policy file; see ration-policy(5)", RATION_SETTING_PATH,
+     RATION_SETTINGS_LIMITING, MEMBER(policy_path), .is_argument_only = true,
+     .preset_text = "built-in"},
+    {"state", "FILE", "File that saves buckets across restarts", RATION_SETTING_PATH,
+     RATION_SETTINGS_LIMITING, MEMBER(state_path)},
+    {"redis", "URL", "Redis that holds the buckets", RATION_SETTING_URL, RATION_SETTINGS_LIMITING,
+     MEMBER(redis_url), .preset_text = "in memory"},
+    {"redis-file", "FILE", "File with the Redis URL, closed to others", RATION_SETTING_URL_FILE,
+     RATION_SETTINGS_LIMITING, MEMBER(redis_url)},
+    {"redis-prefix", "TEXT", "Prefix of every key written to Redis", RATION_SETTING_PATH,
+     RATION_SETTINGS_LIMITING, MEMBER(redis_prefix), .preset_text = "ration"},
+    {"redis-key-secret", "TEXT", "Hash secret for keys >128 B; same on all nodes",
+     RATION_SETTING_URL, RATION_SETTINGS_LIMITING, MEMBER(redis_key_secret),
+     .is_always_secret = true},
+    {"redis-key-secret-file", "FILE", "File with redis-key-secret, closed to others",
+     RATION_SETTING_URL_FILE, RATION_SETTINGS_LIMITING, MEMBER(redis_key_secret)},
+    {"redis-deadline-ms", "TIME", "Redis reply timeout; see on_backend_error",
+     RATION_SETTING_MILLISECONDS, RATION_SETTINGS_LIMITING, MEMBER(redis_deadline_ms), .min = 1,
+     .max = 60000, .default_value = 20},
+    {"redis-connect-ms", "TIME", "Timeout for connecting to Redis", RATION_SETTING_MILLISECONDS,
+     RATION_SETTINGS_LIMITING, MEMBER(redis_connect_ms), .min = 1, .max = 60000,
+     .default_value = 1000},
+    {"redis-rest-ms", "TIME", "First delay before reconnecting to Redis",
+     RATION_SETTING_MILLISECONDS, RATION_SETTINGS_LIMITING, MEMBER(redis_rest_ms), .min = 1,
+     .max = 60000, .default_value = 100},
+    {"redis-rest-max-ms", "TIME", "Longest delay before reconnecting to Redis",
+     RATION_SETTING_MILLISECONDS, RATION_SETTINGS_LIMITING, MEMBER(redis_rest_max_ms), .min = 1,
+     .max = 600000, .default_value = 2000},
+    {"nodes", "N", "Nodes sharing Redis; 1/N each if it is down", RATION_SETTING_COUNT,
+     RATION_SETTINGS_LIMITING, MEMBER(node_count), .min = 1, .max = 100000, .default_value = 1},
+    {"throttle-keys", "N", "Keys of inline limits (CL.THROTTLE)", RATION_SETTING_COUNT,
+     RATION_SETTINGS_LIMITING, MEMBER(throttle_keys), .min = 1, .max = RATION_POLICY_KEYS_MAX,
+     .default_value = INLINE_KEYS_DEFAULT},
+    {"inline-fill-max", "TIME", "Max fill time of inline limits; 0: any", RATION_SETTING_SECONDS,
+     RATION_SETTINGS_LIMITING, MEMBER(inline_fill_max_s), .min = 0, .max = INLINE_FILL_MAX_S,
+     .default_value = INLINE_FILL_DEFAULT_S},
+    {"top-keys", "N", "Most-denied keys tracked per limit; 0: off", RATION_SETTING_COUNT,
+     RATION_SETTINGS_LIMITING, MEMBER(top_keys), .min = 0, .max = TOP_KEYS_MAX,
+     .default_value = TOP_KEYS_DEFAULT},
+    {"prefault", NULL, "Touch all memory at startup", RATION_SETTING_FLAG, RATION_SETTINGS_LIMITING,
+     MEMBER(is_prefaulted)},
+    {"huge-pages", "WHEN", "Huge pages (auto: tables <= 1/16 of RAM)", RATION_SETTING_CHOICE,
+     RATION_SETTINGS_LIMITING, MEMBER(huge_pages), .words = "auto always never"},
+    {"manual-clock", NULL, "Stop time until RATION.CLOCK sets it; for tests", RATION_SETTING_FLAG,
+     RATION_SETTINGS_LIMITING, MEMBER(has_manual_clock)},
+
+    {"check-secret", "TEXT", "Secret of clients that may check; visible in ps",
+     RATION_SETTING_SECRET, RATION_SETTINGS_ACCESS, MEMBER(check_secret)},
+    {"check-secret-file", "FILE", "File with the check secret, closed to others",
+     RATION_SETTING_SECRET_FILE, RATION_SETTINGS_ACCESS, MEMBER(check_secret)},
+    {"admin-secret", "TEXT", "Secret of admin clients; visible in ps", RATION_SETTING_SECRET,
+     RATION_SETTINGS_ACCESS, MEMBER(admin_secret)},
+    {"admin-secret-file", "FILE", "File with the admin secret, closed to others",
+     RATION_SETTING_SECRET_FILE, RATION_SETTINGS_ACCESS, MEMBER(admin_secret)},
+    {"open-to-strangers", NULL, "Listen beyond this host without a check secret",
+     RATION_SETTING_FLAG, RATION_SETTINGS_ACCESS, MEMBER(is_open_to_unauthenticated)},
+    {"allowed-hosts", "HOST", "More names accepted in HTTP Host; a list", RATION_SETTING_HOSTS,
+     RATION_SETTINGS_ACCESS, MEMBER(allowed_hosts), COUNT_MEMBER(allowed_host_count),
+     .preset_text = "none"},
+    {"trusted-proxies", "NETWORK", "Proxy networks to trust, or unix; a list",
+     RATION_SETTING_NETWORKS, RATION_SETTINGS_ACCESS, MEMBER(proxies),
+     COUNT_MEMBER(trust.proxy_count), .preset_text = "none"},
+    {"client-header", "HEADER", "Header with the client address", RATION_SETTING_CHOICE,
+     RATION_SETTINGS_ACCESS, MEMBER(trust.header),
+     .words = "none x-forwarded-for forwarded x-real-ip", .default_value = RATION_FORWARDED_FOR},
+
+    {"deny-status", "STATUS", "HTTP status of a denied check", RATION_SETTING_COUNT,
+     RATION_SETTINGS_ANSWERS, MEMBER(deny_status), .min = 400, .max = 599, .default_value = 429},
+    {"retry-after-max", "SECONDS", "Cap on Retry-After; 0: no cap", RATION_SETTING_SECONDS,
+     RATION_SETTINGS_ANSWERS, MEMBER(retry.seconds_max), .min = 0, .max = RETRY_MAX_S},
+    {"retry-after-spread", "SECONDS", "Maximum random time added to Retry-After",
+     RATION_SETTING_SECONDS, RATION_SETTINGS_ANSWERS, MEMBER(retry.spread_seconds), .min = 0,
+     .max = RETRY_MAX_S},
+    {"x-ratelimit", "HOW", "Send X-RateLimit-*; format of its reset", RATION_SETTING_CHOICE,
+     RATION_SETTINGS_ANSWERS, MEMBER(x_ratelimit), .words = "none delta epoch",
+     .default_value = RATION_X_NONE},
+
+    {"connections-max", "N", "Open connections, as open files permit", RATION_SETTING_COUNT,
+     LIMIT(connections_max)},
+    {"connections-per-peer-max", "N", "Open connections per address or IPv6 /64",
+     RATION_SETTING_COUNT, LIMIT(connections_per_peer_max)},
+    {"input-bytes-max", "BYTES", "Pending input per connection", RATION_SETTING_COUNT,
+     LIMIT(input_bytes_max), .preset_text = "1048576 or more"},
+    {"output-bytes-max", "BYTES", "Unsent reply bytes per connection", RATION_SETTING_COUNT,
+     LIMIT(output_bytes_max)},
+    {"connection-memory-max", "BYTES", "Buffers of all connections together", RATION_SETTING_COUNT,
+     LIMIT(connection_memory_max)},
+    {"auth-timeout", "SECONDS", "Time to authenticate, if a secret is set", RATION_SETTING_SECONDS,
+     LIMIT(auth_timeout_s)},
+    {"multi-timeout", "SECONDS", "Timeout from MULTI to EXEC or DISCARD", RATION_SETTING_SECONDS,
+     LIMIT(multi_timeout_s)},
+    {"head-deadline-ms", "TIME", "Timeout to receive a request's headers",
+     RATION_SETTING_MILLISECONDS, LIMIT(head_deadline_ms)},
+    {"body-deadline-ms", "TIME", "Timeout to receive a request's body", RATION_SETTING_MILLISECONDS,
+     LIMIT(body_deadline_ms)},
+    {"idle-deadline-ms", "TIME", "Idle timeout of the Redis protocol", RATION_SETTING_MILLISECONDS,
+     LIMIT(idle_deadline_ms)},
+    {"idle-deadline-http-ms", "TIME", "Idle timeout of HTTP", RATION_SETTING_MILLISECONDS,
+     RATION_SETTINGS_BOUNDS, MEMBER(idle_deadline_http_ms), .min = idle_deadline_ms_min,
+     .max = idle_deadline_ms_max, .default_value = HTTP_IDLE_DEFAULT_MS, .may_be_none = true},
+    {"write-deadline-ms", "TIME", "Timeout for a client to read its replies",
+     RATION_SETTING_MILLISECONDS, LIMIT(write_deadline_ms)},
+    {"linger-deadline-ms", "TIME", "Time to read on after the last reply",
+     RATION_SETTING_MILLISECONDS, LIMIT(linger_deadline_ms)},
+    {"drain-deadline-ms", "TIME", "Time to finish requests at shutdown",
+     RATION_SETTING_MILLISECONDS, RATION_SETTINGS_BOUNDS, MEMBER(drain_deadline_ms), .min = 0,
+     .max = DRAIN_MAX_MS, .default_value = DRAIN_DEFAULT_MS},
+    {"accept-backlog", "N", "Connections the kernel queues for accept", RATION_SETTING_COUNT,
+     LIMIT(accept_backlog)},
+    {"pipeline-max", "N", "Requests of one read decided together", RATION_SETTING_COUNT,
+     RATION_SETTINGS_BOUNDS, MEMBER(pipeline_max), .min = 1, .max = RATION_SETTINGS_PIPELINE_MAX,
+     .default_value = RATION_SETTINGS_PIPELINE_MAX},
+    {"arguments-max", "N", "Arguments of one Redis protocol command", RATION_SETTING_COUNT,
+     RATION_SETTINGS_BOUNDS, MEMBER(resp_limits.arguments_max), .min = 8,
+     .max = RATION_RESP_ARGUMENTS_MAX, .default_value = RATION_RESP_ARGUMENTS_MAX},
+    {"argument-bytes-max", "BYTES", "Size of one Redis protocol argument", RATION_SETTING_COUNT,
+     RATION_SETTINGS_BOUNDS, MEMBER(resp_limits.argument_bytes_max), .min = ARGUMENT_BYTES_MIN,
+     .max = ARGUMENT_BYTES_MAX, .default_value = ARGUMENT_BYTES_MAX},
+    {"attribute-bytes-max", "BYTES", "Size of one request attribute's value", RATION_SETTING_COUNT,
+     RATION_SETTINGS_BOUNDS, MEMBER(attribute_bytes_max), .min = 64,
+     .max = RATION_ATTRIBUTE_BYTES_MAX, .default_value = RATION_ATTRIBUTE_BYTES_DEFAULT},
+    {"head-bytes-max", "BYTES", "Size of an HTTP request's headers", RATION_SETTING_COUNT,
+     RATION_SETTINGS_BOUNDS, MEMBER(http_limits.head_bytes_max), .min = HEAD_BYTES_MIN,
+     .max = 1 << 20, .default_value = HEAD_BYTES_DEFAULT},
+    {"body-bytes-max", "BYTES", "Size of an HTTP request's body", RATION_SETTING_COUNT,
+     RATION_SETTINGS_BOUNDS, MEMBER(http_limits.body_bytes_max), .min = 0, .max = BYTES_MAX / 2,
+     .default_value = BODY_BYTES_DEFAULT},
+
+    {"core-dumps", NULL, "Allow core dumps despite secrets; they hold keys", RATION_SETTING_FLAG,
+     RATION_SETTINGS_OTHER, MEMBER(allows_core_dumps)},
+    {"log", "FORMAT", "Format of log lines on standard error", RATION_SETTING_CHOICE,
+     RATION_SETTINGS_OTHER, MEMBER(logs_json), .words = "text json"},
+};
+
+const size_t ration_settings_table_count =
+    sizeof(ration_settings_table) / sizeof(ration_settings_table[0]);
+
+_Static_assert(sizeof(ration_settings_table) / sizeof(ration_settings_table[0]) <=
+                   RATION_SETTINGS_COUNT_MAX,
+               "sources[] has an element for each setting");
+
+const char *ration_settings_group_text(enum ration_setting_group group)
+{
+    static const char *const texts[RATION_SETTINGS_GROUPS] = {
+        [RATION_SETTINGS_LISTENING] = "Listening",
+        [RATION_SETTINGS_LIMITING] = "Limits and storage",
+        [RATION_SETTINGS_ACCESS] = "Access",
+        [RATION_SETTINGS_ANSWERS] = "HTTP responses",
+        [RATION_SETTINGS_BOUNDS] = "Resource limits and timeouts",
+        [RATION_SETTINGS_OTHER] = "Other",
+    };
+
+    return texts[group];
+}
+
+static const char *default_choice_text(const struct ration_setting *setting,
+                                       char buffer[RATION_SETTING_DEFAULT_SIZE])
+{
+    const char *word = setting->words;
+
+    for (uint64_t i = 0; i < setting->default_value; i++)
+        word += strcspn(word, " ") + 1;
+    snprintf(buffer, RATION_SETTING_DEFAULT_SIZE, "%.*s", (int)strcspn(word, " "), word);
+    return buffer;
+}
+
+const char *ration_settings_default_text(const struct ration_setting *setting,
+                                         char buffer[RATION_SETTING_DEFAULT_SIZE])
+{
+    buffer[0] = '\0';
+    if (setting->preset_text != NULL) {
+        snprintf(buffer, RATION_SETTING_DEFAULT_SIZE, "%s", setting->preset_text);
+        return buffer;
+    }
+    if (setting->may_be_none && setting->default_value == RATION_LIMIT_NONE)
+        return strcpy(buffer, "none");
+    switch (setting->kind) {
+    case RATION_SETTING_MILLISECONDS:
+        ration_units_print_duration(setting->default_value * NS_PER_MS, buffer,
+                                    RATION_SETTING_DEFAULT_SIZE);
+        break;
+    case RATION_SETTING_SECONDS:
+    case RATION_SETTING_COUNT:
+        ration_units_print_count(setting->default_value, buffer, RATION_SETTING_DEFAULT_SIZE);
+        break;
+    case RATION_SETTING_MODE:
+        snprintf(buffer, RATION_SETTING_DEFAULT_SIZE, "0%o", (unsigned)setting->default_value);
+        break;
+    case RATION_SETTING_CHOICE:
+        return default_choice_text(setting, buffer);
+    default:
+        break;
+    }
+    return buffer;
+}

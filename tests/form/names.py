@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""
+Names that a newcomer can follow: a function says where it lives, and a file name says which file.
+
+    names.py prefixes NM SOURCE_FOLDER OBJECT...     each function that is not static begins with ration_<module>_
+    names.py files SOURCE_FOLDER                     no two source files have the same name
+    names.py unused NM SOURCE_FOLDER OBJECT...       no function of the product is called by tests only
+    names.py --control CHECK ARGUMENT...             the check finds a case that is planted
+
+The module of a function is its folder, its file, or the header that declares it; of a name in several words the first
+ones are enough (limit_text.c may define ration_limit_parse()).
+"""
+import collections
+import os
+import re
+import subprocess
+import sys
+
+
+def fail(lines):
+    for line in lines:
+        print(line)
+    return 1 if lines else 0
+
+
+def beginnings(name):
+    words = name.split("_")
+    return {"_".join(words[: i + 1]) for i in range(len(words))}
+
+
+def source_of(path, folder):
+    """The source of an object, below the folder of all sources."""
+    found = re.search(r"/src/(.*)\.o$", path)
+    return found[1] if found and os.path.exists(f"{folder}/src/{found[1]}") else None
+
+
+def symbols(nm, path, *options):
+    lines = subprocess.run([nm, *options, path], check=True, capture_output=True, text=True).stdout.splitlines()
+    return [line.split() for line in lines]
+
+
+def headers(folder):
+    found = collections.defaultdict(set)
+    for top in ("src", "include"):
+        for place, _, names in os.walk(f"{folder}/{top}"):
+            for name in names:
+                if name.endswith(".h"):
+                    text = open(f"{place}/{name}").read()
+                    for identifier in set(re.findall(r"\bration_\w+", text)):
+                        found[identifier].add((place, name[:-2]))
+    return found
+
+
+def defined(nm, folder, objects):
+    for path in objects:
+        source = source_of(path, folder)
+        if source is not None:
+            for words in symbols(nm, path, "-g", "--defined-only"):
+                if words[1] in "TDRBV":
+                    yield words[2], source
+
+
+def check_prefixes(nm, folder, *objects, planted=()):
+    declared = headers(folder)
+    bad = []
+    for name, source in [*defined(nm, folder, objects), *planted]:
+        parts = source.split("/")
+        modules = set(parts[:-1]) | beginnings(parts[-1][:-2])
+        for place, header in declared[name]:
+            if place == f"{folder}/include/ration" or place == f"{folder}/src/" + "/".join(parts[:-1]):
+                modules |= beginnings(header)
+        if not any(name == f"ration_{module}" or name.startswith(f"ration_{module}_") for module in modules):
+            bad.append(f"src/{source}: {name}() does not begin with its module: ration_{parts[0]}_ or ration_{parts[-1][:-2]}_")
+    return fail(bad)
+
+
+def check_files(folder, planted=()):
+    places = collections.defaultdict(list)
+    for top in ("src", "include"):
+        for place, _, names in os.walk(f"{folder}/{top}"):
+            for name in names:
+                if name.endswith((".c", ".h")):
+                    places[name].append(os.path.relpath(f"{place}/{name}", folder))
+    for path in planted:
+        places[os.path.basename(path)].append(path)
+    return fail([f"{name}: {' and '.join(sorted(paths))}" for name, paths in sorted(places.items()) if len(paths) > 1])
+
+
+def check_unused(nm, folder, *objects, planted=()):
+    public = "".join(open(f"{folder}/include/ration/{name}").read() for name in os.listdir(f"{folder}/include/ration"))
+    used = collections.defaultdict(set)
+    for path in objects:
+        for words in symbols(nm, path, "-u"):
+            used[words[-1]].add(source_of(path, folder))
+    bad = []
+    for name, source in [*defined(nm, folder, objects), *planted]:
+        if re.search(rf"\b{name}\b", public) or used[name] - {source}:
+            continue
+        text = open(f"{folder}/src/{source}").read() if os.path.exists(f"{folder}/src/{source}") else ""
+        if len(re.findall(rf"\b{name}\b", text)) > 1:
+            bad.append(f"src/{source}: {name}() is used in its file only: make it static, or let the product use it")
+        else:
+            bad.append(f"src/{source}: {name}() is called by no other part of the product: delete it")
+    return fail(bad)
+
+
+CHECKS = {"prefixes": check_prefixes, "files": check_files, "unused": check_unused}
+PLANTED = {
+    "prefixes": [("ration_elsewhere_begin", "base/time.c")],
+    "files": ["src/engine/limit.c"],
+    "unused": [("ration_base_planted", "base/time.c")],
+}
+
+
+def main(arguments):
+    if arguments[0] != "--control":
+        return CHECKS[arguments[0]](*arguments[1:])
+    if CHECKS[arguments[1]](*arguments[2:], planted=PLANTED[arguments[1]]) == 0:
+        print("the planted case was not found")
+        return 1
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))
