@@ -109,16 +109,15 @@ static size_t line_size_max(const struct ration_http_limits *limits,
 }
 
 /*
- * Computes the minimum number of bytes needed: the rest of the chunk, and the end of the body after
- * it.
+ * Computes the minimum number of bytes needed: in a chunk, the byte after it. Waiting for the
+ * shortest end of the body too would leave a client without its 400 whose chunk does not end in
+ * CRLF and who sends nothing more.
  */
 static void set_needed_bytes(struct ration_http_progress *progress, size_t size)
 {
-    static const char shortest_end[] = "\r\n0\r\n\r\n";
-    progress->needed_bytes =
-        progress->chunk_phase == PHASE_DATA
-            ? progress->line_start + progress->chunk_left_bytes + (uint32_t)sizeof(shortest_end) - 1
-            : (uint32_t)size + 1;
+    progress->needed_bytes = progress->chunk_phase == PHASE_DATA
+                                 ? progress->line_start + progress->chunk_left_bytes + 1
+                                 : (uint32_t)size + 1;
 }
 
 enum ration_http_result ration_http_chunks_read(const struct ration_http_limits *limits,
