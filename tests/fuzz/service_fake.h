@@ -161,6 +161,7 @@ void ration_connection_charge(struct ration_connection *connection, uint64_t mat
 void ration_connection_close(struct ration_connection *connection)
 {
     connection->is_closed = true;
+    connection->is_held = false;
 }
 
 void ration_connection_abort(struct ration_connection *connection)
