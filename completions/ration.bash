@@ -1,23 +1,24 @@
 # Completion of ration for bash; installed as share/bash-completion/completions/ration.
 
 # settings begin (written by tools/settings-lists.py)
-_ration_serve_options='--http --resp --unix-mode --threads --policy --state --redis --redis-file --redis-prefix --redis-key-secret --redis-key-secret-file --redis-deadline-ms --redis-connect-ms --redis-rest-ms --redis-rest-max-ms --nodes --throttle-keys --inline-fill-max --top-keys --prefault --huge-pages --manual-clock --check-secret --check-secret-file --admin-secret --admin-secret-file --open-to-strangers --allowed-hosts --trusted-proxies --client-header --deny-status --retry-after-max --retry-after-spread --x-ratelimit --connections-max --connections-per-peer-max --input-bytes-max --output-bytes-max --connection-memory-max --auth-timeout --multi-timeout --head-deadline-ms --body-deadline-ms --idle-deadline-ms --idle-deadline-http-ms --write-deadline-ms --linger-deadline-ms --drain-deadline-ms --accept-backlog --pipeline-max --arguments-max --argument-bytes-max --attribute-bytes-max --head-bytes-max --body-bytes-max --core-dumps --log'
-_ration_serve_flags='--prefault --manual-clock --open-to-strangers --core-dumps'
+_ration_serve_options='--http --resp --unix-mode --threads --policy --state --redis --redis-file --redis-prefix --redis-key-secret --redis-key-secret-file --redis-timeout --redis-connect-timeout --redis-retry-min --redis-retry-max --node-count --inline-keys --max-inline-fill --top-keys --prefault --huge-pages --manual-clock --check-secret --check-secret-file --admin-secret --admin-secret-file --insecure --allowed-hosts --trusted-proxies --client-ip-header --deny-status --retry-after-max --retry-after-spread --legacy-headers --max-connections --max-connections-per-peer --max-input --max-output --max-connection-memory --auth-timeout --multi-timeout --header-timeout --body-timeout --resp-idle-timeout --http-idle-timeout --write-timeout --linger-timeout --shutdown-timeout --accept-backlog --max-pipeline --max-arguments --max-argument-size --max-attribute-size --max-header-size --max-body-size --core-dumps --log-format --log-level'
+_ration_serve_flags='--prefault --manual-clock --insecure --core-dumps'
 _ration_serve_files='--policy --state --redis-file --redis-key-secret-file --check-secret-file --admin-secret-file'
 _ration_serve_words() {
     case "$1" in
     --huge-pages) echo 'auto always never' ;;
-    --client-header) echo 'none x-forwarded-for forwarded x-real-ip' ;;
-    --x-ratelimit) echo 'none delta epoch' ;;
-    --log) echo 'text json' ;;
+    --client-ip-header) echo 'none x-forwarded-for forwarded x-real-ip' ;;
+    --legacy-headers) echo 'off seconds unix' ;;
+    --log-format) echo 'text json' ;;
+    --log-level) echo 'info warning error' ;;
     esac
 }
 # settings end
 
 _ration_commands='serve check limit clock policy bench --help --version'
-_ration_check_options='--connect --check-secret-file --cost --wait --timeout --timeout-total --quiet --help'
-_ration_bench_options='--connect --i-own-this-host --command --ping --incr --script --evalsha --path --body --header
-    --keys --seed --connections --pipeline --threads --seconds --requests --warmup --rate --idle --server-pid --json
+_ration_check_options='--connect --check-secret-file --cost --wait --timeout --max-wait --quiet --help'
+_ration_bench_options='--connect --allow-remote --command --ping --incr --script --evalsha --path --body --header
+    --keys --seed --connections --pipeline --threads --duration --requests --warmup --rate --idle --server-pid --json
     --quiet --help'
 
 _ration_complete() { # _ration_complete WORDS: those that go on with the current word
@@ -44,7 +45,7 @@ _ration_serve() {
     elif _ration_is_in "$before" "$_ration_serve_options" && ! _ration_is_in "$before" "$_ration_serve_flags"; then
         COMPREPLY=()
     else
-        _ration_complete "$_ration_serve_options --settings --access --help"
+        _ration_complete "$_ration_serve_options --print-settings --access --help"
     fi
 }
 
@@ -66,7 +67,7 @@ _ration() {
     check)
         case ${COMP_WORDS[COMP_CWORD - 1]} in
         --check-secret-file) _ration_files ;;
-        --connect | --cost | --timeout | --timeout-total) ;;
+        --connect | --cost | --timeout | --max-wait) ;;
         *) _ration_complete "$_ration_check_options" ;;
         esac
         ;;

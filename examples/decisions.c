@@ -42,8 +42,8 @@ static const struct scene scenes[] = {
     {"5/s burst 5", "token bucket", "a token comes back every 200 ms; at most 5 are saved up"},
     {"5/s refill interval", "token bucket, by interval",
      "all 5 come back together, 1 s after the take that found it full"},
-    {"5/s leaky-queue", "leaky queue", "nobody is refused who fits: \"go after\" spaces them out"},
-    {"5/s sliding-window", "sliding window",
+    {"5/s leaky_queue", "leaky queue", "nobody is refused who fits: \"go after\" spaces them out"},
+    {"5/s sliding_window", "sliding window",
      "5 per second, the window before counted by the part still in sight"},
 };
 

@@ -5,7 +5,7 @@ routes and commands need, from the server's own tables.
     tools/settings-lists.py RATION [--write]
 
 Compares what stands between the lines "settings begin" and "settings end" of each file with what
-`RATION serve --settings` says, and what stands between "access begin" and "access end" with `RATION serve --access`.
+`RATION serve --print-settings` says, and what stands between "access begin" and "access end" with `RATION serve --access`.
 With --write it is written there. Without, ends with 1 if a file is not up to date.
 """
 import pathlib
@@ -17,9 +17,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def read_settings(ration):
-    lines = subprocess.run([ration, "serve", "--settings"], check=True, capture_output=True, text=True).stdout
+    lines = subprocess.run([ration, "serve", "--print-settings"], check=True, capture_output=True, text=True).stdout
     for line in lines.splitlines():
-        yield dict(zip(("name", "metavariable", "preset", "words", "help"), line.split("\t")))
+        yield dict(zip(("name", "metavariable", "default", "words", "help", "group"), line.split("\t")))
 
 
 def is_path(setting):
@@ -34,8 +34,8 @@ def man(settings):
         yield setting["help"][0].upper() + setting["help"][1:] + "."
         if setting["words"]:
             yield f"One of: {', '.join(setting['words'].split())}."
-        if setting["preset"]:
-            yield f"Default: {setting['preset']}."
+        if setting["default"]:
+            yield f"Default: {setting['default']}."
 
 
 def markdown(settings):
@@ -43,8 +43,8 @@ def markdown(settings):
     yield "|---|---|---|---|"
     for setting in settings:
         value = setting["words"].replace(" ", ", ") or setting["metavariable"] or "true, false"
-        preset = setting["preset"] or ("false" if not setting["metavariable"] else "-")
-        yield f"| `{setting['name']}` | {value} | {preset} | {setting['help']} |"
+        default = setting["default"] or ("false" if not setting["metavariable"] else "-")
+        yield f"| `{setting['name']}` | {value} | {default} | {setting['help']} |"
 
 
 def bash(settings):

@@ -116,7 +116,7 @@ struct ration_check {
      */
     ration_status status;
     const char *reason;   /* static storage */
-    uint32_t is_degraded; /* 1: Redis did not decide; the limits' on_backend_error did */
+    uint32_t is_degraded; /* 1: Redis did not decide; the limits' on_redis_error did */
     enum ration_policy_verdict policy_verdict; /* exempt: ALLOW; banned: NEVER */
     /*
      * The decision of all limits together, as for a stack; limit_index is the limit's index in the policy, and limit is
@@ -345,7 +345,7 @@ struct ration_engine_stats {
     uint64_t unlimited;       /* no limit applied */
     uint64_t errors;          /* requests that could not be decided */
     uint64_t decided_locally; /* decided from a lease or a local bucket, without a call to Redis */
-    uint64_t degraded;        /* Redis should have decided and did not; on_backend_error applied */
+    uint64_t degraded;        /* Redis should have decided and did not; on_redis_error applied */
     uint64_t reloads;
 };
 

@@ -110,9 +110,9 @@ enum ration_policy_cost_kind {
 
 /* What happens to a request without an attribute of the key. */
 enum ration_policy_missing {
-    RATION_POLICY_MISSING_SHARE = 0, /* the attribute counts as empty: such requests share a
+    RATION_POLICY_MISSING_SHARED = 0, /* the attribute counts as empty: such requests share a
                                         bucket */
-    RATION_POLICY_MISSING_SKIP       /* the limit does not apply */
+    RATION_POLICY_MISSING_SKIP        /* the limit does not apply */
 };
 
 /* What happens when Redis cannot decide. */
@@ -148,7 +148,7 @@ struct ration_policy_limit {
     uint32_t ipv6_prefix;    /* leading bits of an IPv6 address used as the key */
     uint64_t stale_after_ns; /* 0: the limiter's default */
     uint64_t keys_max;
-    enum ration_policy_fallback on_backend_error;
+    enum ration_policy_fallback on_redis_error;
     enum ration_policy_mode mode;
     uint32_t threshold_percent; /* RATION_POLICY_LOCAL_FIRST: percent of the burst */
     uint64_t lease_ns;          /* RATION_POLICY_LEASE: length of a lease; 0: derived from the
@@ -162,7 +162,7 @@ RATION_API size_t ration_policy_limit_count(const ration_policy *policy);
 RATION_API const struct ration_policy_limit *ration_policy_limit_at(const ration_policy *policy,
                                                                     size_t limit_index);
 
-/* Returns whether the policy sets cluster: one-slot. It has no effect without Redis Cluster. */
+/* Returns whether the policy sets cluster: one_slot. It has no effect without Redis Cluster. */
 RATION_API bool ration_policy_is_one_slot(const ration_policy *policy);
 
 /*

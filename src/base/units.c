@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 
@@ -253,6 +254,40 @@ ration_status ration_units_parse_rate_count(const char *text, size_t text_size, 
     return parse_count(text, text_size, true, out_count, out_used_bytes, error);
 }
 
+/* Largest first: printing uses the first binary one that divides. */
+static const struct size_unit {
+    const char *name;
+    uint64_t bytes;
+    bool is_binary;
+} size_units[] = {
+    {"GiB", UINT64_C(1) << 30, true},
+    {"MiB", UINT64_C(1) << 20, true},
+    {"KiB", UINT64_C(1) << 10, true},
+    {"GB", 1000000000, false},
+    {"MB", 1000000, false},
+    {"KB", 1000, false},
+    {"B", 1, false},
+};
+
+bool ration_units_parse_bytes(const char *text, size_t text_size, uint64_t *out_bytes)
+{
+    size_t digits_size = digits_size_of(text, text_size), used;
+    uint64_t count;
+
+    for (size_t i = 0; i < COUNT_OF(size_units); i++) {
+        if (strlen(size_units[i].name) != text_size - digits_size ||
+            strncasecmp(text + digits_size, size_units[i].name, text_size - digits_size) != 0)
+            continue;
+        if (!is_grouping_valid(text, digits_size) || !value_of(text, digits_size, &count) ||
+            __builtin_mul_overflow(count, size_units[i].bytes, &count))
+            return false;
+        *out_bytes = count;
+        return true;
+    }
+    return ration_units_parse_count(text, text_size, out_bytes, &used, NULL) == RATION_OK &&
+           used == text_size;
+}
+
 static bool has_digit(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -427,6 +462,23 @@ static ration_status print_with_unit(uint64_t count, const char *unit, char *buf
     if (size > buffer_size)
         return RATION_ENOSPC;
     memcpy(buffer, text, size);
+    return RATION_OK;
+}
+
+ration_status ration_units_print_bytes(uint64_t bytes, char *buffer, size_t buffer_size)
+{
+    char text[RATION_UNITS_TEXT_SIZE];
+    size_t i = 0;
+
+    while (i < COUNT_OF(size_units) &&
+           !(size_units[i].is_binary && bytes % size_units[i].bytes == 0))
+        i++;
+    if (bytes == 0 || i == COUNT_OF(size_units))
+        return ration_units_print_count(bytes, buffer, buffer_size);
+    snprintf(text, sizeof(text), "%" PRIu64 "%s", bytes / size_units[i].bytes, size_units[i].name);
+    if (strlen(text) >= buffer_size)
+        return RATION_ENOSPC;
+    strcpy(buffer, text);
     return RATION_OK;
 }
 

@@ -1,7 +1,8 @@
 /*
- * units: parses and prints counts and durations.
+ * units: parses and prints counts, sizes in bytes, and durations.
  *
  *     count      100   1_000_000   10k   2M   3G
+ *     size       65536   64KB   64KiB   1MiB   (KB is 1000 bytes, KiB is 1024)
  *     duration   250ms   1.5s   100 ms   min   (a unit alone means one of it)
  *
  * Text is given with its size and needs no terminator. A count or a duration ends before a blank, a
@@ -47,6 +48,15 @@ void ration_units_explain_rate(const char *text, size_t text_size, size_t count_
  */
 ration_status ration_units_parse_duration(const char *text, size_t text_size, uint64_t *out_ns,
                                           size_t *out_used_bytes, struct ration_error *error);
+
+/*
+ * Parses a size in bytes, the whole text: a count as above, or digits directly followed by B, KB, MB, GB (powers of
+ * 1000) or KiB, MiB, GiB (powers of 1024), in any case. False: the text is none, or too large.
+ */
+bool ration_units_parse_bytes(const char *text, size_t text_size, uint64_t *out_bytes);
+
+/* Prints a size in the largest of GiB, MiB and KiB that gives a whole number, or else in bytes. As below. */
+ration_status ration_units_print_bytes(uint64_t bytes, char *buffer, size_t buffer_size);
 
 /*
  * Print a count as plain digits, and a duration in the largest unit that gives a whole number:

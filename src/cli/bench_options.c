@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
+#include "server/ops/settings_value.h"
+
 #define DEFAULT_COMMAND   "CL.THROTTLE {key} 15 30 60 1"
 #define EVALSHA_COMMAND   "EVALSHA {sha} 1 {key} 15 30 60 1"
 #define DEFAULT_PATH      "/v1/check?ip={ip}"
@@ -21,45 +24,52 @@
 const char bench_help[] =
     "usage: ration bench [resp|http] [options]\n"
     "\n"
-    "Sends requests to a server on this host as fast as it answers, or at a fixed rate, "
-    "and\nmeasures.\n\n"
-    "  --connect TARGET     ADDRESS:PORT or unix:/path; " DEFAULT_RESP_PORT " (resp),\n"
-    "                       " DEFAULT_HTTP_PORT " (http)\n"
-    "  --i-own-this-host    allow a target that is not on this host's loopback\n"
+    "Sends requests to a server on this host as fast as it answers, or at a fixed\n"
+    "rate, and measures. Exits with 0 if every request was answered without errors,\n"
+    "1 if there were errors, 2 if the load could not run.\n"
     "\n"
-    "Requests. {key} is replaced by a key of twelve digits, {ip} by an IPv4 address:\n  --command "
-    "TEXT       resp: words separated by blanks; \"" DEFAULT_COMMAND "\"\n"
-    "  --ping, --incr       resp: PING; INCR key:{key}\n"
-    "  --script FILE        resp: load a Lua script first; {sha} in the command is its digest\n"
-    "  --evalsha            resp: \"" EVALSHA_COMMAND "\", with --script\n"
-    "  --path TEXT          http: \"" DEFAULT_PATH "\"\n"
-    "  --body TEXT          http: POST this instead of GET\n"
-    "  --header TEXT        http: \"Name: value\", up to 16 times\n"
-    "  --keys WHICH         one, uniform:N, or zipf:N[:S] with exponent S (0.99); uniform:1M\n"
-    "  --seed N             seed for choosing keys; 1\n"
+    "Target:\n"
+    "  --connect TARGET   ADDRESS:PORT or unix:/PATH; " DEFAULT_RESP_PORT " (resp),\n"
+    "                     " DEFAULT_HTTP_PORT " (http)\n"
+    "  --allow-remote     Allow a target that is not on this host's loopback\n"
     "\n"
-    "How much:\n"
-    "  --connections N      50, divided equally among the threads\n"
-    "  --pipeline N         unanswered requests per connection; 1\n"
-    "  --threads N          1\n"
-    "  --seconds S          how long to measure; 10\n"
-    "  --requests N         or how many to send in all (those of a warm-up are not measured)\n"
-    "  --warmup S           before measuring; 1 with --seconds, 0 with --requests\n"
-    "  --rate R             open loop: R requests a second by the clock, however slow the answers\n"
-    "                       are; latency counts from when a request was due\n"
-    "  --idle N             also open N connections that are not used\n"
+    "Requests. {key} is replaced by a key of twelve digits, {ip} by an IPv4 address:\n"
+    "  --command TEXT     resp: space-separated command\n"
+    "                     [" DEFAULT_COMMAND "]\n"
+    "  --ping, --incr     resp: PING; INCR key:{key}\n"
+    "  --script FILE      resp: load a Lua script; {sha} in the command is its digest\n"
+    "  --evalsha          resp: " EVALSHA_COMMAND ", with --script\n"
+    "  --path TEXT        http: path to request [" DEFAULT_PATH "]\n"
+    "  --body TEXT        http: POST this body instead of GET\n"
+    "  --header TEXT      http: \"Name: value\", up to 16 times\n"
+    "  --keys WHICH       one, uniform:N, or zipf:N[:S] with exponent S (0.99)\n"
+    "                     [" DEFAULT_KEYS "]\n"
+    "  --seed N           Seed for choosing keys [1]\n"
     "\n"
-    "What to show:\n"
-    "  --server-pid PID     CPU time of this process, and memory with --idle\n"
-    "  --json FILE          write the results there too; - for the standard output only\n"
-    "  --quiet              no progress line\n"
+    "Amount of load:\n"
+    "  --connections N    Connections, divided equally among the threads [50]\n"
+    "  --pipeline N       Unanswered requests per connection [1]\n"
+    "  --threads N        Client threads [1]\n"
+    "  --duration TIME    How long to measure [10s]\n"
+    "  --requests N       How many requests to send instead\n"
+    "  --warmup TIME      Load before measuring [1s; 0 with --requests]\n"
+    "  --rate R           Open loop: R requests per second, however slow the replies;\n"
+    "                     latency counts from the time a request was due\n"
+    "  --idle N           Also open N connections that are not used\n"
     "\n"
-    "Exits with 0 if every request was answered without errors, 1 if there were errors,\n2 if the "
-    "load could not run.\n";
+    "Output:\n"
+    "  --server-pid PID   Report this process' CPU time, and memory with --idle\n"
+    "  --json FILE        Write the results there too; - for standard output only\n"
+    "  --quiet            Show no progress line\n"
+    "  --help             Print this\n"
+    "\n"
+    "Each option is also an environment variable: RATION_BENCH_RATE is --rate.\n"
+    "\n"
+    "Example: ration bench http --rate 20000 --duration 30s\n";
 
 enum option_id {
     OPTION_CONNECT = 1000,
-    OPTION_OWN_HOST,
+    OPTION_ALLOW_REMOTE,
     OPTION_COMMAND,
     OPTION_PING,
     OPTION_INCR,
@@ -73,7 +83,7 @@ enum option_id {
     OPTION_CONNECTIONS,
     OPTION_PIPELINE,
     OPTION_THREADS,
-    OPTION_SECONDS,
+    OPTION_DURATION,
     OPTION_REQUESTS,
     OPTION_WARMUP,
     OPTION_RATE,
@@ -86,7 +96,7 @@ enum option_id {
 
 static const struct option options[] = {
     {"connect", required_argument, NULL, OPTION_CONNECT},
-    {"i-own-this-host", no_argument, NULL, OPTION_OWN_HOST},
+    {"allow-remote", no_argument, NULL, OPTION_ALLOW_REMOTE},
     {"command", required_argument, NULL, OPTION_COMMAND},
     {"ping", no_argument, NULL, OPTION_PING},
     {"incr", no_argument, NULL, OPTION_INCR},
@@ -100,7 +110,7 @@ static const struct option options[] = {
     {"connections", required_argument, NULL, OPTION_CONNECTIONS},
     {"pipeline", required_argument, NULL, OPTION_PIPELINE},
     {"threads", required_argument, NULL, OPTION_THREADS},
-    {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"duration", required_argument, NULL, OPTION_DURATION},
     {"requests", required_argument, NULL, OPTION_REQUESTS},
     {"warmup", required_argument, NULL, OPTION_WARMUP},
     {"rate", required_argument, NULL, OPTION_RATE},
@@ -123,7 +133,7 @@ struct reader {
     const char *json_path;
     double seconds; /* 0: not given */
     double warmup;  /* below 0: not given */
-    bool owns_host;
+    bool allows_remote;
     bool is_quiet;
     bool wants_help;
     struct load_error *error;
@@ -166,6 +176,21 @@ static bool read_real(const struct reader *reader, const char *name, double min,
         return load_fail(reader->error, "%s takes a number from %g to %g (got '%s')", name, min,
                          max, optarg);
     *out_value = value;
+    return true;
+}
+
+static bool read_time(const struct reader *reader, const char *name, double min_seconds,
+                      double *out_seconds)
+{
+    uint64_t ns;
+    bool is_time =
+        ration_settings_value_read_time(optarg, strlen(optarg), 1, &ns, NULL) == RATION_OK;
+    double seconds = is_time ? (double)ns / NS_PER_SECOND : -1;
+
+    if (!(seconds >= min_seconds && seconds <= SECONDS_MAX))
+        return load_fail(reader->error, "%s takes a time from %gs to %gs, such as 10s (got '%s')",
+                         name, min_seconds, SECONDS_MAX, optarg);
+    *out_seconds = seconds;
     return true;
 }
 
@@ -245,16 +270,16 @@ static bool read_option(struct reader *reader, int option)
         return read_small(reader, "--idle", 0, LOAD_IDLE_MAX, &plan->idle_count);
     case OPTION_REQUESTS:
         return read_count(reader, "--requests", 1, UINT64_MAX / 2, &plan->request_count);
-    case OPTION_SECONDS:
-        return read_real(reader, "--seconds", 0.01, SECONDS_MAX, &reader->seconds);
+    case OPTION_DURATION:
+        return read_time(reader, "--duration", 0.01, &reader->seconds);
     case OPTION_WARMUP:
-        return read_real(reader, "--warmup", 0, SECONDS_MAX, &reader->warmup);
+        return read_time(reader, "--warmup", 0, &reader->warmup);
     case OPTION_RATE:
         return read_real(reader, "--rate", RATE_MIN, RATE_MAX, &plan->rate_per_second);
     case OPTION_SERVER_PID:
         return read_server_pid(reader);
-    case OPTION_OWN_HOST:
-        reader->owns_host = true;
+    case OPTION_ALLOW_REMOTE:
+        reader->allows_remote = true;
         return true;
     case OPTION_QUIET:
         reader->is_quiet = true;
@@ -268,10 +293,29 @@ static bool read_option(struct reader *reader, int option)
     }
 }
 
+/* Reads the variables of the options, which the command line overrides. */
+static bool read_environment(struct reader *reader)
+{
+    char variable[64];
+
+    for (const struct option *option = options; option->name != NULL; option++) {
+        optarg = getenv(command_variable("RATION_BENCH_", option->name, variable));
+        if (optarg == NULL || option->val == OPTION_HELP)
+            continue;
+        if (option->has_arg == no_argument && strcmp(optarg, "true") != 0)
+            continue;
+        if (!read_option(reader, option->val))
+            return false;
+    }
+    return true;
+}
+
 static bool read_options(struct reader *reader, int argument_count, char **arguments)
 {
     int option;
 
+    if (!read_environment(reader))
+        return false;
     /* getopt_long() skips the first word, which is the name of the command here. */
     optind = 1;
     opterr = 0;
@@ -326,9 +370,9 @@ static bool set_target(struct reader *reader)
         text = reader->plan.protocol == LOAD_RESP ? DEFAULT_RESP_PORT : DEFAULT_HTTP_PORT;
     if (!load_target_parse(text, &reader->plan.target, reader->error))
         return false;
-    if (!reader->plan.target.is_loopback && !reader->owns_host)
+    if (!reader->plan.target.is_loopback && !reader->allows_remote)
         return load_fail(reader->error,
-                         "%s is not this host; if you may put load on it, pass --i-own-this-host",
+                         "%s is not this host; if you may put load on it, pass --allow-remote",
                          text);
     return true;
 }

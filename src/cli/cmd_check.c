@@ -2,7 +2,7 @@
  * ration check: sends a check to a running server, for use in scripts.
  *
  *     ration check --quiet user=backup || exit
- *     ration check --wait --timeout-total 1min user=backup && upload
+ *     ration check --wait --max-wait 1min user=backup && upload
  *
  * The check is sent as RATION.CHECK. With --wait, the command sleeps after a denial for the time
  * that the server reported. This time is exact if no other client uses the limit; otherwise the
@@ -36,21 +36,27 @@
 static const char help[] =
     "usage: ration check [options] NAME=VALUE...\n"
     "\n"
-    "Asks a server whether a request with these attributes is allowed now, and takes its cost if "
-    "so.\n\n"
-    "  --connect ADDRESS      where the server listens for the Redis protocol: HOST:PORT or\n"
-    "                         unix:/path [" ADDRESS_DEFAULT "]\n"
-    "  --check-secret-file FILE\n"
-    "                         the server's check secret, in a file that only you can read\n"
-    "  --cost N               the cost of the request; 0 takes no tokens [1]\n"
-    "  --wait                 if denied, sleep as long as the server says and retry\n"
-    "  --timeout TIME         for the server to answer [5s]\n"
-    "  --timeout-total TIME   with --wait: give up rather than wait longer than this [none]\n"
-    "  --quiet                print nothing but errors\n"
-    "  --help                 print this\n"
+    "Asks a server whether a request with these attributes is allowed now, and takes\n"
+    "its cost if so. Exits with 0 if allowed, 1 if denied, 2 if there is no answer.\n"
     "\n"
-    "Exits with 0 if allowed, 1 if denied, 2 if there is no answer.\n"
-    "e.g.   ration check --wait user=backup path=/upload\n";
+    "Server:\n"
+    "  --connect ADDRESS         Its Redis protocol address: HOST:PORT or unix:/PATH\n"
+    "                            [" ADDRESS_DEFAULT "]\n"
+    "  --check-secret-file FILE  File with the check secret, closed to others\n"
+    "  --timeout TIME            Timeout for a reply [5s]\n"
+    "\n"
+    "Request:\n"
+    "  --cost N                  Cost of the request; 0 takes no tokens [1]\n"
+    "  --wait                    If denied, wait as long as it must and retry\n"
+    "  --max-wait TIME           With --wait: longest time to wait in all [none]\n"
+    "\n"
+    "Other:\n"
+    "  --quiet                   Print nothing but errors\n"
+    "  --help                    Print this\n"
+    "\n"
+    "Each option is also an environment variable: RATION_CONNECT is --connect.\n"
+    "\n"
+    "Example: ration check --wait user=backup path=/upload\n";
 
 /* The options of the command line. */
 struct plan {
@@ -143,10 +149,10 @@ static int read_option(struct plan *plan, const char *name, char *value)
         return read_time(value, &plan->timeout_ns)
                    ? EXIT_DONE
                    : print_failure("--timeout must be a time, for example 5s", value);
-    else if (strcmp(name, "--timeout-total") == 0)
+    else if (strcmp(name, "--max-wait") == 0)
         return read_time(value, &plan->total_ns)
                    ? EXIT_DONE
-                   : print_failure("--timeout-total must be a time, for example 1min", value);
+                   : print_failure("--max-wait must be a time, for example 1min", value);
     else
         return EXIT_NO;
     return EXIT_DONE;
@@ -157,7 +163,7 @@ static int read_attribute(struct plan *plan, const char *word)
     const char *equals = strchr(word, '=');
 
     if (equals == NULL || equals == word)
-        return print_failure("this is not an attribute: write NAME=VALUE", word);
+        return print_failure("not an attribute: write NAME=VALUE, for example path=/login", word);
     if (strncmp(word, "cost=", 5) == 0)
         return print_failure("cost is not an attribute: write --cost N", word);
     if (plan->word_count + 2 > WORDS_MAX)
@@ -194,6 +200,25 @@ static int read_words(struct plan *plan, int count, char **words, int *used)
                : result;
 }
 
+/* Reads the variables of the options, which the command line overrides. */
+static int read_environment(struct plan *plan)
+{
+    static const char *const names[] = {"--connect", "--check-secret-file", "--cost", "--timeout",
+                                        "--max-wait"};
+    char *is_quiet = getenv("RATION_QUIET"), *waits = getenv("RATION_WAIT");
+    char variable[64];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char *value = getenv(command_variable("RATION_", names[i] + 2, variable));
+
+        if (value != NULL && read_option(plan, names[i], value) != EXIT_DONE)
+            return EXIT_USAGE;
+    }
+    plan->is_quiet = is_quiet != NULL && strcmp(is_quiet, "true") == 0;
+    plan->waits = waits != NULL && strcmp(waits, "true") == 0;
+    return EXIT_DONE;
+}
+
 static int read_plan(struct plan *plan, int count, char **words)
 {
     int attributes_from;
@@ -202,6 +227,8 @@ static int read_plan(struct plan *plan, int count, char **words)
     add_word(plan, "COST", strlen("COST"));
     add_word(plan, plan->cost, strlen(plan->cost));
     attributes_from = plan->word_count;
+    if (read_environment(plan) != EXIT_DONE)
+        return EXIT_USAGE;
     for (int i = 0, used; i < count; i += used) {
         int result = read_words(plan, count - i, words + i, &used);
 
@@ -369,7 +396,7 @@ static void print_answer(const struct plan *plan, const struct answer *answer)
                                    : "",
                answer->limit);
     if (is_allowed && answer->delay_ns > 0)
-        printf(": go after %s", wait_text(answer->delay_ns, wait));
+        printf(": proceed after %s", wait_text(answer->delay_ns, wait));
     else if (is_allowed && has_limit && answer->remaining >= 0)
         printf(": %s has %" PRId64 " left", answer->limit, answer->remaining);
     else if (!is_allowed && answer->retry_after_ns < 0 && !answer->is_banned)

@@ -39,7 +39,8 @@ int command_clock(int argument_count, char **arguments)
 
         fprintf(is_help ? stdout : stderr,
                 "usage: ration clock\n\n"
-                "Lists the clocks of this machine, and whether the CPU's counter can be used.\n");
+                "Lists the clocks of this machine, what a read costs and which is the default.\n\n"
+                "Example: ration clock\n");
         return is_help ? EXIT_DONE : EXIT_USAGE;
     }
     if (tsc_problem == NULL)

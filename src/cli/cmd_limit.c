@@ -88,9 +88,9 @@ int command_limit(int argument_count, char **arguments)
 
     if (argument_count == 0 || command_asks_help(argument_count, arguments)) {
         fprintf(argument_count == 0 ? stderr : stdout,
-                "usage: ration limit TEXT...\n"
-                "e.g.   ration limit 20 per 100ms burst 100\n\n"
-                "Prints what a limit means, or what is wrong with it and exits with 1.\n");
+                "usage: ration limit TEXT...\n\n"
+                "Prints what a limit means, or what is wrong with it and exits with 1.\n\n"
+                "Example: ration limit 20 per 100ms burst 100\n");
         return argument_count == 0 ? EXIT_USAGE : EXIT_DONE;
     }
     if (join_words(argument_count, arguments, text) != 0) {

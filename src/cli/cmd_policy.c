@@ -17,13 +17,13 @@
 
 static void print_usage(FILE *stream)
 {
-    fprintf(stream,
-            "usage: ration policy check FILE\n"
-            "       ration policy explain FILE NAME=VALUE... [cost=N]\n"
-            "e.g.   ration policy explain policy.yaml method=GET path=/x ip=192.0.2.7\n\n"
-            "check reports every error of a policy with FILE:LINE:COLUMN, or lists its "
-            "limits.\nexplain shows which limits apply to a request, with which key and cost, and "
-            "why the\nothers do not. It exits with 1 if the request is banned.\n");
+    fputs("usage: ration policy check FILE\n"
+          "       ration policy explain FILE NAME=VALUE... [cost=N]\n\n"
+          "check reports every error of a policy with FILE:LINE:COLUMN, or lists its\n"
+          "limits. explain shows which limits apply to a request, with which key and\n"
+          "cost, and why the others do not. It exits with 1 if the request is banned.\n\n"
+          "Example: ration policy explain policy.yaml method=GET path=/x ip=192.0.2.7\n",
+          stream);
 }
 
 /* Escapes text of a file or of the command line for a terminal. Returns buffer. */
@@ -300,16 +300,30 @@ static int explain_policy(char *path, int word_count, char **words)
     return status;
 }
 
+/* Whether --help is the last argument, after the name of a subcommand or alone. */
+static bool asks_help(int argument_count, char **arguments)
+{
+    return argument_count > 0 && argument_count < 3 &&
+           command_asks_help(1, arguments + argument_count - 1);
+}
+
 int command_policy(int argument_count, char **arguments)
 {
+    static const char *const names[] = {"check", "explain"};
+    const char *nearest;
+
+    if (asks_help(argument_count, arguments)) {
+        print_usage(stdout);
+        return EXIT_DONE;
+    }
     if (argument_count == 2 && strcmp(arguments[0], "check") == 0)
         return check_policy(arguments[1]);
     if (argument_count >= 2 && strcmp(arguments[0], "explain") == 0)
         return explain_policy(arguments[1], argument_count - 2, arguments + 2);
-    if (command_asks_help(argument_count, arguments)) {
-        print_usage(stdout);
-        return EXIT_DONE;
-    }
-    print_usage(stderr);
+    nearest = argument_count > 0 ? ration_settings_nearest_word(arguments[0], names, 2) : NULL;
+    if (nearest != NULL && strcmp(nearest, arguments[0]) != 0)
+        fprintf(stderr, "ration policy: did you mean ration policy %s\n", nearest);
+    else
+        print_usage(stderr);
     return EXIT_USAGE;
 }

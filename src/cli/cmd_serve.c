@@ -1,6 +1,7 @@
 /* ration serve: runs a server in the foreground. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "server/ops/credentials.h"
@@ -9,17 +10,27 @@
 
 static void print_help(void)
 {
-    printf("usage: ration serve [options]\n\n"
-           "Decides whether requests are allowed, over HTTP and the Redis protocol. SIGHUP reloads "
-           "the\npolicy; SIGTERM and SIGINT shut the server down after pending requests are "
-           "answered.\nEach option except --policy may also be set in the section server: of the "
-           "policy, without\nthe leading dashes; the command line takes precedence. Defaults are "
-           "in brackets.\n");
+    fputs("usage: ration serve [options]\n\n"
+          "Runs the rate limit server, which answers over HTTP and the Redis protocol.\n"
+          "SIGHUP reloads the policy. SIGTERM and SIGINT finish pending requests and exit.\n\n"
+          "Each option is also an environment variable (--max-input: RATION_MAX_INPUT)\n"
+          "and, except --policy, a field of the policy's section server: (max_input).\n"
+          "The command line overrides the environment, which overrides the policy.\n"
+          "Times have a unit (250ms, 10s), sizes may have one (16KB, 1MiB), and the\n"
+          "elements of a list are separated by commas. Defaults are in brackets.\n\n"
+          "Example: ration serve --policy policy.yaml --http 8429 --threads 2\n",
+          stdout);
     ration_settings_print_help(stdout);
-    printf(
-        "  --settings                         print all settings, separated by tabs\n"
-        "  --access                           print the access that each route and command needs\n"
-        "  --help                             print this\n");
+    fputs("  --print-settings              Print all settings, separated by tabs\n"
+          "  --access                      Print the access each route and command needs\n"
+          "  --help                        Print this\n",
+          stdout);
+}
+
+static void print_warning(void *unused, const char *message)
+{
+    (void)unused;
+    fprintf(stderr, "ration serve: warning: %s\n", message);
 }
 
 static void print_error(void *unused, const struct ration_policy_error *fault)
@@ -31,7 +42,7 @@ static void print_error(void *unused, const struct ration_policy_error *fault)
 int command_serve(int argument_count, char **arguments)
 {
     struct ration_settings settings;
-    ration_status status;
+    ration_status status, arguments_status;
     bool is_ok;
 
     for (int i = 0; i < argument_count; i++) {
@@ -39,7 +50,7 @@ int command_serve(int argument_count, char **arguments)
             print_help();
             return EXIT_DONE;
         }
-        if (strcmp(arguments[i], "--settings") == 0) {
+        if (strcmp(arguments[i], "--print-settings") == 0) {
             ration_settings_print_list(stdout);
             return EXIT_DONE;
         }
@@ -49,11 +60,13 @@ int command_serve(int argument_count, char **arguments)
         }
     }
     ration_settings_init(&settings);
-    status =
+    status = ration_settings_read_environment(&settings, environ, print_error, print_warning, NULL);
+    arguments_status =
         ration_settings_read_arguments(&settings, argument_count, arguments, print_error, NULL);
+    ration_settings_hide_environment(environ);
     ration_settings_hide_arguments(argument_count, arguments);
-    if (status != RATION_OK) {
-        if (status == RATION_ENOMEM)
+    if (status != RATION_OK || arguments_status != RATION_OK) {
+        if (status == RATION_ENOMEM || arguments_status == RATION_ENOMEM)
             fprintf(stderr, "ration serve: out of memory\n");
         ration_settings_done(&settings);
         return EXIT_USAGE;

@@ -2,7 +2,9 @@
 #ifndef RATION_CLI_COMMAND_H
 #define RATION_CLI_COMMAND_H
 
+#include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Exit statuses: success, a negative result, the command could not be executed. */
@@ -15,6 +17,17 @@ static inline bool command_asks_help(int argument_count, char **arguments)
 {
     return argument_count == 1 &&
            (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0);
+}
+
+/* Writes the name of an option's environment variable: prefix, and the name in upper case. Returns buffer. */
+static inline const char *command_variable(const char *prefix, const char *name, char buffer[64])
+{
+    size_t used = (size_t)snprintf(buffer, 64, "%s", prefix);
+
+    for (; *name != '\0' && used < 63; name++)
+        buffer[used++] = (char)(*name == '-' ? '_' : toupper((unsigned char)*name));
+    buffer[used] = '\0';
+    return buffer;
 }
 
 /* ration limit TEXT...: explains a limit, or what is wrong with it. */

@@ -5,10 +5,10 @@
 #define RATION_CORE_ALGORITHM_NAMES_H
 
 #define RATION_ALGORITHM_WORDS(X)              \
-    X("token-bucket", RATION_TOKEN_BUCKET)     \
-    X("leaky-queue", RATION_LEAKY_QUEUE)       \
-    X("fixed-window", RATION_FIXED_WINDOW)     \
-    X("sliding-window", RATION_SLIDING_WINDOW) \
-    X("sliding-log", RATION_SLIDING_LOG)
+    X("token_bucket", RATION_TOKEN_BUCKET)     \
+    X("leaky_queue", RATION_LEAKY_QUEUE)       \
+    X("fixed_window", RATION_FIXED_WINDOW)     \
+    X("sliding_window", RATION_SLIDING_WINDOW) \
+    X("sliding_log", RATION_SLIDING_LOG)
 
 #endif

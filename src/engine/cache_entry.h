@@ -25,7 +25,7 @@ struct ration_local_cache {
 /* A key has up to one entry for each of these. */
 enum ration_cache_entry_aspect {
     RATION_CACHE_ENTRY_MAIN,       /* the lease, or the local bucket */
-    RATION_CACHE_ENTRY_DENIAL,     /* until when Redis has denied, and at which cost; local-first */
+    RATION_CACHE_ENTRY_DENIAL,     /* until when Redis has denied, and at which cost; local_first */
     RATION_CACHE_ENTRY_DENIAL_TTL, /* until when a denial is trusted */
     RATION_CACHE_ENTRY_BACKOFF,  /* until when no lease is requested, since Redis granted little */
     RATION_CACHE_ENTRY_ACQUIRING /* until when other callers do not request a lease again */

@@ -41,7 +41,7 @@ ration_status ration_engine_match(const struct ration_engine *engine, const rati
 {
     ration_status status;
 
-    *out_reason = "the value of an attribute is longer than attribute-bytes-max (8192 bytes "
+    *out_reason = "the value of an attribute is longer than max-attribute-size (8192 bytes "
                   "unless it was set)";
     for (size_t i = 0; i < attribute_count; i++)
         if (attributes[i].value.size > engine->attribute_bytes_max) {

@@ -7,7 +7,7 @@
  *     lease        A lease: the tokens that the node may spend before the expiry time, the size of the last lease, and
  *                  how much less than requested Redis granted; if that was little, the node requests no more for a
  *                  while. Or, with the flag RATION_CACHE_ENTRY_DENIED: Redis has denied until the expiry time
- *     local-first  A local bucket, which is full at the expiry time. It has the burst of the limit and the node's share
+ *     local_first  A local bucket, which is full at the expiry time. It has the burst of the limit and the node's share
  *                  of its rate. The count is the debt: tokens taken from it and not yet reported to Redis. A second
  *                  entry says until when Redis has denied, and at which cost
  *

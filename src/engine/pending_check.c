@@ -192,7 +192,7 @@ struct ration_remote_check ration_pending_check_remote(struct ration_pending_che
 
 /* Without Redis -------------------------------------------------------------------------------- */
 
-/* Reduces the check to the limits that decide locally. False: a limit's on_backend_error is deny. */
+/* Reduces the check to the limits that decide locally. False: a limit's on_redis_error is deny. */
 static bool keep_local_limits(const struct ration_engine_plan *plan,
                               struct ration_engine_prepared *prepared)
 {
@@ -202,9 +202,9 @@ static bool keep_local_limits(const struct ration_engine_plan *plan,
         const struct ration_policy_limit *limit =
             ration_policy_limit_at(plan->policy, prepared->match.limits[i]);
 
-        if (limit->on_backend_error == RATION_POLICY_FALLBACK_DENY && !limit->is_shadow)
+        if (limit->on_redis_error == RATION_POLICY_FALLBACK_DENY && !limit->is_shadow)
             return false;
-        if (limit->on_backend_error != RATION_POLICY_FALLBACK_LOCAL)
+        if (limit->on_redis_error != RATION_POLICY_FALLBACK_LOCAL)
             continue;
         prepared->match.limits[count] = prepared->match.limits[i];
         prepared->keys[count] = prepared->keys[i];

@@ -52,7 +52,7 @@ struct ration_engine_batch {
     struct ration_pending_check **pending_checks;
 };
 
-/* Calls the script that decides all limits of the check at once. Without an answer, on_backend_error decides. */
+/* Calls the script that decides all limits of the check at once. Without an answer, on_redis_error decides. */
 void ration_pending_check_send(struct ration_pending_check *pending);
 
 /* The check as the functions of remote_check.h take it. Borrowed from pending. */
@@ -63,7 +63,7 @@ void ration_pending_check_answer(struct ration_pending_check *pending,
                                  const struct ration_redis_take_result *result,
                                  struct ration_redis_grant grant);
 
-/* Decides by the limits' on_backend_error. */
+/* Decides by the limits' on_redis_error. */
 void ration_pending_check_decide_without_redis(struct ration_pending_check *pending);
 
 /*

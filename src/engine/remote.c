@@ -66,7 +66,7 @@ static ration_status fit_cluster(const ration_engine *engine, const ration_polic
             error, RATION_EUNSUPPORTED,
             "limits %s, line %u, and %s, line %u, may apply to one request and "
             "have different keys, which a cluster may store on different nodes: "
-            "give both the same key, or write cluster: one-slot",
+            "give both the same key, or write cluster: one_slot",
             limit->limit.name, (unsigned)limit->line, other->limit.name, (unsigned)other->line);
     }
     if (engine->plan == NULL)
@@ -74,7 +74,7 @@ static ration_status fit_cluster(const ration_engine *engine, const ration_polic
     else if (options->is_one_slot != is_one_slot)
         return ration_error_set(
             error, RATION_EUNSUPPORTED,
-            "cluster: one-slot cannot be changed by a reload, because it changes "
+            "cluster: one_slot cannot be changed by a reload, because it changes "
             "the names of all buckets: restart all nodes together");
     return RATION_OK;
 }
@@ -94,9 +94,10 @@ ration_status ration_engine_remote_fits(const ration_engine *engine, const ratio
                 RATION_LOCAL_CACHE_FILL_NS_MAX / engine->remote->options->node_count)
             return ration_error_set(
                 error, RATION_EUNSUPPORTED,
-                "limit %s, line %u: in mode local-first each node has a bucket of this burst "
+                "limit %s, line %u: with redis_mode: local_first each node has a bucket of this "
+                "burst "
                 "with 1/%u of the rate, which takes more than 16 years to fill: set "
-                "mode: strict or lease",
+                "redis_mode: strict or lease",
                 limit->limit.name, (unsigned)limit->line,
                 (unsigned)engine->remote->options->node_count);
     }

@@ -2,7 +2,7 @@
  * remote: an engine whose buckets are in Redis.
  *
  * The engine prepares a check as it does in memory, and then calls Redis: one call of the script for each check, which
- * decides all of its limits together. If Redis does not decide, each limit's on_backend_error says what happens:
+ * decides all of its limits together. If Redis does not decide, each limit's on_redis_error says what happens:
  *
  *     local   the limiter in this process decides, with one node's share of the limit
  *     allow   the limit is skipped

@@ -92,7 +92,7 @@ static ration_status check_rules(const struct flat_rules *flat, struct ration_er
     }
     if (log_count > 1)
         return ration_error_set(error, RATION_EUNSUPPORTED,
-                                "a limiter has at most one sliding-log (got %" PRIu32 ")",
+                                "a limiter has at most one sliding_log (got %" PRIu32 ")",
                                 log_count);
     if (cell_count > RATION_SECTION_CELLS_MAX)
         return ration_error_set(error, RATION_EUNSUPPORTED,

@@ -26,10 +26,10 @@ enum field {
     FIELD_OVERFLOW,
     FIELD_IPV6_PREFIX,
     FIELD_STALE_AFTER,
-    FIELD_KEYS,
+    FIELD_MAX_KEYS,
     FIELD_MISSING,
-    FIELD_ON_BACKEND_ERROR,
-    FIELD_MODE,
+    FIELD_ON_REDIS_ERROR,
+    FIELD_REDIS_MODE,
     FIELD_THRESHOLD,
     FIELD_LEASE,
     FIELD_COUNT
@@ -51,10 +51,10 @@ static const char *const field_names[FIELD_COUNT] = {
     [FIELD_OVERFLOW] = "overflow",
     [FIELD_IPV6_PREFIX] = "ipv6_prefix",
     [FIELD_STALE_AFTER] = "stale_after",
-    [FIELD_KEYS] = "keys",
+    [FIELD_MAX_KEYS] = "max_keys",
     [FIELD_MISSING] = "missing",
-    [FIELD_ON_BACKEND_ERROR] = "on_backend_error",
-    [FIELD_MODE] = "mode",
+    [FIELD_ON_REDIS_ERROR] = "on_redis_error",
+    [FIELD_REDIS_MODE] = "redis_mode",
     [FIELD_THRESHOLD] = "threshold",
     [FIELD_LEASE] = "lease",
 };
@@ -176,7 +176,7 @@ static void read_choices(struct reader *reader)
         [RATION_OVERFLOW_ALLOW] = "allow",
     };
     static const char *const missings[] = {
-        [RATION_POLICY_MISSING_SHARE] = "share",
+        [RATION_POLICY_MISSING_SHARED] = "shared",
         [RATION_POLICY_MISSING_SKIP] = "skip",
     };
     static const char *const fallbacks[] = {
@@ -186,14 +186,15 @@ static void read_choices(struct reader *reader)
     };
     static const char *const modes[] = {
         [RATION_POLICY_STRICT] = "strict",
-        [RATION_POLICY_LOCAL_FIRST] = "local-first",
+        [RATION_POLICY_LOCAL_FIRST] = "local_first",
         [RATION_POLICY_LEASE] = "lease",
     };
     struct ration_policy_limit *view = &reader->entry->view;
 
-    view->mode = (enum ration_policy_mode)read_choice(reader, FIELD_MODE, modes, COUNT_OF(modes));
-    view->on_backend_error = (enum ration_policy_fallback)read_choice(
-        reader, FIELD_ON_BACKEND_ERROR, fallbacks, COUNT_OF(fallbacks));
+    view->mode =
+        (enum ration_policy_mode)read_choice(reader, FIELD_REDIS_MODE, modes, COUNT_OF(modes));
+    view->on_redis_error = (enum ration_policy_fallback)read_choice(reader, FIELD_ON_REDIS_ERROR,
+                                                                    fallbacks, COUNT_OF(fallbacks));
     view->is_shadow = (uint32_t)read_choice(reader, FIELD_SHADOW, booleans, COUNT_OF(booleans));
     view->overflow =
         (enum ration_overflow)read_choice(reader, FIELD_OVERFLOW, overflows, COUNT_OF(overflows));
@@ -209,9 +210,9 @@ static void read_numbers(struct reader *reader)
     uint64_t threshold;
 
     view->keys_max = view->key_count ? RATION_POLICY_KEYS_DEFAULT : 1;
-    if (reader->fields[FIELD_KEYS])
-        ration_schema_count(schema, reader->fields[FIELD_KEYS], "keys", 1, RATION_POLICY_KEYS_MAX,
-                            &view->keys_max);
+    if (reader->fields[FIELD_MAX_KEYS])
+        ration_schema_count(schema, reader->fields[FIELD_MAX_KEYS], "max_keys", 1,
+                            RATION_POLICY_KEYS_MAX, &view->keys_max);
     if (reader->fields[FIELD_IPV6_PREFIX])
         ration_schema_count(schema, reader->fields[FIELD_IPV6_PREFIX], "ipv6_prefix", 1, 128,
                             &prefix);
@@ -272,22 +273,24 @@ static void check_mode(struct reader *reader)
 
     if (reader->fields[FIELD_THRESHOLD] && view->mode != RATION_POLICY_LOCAL_FIRST)
         RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_THRESHOLD]->name,
-                            "threshold needs mode: local-first");
+                            "threshold needs redis_mode: local_first");
     if (reader->fields[FIELD_LEASE] && view->mode != RATION_POLICY_LEASE)
-        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_LEASE]->name, "lease needs mode: lease");
+        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_LEASE]->name,
+                            "lease needs redis_mode: lease");
     if (view->mode == RATION_POLICY_STRICT)
         return;
     if (limit->algorithm != RATION_TOKEN_BUCKET || limit->refill != RATION_REFILL_CONTINUOUS ||
         limit->start != RATION_START_FULL)
-        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_MODE],
+        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_REDIS_MODE],
                             "%s is for token buckets that refill continuously and start full: "
-                            "write mode: strict",
-                            view->mode == RATION_POLICY_LEASE ? "lease" : "local-first");
+                            "write redis_mode: strict",
+                            view->mode == RATION_POLICY_LEASE ? "lease" : "local_first");
     else if (limit->burst > RATION_POLICY_NEAR_BURST_MAX)
-        RATION_SCHEMA_ERROR(schema, reader->fields[FIELD_MODE],
-                            "a limit with this mode has a burst of at most %d: write mode: strict, "
-                            "or a smaller burst",
-                            RATION_POLICY_NEAR_BURST_MAX);
+        RATION_SCHEMA_ERROR(
+            schema, reader->fields[FIELD_REDIS_MODE],
+            "a limit with this redis_mode has a burst of at most %d: write redis_mode: strict, "
+            "or a smaller burst",
+            RATION_POLICY_NEAR_BURST_MAX);
 }
 
 static void read_limit(struct reader *reader)

@@ -292,7 +292,7 @@ static ration_status record_option(struct reader *reader, const struct keyword *
         reader->spec.algorithm != RATION_TOKEN_BUCKET)
         return ration_text_fail(
             reader->error, reader->offset,
-            "a reserve goes with token-bucket only (reserve at byte %zu, algorithm at "
+            "a reserve goes with token_bucket only (reserve at byte %zu, algorithm at "
             "byte %zu)",
             reader->offsets[OPTION_RESERVE], reader->offsets[OPTION_ALGORITHM]);
     return RATION_OK;
@@ -350,7 +350,7 @@ static ration_status read_limit(struct reader *reader)
         if (read_option(reader) != RATION_OK)
             return RATION_EINVAL;
     }
-    /* Set only now, because "token-bucket" may come before or after "reserve". */
+    /* Set only now, because "token_bucket" may come before or after "reserve". */
     if (reader->given[OPTION_RESERVE])
         reader->spec.algorithm = RATION_BURST_RESERVE;
     return RATION_OK;

@@ -101,14 +101,14 @@ void ration_overlap_check(struct ration_schema *schema)
         if (search.comparison_count >= COMPARISONS_MAX) {
             ration_policy_errors_add(
                 schema->faults, view->line, policy->limits[i].column,
-                "too many limits and values to determine whether a leaky-queue is the only "
+                "too many limits and values to determine whether a leaky_queue is the only "
                 "limit of its requests");
             return;
         }
         if (other < policy->limit_count)
             ration_policy_errors_add(
                 schema->faults, view->line, policy->limits[i].column,
-                "%s is a leaky-queue, which must be the only limit of its requests, but %s in line "
+                "%s is a leaky_queue, which must be the only limit of its requests, but %s in line "
                 "%" PRIu32
                 " may apply to them too: give the two a match on the same attribute with "
                 "different values, or exclude one with not",

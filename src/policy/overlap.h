@@ -5,7 +5,7 @@
 #include "policy/schema.h"
 
 /*
- * Records an error for each leaky-queue limit that may apply to a request together with another
+ * Records an error for each leaky_queue limit that may apply to a request together with another
  * limit: a leaky queue makes its callers wait, and this cannot be decided atomically with limits
  * that deny.
  */

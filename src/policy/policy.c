@@ -144,7 +144,7 @@ static void read_version(struct ration_schema *schema, const struct ration_docum
 
 static void read_cluster(struct ration_schema *schema, const struct ration_document_node *node)
 {
-    static const char *const words[] = {"one-slot"};
+    static const char *const words[] = {"one_slot"};
     size_t word;
 
     if (node && ration_schema_choice(schema, node, "cluster", words, 1, &word))

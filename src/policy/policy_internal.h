@@ -65,7 +65,7 @@ struct ration_policy {
     size_t limit_count;
     struct ration_limit_entry *limits;
 
-    bool is_one_slot; /* cluster: one-slot is set; used only with a Redis cluster */
+    bool is_one_slot; /* cluster: one_slot is set; used only with a Redis cluster */
 
     struct ration_policy_setting *settings;
     size_t setting_count;

@@ -23,8 +23,8 @@ ration_status ration_redis_is_supported(const struct ration_limit *limit,
 
     if (limit->algorithm == RATION_SLIDING_LOG && limit->tokens > RATION_REDIS_LOG_TOKENS_MAX)
         return ration_error_set(error, RATION_EUNSUPPORTED,
-                                "on Redis a sliding-log has at most %d tokens, because the time of "
-                                "each is stored; a sliding-window has no such bound",
+                                "on Redis a sliding_log has at most %d tokens, because the time of "
+                                "each is stored; a sliding_window has no such bound",
                                 RATION_REDIS_LOG_TOKENS_MAX);
     if (is_window && (limit->tokens > EXACT_MAX || limit->burst > EXACT_MAX))
         return ration_error_set(error, RATION_EUNSUPPORTED,

@@ -26,9 +26,9 @@ static const struct subject rows[] = {
     {.name = "token bucket", .rules = {"1000/h burst 1M"}},
     {.name = "two buckets", .rules = {"1000/h burst 1M", "2000/h burst 1M"}},
     {.name = "reserve", .rules = {"1000/h burst 1M reserve 10/h burst 1M"}},
-    {.name = "fixed window", .rules = {"1M/h fixed-window"}},
-    {.name = "log", .rules = {"3000/h sliding-log"}},
-    {.name = "log of many", .rules = {"3000/h sliding-log", "1000/h burst 1M"}},
+    {.name = "fixed window", .rules = {"1M/h fixed_window"}},
+    {.name = "log", .rules = {"3000/h sliding_log"}},
+    {.name = "log of many", .rules = {"3000/h sliding_log", "1000/h burst 1M"}},
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))

@@ -43,7 +43,8 @@ static const char *const texts[] = {
     "{name: two, key: [user, ip], rate: 1/y, burst: 5, overflow: deny}, "
     "{name: one, key: ip, rate: 1/y, burst: 4}]",
     "limits: [{name: two, key: [user, ip], rate: 1/y, burst: 5}, "
-    "{name: three, key: user, rate: 200M/s, keys: 10}, {name: one, key: ip, rate: 1/y, burst: 4}, "
+    "{name: three, key: user, rate: 200M/s, max_keys: 10}, {name: one, key: ip, rate: 1/y, burst: "
+    "4}, "
     "{name: four, match: {user: nobody}, rate: 1/s}]",
 };
 
@@ -96,9 +97,10 @@ static ration_policy *parse(size_t index)
     ration_policy *policy = NULL;
     char text[512];
 
-    snprintf(text, sizeof(text),
-             "%.*s, {name: new-%zu, match: {user: u}, key: [ip, user], rate: 100M/s, keys: 100}]",
-             (int)strlen(start) - 1, start, index);
+    snprintf(
+        text, sizeof(text),
+        "%.*s, {name: new-%zu, match: {user: u}, key: [ip, user], rate: 100M/s, max_keys: 100}]",
+        (int)strlen(start) - 1, start, index);
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
         abort();
     return policy;

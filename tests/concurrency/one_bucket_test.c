@@ -80,9 +80,9 @@ static void r1_so_they_do_with_every_algorithm(void **state)
 {
     static const char *const texts[] = {
         "16/s refill interval",
-        "16/s fixed-window",
-        "16/s sliding-window",
-        "3/s burst 16 leaky-queue",
+        "16/s fixed_window",
+        "16/s sliding_window",
+        "3/s burst 16 leaky_queue",
     };
 
     (void)state;

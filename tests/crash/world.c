@@ -12,7 +12,7 @@
 static const char *const rules_plain[] = {"60/h burst 3", NULL};
 static const char *const rules_entry[] = {"60/h burst 3", "120/h burst 5", "10/h burst 4", NULL};
 static const char *const rules_reserve[] = {"60/h burst 3 reserve 10/h burst 2", NULL};
-static const char *const rules_log[] = {"4/h sliding-log", NULL};
+static const char *const rules_log[] = {"4/h sliding_log", NULL};
 static const char *const rules_empty[] = {"60/h burst 3 start empty", NULL};
 static const char *const rules_third[] = {"30/h burst 4", NULL};
 

@@ -17,9 +17,11 @@ expect() { # expect STATUS PATTERN ARGUMENT...
 }
 
 expect 2 'usage: ration COMMAND'
-expect 0 'limit TEXT' --help
+expect 0 'limit +explain a limit' --help
+expect 0 'usage: ration limit' help limit
 expect 0 '^ration [0-9]+\.[0-9]+\.[0-9]+$' --version
-expect 2 "unknown command 'limt'" limt
+expect 2 "unknown command 'limt'; did you mean ration limit" limt
+expect 2 'did you mean ration policy explain' policy explan x.yaml
 expect 2 'usage: ration limit' limit
 for command in limit clock policy serve check bench; do
     for help in --help -h; do
@@ -35,17 +37,18 @@ expect 0 '^one token +333333333\.333333 ns$' limit 3/s
 expect 0 '^full in +18000000000000 ns when empty \(reserve\)$' limit 10/s reserve 100/h burst 500
 expect 1 'unknown' limit "10/s $(printf 'x%.0s' {1..1019})"
 expect 0 '^refill +3 tokens every 10000000000 ns$' limit 3/10s refill interval
-expect 0 'its state is larger' limit 3/s sliding-log
+expect 0 'its state is larger' limit 3/s sliding_log
 expect 1 'did you mean burst' limit 10/s brust 5
 expect 1 'nearest valid limit: 1/y burst 16' limit 1/y burst 20
 expect 2 'longer than 1024' limit "$(printf 'x%.0s' {1..1100})"
 expect 0 '^monotonic ' clock
 expect 2 'usage: ration clock' clock now
 expect 0 'usage: ration bench' bench --help
-expect 2 'is not this host; .* --i-own-this-host' bench --connect 192.0.2.1:6429
+expect 2 'is not this host; .* --allow-remote' bench --connect 192.0.2.1:6429
 expect 2 "unknown option '--rats'" bench --rats 5 --requests 1
 expect 2 "unknown option '-x'" bench -x
-expect 2 '--seconds needs a value' bench --seconds
+expect 2 '--duration needs a value' bench --duration
+expect 2 '--duration takes a time from' bench --duration 10
 expect 2 "'gopher' is not a protocol" bench gopher
 expect 2 'one protocol at a time' bench resp http
 expect 2 'must be used together' bench --evalsha

@@ -56,7 +56,7 @@ completes() { # completes EXPECTED WORD...: the last word goes on so
 }
 completes 'serve' se
 completes '--retry-after-max --retry-after-spread' serve --retry
-completes 'delta' serve --x-ratelimit d
+completes 'seconds' serve --legacy-headers s
 completes 'completions/ration.bash' serve --policy completions/ration.b
 completes '--threads' serve --prefault --thre
 completes '' serve --threads ''

@@ -63,22 +63,22 @@ cat >settings.yaml <<'YAML'
 limits: [{name: all, rate: 1000/s}]
 server:
   threads: 1k
-  trhottle-keys: 5
-  check-secret-file: ""
+  inlien_keys: 5
+  check_secret_file: ""
 YAML
 expect 2 check settings.yaml <<'TEXT'
 settings.yaml:3:12: threads cannot be '1k'; write a number from 1 to 64
-settings.yaml:4:3: there is no setting trhottle-keys; did you mean throttle-keys
-settings.yaml:5:22: check-secret-file is empty; write the path of a file
+settings.yaml:4:3: there is no setting inlien_keys; did you mean inline_keys
+settings.yaml:5:22: check_secret_file is empty; write the path of a file
 TEXT
 cat >settings.yaml <<'YAML'
 limits: [{name: all, rate: 1000/s}]
-server: {http: '*:8429', resp: '127.0.0.1:6429', admin-secret-file: /nowhere/at/all, redis-file: /nor/there}
+server: {http: '*:8429', resp: '127.0.0.1:6429', admin_secret_file: /nowhere/at/all, redis_file: /nor/there}
 YAML
 expect 0 check settings.yaml <<'TEXT'
 NAME  KEY  LIMIT   MATCH
 all   -    1000/s  every request
-settings.yaml: ration serve needs more options: http *:8429 can be reached from other hosts, and there is no check secret; give one with --check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass --open-to-strangers
+settings.yaml: ration serve needs more options: http *:8429 can be reached from other hosts, and there is no check secret; give one with --check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass --insecure
 TEXT
 
 expect 2 explain wrong.yaml path=/ <<'TEXT'

@@ -27,10 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const rows[][RULES_MAX] = {
     {"3/s burst 7"},
-    {"3/s burst 7 start 2", "9/min sliding-log"},
-    {"9/s fixed-window", "5/s burst 12 refill interval"},
-    {"9/s sliding-window start empty", "3/s burst 4 reserve 7/min"},
-    {"2M/s burst 3M refill interval", "4/s leaky-queue"},
+    {"3/s burst 7 start 2", "9/min sliding_log"},
+    {"9/s fixed_window", "5/s burst 12 refill interval"},
+    {"9/s sliding_window start empty", "3/s burst 4 reserve 7/min"},
+    {"2M/s burst 3M refill interval", "4/s leaky_queue"},
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))

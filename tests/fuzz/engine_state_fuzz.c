@@ -28,12 +28,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const policies[] = {
-    "limits: [{name: a, key: ip, rate: 3/s, burst: 7, keys: 10}, "
-    "{name: b, rate: 9/min, algorithm: sliding-log}, "
-    "{name: c, key: [user, ip], rate: 9/s, algorithm: sliding-window, start: empty, keys: 10}]",
-    "limits: [{name: b, key: user, rate: 9/s, algorithm: fixed-window, keys: 10}, "
-    "{name: a, key: ip, rate: 5/s, burst: 4, keys: 10, overflow: deny, shadow: true}, "
-    "{name: q, match: {path: /q}, key: ip, rate: 4/s, reserve: 7/min, keys: 10}]",
+    "limits: [{name: a, key: ip, rate: 3/s, burst: 7, max_keys: 10}, "
+    "{name: b, rate: 9/min, algorithm: sliding_log}, "
+    "{name: c, key: [user, ip], rate: 9/s, algorithm: sliding_window, start: empty, max_keys: 10}]",
+    "limits: [{name: b, key: user, rate: 9/s, algorithm: fixed_window, max_keys: 10}, "
+    "{name: a, key: ip, rate: 5/s, burst: 4, max_keys: 10, overflow: deny, shadow: true}, "
+    "{name: q, match: {path: /q}, key: ip, rate: 4/s, reserve: 7/min, max_keys: 10}]",
 };
 
 #define POLICY_COUNT (sizeof(policies) / sizeof(policies[0]))

@@ -24,10 +24,10 @@ static const char *const texts[] = {
     "10/min name a",
     "4 per 10s refill interval burst 9 name a",
     "3/s burst 2 reserve 100/h burst 5 name a",
-    "5/s fixed-window name a",
-    "5/s sliding-window name a",
-    "6/10s sliding-log name a",
-    "2/s leaky-queue burst 3 name a",
+    "5/s fixed_window name a",
+    "5/s sliding_window name a",
+    "6/10s sliding_log name a",
+    "2/s leaky_queue burst 3 name a",
 };
 #define TEXT_COUNT (sizeof(texts) / sizeof(texts[0]))
 

@@ -45,17 +45,17 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char policy[] =
-    "limits: [{name: user, key: user, rate: 2/s, burst: 3, keys: 16}, "
+    "limits: [{name: user, key: user, rate: 2/s, burst: 3, max_keys: 16}, "
     "{name: all, rate: 100/s, burst: 50}, "
     "{name: window, match: {path: {prefix: /w}}, key: [ip, header.x-a], rate: 5/min, "
-    "algorithm: sliding-window, keys: 16, shadow: true}]\n"
+    "algorithm: sliding_window, max_keys: 16, shadow: true}]\n"
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n";
 
 /* What a reload reads. */
 static const char next_policy[] =
-    "limits: [{name: user, key: user, rate: 3/s, burst: 4, keys: 16}, "
-    "{name: other, match: {path: /w}, rate: 1/h, key: ip, keys: 16}]\n"
+    "limits: [{name: user, key: user, rate: 3/s, burst: 4, max_keys: 16}, "
+    "{name: other, match: {path: /w}, rate: 1/h, key: ip, max_keys: 16}]\n"
     "banned: [{user: a}]\n";
 
 static void check(bool condition, const char *what)
@@ -167,12 +167,12 @@ static const struct {
     const char *words[8];
 } settings[] = {
     {1 << 0, {"--check-secret", "secret", "--admin-secret", "admin"}},
-    {1 << 1, {"--pipeline-max=1", "--arguments-max=8", "--argument-bytes-max=64"}},
-    {1 << 2, {"--head-bytes-max=1024", "--body-bytes-max=96", "--attribute-bytes-max=64"}},
-    {1 << 3, {"--trusted-proxies=unix", "--client-header=x-forwarded-for"}},
-    {1 << 4, {"--trusted-proxies=unix", "--client-header=forwarded"}},
-    {1 << 5, {"--x-ratelimit=epoch", "--deny-status=503", "--retry-after-max=5"}},
-    {1 << 6, {"--top-keys=0", "--inline-fill-max=0"}},
+    {1 << 1, {"--max-pipeline=1", "--max-arguments=8", "--max-argument-size=64"}},
+    {1 << 2, {"--max-header-size=1024", "--max-body-size=96", "--max-attribute-size=64"}},
+    {1 << 3, {"--trusted-proxies=unix", "--client-ip-header=x-forwarded-for"}},
+    {1 << 4, {"--trusted-proxies=unix", "--client-ip-header=forwarded"}},
+    {1 << 5, {"--legacy-headers=unix", "--deny-status=503", "--retry-after-max=5s"}},
+    {1 << 6, {"--top-keys=0", "--max-inline-fill=0"}},
 };
 
 static void set_options(uint8_t bits, char *arguments[ARGUMENTS_MAX],
@@ -271,8 +271,8 @@ static void run(const uint8_t *data, const struct stream *streams, size_t count,
     char *arguments[ARGUMENTS_MAX];
     struct whole_server_options options = {.limits = {.auth_timeout_s = 86400,
                                                       .multi_timeout_s = 86400,
-                                                      .head_deadline_ms = 1 << 30,
-                                                      .body_deadline_ms = 1 << 30}};
+                                                      .header_timeout_ms = 1 << 30,
+                                                      .body_timeout_ms = 1 << 30}};
     struct whole_server server;
 
     set_options(data[0], arguments, &options);
@@ -491,7 +491,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (null_fd < 0) {
         null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        ration_log_open(null_fd, false);
+        ration_log_open(null_fd, false, RATION_LOG_INFO);
     }
     count = split(data + CUTS_SIZE + 1, size - CUTS_SIZE - 1, streams);
     for (size_t i = 0; i < 3; i++)

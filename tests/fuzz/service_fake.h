@@ -43,11 +43,11 @@
 #define FAKE_WALL_S      1794838999
 
 static const char fake_policy[] =
-    "limits: [{name: user, key: user, rate: 2/s, burst: 3, keys: 16}, "
+    "limits: [{name: user, key: user, rate: 2/s, burst: 3, max_keys: 16}, "
     "{name: all, rate: 100/s, burst: 50}, "
     "{name: window, match: {path: {prefix: /w}}, key: [ip, header.x-a], rate: 5/min, "
-    "algorithm: sliding-window, keys: 16, shadow: true}, "
-    "{name: skip, match: {method: POST}, key: plan, rate: 1/s, missing: skip, keys: 16, cost: "
+    "algorithm: sliding_window, max_keys: 16, shadow: true}, "
+    "{name: skip, match: {method: POST}, key: plan, rate: 1/s, missing: skip, max_keys: 16, cost: "
     "price}]\n"
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n";
@@ -367,7 +367,7 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     fake->clock = ration_clock_manual(&fake->manual);
     fake->settings.deny_status = 429;
     fake->settings.pipeline_max = 8;
-    fake->settings.throttle_keys = 16;
+    fake->settings.inline_keys = 16;
     fake->settings.resp_limits = ration_resp_limits_default;
     fake->settings.http_limits = RATION_HTTP_LIMITS_DEFAULT;
     if (secret[0] != '\0') {

@@ -73,7 +73,7 @@ for shape in "1 1 1 1000" "16 64 1 100000" "5 7 2 12345"; do
 done
 
 # By time, with a warm-up, and by a schedule: whatever was sent was counted.
-for loop in "--seconds 0.3 --warmup 0.1" "--seconds 0.3 --rate 5000" "--rate 20000 --requests 3000"; do
+for loop in "--duration 300ms --warmup 100ms" "--duration 300ms --rate 5000" "--rate 20000 --requests 3000"; do
     cli config resetstat >/dev/null
     bench 0 "${target[@]}" $loop --ping
     same "PINGs counted ($loop)" "$(calls ping)" "$(field sent)"

@@ -205,10 +205,10 @@ static void R5_a_burst_at_once_equals_one_by_one(void **state)
                                         "30M/s burst 12345",
                                         "700M/s burst 999999",
                                         "10 per 13s",
-                                        "3/s burst 10 leaky-queue",
+                                        "3/s burst 10 leaky_queue",
                                         "7 per 13s burst 50 refill interval",
-                                        "100/s fixed-window",
-                                        "100/s sliding-window"};
+                                        "100/s fixed_window",
+                                        "100/s sliding_window"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -280,9 +280,9 @@ static void failure_6_huge_costs_neither_pass_nor_mint(void **state)
     static const char *const texts[] = {"10/s",
                                         "1/y burst 10",
                                         "10/s refill interval",
-                                        "10/s leaky-queue",
-                                        "10/s fixed-window",
-                                        "10/s sliding-window"};
+                                        "10/s leaky_queue",
+                                        "10/s fixed_window",
+                                        "10/s sliding_window"};
     static const uint64_t costs[] = {UINT64_MAX,
                                      UINT64_MAX - 9,
                                      UINT64_C(1) << 63,
@@ -358,8 +358,8 @@ static void failure_11_the_told_wait_suffices_at_3_per_second(void **state)
 
 static void failure_12_timestamps_out_of_order_rewind_nothing(void **state)
 {
-    static const char *const texts[] = {"1/h burst 3", "3/h refill interval", "3/h fixed-window",
-                                        "3/h sliding-window", "1/h burst 3 leaky-queue"};
+    static const char *const texts[] = {"1/h burst 3", "3/h refill interval", "3/h fixed_window",
+                                        "3/h sliding_window", "1/h burst 3 leaky_queue"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {

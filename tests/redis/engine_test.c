@@ -27,17 +27,17 @@
 static const char *const policy_texts[TEXT_COUNT] = {
     "limits:\n"
     "  - {name: login, match: {path: /login}, key: ip, rate: 3/s, burst: 5}\n"
-    "  - {name: window, match: {path: /window}, key: user, rate: 7/10s sliding-window}\n"
-    "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 100/h fixed-window}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 7/10s sliding_window}\n"
+    "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 100/h fixed_window}\n"
     "  - {name: cost, match: {path: /cost}, key: user, rate: 100/s, burst: 1000, cost: tokens}\n"
     "  - {name: quiet, match: {path: /login}, key: user, rate: 1/s, burst: 2, shadow: true}\n"
     "  - {name: slow, match: {path: /slow}, key: user, rate: 1/min, burst: 4, start: empty}\n"
     "  - {name: spare, match: {path: /spare}, key: ip, rate: 10/s, burst: 3, reserve: 1/s burst "
     "9}\n"
     "  - {name: lots, match: {path: /lots}, key: ip, rate: 5/10s, refill: interval, burst: 12}\n"
-    "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_backend_error: deny}\n"
-    "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
-    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_redis_error: deny}\n"
+    "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_redis_error: allow}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding_log, max_keys: 1000}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n"
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n",
@@ -45,34 +45,34 @@ static const char *const policy_texts[TEXT_COUNT] = {
     /* other rates and bursts */
     "limits:\n"
     "  - {name: login, match: {path: /login}, key: ip, rate: 1/s, burst: 9}\n"
-    "  - {name: window, match: {path: /window}, key: user, rate: 20/10s sliding-window}\n"
-    "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 30/h fixed-window}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 20/10s sliding_window}\n"
+    "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 30/h fixed_window}\n"
     "  - {name: cost, match: {path: /cost}, key: user, rate: 10/s, burst: 400, cost: tokens}\n"
     "  - {name: quiet, match: {path: /login}, key: user, rate: 2/s, burst: 3, shadow: true}\n"
     "  - {name: slow, match: {path: /slow}, key: user, rate: 10/min, burst: 10, start: empty}\n"
     "  - {name: spare, match: {path: /spare}, key: ip, rate: 5/s, burst: 6, reserve: 2/s burst 4}\n"
     "  - {name: lots, match: {path: /lots}, key: ip, rate: 3/7s, refill: interval, burst: 5}\n"
-    "  - {name: strict, match: {path: /strict}, key: user, rate: 3/s, on_backend_error: deny}\n"
-    "  - {name: open, match: {path: /open}, key: user, rate: 1/min, on_backend_error: allow}\n"
-    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 3/s, on_redis_error: deny}\n"
+    "  - {name: open, match: {path: /open}, key: user, rate: 1/min, on_redis_error: allow}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding_log, max_keys: 1000}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 40/s, burst: 40}\n"
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n",
 
     /* other algorithms, as far as memory does not begin anew for them */
     "limits:\n"
-    "  - {name: login, match: {path: /login}, key: ip, rate: 3/s fixed-window}\n"
-    "  - {name: window, match: {path: /window}, key: user, rate: 9/7s sliding-window}\n"
+    "  - {name: login, match: {path: /login}, key: ip, rate: 3/s fixed_window}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 9/7s sliding_window}\n"
     "  - {name: hour, match: {path: /window}, key: [user, ip], rate: 10/h refill interval}\n"
-    "  - {name: cost, match: {path: /cost}, key: user, rate: 500/min fixed-window, cost: tokens}\n"
-    "  - {name: quiet, match: {path: /login}, key: user, rate: 1/s fixed-window, shadow: true}\n"
+    "  - {name: cost, match: {path: /cost}, key: user, rate: 500/min fixed_window, cost: tokens}\n"
+    "  - {name: quiet, match: {path: /login}, key: user, rate: 1/s fixed_window, shadow: true}\n"
     "  - {name: slow, match: {path: /slow}, key: user, rate: 2/min, burst: 4, start: empty}\n"
     "  - {name: spare, match: {path: /spare}, key: ip, rate: 9/s, burst: 4, reserve: 1/s burst "
     "9}\n"
     "  - {name: lots, match: {path: /lots}, key: ip, rate: 5/10s, burst: 3}\n"
-    "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_backend_error: deny}\n"
-    "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_backend_error: allow}\n"
-    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding-log, keys: 1000}\n"
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 1/s, on_redis_error: deny}\n"
+    "  - {name: open, match: {path: /open}, key: user, rate: 1/s, on_redis_error: allow}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 6/5s sliding_log, max_keys: 1000}\n"
     "  - {name: all, match: {path: {prefix: /}}, rate: 50/s, burst: 60}\n"
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n",
@@ -445,10 +445,10 @@ static void check_without(ration_engine *far)
     unsigned allowed = 0;
 
     if (check.status != RATION_ESTORE || !check.is_degraded)
-        fail("on_backend_error: deny must be an error");
+        fail("on_redis_error: deny must be an error");
     check = ask(far, "/login", "carol");
     if (check.status != RATION_OK || !check.is_degraded)
-        fail("on_backend_error: local must decide, and say that it is degraded");
+        fail("on_redis_error: local must decide, and say that it is degraded");
     for (int i = 0; i < 20; i++)
         allowed += ask(far, "/login", "dave").decision.verdict == RATION_ALLOW;
     /* of 4 nodes: a burst of 5 / 4, of which one was taken above; time stands still */
@@ -456,7 +456,7 @@ static void check_without(ration_engine *far)
         fail("the local share is a quarter of the burst");
     for (int i = 0; i < 5; i++)
         if (ask(far, "/open", "erin").decision.verdict != RATION_ALLOW)
-            fail("on_backend_error: allow must allow, as long as `all` does");
+            fail("on_redis_error: allow must allow, as long as `all` does");
     ration_engine_read_stats(far, &stats);
     if (stats.degraded < 20)
         fail("degraded decisions are counted");

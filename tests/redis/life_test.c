@@ -41,8 +41,8 @@ static ration_engine *make_engine(const char *mode, const char *name)
 
     snprintf(url, sizeof(url), "unix:%s", socket_path);
     snprintf(text, sizeof(text),
-             "limits: [{name: %s, key: user, rate: 1000/365d, burst: %d, mode: %s, "
-             "on_backend_error: deny%s}]",
+             "limits: [{name: %s, key: user, rate: 1000/365d, burst: %d, redis_mode: %s, "
+             "on_redis_error: deny%s}]",
              name, BURST, mode, strcmp(mode, "lease") == 0 ? ", lease: 60s" : "");
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
         fail("the policy is wrong");

@@ -21,12 +21,13 @@
 static const char policy_text[] =
     "limits:\n"
     "  - {name: bucket, match: {path: /bucket}, key: user, rate: 5/365d}\n"
-    "  - {name: window, match: {path: /window}, key: user, rate: 5/365d fixed-window}\n"
-    "  - {name: log, match: {path: /log}, key: user, rate: 5/365d sliding-log, keys: 100}\n"
+    "  - {name: window, match: {path: /window}, key: user, rate: 5/365d fixed_window}\n"
+    "  - {name: log, match: {path: /log}, key: user, rate: 5/365d sliding_log, max_keys: 100}\n"
     "  - {name: interval, match: {path: /interval}, key: user, rate: 5/365d refill interval}\n"
-    "  - {name: lease, match: {path: /lease}, key: user, rate: 1/365d, burst: 15, mode: lease}\n"
+    "  - {name: lease, match: {path: /lease}, key: user, rate: 1/365d, burst: 15, redis_mode: "
+    "lease}\n"
     "  - {name: local, match: {path: /local}, key: user, rate: 2/365d, burst: 15,"
-    " mode: local-first, threshold: 99}\n";
+    " redis_mode: local_first, threshold: 99}\n";
 
 static const char *socket_path;
 static redisContext *redis;

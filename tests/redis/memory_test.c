@@ -18,16 +18,22 @@
 
 static const char *const policy_texts[] = {
     "limits:\n"
-    "  - {name: strict, match: {path: /strict}, key: user, rate: 100/s, keys: 100}\n"
-    "  - {name: more, match: {path: /strict}, key: user, rate: 5/min sliding-window, keys: 100}\n"
-    "  - {name: lease, match: {path: /lease}, key: user, rate: 1000/s, mode: lease, keys: 100}\n"
-    "  - {name: near, match: {path: /near}, key: user, rate: 10/s, mode: local-first, keys: 100}\n",
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 100/s, max_keys: 100}\n"
+    "  - {name: more, match: {path: /strict}, key: user, rate: 5/min sliding_window, max_keys: "
+    "100}\n"
+    "  - {name: lease, match: {path: /lease}, key: user, rate: 1000/s, redis_mode: lease, "
+    "max_keys: 100}\n"
+    "  - {name: near, match: {path: /near}, key: user, rate: 10/s, redis_mode: local_first, "
+    "max_keys: 100}\n",
 
     "limits:\n"
-    "  - {name: strict, match: {path: /strict}, key: user, rate: 90/s, keys: 100}\n"
-    "  - {name: more, match: {path: /strict}, key: user, rate: 6/min sliding-window, keys: 100}\n"
-    "  - {name: lease, match: {path: /lease}, key: user, rate: 900/s, mode: lease, keys: 100}\n"
-    "  - {name: near, match: {path: /near}, key: user, rate: 9/s, mode: local-first, keys: 100}\n",
+    "  - {name: strict, match: {path: /strict}, key: user, rate: 90/s, max_keys: 100}\n"
+    "  - {name: more, match: {path: /strict}, key: user, rate: 6/min sliding_window, max_keys: "
+    "100}\n"
+    "  - {name: lease, match: {path: /lease}, key: user, rate: 900/s, redis_mode: lease, max_keys: "
+    "100}\n"
+    "  - {name: near, match: {path: /near}, key: user, rate: 9/s, redis_mode: local_first, "
+    "max_keys: 100}\n",
 };
 
 static char long_user[1000]; /* longer than what fits inside a batch's entry */
@@ -197,8 +203,9 @@ static void test_R8_near_is_light(const struct ration_redis *redis)
     static const char text[] =
         "limits:\n"
         "  - {name: strict, match: {path: /strict}, key: user, rate: 100000/s}\n"
-        "  - {name: lease, match: {path: /lease}, key: user, rate: 100000/s, mode: lease}\n"
-        "  - {name: near, match: {path: /near}, key: user, rate: 100000/s, mode: local-first}\n";
+        "  - {name: lease, match: {path: /lease}, key: user, rate: 100000/s, redis_mode: lease}\n"
+        "  - {name: near, match: {path: /near}, key: user, rate: 100000/s, redis_mode: "
+        "local_first}\n";
     struct ration_engine_options options = {.struct_size = sizeof(options), .redis = redis};
     struct weights near, lease, strict;
     ration_policy *policy;

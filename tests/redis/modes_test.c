@@ -1,10 +1,10 @@
 /*
  * Four nodes on one Redis, in each mode: what they admit together is held against the contract, with the
  * time injected. strict and lease, also side by side: every admission fits a token bucket that sees them all
- * (R1). local-first: within its stated bound. Prints what was admitted and how often Redis was asked.
+ * (R1). local_first: within its stated bound. Prints what was admitted and how often Redis was asked.
  *
  *     redis_modes_test SOCKET [MODE]     with a mode, this alone, which must be seen to admit more than strict
- *                                        and lease may: local-first does, and lease by a script with a bug
+ *                                        and lease may: local_first does, and lease by a script with a bug
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -56,9 +56,9 @@ static ration_engine *make_node(const char *socket, const char *mode, int index,
 
     snprintf(url, sizeof(url), "unix:%s", socket);
     snprintf(text, sizeof(text),
-             "limits: [{name: l, key: user, rate: %d/s, burst: %" PRIu64 ", mode: %s}%s]", RATE,
-             burst, mode_of(mode, index),
-             strcmp(mode, "two") == 0 ? ", {name: all, rate: 100000/s, mode: lease}" : "");
+             "limits: [{name: l, key: user, rate: %d/s, burst: %" PRIu64 ", redis_mode: %s}%s]",
+             RATE, burst, mode_of(mode, index),
+             strcmp(mode, "two") == 0 ? ", {name: all, rate: 100000/s, redis_mode: lease}" : "");
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
         fail("the policy is wrong");
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
@@ -242,7 +242,7 @@ static void hold_to_contract(const char *mode, const struct traffic *traffic,
 {
     bool is_single = traffic->key_count == 1 && traffic->cost_max == 1 && traffic->pause_ns == 0;
 
-    if (strcmp(mode, "local-first") != 0 && outcome->most_over > 0)
+    if (strcmp(mode, "local_first") != 0 && outcome->most_over > 0)
         fail("more was admitted than the contract");
     /* each node: three quarters of the burst, and its share of the rate, without asking */
     if (outcome->most_over > (uint64_t)NODE_COUNT * burst * 3 / 4 + outcome->due - burst)
@@ -294,7 +294,7 @@ int main(int argument_count, char **arguments)
         {"pauses", 3, even_ns / 6, true, 4, .pause_ns = RATION_NS_PER_SECOND / 4},
         {"rushes", 1, 0, .cost_max = 1, .is_rushing = true, .pause_ns = RATION_NS_PER_SECOND / 10},
     };
-    static const char *const modes[] = {"strict", "local-first", "lease", "mixed", "two"};
+    static const char *const modes[] = {"strict", "local_first", "lease", "mixed", "two"};
     redisContext *redis = argument_count > 1 ? redisConnectUnix(arguments[1]) : NULL;
     const char *wrong = argument_count > 2 ? arguments[2] : NULL;
     uint64_t most_over = 0;

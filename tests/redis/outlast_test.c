@@ -91,9 +91,9 @@ static uint64_t near_count(ration_engine *engine)
 static void test_R1_leases_outlast_a_reset(const char *kind)
 {
     static const char old_text[] =
-        "limits: [{name: l, key: user, rate: 100/s, burst: 1000, mode: lease}]";
+        "limits: [{name: l, key: user, rate: 100/s, burst: 1000, redis_mode: lease}]";
     static const char new_text[] =
-        "limits: [{name: l, key: user, rate: 100/s, burst: 1001, mode: strict}]";
+        "limits: [{name: l, key: user, rate: 100/s, burst: 1001, redis_mode: strict}]";
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
     struct ration_admin_op edit = {.attributes = &user, .attribute_count = 1};
@@ -123,7 +123,7 @@ static void test_R1_leases_outlast_a_reset(const char *kind)
 static void test_R6_a_stale_now_spends_no_lease(void)
 {
     static const char text[] =
-        "limits: [{name: l, key: user, rate: 1000/s, burst: 1000, mode: lease}]";
+        "limits: [{name: l, key: user, rate: 1000/s, burst: 1000, redis_mode: lease}]";
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
     ration_engine *engine;
@@ -161,10 +161,10 @@ static void put(const char *command, const char *name, const char *text)
 static void test_R2_something_else_is_not_charged_for(void)
 {
     static const char *const rates[] = {"100/s",
-                                        "100/s fixed-window",
-                                        "100/s sliding-window",
+                                        "100/s fixed_window",
+                                        "100/s sliding_window",
                                         "100/s refill interval",
-                                        "50/s sliding-log",
+                                        "50/s sliding_log",
                                         "9/s burst 4 reserve 1/s burst 9",
                                         "100/s start empty"};
     static const char *const shapes[] = {"t100/1e9", "f100/1e9",         "s100/1e9", "i100/1e9",
@@ -183,8 +183,8 @@ static void test_R2_something_else_is_not_charged_for(void)
         ration_engine *engine;
 
         snprintf(text, sizeof(text),
-                 "limits:\n  - {name: first, key: user, rate: 100/s, on_backend_error: deny}\n"
-                 "  - {name: other, key: user, rate: %s, on_backend_error: deny}\n",
+                 "limits:\n  - {name: first, key: user, rate: 100/s, on_redis_error: deny}\n"
+                 "  - {name: other, key: user, rate: %s, on_redis_error: deny}\n",
                  rates[i]);
         engine = make_engine(text, NULL, false);
         for (size_t k = 0; k <= sizeof(numbers) / sizeof(numbers[0]); k++) {

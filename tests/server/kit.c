@@ -36,12 +36,12 @@ void kit_create(struct kit *kit, const struct ration_loops_options *options)
 }
 
 void kit_listen(struct kit *kit, const struct ration_protocol *protocol, const char *address,
-                uint32_t idle_deadline_ms)
+                uint32_t idle_timeout_ms)
 {
     struct ration_listen_options options = {.address = address != NULL ? address : "127.0.0.1:0",
                                             .protocol = protocol,
                                             .context = kit,
-                                            .idle_deadline_ms = idle_deadline_ms};
+                                            .idle_timeout_ms = idle_timeout_ms};
     struct ration_error error;
 
     if (ration_loops_listen(kit->loops, &options, &error) != RATION_OK)

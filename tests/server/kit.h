@@ -34,7 +34,7 @@ void kit_start(struct kit *kit, const struct ration_loops_options *options,
 /* The same in two steps, for tests that listen on more. */
 void kit_create(struct kit *kit, const struct ration_loops_options *options);
 void kit_listen(struct kit *kit, const struct ration_protocol *protocol, const char *address,
-                uint32_t idle_deadline_ms);
+                uint32_t idle_timeout_ms);
 void kit_run(struct kit *kit);
 
 /* Closes whatever is open, waits for the server's end and frees it. */

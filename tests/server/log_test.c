@@ -110,7 +110,7 @@ static void a_reader_that_does_not_keep_up_loses_lines(void **state)
     while (write(pipes[1], filler, sizeof(filler)) > 0)
         ;
     fcntl(pipes[1], F_SETFL, 0); /* a write would block now */
-    ration_log_open(pipes[1], false);
+    ration_log_open(pipes[1], false, RATION_LOG_INFO);
     ration_log(RATION_LOG_INFO, "lost one");
     ration_log(RATION_LOG_INFO, "lost two");
     drain(pipes[0], received, sizeof(received));
@@ -122,7 +122,7 @@ static void a_reader_that_does_not_keep_up_loses_lines(void **state)
     ration_log(RATION_LOG_INFO, "again");
     drain(pipes[0], received, sizeof(received));
     assert_null(strstr(received, "were lost"));
-    ration_log_open(2, false);
+    ration_log_open(2, false, RATION_LOG_INFO);
     close(pipes[0]);
     close(pipes[1]);
 }
@@ -154,12 +154,12 @@ static void what_was_not_logged_is_reported(void **state)
 
     (void)state;
     assert_int_equal(pipe2(pipes, O_NONBLOCK), 0);
-    ration_log_open(pipes[1], false);
+    ration_log_open(pipes[1], false, RATION_LOG_INFO);
     for (int i = 0; i < 50; i++)
         ration_log_bounded(&bound, RATION_LOG_INFO, NULL, 0, "line %d", i);
     ration_log_bound_report(&bound);
     ration_log_bound_report(&bound); /* once */
-    ration_log_open(STDERR_FILENO, false);
+    ration_log_open(STDERR_FILENO, false, RATION_LOG_INFO);
     size = read(pipes[0], text, sizeof(text) - 1);
     assert_true(size > 0);
     text[size] = '\0';

@@ -6,7 +6,7 @@ ration=$1
 . "$(dirname "$0")/serve_kit.sh"
 
 policy() { # policy RATE [SERVER_LINE]: writes the policy
-    printf 'server:\n  deny-status: 503\n%s\nlimits:\n  - {name: a, key: user, rate: %s, burst: 2}\n' \
+    printf 'server:\n  deny_status: 503\n%s\nlimits:\n  - {name: a, key: user, rate: %s, burst: 2}\n' \
         "${2:+  $2}" "$1" >"$scratch/policy.yaml"
 }
 
@@ -19,7 +19,7 @@ same "curl" 200 "$(curl -sS -o /dev/null -w '%{http_code}' "http://$http/v1/chec
 check 0 'allowed: login has 3 left' path=/login ip=192.0.2.7
 check 0 '' --quiet --cost 3 path=/login ip=192.0.2.7
 check 1 'denied by login: no wait helps' --cost 6 path=/login ip=192.0.2.7
-check 2 "ration check: this is not an attribute: write NAME=VALUE: path" path
+check 2 "ration check: not an attribute: write NAME=VALUE, for example path=/login: path" path
 tail_lines=()
 finish 0 TERM
 same "the last line" 'stopped: served 1 HTTP request and 3 RESP commands over 4 connections' \
@@ -31,7 +31,7 @@ launch --http none --resp 127.0.0.1:0 --policy "$scratch/policy.yaml" --manual-c
 await "info policy $scratch/policy.yaml: 1 limit" && same "the end of the line" "1 limit" "${line#*: }"
 await 'listening on resp' && resp=${line##* }
 check 0 'allowed: a has 0 left' --cost 2 user=u
-policy 10/h 'top-keys: 7'
+policy 10/h 'top_keys: 7'
 kill -HUP "$server"
 await 'info reload: limit a changed'
 await 'warning reload: setting top-keys has changed; it needs a restart'
@@ -63,7 +63,7 @@ begin_request() { # a request whose head was read, and whose body is to come, on
     same "the server's leave" 'HTTP/1.1 100 Continue' "${line%$'\r'}"
     read -r -t 60 line <&"$busy"
 }
-start --state "$scratch/state" --drain-deadline-ms 1h
+start --state "$scratch/state" --shutdown-timeout 1h
 begin_request
 kill -TERM "$server"
 await 'shutting down: 1 connection has 3600000 ms to finish'
@@ -73,7 +73,7 @@ same "a request under way" 'HTTP/1.1 200 OK' "${line%$'\r'}"
 exec {busy}>&-
 await "saved the state to $scratch/state"
 finish 0
-start --state "$scratch/state" --drain-deadline-ms 1h --threads 16 # most likely not on loop 0
+start --state "$scratch/state" --shutdown-timeout 1h --threads 16 # most likely not on loop 0
 begin_request
 kill -TERM "$server"
 await 'shutting down: '
@@ -184,7 +184,7 @@ start --policy "$scratch/policy.yaml"
 check 0 'allowed: q has 0 left' user=u
 check 0 'allowed: q has 0 left' --wait user=u
 check 0 '' --quiet --wait path=/h
-"$ration" check --connect "$resp" --wait --timeout-total 10s path=/h >"$scratch/answer" &&
+"$ration" check --connect "$resp" --wait --max-wait 10s path=/h >"$scratch/answer" &&
     fail "the hour was not waited for"
 grep -q '^denied by h: retry after 3[56][0-9][0-9]\.' "$scratch/answer" || fail "$(cat "$scratch/answer")"
 finish 0 TERM

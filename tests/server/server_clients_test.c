@@ -380,7 +380,7 @@ static unsigned count_lines(const int pipe_fds[2])
 
     for (ssize_t i = 0; i < size; i++)
         count += text[i] == '\n';
-    ration_log_open(2, false);
+    ration_log_open(2, false, RATION_LOG_INFO);
     close(pipe_fds[0]);
     close(pipe_fds[1]);
     return count;
@@ -396,7 +396,7 @@ static void delayed_replies_are_bounded(void **unused)
 
     (void)unused;
     assert_int_equal(pipe2(pipe_fds, O_NONBLOCK | O_CLOEXEC), 0);
-    ration_log_open(pipe_fds[1], false);
+    ration_log_open(pipe_fds[1], false, RATION_LOG_INFO);
     start("secret", NULL, (struct ration_server_limits){0});
     open_client(&beside, WHOLE_RESP);
     for (int i = 0; i < FREE_FAILURES; i++)
@@ -448,7 +448,7 @@ static void queues_of_transactions_share_the_budget(void **unused)
             whole_server_settle(&server, &clients[i], 1);
             expect_budget(MIB);
         }
-        if (says(&clients[i], "-ERR the buffers of all connections exceed connection-memory-max")) {
+        if (says(&clients[i], "-ERR the buffers of all connections exceed max-connection-memory")) {
             ask(&clients[i], "EXEC\r\n", "-EXECABORT Transaction discarded because of previous");
             refused++;
         }
@@ -512,7 +512,7 @@ static void unsent_replies_share_the_budget(void **unused)
     for (int i = 0; i < CLIENTS; i++)
         whole_client_take(&clients[i]);
     whole_server_settle(&server, clients, CLIENTS);
-    assert_true(says(&clients[CLIENTS - 1], "connection-memory-max; try again later\r\n"));
+    assert_true(says(&clients[CLIENTS - 1], "max-connection-memory; try again later\r\n"));
     close_clients(clients, CLIENTS);
 }
 

@@ -56,10 +56,10 @@ static int start(const struct ration_protocol *protocol)
 {
     struct ration_loops_options options = kit_options(&kit);
 
-    options.limits = (struct ration_server_limits){.head_deadline_ms = 100,
-                                                   .body_deadline_ms = 200,
-                                                   .idle_deadline_ms = 400,
-                                                   .write_deadline_ms = 800};
+    options.limits = (struct ration_server_limits){.header_timeout_ms = 100,
+                                                   .body_timeout_ms = 200,
+                                                   .idle_timeout_ms = 400,
+                                                   .write_timeout_ms = 800};
     kit_start(&kit, &options, protocol, NULL);
     int fd = client_open(&kit);
     kit_await_accepted(&kit, 1);
@@ -202,7 +202,7 @@ static void each_listener_may_have_its_own_idle_time(void **unused)
     struct ration_loops_options options = kit_options(&kit);
 
     (void)unused;
-    options.limits.idle_deadline_ms = 400;
+    options.limits.idle_timeout_ms = 400;
     kit_create(&kit, &options);
     kit_listen(&kit, &kit_lines, NULL, RATION_LIMIT_NONE);
     kit_listen(&kit, &kit_lines, NULL, 50);

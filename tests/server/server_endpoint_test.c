@@ -12,6 +12,8 @@ static void endpoints_are_printed_as_they_are_read(void **unused)
         const char *printed;
     } rows[] = {
         {"127.0.0.1:8429", "127.0.0.1:8429"},
+        {"8429", "127.0.0.1:8429"},
+        {"localhost:80", "127.0.0.1:80"},
         {"0.0.0.0:0", "0.0.0.0:0"},
         {"[::1]:65535", "[::1]:65535"},
         {"[2001:DB8::0:1]:1", "[2001:db8::1]:1"},
@@ -44,14 +46,13 @@ static void wrong_text_is_refused_with_the_fix(void **unused)
         const char *reason;
     } rows[] = {
         {"", "has no port"},
-        {"8429", "has no port"},
         {"127.0.0.1", "has no port"},
         {"127.0.0.1:", "has no port"},
         {"127.0.0.1:65536", "has no port from 0 to 65535"},
         {"127.0.0.1:-1", "has no port"},
         {"127.0.0.1:0x10", "has no port"},
         {"127.0.0.1:999999999999", "has no port"},
-        {"localhost:80", "names are not resolved): write 127.0.0.1:80, [::1]:80 or *:80"},
+        {"example.com:80", "names are not resolved): write 127.0.0.1:80, [::1]:80 or *:80"},
         {"127.1:80", "not an IP address"},
         {"::1:80", "not an IP address"},
         {"[::1:80", "not an IP address"},

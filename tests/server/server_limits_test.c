@@ -20,17 +20,17 @@ static void limits_have_defaults_and_bounds(void **unused)
 
     (void)unused;
     assert_int_equal(ration_server_limits_complete(&limits, &completed, &error), RATION_OK);
-    assert_int_equal(completed.head_deadline_ms, 10000);
+    assert_int_equal(completed.header_timeout_ms, 10000);
     assert_int_equal(completed.connections_per_peer_max, RATION_LIMIT_NONE);
-    limits.idle_deadline_ms = RATION_LIMIT_NONE;
-    limits.head_deadline_ms = 5;
+    limits.idle_timeout_ms = RATION_LIMIT_NONE;
+    limits.header_timeout_ms = 5;
     assert_int_equal(ration_server_limits_complete(&limits, &completed, &error), RATION_OK);
-    assert_int_equal(completed.head_deadline_ms, 5);
+    assert_int_equal(completed.header_timeout_ms, 5);
     limits.input_bytes_max = RATION_LIMIT_NONE;
-    completed.head_deadline_ms = 77;
+    completed.header_timeout_ms = 77;
     assert_int_equal(ration_server_limits_complete(&limits, &completed, &error), RATION_EINVAL);
     assert_non_null(strstr(error.message, "input_bytes_max must be 64 to"));
-    assert_int_equal(completed.head_deadline_ms, 77);
+    assert_int_equal(completed.header_timeout_ms, 77);
 }
 
 static struct ration_address random_address(uint64_t *random)

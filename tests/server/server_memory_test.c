@@ -54,11 +54,11 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 
 static const char policy_a[] =
     "exempt: [{ip: 203.0.113.0/24}]\n"
-    "limits: [{name: first, key: ip, rate: 10/h, keys: 100}, "
-    "{name: window, key: ip, rate: 10/h, algorithm: fixed-window, keys: 100}]\n";
+    "limits: [{name: first, key: ip, rate: 10/h, max_keys: 100}, "
+    "{name: window, key: ip, rate: 10/h, algorithm: fixed_window, max_keys: 100}]\n";
 static const char policy_b[] =
-    "limits: [{name: first, key: ip, rate: 20/h, keys: 100}, "
-    "{name: second, key: [user, ip], rate: 9/h, algorithm: sliding-log, keys: 100}, "
+    "limits: [{name: first, key: ip, rate: 20/h, max_keys: 100}, "
+    "{name: second, key: [user, ip], rate: 9/h, algorithm: sliding_log, max_keys: 100}, "
     "{name: third, match: {path: [/a*, /b]}, rate: 100/s}]\n";
 
 static char folder[] = "/tmp/ration-memory-XXXXXX";
@@ -259,9 +259,9 @@ static bool run_server(uint64_t refused)
 {
     char http_address[80], resp_address[80];
     const char *const arguments[] = {
-        "--http",     http_address, "--resp",          resp_address, "--policy",
-        policy_path,  "--state",    state_path,        "--threads",  "2",
-        "--top-keys", "4",          "--throttle-keys", "100",        "--drain-deadline-ms",
+        "--http",     http_address, "--resp",        resp_address, "--policy",
+        policy_path,  "--state",    state_path,      "--threads",  "2",
+        "--top-keys", "4",          "--inline-keys", "100",        "--shutdown-timeout",
         "10s"};
     struct ration_settings settings;
     int64_t live_before = __atomic_load_n(&allocations.live_count, __ATOMIC_RELAXED);

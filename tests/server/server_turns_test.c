@@ -31,7 +31,8 @@ static void append_path_limits(struct ration_output *policy)
         char line[128];
 
         snprintf(line, sizeof(line),
-                 "- {name: limit%u, match: {path: /p%u}, key: ip, rate: 1/s, keys: 16}\n", i, i);
+                 "- {name: limit%u, match: {path: /p%u}, key: ip, rate: 1/s, max_keys: 16}\n", i,
+                 i);
         ration_output_append_text(policy, line);
     }
 }
@@ -39,13 +40,14 @@ static void append_path_limits(struct ration_output *policy)
 /* GLOBS globs that are compared with every check, and a limit that applies to all checks. */
 static void append_glob_limits(struct ration_output *policy)
 {
-    ration_output_append_text(policy, "- {name: all, key: user, rate: 100000/h, keys: 64}\n");
+    ration_output_append_text(policy, "- {name: all, key: user, rate: 100000/h, max_keys: 64}\n");
     for (unsigned i = 0; i < GLOBS; i++) {
         char line[128];
 
-        snprintf(line, sizeof(line),
-                 "- {name: glob%u, match: {agent: {glob: '*bot-0%03u*'}}, rate: 1/s, keys: 16}\n",
-                 i, i);
+        snprintf(
+            line, sizeof(line),
+            "- {name: glob%u, match: {agent: {glob: '*bot-0%03u*'}}, rate: 1/s, max_keys: 16}\n", i,
+            i);
         ration_output_append_text(policy, line);
     }
 }

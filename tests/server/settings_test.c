@@ -108,28 +108,35 @@ static const struct ration_setting *setting_named(const char *name)
     return NULL;
 }
 
+static const struct ration_setting *setting_at(size_t offset)
+{
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        if (ration_settings_table[i].offset == offset)
+            return &ration_settings_table[i];
+    }
+    return NULL;
+}
+
+static bool ends(const char *name, const char *end)
+{
+    return strlen(name) > strlen(end) && strcmp(name + strlen(name) - strlen(end), end) == 0;
+}
+
 static void every_limit_is_a_setting(void **state)
 {
     enum { never = false, none = true };
 
     (void)state;
-#define CHECK(limit, preset_of, least_of, most_of, may_be)                                        \
-    {                                                                                             \
-        char name[64] = #limit;                                                                   \
-        for (char *at = name; *at != '\0'; at++)                                                  \
-            *at = *at == '_' ? '-' : *at;                                                         \
-        char *seconds = strstr(name, "-timeout-s"); /* newer names leave the unit to the value */ \
-        if (seconds != NULL)                                                                      \
-            seconds[strlen("-timeout")] = '\0';                                                   \
-        const struct ration_setting *setting = setting_named(name);                               \
-        assert_non_null(setting);                                                                 \
-        assert_true(setting->default_value == (uint64_t)(preset_of));                             \
-        assert_true(setting->min == (least_of) && setting->max == (most_of));                     \
-        assert_true(setting->may_be_none == (may_be));                                            \
-        assert_true(setting->offset == offsetof(struct ration_settings, limits.limit));           \
-        assert_true(setting->kind == (strstr(name, "-ms") ? RATION_SETTING_MILLISECONDS           \
-                                      : seconds           ? RATION_SETTING_SECONDS                \
-                                                          : RATION_SETTING_COUNT));                         \
+#define CHECK(limit, default_of, min_of, max_of, may_be)                                    \
+    {                                                                                       \
+        const struct ration_setting *setting =                                              \
+            setting_at(offsetof(struct ration_settings, limits.limit));                     \
+        assert_non_null(setting);                                                           \
+        assert_true(setting->default_value == (uint64_t)(default_of));                      \
+        assert_true(setting->min == (min_of) && setting->max == (max_of));                  \
+        assert_true(setting->may_be_none == (may_be));                                      \
+        assert_true((setting->kind == RATION_SETTING_MILLISECONDS) == ends(#limit, "_ms")); \
+        assert_true((setting->kind == RATION_SETTING_SECONDS) == ends(#limit, "_s"));       \
     }
     RATION_SERVER_LIMIT_MAP(CHECK)
 #undef CHECK
@@ -146,7 +153,7 @@ static void the_table_is_sound(void **state)
         assert_true((setting->kind == RATION_SETTING_FLAG) == (setting->metavariable == NULL));
         assert_true((setting->kind == RATION_SETTING_CHOICE) == (setting->words != NULL));
         assert_null(strchr(setting->help, '\n'));
-        if (setting->max > 0 && setting->preset_text == NULL &&
+        if (setting->max > 0 && setting->default_text == NULL &&
             !(setting->may_be_none && setting->default_value == RATION_LIMIT_NONE))
             assert_in_range(setting->default_value, setting->min, setting->max);
         if (ration_settings_value_is_list(setting))
@@ -164,7 +171,7 @@ static void defaults_are_what_they_are_told_to_be(void **state)
         char text[RATION_SETTING_DEFAULT_SIZE];
 
         ration_settings_default_text(setting, text);
-        if (text[0] == '\0' || setting->preset_text != NULL)
+        if (text[0] == '\0' || setting->default_text != NULL)
             continue;
         ration_settings_init(&default_value);
         ration_settings_init(&read);
@@ -186,23 +193,22 @@ static void nothing_given_is_the_defaults(void **state)
     assert_string_equal(settings.resp[0], "127.0.0.1:6429");
     assert_int_equal(settings.unix_mode, 0660);
     assert_in_range(settings.threads, 1, 64);
-    assert_int_equal(settings.throttle_keys, 1000000);
+    assert_int_equal(settings.inline_keys, 1000000);
     assert_int_equal(settings.top_keys, 100);
     assert_int_equal(settings.deny_status, 429);
     assert_int_equal(settings.trust.header, RATION_FORWARDED_FOR);
     assert_int_equal(settings.trust.proxy_count, 0);
     assert_false(settings.trust.trusts_unix);
-    assert_int_equal(settings.x_ratelimit, RATION_X_NONE);
-    assert_int_equal(settings.idle_deadline_http_ms, 75000);
-    assert_int_equal(settings.drain_deadline_ms, 10000);
+    assert_int_equal(settings.legacy_headers, RATION_LEGACY_HEADERS_OFF);
+    assert_int_equal(settings.http_idle_timeout_ms, 75000);
+    assert_int_equal(settings.shutdown_timeout_ms, 10000);
     assert_int_equal(settings.pipeline_max, 1024);
     assert_int_equal(settings.resp_limits.argument_bytes_max,
                      ration_resp_limits_default.argument_bytes_max);
     assert_memory_equal(&settings.http_limits, &RATION_HTTP_LIMITS_DEFAULT,
                         sizeof(settings.http_limits));
     assert_true(settings.limits.input_bytes_max >= ration_http_bytes_max(&settings.http_limits));
-    assert_false(settings.logs_json || settings.is_prefaulted ||
-                 settings.is_open_to_unauthenticated);
+    assert_false(settings.log_is_json || settings.is_prefaulted || settings.is_insecure);
     assert_null(settings.state_path);
     assert_false(settings.check_secret.is_set);
     ration_settings_done(&settings);
@@ -224,48 +230,59 @@ static void values_that_are_wrong_say_what_is_right(void **state)
         {"--deny-status 399", "--deny-status cannot be '399'; write a number from 400 to 599\n"},
         {"--deny-status 600", "--deny-status cannot be '600'; write a number from 400 to 599\n"},
         {"--top-keys 5000", "--top-keys cannot be '5000'; write a number from 0 to 4096\n"},
-        {"--throttle-keys 0",
-         "--throttle-keys cannot be '0'; write a number from 1 to 1000000000\n"},
-        {"--connections-max none",
-         "--connections-max cannot be 'none'; write a number from 1 to 16777216\n"},
-        {"--connections-per-peer-max 0", "--connections-per-peer-max cannot be '0'; "
+        {"--inline-keys 0", "--inline-keys cannot be '0'; write a number from 1 to 1000000000\n"},
+        {"--max-connections none",
+         "--max-connections cannot be 'none'; write a number from 1 to 16777216\n"},
+        {"--max-connections-per-peer 0", "--max-connections-per-peer cannot be '0'; "
                                          "write a number from 1 to 16777216, or none\n"},
-        {"--head-deadline-ms 1.5ms",
-         "--head-deadline-ms cannot be '1.5ms'; "
-         "write a time (1500 or 1.5s) from 1ms to 1073741824ms, or none\n"},
-        {"--drain-deadline-ms 2h",
-         "--drain-deadline-ms cannot be '2h'; write a time (1500 or 1.5s) from 0s to 1h\n"},
+        {"--header-timeout 1.5ms",
+         "--header-timeout cannot be '1.5ms'; "
+         "write a time (1500ms or 1.5s) from 1ms to 1073741824ms, or none\n"},
+        {"--shutdown-timeout 2h",
+         "--shutdown-timeout cannot be '2h'; write a time (1500ms or 1.5s) from 0s to 1h\n"},
         {"--retry-after-max 1500ms",
-         "--retry-after-max cannot be '1500ms'; write a time (90 or 90s) from 0s to 366d\n"},
+         "--retry-after-max cannot be '1500ms'; write a time (90s or 2min) from 0s to 366d\n"},
         {"--retry-after-spread soon",
-         "--retry-after-spread cannot be 'soon'; write a time (90 or 90s) from 0s to 366d\n"},
+         "--retry-after-spread cannot be 'soon'; write a time (90s or 2min) from 0s to 366d\n"},
         {"--prefault=maybe", "--prefault cannot be 'maybe'; write true or false\n"},
-        {"--client-header via", "--client-header cannot be 'via'; write none, x-forwarded-for, "
-                                "forwarded or x-real-ip\n"},
-        {"--x-ratelimit yes", "--x-ratelimit cannot be 'yes'; write none, delta or epoch\n"},
-        {"--log xml", "--log cannot be 'xml'; write text or json\n"},
+        {"--client-ip-header via",
+         "--client-ip-header cannot be 'via'; write none, x-forwarded-for, "
+         "forwarded or x-real-ip\n"},
+        {"--legacy-headers yes", "--legacy-headers cannot be 'yes'; write off, seconds or unix\n"},
+        {"--log-format xml", "--log-format cannot be 'xml'; write text or json\n"},
         {"--state=", "--state is empty; write the path of a file\n"},
         {"--check-secret=", "--check-secret is empty; leave the setting out to have none\n"},
         {"--check-secret-file /nowhere/at/all",
          "--check-secret-file: cannot open /nowhere/at/all: No such file or directory\n"},
         {"--trusted-proxies 10.0.0.1/8",
          "--trusted-proxies: the address has bits beyond the first 8: write 10.0.0.0/8\n"},
-        {"--http none --http 127.0.0.1:0", "http has none and other values; write none alone\n"},
-        {"--http 127.0.0.1:0 --http none", "http has none and other values; write none alone\n"},
+        {"--http none --http 127.0.0.1:0", "--http has none and other values; write none alone\n"},
+        {"--http 127.0.0.1:0 --http none", "--http has none and other values; write none alone\n"},
         {"--http none --resp none", "http and resp are both none; listen on one of them\n"},
         {"--threads 1 --threads 1", "--threads is given twice; keep one\n"},
         {"--check-secret a --check-secret-file b",
          "--check-secret is given twice, or from a file too; keep one\n"},
         {"--threds 2", "there is no setting --threds; did you mean --threads\n"},
-        {"--conections-per-peer-max=2", "there is no setting --conections-per-peer-max; "
-                                        "did you mean --connections-per-peer-max\n"},
+        {"--max-conections=2", "there is no setting --max-conections; "
+                               "did you mean --max-connections\n"},
         {"--retry_after_max 2", "there is no setting --retry_after_max; "
                                 "did you mean --retry-after-max\n"},
+        {"--port 80",
+         "there is no setting --port; pass --http ADDRESS:PORT and --resp ADDRESS:PORT\n"},
+        {"--header-timeout 1500",
+         "--header-timeout cannot be '1500'; write a time (1500ms or 1.5s) from 1ms to "
+         "1073741824ms, or none\n"},
+        {"--max-output 1",
+         "--max-output cannot be '1'; write a size (65536, 64KB or 64KiB) from 4KiB to 1GiB\n"},
+        {"--max-output 64KX",
+         "--max-output cannot be '64KX'; write a size (65536, 64KB or 64KiB) from 4KiB to 1GiB\n"},
+        {"--trusted-proxies 10.0.0.0/8,,unix",
+         "--trusted-proxies has an empty element; write A,B or none\n"},
         {"--zzz", "there is no setting --zzz; see ration serve --help\n"},
         {"threads", "'threads' is no option; write --name value, as ration serve --help lists "
                     "them\n"},
-        {"--input-bytes-max 4k", "input-bytes-max is 4000, but a request may have 1130504 bytes; "
-                                 "raise it, or lower body-bytes-max\n"},
+        {"--max-input 4k", "max-input is 4000, but a request may have 1130504 bytes; "
+                           "raise it, or lower max-body-size\n"},
     };
 
     (void)state;
@@ -276,33 +293,33 @@ static void values_that_are_wrong_say_what_is_right(void **state)
 static void every_fault_is_told_at_once(void **state)
 {
     (void)state;
-    refused("--threads 0 --nonsuch 3 --log xml", "  {}\n",
+    refused("--threads 0 --nonsuch 3 --log-format xml", "  {}\n",
             "--threads cannot be '0'; write a number from 1 to 64\n"
             "there is no setting --nonsuch; see ration serve --help\n"
-            "--log cannot be 'xml'; write text or json\n");
+            "--log-format cannot be 'xml'; write text or json\n");
     refused("",
             "  threads: 0\n"
             "  policy: other.yaml\n"
             "  http: [127.0.0.1:0, '127.0.0.1:99999']\n"
-            "  deny-status: [429, 503]\n"
-            "  trhottle_keys: 5\n",
+            "  deny_status: [429, 503]\n"
+            "  inlien_keys: 5\n",
             "2:12: threads cannot be '0'; write a number from 1 to 64\n"
             "3:3: policy cannot be set here; pass --policy on the command line\n"
             "4:23: http: '127.0.0.1:99999' has no port from 0 to 65535: write 127.0.0.1:8429\n"
-            "5:3: deny-status is one value, and this is a list; write the value alone\n"
-            "6:3: there is no setting trhottle_keys; did you mean throttle-keys\n");
+            "5:3: deny_status is one value, and this is a list; write the value alone\n"
+            "6:3: there is no setting inlien_keys; did you mean inline_keys\n");
 }
 
-static void dashes_and_underscores_are_one_name_in_a_policy(void **state)
+static void a_policy_writes_names_with_underscores(void **state)
 {
     struct ration_settings settings;
 
     (void)state;
-    accepted("", "  retry_after_max: 1min\n  retry-after-spread: 5\n", &settings);
+    accepted("", "  retry_after_max: 1min\n  retry_after_spread: 5s\n", &settings);
     assert_int_equal(settings.retry.seconds_max, 60);
     assert_int_equal(settings.retry.spread_seconds, 5);
     ration_settings_done(&settings);
-    refused("", "  top_keys: 1\n  top-keys: 2\n", "3:3: top-keys is given twice; keep one\n");
+    refused("", "  top-keys: 1\n", "2:3: there is no setting top-keys; did you mean top_keys\n");
 }
 
 static void zero_bytes_are_refused(void **state)
@@ -311,19 +328,46 @@ static void zero_bytes_are_refused(void **state)
     refused("", "  state: \"a\\0b\"\n", "2:10: state has a zero byte; write it without\n");
 }
 
-static void times_have_units_or_are_as_the_name_says(void **state)
+static void times_have_units(void **state)
 {
     struct ration_settings settings;
 
     (void)state;
-    accepted("--head-deadline-ms 1.5s --body-deadline-ms=2500 --write-deadline-ms none "
-             "--drain-deadline-ms 0 --idle-deadline-http-ms none",
+    accepted("--header-timeout 1.5s --body-timeout=2500ms --write-timeout none "
+             "--shutdown-timeout 0 --http-idle-timeout none",
              "  {}\n", &settings);
-    assert_int_equal(settings.limits.head_deadline_ms, 1500);
-    assert_int_equal(settings.limits.body_deadline_ms, 2500);
-    assert_int_equal(settings.limits.write_deadline_ms, RATION_LIMIT_NONE);
-    assert_int_equal(settings.drain_deadline_ms, 0);
-    assert_int_equal(settings.idle_deadline_http_ms, RATION_LIMIT_NONE);
+    assert_int_equal(settings.limits.header_timeout_ms, 1500);
+    assert_int_equal(settings.limits.body_timeout_ms, 2500);
+    assert_int_equal(settings.limits.write_timeout_ms, RATION_LIMIT_NONE);
+    assert_int_equal(settings.shutdown_timeout_ms, 0);
+    assert_int_equal(settings.http_idle_timeout_ms, RATION_LIMIT_NONE);
+    ration_settings_done(&settings);
+}
+
+static void sizes_may_have_units(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    accepted("--max-output 16KB --max-connection-memory 2MiB --max-body-size=70_000", "  {}\n",
+             &settings);
+    assert_int_equal(settings.limits.output_bytes_max, 16000);
+    assert_int_equal(settings.limits.connection_memory_max, 2 << 20);
+    assert_int_equal(settings.http_limits.body_bytes_max, 70000);
+    ration_settings_done(&settings);
+}
+
+static void lists_may_have_commas(void **state)
+{
+    struct ration_settings settings;
+
+    (void)state;
+    accepted("--http 8429,localhost:1 --trusted-proxies 10.0.0.0/8,unix --allowed-hosts none",
+             "  {}\n", &settings);
+    assert_int_equal(settings.http_count, 2);
+    assert_string_equal(settings.http[1], "localhost:1");
+    assert_int_equal(settings.trust.proxy_count, 1);
+    assert_true(settings.trust.trusts_unix);
     ration_settings_done(&settings);
 }
 
@@ -334,16 +378,16 @@ static void the_command_line_wins(void **state)
     struct ration_settings settings;
 
     (void)state;
-    accepted("--threads 3 --http none --prefault=false --log json",
+    accepted("--threads 3 --http none --prefault=false --log-format json",
              "  threads: 5\n  http: [127.0.0.1:1, 127.0.0.1:2]\n  prefault: true\n"
-             "  resp: 127.0.0.1:3\n  log: text\n",
+             "  resp: 127.0.0.1:3\n  log_format: text\n",
              &settings);
     assert_int_equal(settings.threads, 3);
     assert_int_equal(settings.http_count, 0);
     assert_int_equal(settings.resp_count, 1);
     assert_string_equal(settings.resp[0], "127.0.0.1:3");
     assert_false(settings.is_prefaulted);
-    assert_true(settings.logs_json);
+    assert_true(settings.log_is_json);
     ration_settings_done(&settings);
 }
 
@@ -391,7 +435,7 @@ static void what_differs_is_named(void **state)
     (void)state;
     accepted("--threads 2 --check-secret x", "  {}\n", &before);
     accepted("--threads 2 --check-secret y",
-             "  threads: 9\n  http: 127.0.0.1:0\n  state: s\n  trusted-proxies: unix\n", &after);
+             "  threads: 9\n  http: 127.0.0.1:0\n  state: s\n  trusted_proxies: unix\n", &after);
     ration_settings_compare(&before, &after, note_name, &told);
     assert_string_equal(told.text, "http state check-secret trusted-proxies ");
     ration_settings_done(&after);
@@ -404,11 +448,82 @@ static void what_differs_is_named(void **state)
     ration_settings_done(&after);
 }
 
+/* The environment ----------------------------------------------------------------------------- */
+
+static void note_warning(void *context, const char *message)
+{
+    note_name(context, message);
+}
+
+/* Reads variables and arguments; the settings are complete. Returns what was reported. */
+static ration_status read_sources(const char *const *environment, char **arguments,
+                                  int argument_count, struct ration_settings *settings,
+                                  struct told *told)
+{
+    ration_status status;
+
+    memset(told, 0, sizeof(*told));
+    ration_settings_init(settings);
+    status = ration_settings_read_environment(settings, (char *const *)(uintptr_t)environment, note,
+                                              note_warning, told);
+    if (status == RATION_OK)
+        status = ration_settings_read_arguments(settings, argument_count, arguments, note, told);
+    return status;
+}
+
+static void the_environment_is_below_the_command_line(void **state)
+{
+    char secret[] = "RATION_CHECK_SECRET=hidden";
+    const char *environment[] = {"HOME=/",
+                                 "RATION_THREADS=3",
+                                 "RATION_TOP_KEYS=7",
+                                 "RATION_TRUSTED_PROXIES=10.0.0.0/8,unix",
+                                 "RATION_POLICY=p.yaml",
+                                 "RATION_SERVICE_HOST=10.0.0.1",
+                                 "RATION_PREFAULT=true",
+                                 secret,
+                                 NULL};
+    char threads[] = "--threads", two[] = "2";
+    char *arguments[] = {threads, two};
+    struct ration_settings settings;
+    struct told told;
+
+    (void)state;
+    assert_int_equal(read_sources(environment, arguments, 2, &settings, &told), RATION_OK);
+    assert_string_equal(told.text, "");
+    assert_int_equal(settings.threads, 2);
+    assert_int_equal(settings.top_keys, 7);
+    assert_int_equal(settings.trust.proxy_count, 1);
+    assert_true(settings.is_prefaulted && settings.check_secret.is_set);
+    assert_string_equal(settings.policy_path, "p.yaml");
+    ration_settings_hide_environment((char *const *)(uintptr_t)environment);
+    assert_string_equal(secret, "RATION_CHECK_SECRET=******");
+    assert_string_equal(environment[1], "RATION_THREADS=3");
+    ration_settings_done(&settings);
+}
+
+static void wrong_variables_are_reported(void **state)
+{
+    const char *wrong[] = {"RATION_THREADS=0", NULL};
+    const char *unknown[] = {"RATION_MAX_CONECTIONS=5", NULL};
+    struct ration_settings settings;
+    struct told told;
+
+    (void)state;
+    assert_int_equal(read_sources(wrong, NULL, 0, &settings, &told), RATION_EINVAL);
+    assert_string_equal(told.text, "RATION_THREADS cannot be '0'; write a number from 1 to 64\n");
+    ration_settings_done(&settings);
+    assert_int_equal(read_sources(unknown, NULL, 0, &settings, &told), RATION_OK);
+    assert_string_equal(told.text, "the variable RATION_MAX_CONECTIONS is ignored; did you mean "
+                                   "RATION_MAX_CONNECTIONS ");
+    ration_settings_done(&settings);
+}
+
 /* Who may do what ----------------------------------------------------------------------------- */
 
 #define NO_SECRET                                                                    \
     " can be reached from other hosts, and there is no check secret; give one with " \
-    "--check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass --open-to-strangers\n"
+    "--check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass --insecure\n"
 
 static void strangers_need_a_secret(void **state)
 {
@@ -416,7 +531,7 @@ static void strangers_need_a_secret(void **state)
         "--http 127.0.0.1:0 --resp 127.9.9.9:0",
         "--http [::1]:0 --resp unix:/run/x --http @abstract",
         "--http 0.0.0.0:0 --resp *:0 --check-secret c",
-        "--http 0.0.0.0:0 --resp :1 --open-to-strangers",
+        "--http 0.0.0.0:0 --resp :1 --insecure",
         "--http none --resp 192.0.2.1:1 --check-secret c --admin-secret a",
     };
     struct ration_settings settings;
@@ -463,8 +578,7 @@ static void hosts_are_names(void **state)
         "--allowed-hosts cannot be 'ration:8429'; write the name of a host without a port, such "
         "as ration.example.com\n");
     refused("--allowed-hosts=", "  {}\n",
-            "--allowed-hosts cannot be ''; write the name of a host without a port, such as "
-            "ration.example.com\n");
+            "--allowed-hosts has an empty element; write A,B or none\n");
 }
 
 /* The level of a client without a secret, by what is set and where the client is. */
@@ -475,7 +589,7 @@ static void access_without_a_secret(void **state)
         enum ration_access here, elsewhere;
     } rows[] = {
         {"", RATION_ACCESS_ADMIN, RATION_ACCESS_CHECK},
-        {"--open-to-strangers", RATION_ACCESS_ADMIN, RATION_ACCESS_CHECK},
+        {"--insecure", RATION_ACCESS_ADMIN, RATION_ACCESS_CHECK},
         {"--admin-secret a", RATION_ACCESS_CHECK, RATION_ACCESS_CHECK},
         {"--check-secret c", RATION_ACCESS_OPEN, RATION_ACCESS_OPEN},
         {"--check-secret c --admin-secret a", RATION_ACCESS_OPEN, RATION_ACCESS_OPEN},
@@ -637,9 +751,13 @@ int main(void)
         cmocka_unit_test(nothing_given_is_the_defaults),
         cmocka_unit_test(values_that_are_wrong_say_what_is_right),
         cmocka_unit_test(every_fault_is_told_at_once),
-        cmocka_unit_test(dashes_and_underscores_are_one_name_in_a_policy),
+        cmocka_unit_test(a_policy_writes_names_with_underscores),
         cmocka_unit_test(zero_bytes_are_refused),
-        cmocka_unit_test(times_have_units_or_are_as_the_name_says),
+        cmocka_unit_test(times_have_units),
+        cmocka_unit_test(sizes_may_have_units),
+        cmocka_unit_test(lists_may_have_commas),
+        cmocka_unit_test(the_environment_is_below_the_command_line),
+        cmocka_unit_test(wrong_variables_are_reported),
         cmocka_unit_test(the_command_line_wins),
         cmocka_unit_test(what_the_command_line_hides_is_still_checked),
         cmocka_unit_test(lists_repeat_on_the_command_line),

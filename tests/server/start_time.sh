@@ -8,7 +8,7 @@ ration=$1
 most_us=50000
 best_us=999999999
 
-printf 'limits:\n  - {name: a, key: user, rate: 1/s, keys: 1000000}\n' >"$scratch/policy.yaml"
+printf 'limits:\n  - {name: a, key: user, rate: 1/s, max_keys: 1000000}\n' >"$scratch/policy.yaml"
 for _ in {1..9}; do
     begun=${EPOCHREALTIME/[.,]/}
     launch --http 127.0.0.1:0 --resp 127.0.0.1:0 --policy "$scratch/policy.yaml"

@@ -50,7 +50,7 @@ static int tear_down(void **state)
 
 static ration_policy *a_policy(void)
 {
-    static const char text[] = "limits: [{name: a, key: user, rate: 2/h, burst: 2, keys: 100}]";
+    static const char text[] = "limits: [{name: a, key: user, rate: 2/h, burst: 2, max_keys: 100}]";
     ration_policy *policy = NULL;
 
     assert_int_equal(ration_policy_parse(text, strlen(text), NULL, NULL, &policy), RATION_OK);

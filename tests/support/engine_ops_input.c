@@ -29,14 +29,14 @@ static const char *const limits[] = {
     "rate: 3/d, burst: 8, refill: interval",
     "rate: 4000000/s, burst: 6000000, refill: interval",
     "rate: 1/365d, burst: 15, refill: interval",
-    "rate: 4/s, burst: 9, algorithm: leaky-queue",
-    "rate: 9/s, algorithm: fixed-window",
-    "rate: 5/10d, algorithm: fixed-window, start: empty",
-    "rate: 9/min, algorithm: sliding-window",
-    "rate: 11/30d, algorithm: sliding-window, start: 2",
-    "rate: 9/min, algorithm: sliding-log",
-    "rate: 4/365d, algorithm: sliding-log",
-    "rate: 6/h, algorithm: sliding-log, start: empty",
+    "rate: 4/s, burst: 9, algorithm: leaky_queue",
+    "rate: 9/s, algorithm: fixed_window",
+    "rate: 5/10d, algorithm: fixed_window, start: empty",
+    "rate: 9/min, algorithm: sliding_window",
+    "rate: 11/30d, algorithm: sliding_window, start: 2",
+    "rate: 9/min, algorithm: sliding_log",
+    "rate: 4/365d, algorithm: sliding_log",
+    "rate: 6/h, algorithm: sliding_log, start: empty",
     "rate: 5/h, reserve: 3/d burst 5",
     "rate: 2/365d, burst: 8, reserve: 1/365d burst 15",
 };
@@ -50,7 +50,7 @@ void engine_ops_policy(struct engine_ops_input *input, char *text)
 {
     int used = snprintf(text, ENGINE_OPS_POLICY_MAX,
                         "limits: [{name: steady, match: {path: /%d}, key: user, rate: 3/s, burst: "
-                        "7, keys: 100}",
+                        "7, max_keys: 100}",
                         ENGINE_OPS_STEADY_PATH);
 
     for (int i = 0; i < LIMITS_CHANGED; i++) {
@@ -60,14 +60,15 @@ void engine_ops_policy(struct engine_ops_input *input, char *text)
         if (extra >= 250)
             continue; /* a policy without this limit */
         used += snprintf(text + used, ENGINE_OPS_POLICY_MAX - (size_t)used,
-                         ", {name: %c, match: {path: /%d}, key: user, keys: 100, %s%s}", 'a' + i, i,
-                         limits[limit % LIMIT_COUNT],
+                         ", {name: %c, match: {path: /%d}, key: user, max_keys: 100, %s%s}",
+                         'a' + i, i, limits[limit % LIMIT_COUNT],
                          extras[extra % (sizeof(extras) / sizeof(extras[0]))]);
     }
     /* decided together with that of path 0, unless that is a queue */
-    if (strstr(text, "leaky-queue") == NULL)
-        used += snprintf(text + used, ENGINE_OPS_POLICY_MAX - (size_t)used,
-                         ", {name: both, match: {path: /0}, key: user, keys: 100, rate: 20/min}");
+    if (strstr(text, "leaky_queue") == NULL)
+        used +=
+            snprintf(text + used, ENGINE_OPS_POLICY_MAX - (size_t)used,
+                     ", {name: both, match: {path: /0}, key: user, max_keys: 100, rate: 20/min}");
     snprintf(text + used, ENGINE_OPS_POLICY_MAX - (size_t)used, "]");
 }
 

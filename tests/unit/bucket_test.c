@@ -38,8 +38,8 @@ static void zero_bytes_in_static_storage_are_full(void **state)
 }
 
 /* One of each algorithm that fits a bucket. */
-static const char *const one_of_each[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
-                                          "5/s fixed-window", "5/s sliding-window"};
+static const char *const one_of_each[] = {"5/s", "5/s refill interval", "5/s leaky_queue",
+                                          "5/s fixed_window", "5/s sliding_window"};
 
 static void R2_a_denial_or_look_writes_nothing(void **state)
 {
@@ -68,9 +68,9 @@ static void R6_extreme_times_and_costs_are_safe(void **state)
     const char *const texts[] = {"1/ns",
                                  "1/y burst 16",
                                  "3/16y refill interval",
-                                 "1/16y fixed-window",
-                                 "1/ns sliding-window",
-                                 "7/s leaky-queue"};
+                                 "1/16y fixed_window",
+                                 "1/ns sliding_window",
+                                 "7/s leaky_queue"};
     const uint64_t nows[] = {0, 1, UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2 + 1, S, 0};
     const uint64_t costs[] = {0, 1, 2, UINT64_MAX, UINT64_MAX / 2};
 
@@ -125,8 +125,8 @@ static void a_reservation_is_closed_once(void **state)
 static void what_does_not_fit_is_refused(void **state)
 {
     struct ration_limit fits = parse("5/s");
-    struct ration_limit window = parse("5/s sliding-window");
-    struct ration_limit larger[] = {parse("5/s sliding-log"), parse("5/s reserve 1/s")};
+    struct ration_limit window = parse("5/s sliding_window");
+    struct ration_limit larger[] = {parse("5/s sliding_log"), parse("5/s reserve 1/s")};
     struct ration_bucket bucket = {{3, 4}};
 
     (void)state;
@@ -284,9 +284,9 @@ static void what_is_waited_for_elsewhere_is_not_given_back(void **state)
 
 static void R7_each_algorithm_is_idle_from_the_moment_it_is_full(void **state)
 {
-    const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
-                                 "5/s fixed-window", "5/s sliding-window"};
-    struct ration_limit log_limit = parse("5/s sliding-log");
+    const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky_queue",
+                                 "5/s fixed_window", "5/s sliding_window"};
+    struct ration_limit log_limit = parse("5/s sliding_log");
     uint64_t words[5] = {0};
     struct ration_sliding_log log = {words, 0};
 

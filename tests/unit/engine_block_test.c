@@ -73,7 +73,7 @@ static void assert_exact_wait(struct engine_kit *kit, const char *text, uint64_t
 }
 
 /* One limit of 5 an hour, of each kind whose bucket cannot say that it is blocked. */
-static const char *const kinds[] = {"fixed-window", "sliding-window", "sliding-log"};
+static const char *const kinds[] = {"fixed_window", "sliding_window", "sliding_log"};
 
 static void open_kind(struct engine_kit *kit, const char *kind, const char *more)
 {
@@ -150,7 +150,7 @@ static void a_look_sees_it_and_what_takes_nothing_passes(void **state)
     struct engine_kit kit;
 
     (void)state;
-    open_kind(&kit, "fixed-window", "");
+    open_kind(&kit, "fixed_window", "");
     block(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, 1);
     assert_int_equal(look(&kit, "ip=192.0.2.1", 1).retry_after_ns, UNTIL_NS - KIT_NOW_NS);
     decision = engine_kit_ask(&kit, "ip=192.0.2.1", 0, 0).decision;
@@ -173,9 +173,9 @@ static const char mixed_text[] =
     "limits:\n"
     "  - {name: all, rate: 100/h}\n"
     "  - {name: bucket, key: ip, rate: 10/h}\n"
-    "  - {name: window, key: ip, rate: 5/h, algorithm: fixed-window}\n"
-    "  - {name: log, match: {path: /log}, key: [user, ip], rate: 3/h, algorithm: sliding-log}\n"
-    "  - {name: trial, key: ip, rate: 2/h, algorithm: sliding-window, shadow: true}\n";
+    "  - {name: window, key: ip, rate: 5/h, algorithm: fixed_window}\n"
+    "  - {name: log, match: {path: /log}, key: [user, ip], rate: 3/h, algorithm: sliding_log}\n"
+    "  - {name: trial, key: ip, rate: 2/h, algorithm: sliding_window, shadow: true}\n";
 
 static void what_is_told_names_the_limit_that_is_blocked(void **state)
 {
@@ -257,7 +257,7 @@ static void shadows_are_not_blocked(void **state)
     size_t count = 7;
 
     (void)state;
-    open_kind(&kit, "fixed-window", ", shadow: true");
+    open_kind(&kit, "fixed_window", ", shadow: true");
     assert_int_equal(edit(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, &count), RATION_EUNSUPPORTED);
     assert_int_equal(count, 7);
     assert_true(is_allowed(&kit, "ip=192.0.2.1"));
@@ -305,29 +305,29 @@ static void a_reload_keeps_it(void **state)
     struct engine_kit kit;
 
     (void)state;
-    open_kind(&kit, "fixed-window", "");
+    open_kind(&kit, "fixed_window", "");
     engine_kit_check(&kit, "ip=192.0.2.1"); /* a bucket that is there is decided by a shorter way */
     block(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, 1);
     /* another limit, another kind that fits the table, others that do not */
-    engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 9/h, algorithm: fixed-window}]");
+    engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 9/h, algorithm: fixed_window}]");
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
     assert_int_equal(look(&kit, "ip=192.0.2.1", 1).limit, 9);
     engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 9/h}]");
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
     engine_kit_reload(&kit, "limits: [{name: a, key: ip, rate: 9/h},"
-                            " {name: w, key: ip, rate: 9/h, algorithm: sliding-log}]");
+                            " {name: w, key: ip, rate: 9/h, algorithm: sliding_log}]");
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
     assert_int_equal(look(&kit, "ip=192.0.2.1", 1).limit_index, 1);
     /* not of another limit, of another key, or in the shadow */
-    engine_kit_reload(&kit, "limits: [{name: v, key: ip, rate: 5/h, algorithm: fixed-window}]");
+    engine_kit_reload(&kit, "limits: [{name: v, key: ip, rate: 5/h, algorithm: fixed_window}]");
     assert_true(is_allowed(&kit, "ip=192.0.2.1"));
-    engine_kit_reload(&kit, "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed-window}]");
+    engine_kit_reload(&kit, "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed_window}]");
     assert_true(is_allowed(&kit, "user=192.0.2.1"));
-    engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 5/h, algorithm: fixed-window,"
+    engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 5/h, algorithm: fixed_window,"
                             " shadow: true}]");
     assert_int_equal(shadow_verdict(&kit, "ip=192.0.2.1"), RATION_ALLOW);
     /* it comes back as it was */
-    engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 5/h, algorithm: fixed-window}]");
+    engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 5/h, algorithm: fixed_window}]");
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
     engine_kit_close(&kit);
 }
@@ -347,7 +347,7 @@ static void all_of_sixteen_limits_are_blocked(void **state)
         size_t used = strlen(text);
 
         snprintf(text + used, sizeof(text) - used,
-                 "  - {name: l%d, key: ip, rate: %d/h, algorithm: %s, keys: 100}\n", i, 20 + i,
+                 "  - {name: l%d, key: ip, rate: %d/h, algorithm: %s, max_keys: 100}\n", i, 20 + i,
                  kinds[i % 3]);
     }
     engine_kit_open(&kit, text);
@@ -412,7 +412,7 @@ static void a_key_may_be_as_long_as_any(void **state)
     engine_kit_plan(&kit);
     kit.options.attribute_bytes_max = sizeof(value);
     engine_kit_open_planned(&kit,
-                            "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed-window}]");
+                            "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed_window}]");
     memset(value, 'v', sizeof(value));
     assert_int_equal(ration_engine_block_until(kit.engine, &who, UNTIL_NS, KIT_NOW_NS, NULL),
                      RATION_OK);
@@ -444,7 +444,7 @@ static void who_finds_no_place_is_not_blocked(void **state)
     struct engine_kit kit;
 
     (void)state;
-    engine_kit_open(&kit, "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed-window}]");
+    engine_kit_open(&kit, "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed_window}]");
     while (count < COUNT_MAX &&
            edit(&kit, user_text(&room, count), NULL, UNTIL_NS, NULL) == RATION_OK)
         count++;
@@ -476,7 +476,7 @@ static void a_block_needs_no_place_for_the_bucket(void **state)
             uint64_t wait_ns;
             struct engine_kit kit;
 
-            snprintf(more, sizeof(more), ", keys: 1, overflow: %s", rules[k / 2]);
+            snprintf(more, sizeof(more), ", max_keys: 1, overflow: %s", rules[k / 2]);
             open_kind(&kit, kinds[i], more);
             for (int number = 0; number < 200; number++) {
                 snprintf(text, sizeof(text), "ip=192.0.2.%d", number);

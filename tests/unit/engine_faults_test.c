@@ -7,13 +7,13 @@
 #include "unit/limiter_allocations.h"
 
 static const char before_text[] =
-    "limits: [{name: a, match: {path: /a}, key: ip, rate: 10/h, keys: 100}, "
-    "{name: b, key: ip, rate: 10/h, keys: 100}]";
+    "limits: [{name: a, match: {path: /a}, key: ip, rate: 10/h, max_keys: 100}, "
+    "{name: b, key: ip, rate: 10/h, max_keys: 100}]";
 
 /* One added, one that goes on by another key, one of another kind. */
 static const char after_text[] =
-    "limits: [{name: c, rate: 99/h}, {name: b, key: user, rate: 20/h, keys: 100}, "
-    "{name: a, match: {path: /a}, key: ip, rate: 10/h, algorithm: sliding-log, keys: 100}]";
+    "limits: [{name: c, rate: 99/h}, {name: b, key: user, rate: 20/h, max_keys: 100}, "
+    "{name: a, match: {path: /a}, key: ip, rate: 10/h, algorithm: sliding_log, max_keys: 100}]";
 
 static void plan(struct engine_kit *kit)
 {
@@ -134,12 +134,12 @@ static void a_limit_without_memory_replaces_none(void **state)
 
         open_kit(&kit);
         for (unsigned i = 0; i < 12; i++) {
-            snprintf(text, sizeof(text), "limits: [{name: n%u, key: ip, rate: 10/h, keys: 100}]",
-                     i);
+            snprintf(text, sizeof(text),
+                     "limits: [{name: n%u, key: ip, rate: 10/h, max_keys: 100}]", i);
             engine_kit_reload(&kit, text);
             engine_kit_ask(&kit, "ip=192.0.2.1", 4, 0);
         }
-        policy = engine_kit_policy("limits: [{name: last, key: ip, rate: 10/h, keys: 100}]");
+        policy = engine_kit_policy("limits: [{name: last, key: ip, rate: 10/h, max_keys: 100}]");
         begin_refusal(refused);
         status = ration_engine_reload(kit.engine, policy, NULL, NULL, NULL);
         is_given = allocations.call_count < allocations.fails_at;

@@ -46,11 +46,11 @@ int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 /* Requests that meet several limits, none, one that is a queue, and both lists. */
 static const char text[] =
     "limits:\n"
-    "  - {name: a, match: {path: {prefix: /a}}, key: ip, rate: 10/h, keys: 20}\n"
-    "  - {name: b, match: {path: /ab}, key: [user, ip], rate: 5/h, algorithm: sliding-window}\n"
-    "  - {name: c, match: {path: /ab}, rate: 500/h, algorithm: sliding-log, shadow: true}\n"
+    "  - {name: a, match: {path: {prefix: /a}}, key: ip, rate: 10/h, max_keys: 20}\n"
+    "  - {name: b, match: {path: /ab}, key: [user, ip], rate: 5/h, algorithm: sliding_window}\n"
+    "  - {name: c, match: {path: /ab}, rate: 500/h, algorithm: sliding_log, shadow: true}\n"
     "  - {name: d, match: {path: /ab}, key: user, rate: 7/h, start: empty, cost: tokens}\n"
-    "  - {name: q, match: {path: /q}, key: ip, rate: 1/s, burst: 3, algorithm: leaky-queue}\n"
+    "  - {name: q, match: {path: /q}, key: ip, rate: 1/s, burst: 3, algorithm: leaky_queue}\n"
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n";
 
@@ -258,13 +258,14 @@ static void limits_that_a_guard_holds_are_not_replaced(void **state)
     struct engine_kit kit;
 
     (void)state;
-    engine_kit_open(&kit, "limits: [{name: a, key: ip, rate: 10/h, keys: 100}]");
+    engine_kit_open(&kit, "limits: [{name: a, key: ip, rate: 10/h, max_keys: 100}]");
     engine_kit_ask(&kit, "ip=192.0.2.1", 9, 0);
     ration_engine_lock(kit.engine, &guard);
     for (unsigned i = 0; i < 30; i++) {
         char other[96];
 
-        snprintf(other, sizeof(other), "limits: [{name: o%u, key: ip, rate: 99/h, keys: 100}]", i);
+        snprintf(other, sizeof(other), "limits: [{name: o%u, key: ip, rate: 99/h, max_keys: 100}]",
+                 i);
         engine_kit_reload(&kit, other);
     }
     engine_kit_request(&request, "ip=192.0.2.1");

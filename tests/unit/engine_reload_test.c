@@ -29,12 +29,12 @@ static void the_same_policy_changes_nothing(void **state)
         "key: ip, rate: 10/h",
         "key: [user, ip], rate: 10/h, burst: 10, ipv6_prefix: 48",
         "rate: 10/h",
-        "key: ip, rate: 10/h, keys: 77, overflow: deny",
+        "key: ip, rate: 10/h, max_keys: 77, overflow: deny",
         "key: ip, rate: 10/h, refill: interval",
-        "key: ip, rate: 10/h, algorithm: leaky-queue",
-        "key: ip, rate: 10/h, algorithm: fixed-window",
-        "key: ip, rate: 10/h, algorithm: sliding-window",
-        "key: ip, rate: 10/h, algorithm: sliding-log",
+        "key: ip, rate: 10/h, algorithm: leaky_queue",
+        "key: ip, rate: 10/h, algorithm: fixed_window",
+        "key: ip, rate: 10/h, algorithm: sliding_window",
+        "key: ip, rate: 10/h, algorithm: sliding_log",
         "key: ip, rate: 5/h, reserve: 1/d burst 5",
         "key: ip, rate: 10/h, start: 9, stale_after: 2h",
         "key: ip, rate: 10/h, start: 9",
@@ -91,8 +91,8 @@ static const struct {
     const char *before, *after, *reported;
     uint64_t left; /* of 10, of which 4 were taken */
 } changes[] = {
-    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: fixed-window", "changed a", 6},
-    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: leaky-queue", "changed a", 6},
+    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: fixed_window", "changed a", 6},
+    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: leaky_queue", "changed a", 6},
     {"key: ip, rate: 10/h", "key: ip, rate: 10/h, cost: 2", "changed a", 6},
     {"key: ip, rate: 10/h", "key: ip, rate: 10/h, cost: tokens", "changed a", 6},
     {"key: ip, rate: 10/h, cost: tokens", "key: ip, rate: 10/h, cost: other", "changed a", 6},
@@ -102,12 +102,12 @@ static const struct {
      5},
     {"key: ip, rate: 10/h, start: 9", "key: ip, rate: 10/h, start: 8", "changed a", 5},
     /* kinds that do not fit where the old state is */
-    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: sliding-window", "reset a", 10},
-    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: sliding-log", "reset a", 10},
+    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: sliding_window", "reset a", 10},
+    {"key: ip, rate: 10/h", "key: ip, rate: 10/h, algorithm: sliding_log", "reset a", 10},
     {"key: ip, rate: 10/h", "key: ip, rate: 10/h, reserve: 1/d burst 2", "reset a", 12},
-    {"key: ip, rate: 10/h, algorithm: sliding-log", "key: ip, rate: 11/h, algorithm: sliding-log",
+    {"key: ip, rate: 10/h, algorithm: sliding_log", "key: ip, rate: 11/h, algorithm: sliding_log",
      "reset a", 11},
-    {"key: ip, rate: 10/h, algorithm: sliding-log", "key: ip, rate: 9/h, algorithm: sliding-log",
+    {"key: ip, rate: 10/h, algorithm: sliding_log", "key: ip, rate: 9/h, algorithm: sliding_log",
      "changed a", 6},
     /* other keys */
     {"key: ip, rate: 10/h", "key: user, rate: 10/h", "reset a", 10},
@@ -120,8 +120,9 @@ static const struct {
     {"key: 'ip/64', rate: 10/h", "key: ip, rate: 10/h", "reset a", 10},
     {"key: [ip, /64], rate: 10/h", "key: ip, rate: 10/h", "reset a", 10},
     /* other tables */
-    {"key: ip, rate: 10/h, keys: 100", "key: ip, rate: 10/h, keys: 200", "kept its size a", 6},
-    {"key: ip, rate: 10/h, keys: 100", "key: user, rate: 10/h, keys: 200", "reset a", 10},
+    {"key: ip, rate: 10/h, max_keys: 100", "key: ip, rate: 10/h, max_keys: 200", "kept its size a",
+     6},
+    {"key: ip, rate: 10/h, max_keys: 100", "key: user, rate: 10/h, max_keys: 200", "reset a", 10},
 };
 
 static void tell_why(size_t row, const char *what)
@@ -231,21 +232,21 @@ static void another_overflow_rule_holds_at_once(void **state)
     char text[32];
 
     (void)state;
-    engine_kit_open(&kit, WITH("key: user, rate: 2/h, keys: 1, overflow: deny"));
+    engine_kit_open(&kit, WITH("key: user, rate: 2/h, max_keys: 1, overflow: deny"));
     for (int i = 0; i < 40; i++) {
         snprintf(text, sizeof(text), "user=u%d", i);
         engine_kit_check(&kit, text);
     }
     assert_int_equal(engine_kit_check(&kit, "user=one").decision.verdict, RATION_DENY);
     assert_string_equal(
-        engine_kit_reload(&kit, WITH("key: user, rate: 2/h, keys: 1, overflow: allow")).text,
+        engine_kit_reload(&kit, WITH("key: user, rate: 2/h, max_keys: 1, overflow: allow")).text,
         "changed a");
     for (int i = 0; i < 5; i++)
         assert_int_equal(engine_kit_check(&kit, "user=one").decision.verdict, RATION_ALLOW);
-    engine_kit_reload(&kit, WITH("key: user, rate: 2/h, keys: 1, overflow: shared"));
+    engine_kit_reload(&kit, WITH("key: user, rate: 2/h, max_keys: 1, overflow: shared"));
     take(&kit, "user=one", 2);
     assert_int_equal(engine_kit_check(&kit, "user=two").decision.verdict, RATION_DENY);
-    engine_kit_reload(&kit, WITH("key: user, rate: 2/h, keys: 1, overflow: deny"));
+    engine_kit_reload(&kit, WITH("key: user, rate: 2/h, max_keys: 1, overflow: deny"));
     assert_int_equal(engine_kit_check(&kit, "user=three").decision.verdict, RATION_DENY);
     engine_kit_close(&kit);
 }
@@ -302,11 +303,11 @@ static void a_reload_that_fails_changes_nothing(void **state)
 {
     static const char before[] = "limits: [{name: a, match: {path: /a}, key: ip, rate: 10/h}]";
     static const char too_large[] =
-        "limits: [{name: b, match: {path: /b}, key: ip, rate: 10/h, keys: 100}, "
-        "{name: large, key: ip, rate: 10/h, keys: 10000000}, "
+        "limits: [{name: b, match: {path: /b}, key: ip, rate: 10/h, max_keys: 100}, "
+        "{name: large, key: ip, rate: 10/h, max_keys: 10000000}, "
         "{name: a, match: {path: /a}, key: ip, rate: 99/h, overflow: deny}]";
     static const char fits[] =
-        "limits: [{name: b, match: {path: /b}, key: ip, rate: 10/h, keys: 100}, "
+        "limits: [{name: b, match: {path: /b}, key: ip, rate: 10/h, max_keys: 100}, "
         "{name: a, match: {path: /a}, key: ip, rate: 99/h}]";
     struct ration_engine_stats stats;
     struct engine_kit kit;
@@ -353,10 +354,10 @@ static void a_reload_that_fails_changes_nothing(void **state)
 static void reloads_back_and_forth_take_no_more_room(void **state)
 {
     static const char *const policies[] = {
-        "limits: [{name: a, key: ip, rate: 10/h, keys: 1000}, {name: b, rate: 10/h}]",
-        ("limits: [{name: b, rate: 10/h, algorithm: sliding-log}, "
-         "{name: c, key: ip, rate: 5/h, keys: 1000}]"),
-        "limits: [{name: a, key: user, rate: 10/h, keys: 2000}, {name: b, rate: 20/h}]",
+        "limits: [{name: a, key: ip, rate: 10/h, max_keys: 1000}, {name: b, rate: 10/h}]",
+        ("limits: [{name: b, rate: 10/h, algorithm: sliding_log}, "
+         "{name: c, key: ip, rate: 5/h, max_keys: 1000}]"),
+        "limits: [{name: a, key: user, rate: 10/h, max_keys: 2000}, {name: b, rate: 20/h}]",
     };
     struct engine_kit kit;
     size_t bytes = 0;

@@ -109,8 +109,8 @@ static void other_sizes_take_little_more_room(void **state)
     for (size_t i = 1; i <= RELOAD_COUNT; i++) {
         char more[64];
 
-        snprintf(more, sizeof(more), ", keys: %zu%s", 2000 + 10 * i,
-                 i % 3 == 0 ? ", algorithm: sliding-window" : "");
+        snprintf(more, sizeof(more), ", max_keys: %zu%s", 2000 + 10 * i,
+                 i % 3 == 0 ? ", algorithm: sliding_window" : "");
         engine_kit_reload(&kit, write_policy(text, sizeof(text), i, more));
         if (i % 3 != 0)
             a_limit_in_the_place_of_another_starts_full(&kit, i);

@@ -65,18 +65,23 @@ static struct ration_decision throttle(struct engine_kit *kit, uint64_t cost_tok
 /* Every kind of limit, each behind a path of its own. */
 static const char all_kinds[] =
     "limits:\n"
-    "  - {name: bucket, match: {path: /0}, key: ip, rate: 10/h, keys: 100}\n"
-    "  - {name: interval, match: {path: /1}, key: ip, rate: 10/h, refill: interval, keys: 100}\n"
-    "  - {name: queue, match: {path: /2}, key: ip, rate: 10/h, algorithm: leaky-queue, keys: 100}\n"
-    "  - {name: window, match: {path: /3}, key: ip, rate: 10/h, algorithm: fixed-window, keys: "
+    "  - {name: bucket, match: {path: /0}, key: ip, rate: 10/h, max_keys: 100}\n"
+    "  - {name: interval, match: {path: /1}, key: ip, rate: 10/h, refill: interval, max_keys: "
     "100}\n"
-    "  - {name: slide, match: {path: /4}, key: ip, rate: 10/h, algorithm: sliding-window, keys: "
+    "  - {name: queue, match: {path: /2}, key: ip, rate: 10/h, algorithm: leaky_queue, max_keys: "
     "100}\n"
-    "  - {name: log, match: {path: /5}, key: ip, rate: 10/h, algorithm: sliding-log, keys: 100}\n"
-    "  - {name: reserve, match: {path: /6}, key: ip, rate: 5/h, reserve: 3/d burst 5, keys: 100}\n"
-    "  - {name: empty, match: {path: /7}, key: ip, rate: 10/h, start: empty, keys: 100}\n"
-    "  - {name: shadow, match: {path: /8}, key: ip, rate: 10/h, shadow: true, keys: 100}\n"
-    "  - {name: deny, match: {path: /9}, key: ip, rate: 1/h, keys: 1, overflow: deny}\n";
+    "  - {name: window, match: {path: /3}, key: ip, rate: 10/h, algorithm: fixed_window, max_keys: "
+    "100}\n"
+    "  - {name: slide, match: {path: /4}, key: ip, rate: 10/h, algorithm: sliding_window, "
+    "max_keys: "
+    "100}\n"
+    "  - {name: log, match: {path: /5}, key: ip, rate: 10/h, algorithm: sliding_log, max_keys: "
+    "100}\n"
+    "  - {name: reserve, match: {path: /6}, key: ip, rate: 5/h, reserve: 3/d burst 5, max_keys: "
+    "100}\n"
+    "  - {name: empty, match: {path: /7}, key: ip, rate: 10/h, start: empty, max_keys: 100}\n"
+    "  - {name: shadow, match: {path: /8}, key: ip, rate: 10/h, shadow: true, max_keys: 100}\n"
+    "  - {name: deny, match: {path: /9}, key: ip, rate: 1/h, max_keys: 1, overflow: deny}\n";
 
 #define PATH_COUNT 10
 #define KEY_COUNT  30
@@ -191,23 +196,26 @@ static void debts_age_by_the_wall_if_the_clock_starts_anew(void **state)
 
 /* Of all_kinds: what a reload makes of buckets, a load does. */
 static const char *const others[] = {
-    "limits: [{name: bucket, match: {path: /0}, key: ip, rate: 20/h, keys: 100}]",
-    "limits: [{name: bucket, match: {path: /0}, key: ip, rate: 20/h, burst: 5, keys: 100}, "
+    "limits: [{name: bucket, match: {path: /0}, key: ip, rate: 20/h, max_keys: 100}]",
+    "limits: [{name: bucket, match: {path: /0}, key: ip, rate: 20/h, burst: 5, max_keys: 100}, "
     "{name: new, match: {path: /1}, key: ip, rate: 3/h}]",
-    "limits: [{name: log, match: {path: /5}, key: ip, rate: 9/h, algorithm: sliding-log, keys: "
-    "100}, {name: bucket, match: {path: /0}, key: ip, rate: 10/h, keys: 100}]",
-    "limits: [{name: log, match: {path: /0}, key: ip, rate: 10/h, keys: 100}, "
-    "{name: bucket, match: {path: /1}, key: ip, rate: 10/h, algorithm: sliding-log, keys: 100}]",
-    "limits: [{name: bucket, match: {path: /0}, key: path, rate: 10/h, keys: 100}, "
-    "{name: window, match: {path: /3}, key: ip, ipv6_prefix: 56, rate: 10/h, keys: 100}]",
-    "limits: [{name: bucket, match: {path: /0}, key: ip, rate: 10/h, keys: 101}]",
-    "limits: [{name: shadow, match: {path: /8}, key: ip, rate: 10/h, keys: 100}, "
-    "{name: bucket, match: {path: /0}, key: ip, rate: 10/h, keys: 100, shadow: true}]",
-    "limits: [{name: deny, match: {path: /9}, key: ip, rate: 1/h, keys: 1, overflow: allow}]",
-    "limits: [{name: window, match: {path: /0}, key: ip, rate: 10/h, keys: 100}, "
-    "{name: bucket, match: {path: /3}, key: ip, rate: 10/h, algorithm: fixed-window, keys: 100}, "
-    "{name: queue, match: {path: /2}, key: ip, rate: 10/h, keys: 100}]",
-    "limits: [{name: empty, match: {path: /7}, key: ip, rate: 10/h, keys: 100, stale_after: 2h}]",
+    "limits: [{name: log, match: {path: /5}, key: ip, rate: 9/h, algorithm: sliding_log, max_keys: "
+    "100}, {name: bucket, match: {path: /0}, key: ip, rate: 10/h, max_keys: 100}]",
+    "limits: [{name: log, match: {path: /0}, key: ip, rate: 10/h, max_keys: 100}, "
+    "{name: bucket, match: {path: /1}, key: ip, rate: 10/h, algorithm: sliding_log, max_keys: "
+    "100}]",
+    "limits: [{name: bucket, match: {path: /0}, key: path, rate: 10/h, max_keys: 100}, "
+    "{name: window, match: {path: /3}, key: ip, ipv6_prefix: 56, rate: 10/h, max_keys: 100}]",
+    "limits: [{name: bucket, match: {path: /0}, key: ip, rate: 10/h, max_keys: 101}]",
+    "limits: [{name: shadow, match: {path: /8}, key: ip, rate: 10/h, max_keys: 100}, "
+    "{name: bucket, match: {path: /0}, key: ip, rate: 10/h, max_keys: 100, shadow: true}]",
+    "limits: [{name: deny, match: {path: /9}, key: ip, rate: 1/h, max_keys: 1, overflow: allow}]",
+    "limits: [{name: window, match: {path: /0}, key: ip, rate: 10/h, max_keys: 100}, "
+    "{name: bucket, match: {path: /3}, key: ip, rate: 10/h, algorithm: fixed_window, max_keys: "
+    "100}, "
+    "{name: queue, match: {path: /2}, key: ip, rate: 10/h, max_keys: 100}]",
+    "limits: [{name: empty, match: {path: /7}, key: ip, rate: 10/h, max_keys: 100, stale_after: "
+    "2h}]",
 };
 
 static void under_another_policy_it_is_as_if_reloaded(void **state)
@@ -240,10 +248,10 @@ static void under_another_policy_it_is_as_if_reloaded(void **state)
 static void what_a_failed_reload_left_is_not_what_was_in_use(void **state)
 {
     static const char text[] =
-        "limits: [{name: a, key: ip, rate: 10/h, algorithm: sliding-log, keys: 100}]";
+        "limits: [{name: a, key: ip, rate: 10/h, algorithm: sliding_log, max_keys: 100}]";
     ration_policy *too_large = engine_kit_policy(
-        "limits: [{name: a, key: ip, rate: 20/h, algorithm: sliding-log, keys: 100}, "
-        "{name: b, key: ip, rate: 20/h, keys: 1000000000}]");
+        "limits: [{name: a, key: ip, rate: 20/h, algorithm: sliding_log, max_keys: 100}, "
+        "{name: b, key: ip, rate: 20/h, max_keys: 1000000000}]");
     struct engine_kit kit;
 
     (void)state;
@@ -282,10 +290,10 @@ struct small {
     ration_policy *policy;
 };
 
-static const char small_text[] = "limits: [{name: a, key: ip, rate: 10/h, keys: 4}, "
-                                 "{name: b, rate: 20/h, algorithm: sliding-window}, "
+static const char small_text[] = "limits: [{name: a, key: ip, rate: 10/h, max_keys: 4}, "
+                                 "{name: b, rate: 20/h, algorithm: sliding_window}, "
                                  "{name: c, match: {path: /c}, key: ip, rate: 9/h, algorithm: "
-                                 "fixed-window, keys: 4}]";
+                                 "fixed_window, max_keys: 4}]";
 
 static void begin(struct small *small)
 {
@@ -524,7 +532,7 @@ static void states_of_older_versions_are_read(void **state)
 static void a_block_goes_on(void **state)
 {
     static const char text[] =
-        "limits: [{name: w, key: ip, rate: 5/h, algorithm: sliding-window, keys: 100}]";
+        "limits: [{name: w, key: ip, rate: 5/h, algorithm: sliding_window, max_keys: 100}]";
     struct engine_kit kit;
 
     (void)state;

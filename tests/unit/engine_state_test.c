@@ -92,10 +92,10 @@ static void a_block_has_a_longest_time(void **state)
         "rate: 10/h",
         "rate: 1/365d, burst: 16",
         "rate: 1/365d, burst: 16, refill: interval",
-        "rate: 4/s, algorithm: leaky-queue",
-        "rate: 9/16y, algorithm: fixed-window",
-        "rate: 9/h, algorithm: sliding-window",
-        "rate: 9/16y, algorithm: sliding-log",
+        "rate: 4/s, algorithm: leaky_queue",
+        "rate: 9/16y, algorithm: fixed_window",
+        "rate: 9/h, algorithm: sliding_window",
+        "rate: 9/16y, algorithm: sliding_log",
         "rate: 2/365d, burst: 8, reserve: 1/365d burst 15",
     };
     static const uint64_t too_long_ns[] = {RATION_BLOCK_NS_MAX + 1, RATION_FILL_NS_MAX,
@@ -106,7 +106,7 @@ static void a_block_has_a_longest_time(void **state)
         struct engine_kit kit;
         char text[160];
 
-        snprintf(text, sizeof(text), "limits: [{name: a, key: ip, %s, keys: 100}]",
+        snprintf(text, sizeof(text), "limits: [{name: a, key: ip, %s, max_keys: 100}]",
                  limits_of_all_kinds[i]);
         engine_kit_open(&kit, text);
         for (size_t k = 0; k < KIT_COUNT_OF(too_long_ns); k++) {

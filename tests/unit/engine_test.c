@@ -259,7 +259,7 @@ static ration_status status_of_size(struct engine_kit *kit, const char *name, si
     ration_engine_check(kit->engine, &check, 1, KIT_NOW_NS);
     assert_int_equal(ration_engine_refund(kit->engine, &edit, 1, KIT_NOW_NS, NULL), check.status);
     if (check.status != RATION_OK) {
-        assert_non_null(strstr(check.reason, "attribute-bytes-max"));
+        assert_non_null(strstr(check.reason, "max-attribute-size"));
         assert_int_equal(check.decision.verdict, RATION_NEVER); /* not what it was before */
     }
     return check.status;
@@ -332,7 +332,7 @@ static void a_queue_tells_when_to_go(void **state)
     engine_kit_open(&kit,
                     "limits:\n"
                     "  - {name: q, match: {path: /q}, key: ip, rate: 1/s, burst: 3, algorithm: "
-                    "leaky-queue}\n"
+                    "leaky_queue}\n"
                     "  - {name: b, match: {path: /b}, key: ip, rate: 1/s}\n");
     assert_int_equal(engine_kit_check(&kit, "path=/q ip=192.0.2.1").decision.delay_ns, 0);
     assert_int_equal(engine_kit_check(&kit, "path=/q ip=192.0.2.1").decision.delay_ns, SECOND);

@@ -38,8 +38,8 @@ static void policies(void **state)
         /* Whole periods, where refills come at their end. */
         {"a", "10 per 10s burst 11 refill interval", "RateLimit-Policy: \"a\";q=11;w=20\r\n"},
         {"a", "10 per 10s burst 20 refill interval", "RateLimit-Policy: \"a\";q=20;w=20\r\n"},
-        {"a", "7/min fixed-window", "RateLimit-Policy: \"a\";q=7;w=60\r\n"},
-        {"a", "7/min sliding-log", "RateLimit-Policy: \"a\";q=7;w=60\r\n"},
+        {"a", "7/min fixed_window", "RateLimit-Policy: \"a\";q=7;w=60\r\n"},
+        {"a", "7/min sliding_log", "RateLimit-Policy: \"a\";q=7;w=60\r\n"},
         {"a", "1000000000000000000/1000000000000000001ns burst 500000000000000001",
          "RateLimit-Policy: \"a\";q=999999999999999;w=500000001\r\n"},
         /* Names come without these; if one did not, the field would still be one. */
@@ -115,14 +115,14 @@ static void times_until_more_tokens(void **state)
         {"5/min", 5, 0, 0},
         {"5/min", 0, 72 * SECOND, 24}, /* in debt by one token */
         {"3/s burst 9", 0, 3 * SECOND, 1},
-        {"10/h leaky-queue", 8, 720 * SECOND, 360},
+        {"10/h leaky_queue", 8, 720 * SECOND, 360},
         {"10 per 10s burst 30 refill interval", 5, 27 * SECOND, 7},
         {"10 per 10s burst 30 refill interval", 20, 7 * SECOND, 7},
         {"10 per 10s burst 30 refill interval", 19, 17 * SECOND, 7},
         {"1000000000/s burst 1000000000", 0, SECOND, 1},
-        {"7/min fixed-window", 2, 33 * SECOND, 33},
-        {"7/min sliding-window", 2, 90 * SECOND, 90},
-        {"7/min sliding-log", 2, 50 * SECOND, 50},
+        {"7/min fixed_window", 2, 33 * SECOND, 33},
+        {"7/min sliding_window", 2, 90 * SECOND, 90},
+        {"7/min sliding_log", 2, 50 * SECOND, 50},
         {"5/min reserve 100/h burst 500", 200, 10800 * SECOND, 37}, /* 36 s, and a nanosecond */
         {"5/min reserve 100/h burst 500", 504, 12 * SECOND, 12},
         {"1/s burst 100", 0, 5, 1}, /* less than its tokens need: as it is */

@@ -7,7 +7,7 @@
     "  - {name: all, rate: 1000/s}\n"                                                 \
     "  - {name: client, key: [ip, user], rate: 10/s, cost: weight}\n"                 \
     "  - {name: window, match: {path: {prefix: /a}}, key: ip, rate: 9/s, algorithm: " \
-    "sliding-window}\n"                                                               \
+    "sliding_window}\n"                                                               \
     "exempt: [{user: root}]\n"                                                        \
     "server: {token: secret}\n"
 

@@ -187,8 +187,8 @@ static void retries(void)
 
 static void buckets(void)
 {
-    static const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky-queue",
-                                        "5/s fixed-window", "5/s sliding-window"};
+    static const char *const texts[] = {"5/s", "5/s refill interval", "5/s leaky_queue",
+                                        "5/s fixed_window", "5/s sliding_window"};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct ration_bucket *bucket = GUARDED(struct ration_bucket);
@@ -404,7 +404,7 @@ static const void *four_bytes(unsigned index)
 
 static void limiters(void)
 {
-    static const char *const texts[] = {"50/s", "50/s sliding-window", "50/s sliding-log",
+    static const char *const texts[] = {"50/s", "50/s sliding_window", "50/s sliding_log",
                                         "50/s burst 9 reserve 9/s", "50/s start empty"};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -473,7 +473,7 @@ static void stacks(void)
     ration_stack *stack;
 
     limiters[0] = *limiter_options("50/s", "90/s", key_of_four_bytes);
-    limiters[1] = *limiter_options("50/s", "90/s sliding-log", key_of_four_bytes);
+    limiters[1] = *limiter_options("50/s", "90/s sliding_log", key_of_four_bytes);
     stack = create_stack(options);
     take_from_stack(stack, four_bytes(1));
     file.size = file.at = 0;

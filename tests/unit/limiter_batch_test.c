@@ -170,7 +170,7 @@ static void limits_that_come_with_requests(void **state)
 
 static void limits_of_another_kind_are_not_for_this_rule(void **state)
 {
-    struct ration_limit window = kit_limit("5/s fixed-window"),
+    struct ration_limit window = kit_limit("5/s fixed_window"),
                         empty = kit_limit("5/s start empty");
     struct ration_key key = RATION_KEY("k");
     struct kit kit;

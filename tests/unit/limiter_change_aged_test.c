@@ -64,7 +64,7 @@ static void r1_a_debt_is_kept_if_the_new_limit_remembers(void **state)
 static void r1_a_debt_is_kept_if_the_new_limit_is_of_another_kind(void **state)
 {
     static const char *const texts[] = {"1/h burst 10", "10/10h refill interval",
-                                        "10/10h fixed-window", "1/h burst 10 leaky-queue"};
+                                        "10/10h fixed_window", "1/h burst 10 leaky_queue"};
 
     (void)state;
     for (size_t a = 0; a < KIT_COUNT_OF(texts); a++)

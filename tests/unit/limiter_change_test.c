@@ -22,9 +22,9 @@ static const char *const fitting[] = {
     "10/s burst 20",
     "3/s burst 7",
     "1/min burst 5",
-    "7/s burst 5 leaky-queue",
-    "9/s fixed-window",
-    "20/min fixed-window",
+    "7/s burst 5 leaky_queue",
+    "9/s fixed_window",
+    "20/min fixed_window",
     "5/s burst 12 refill interval",
     "50/min refill interval",
 };
@@ -108,8 +108,8 @@ static void tokens_are_kept_with_their_fraction(void **state)
  */
 static void setting_an_equal_limit_changes_no_decision(void **state)
 {
-    static const char *const texts[] = {"10/h sliding-log", "10/h sliding-window",
-                                        "10/h fixed-window", "10/h burst 10 reserve 1/h burst 4",
+    static const char *const texts[] = {"10/h sliding_log", "10/h sliding_window",
+                                        "10/h fixed_window", "10/h burst 10 reserve 1/h burst 4",
                                         "10/h refill interval"};
 
     (void)state;
@@ -142,8 +142,8 @@ static void a_reset_starts_every_key_anew(void **state)
         uint64_t left;
     } rows[] = {{"10/h", "20/h", 20},
                 {"10/h", "20/h burst 20 start 4", 4},
-                {"10/h sliding-log", "5/h sliding-log", 5},
-                {"10/h sliding-window", "7/h sliding-window", 7},
+                {"10/h sliding_log", "5/h sliding_log", 5},
+                {"10/h sliding_window", "7/h sliding_window", 7},
                 {"10/h burst 10 reserve 1/d burst 3", "5/h burst 5 reserve 1/d burst 2", 7}};
 
     (void)state;
@@ -176,8 +176,8 @@ static void r7_a_reset_is_not_remembered_for_idle_keys(void **state)
     } rows[] = {
         {"10/h", "10/h start 3", "10/h", 3, 10},
         {"10/h start 5", "10/h start 3", "10/h", 3, 10},
-        {"10/h fixed-window", "10/h fixed-window start 3", "10/h fixed-window", 3, 10},
-        {"10/h sliding-log", "10/h sliding-log start 3", "10/h sliding-log", 3, 10},
+        {"10/h fixed_window", "10/h fixed_window start 3", "10/h fixed_window", 3, 10},
+        {"10/h sliding_log", "10/h sliding_log start 3", "10/h sliding_log", 3, 10},
         {"10/h", "10/h start 3", "10/h start 6", 3, 6},
     };
 
@@ -327,18 +327,18 @@ static void what_does_not_fit_is_refused_and_nothing_changed(void **state)
          {"1/h", "2/h", "3/h", "4/h", "5/h", "6/h", "7/h", "8/h", "9/h"},
          RATION_EINVAL,
          "1 to 8 rules (got 9)"},
-        {{"10/h"}, {"10/h sliding-window"}, RATION_EUNSUPPORTED, "rule 0: the new limit's state"},
-        {{"10/h"}, {"10/h sliding-log"}, RATION_EUNSUPPORTED, "rule 0"},
+        {{"10/h"}, {"10/h sliding_window"}, RATION_EUNSUPPORTED, "rule 0: the new limit's state"},
+        {{"10/h"}, {"10/h sliding_log"}, RATION_EUNSUPPORTED, "rule 0"},
         {{"10/h"}, {"10/h reserve 1/d"}, RATION_EUNSUPPORTED, "rule 0"},
         {{"10/h"}, {"2M/h refill interval"}, RATION_EUNSUPPORTED, "rule 0"},
-        {{"10/h", "10/h sliding-window"}, {"10/h", "10/h"}, RATION_EUNSUPPORTED, "rule 1"},
-        {{"10/h sliding-window"}, {"10/h reserve 1/d"}, RATION_EUNSUPPORTED, "rule 0"},
-        {{"10/h sliding-log"}, {"11/h sliding-log"}, RATION_EUNSUPPORTED, "for at most 10 tokens"},
-        {{"10/h sliding-log"}, {"10/h sliding-window"}, RATION_EUNSUPPORTED, "rule 0"},
-        {{"10/h sliding-log", "10/h"},
-         {"10/h sliding-log", "5/h sliding-log"},
+        {{"10/h", "10/h sliding_window"}, {"10/h", "10/h"}, RATION_EUNSUPPORTED, "rule 1"},
+        {{"10/h sliding_window"}, {"10/h reserve 1/d"}, RATION_EUNSUPPORTED, "rule 0"},
+        {{"10/h sliding_log"}, {"11/h sliding_log"}, RATION_EUNSUPPORTED, "for at most 10 tokens"},
+        {{"10/h sliding_log"}, {"10/h sliding_window"}, RATION_EUNSUPPORTED, "rule 0"},
+        {{"10/h sliding_log", "10/h"},
+         {"10/h sliding_log", "5/h sliding_log"},
          RATION_EUNSUPPORTED,
-         "at most one sliding-log"},
+         "at most one sliding_log"},
     };
 
     (void)state;
@@ -458,12 +458,12 @@ static void a_denial_after_a_change_can_not_be_observed(void **state)
     static const char *const pairs[][2] = {
         {"10/s burst 10", "1/s burst 10"},
         {"1/h burst 10", "1/s burst 10"},
-        {"10/s leaky-queue", "2/s burst 10"},
-        {"10/s fixed-window", "1/s burst 3"},
-        {"10/s burst 10", "4/10s fixed-window"},
+        {"10/s leaky_queue", "2/s burst 10"},
+        {"10/s fixed_window", "1/s burst 3"},
+        {"10/s burst 10", "4/10s fixed_window"},
         {"5/s refill interval", "5/min burst 5"},
-        {"9/min sliding-window", "3/min sliding-window"},
-        {"9/min sliding-log", "4/min sliding-log"},
+        {"9/min sliding_window", "3/min sliding_window"},
+        {"9/min sliding_log", "4/min sliding_log"},
         {"5/s burst 5 reserve 2/s", "1/min burst 5 reserve 1/h"}};
 
     (void)state;
@@ -558,14 +558,14 @@ static void a_new_key_after_a_reset_starts_with_its_own_log(void **state)
     struct kit kit;
 
     (void)state;
-    KIT_PLAN(&kit, "9/min sliding-log");
+    KIT_PLAN(&kit, "9/min sliding_log");
     kit.options.keys_max = 1;
     kit.options.overflow = RATION_OVERFLOW_DENY;
     kit_open(&kit);
     for (uint64_t i = 0; i < 50; i++)
         kit_take_key(&kit, kit_numbered(&room, i), 9);
     kit_pass(&kit, 120 * SECOND);
-    assert_int_equal(change(&kit, RATION_CHANGE_RESET, KIT_TEXTS("9/min sliding-log")), RATION_OK);
+    assert_int_equal(change(&kit, RATION_CHANGE_RESET, KIT_TEXTS("9/min sliding_log")), RATION_OK);
     kit.manual.ns -= 120 * SECOND;
     for (uint64_t i = 0; i < 16; i++) {
         struct ration_key fresh = kit_numbered(&room, 100 + i);

@@ -79,10 +79,10 @@ static uint64_t allowed_of(struct kit *kit, const struct request *request, int c
 static void reads_leave_writes_alone(void **state)
 {
     static const char *const pairs[][2] = {{"50/s", "10/s"},
-                                           {"50/s sliding-window", "10/s sliding-window"},
-                                           {"50/s fixed-window", "10/s burst 10"},
-                                           {"50/s sliding-log", "10/s refill interval"},
-                                           {"50/s burst 30 reserve 20/min", "10/s leaky-queue"}};
+                                           {"50/s sliding_window", "10/s sliding_window"},
+                                           {"50/s fixed_window", "10/s burst 10"},
+                                           {"50/s sliding_log", "10/s refill interval"},
+                                           {"50/s burst 30 reserve 20/min", "10/s leaky_queue"}};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(pairs); i++)
@@ -182,13 +182,13 @@ static void resets_and_blocks_reach_all_of_them(void **state)
     kit_end(&kit);
 
     /* one of them cannot say it: such requests would pass */
-    begin(&kit, "50/h", "10/h sliding-window", NULL);
+    begin(&kit, "50/h", "10/h sliding_window", NULL);
     assert_int_equal(
         ration_limiter_block_until(kit.limiter, &read_of_ann, KIT_NOW_NS + SECOND, KIT_NOW_NS),
         RATION_EUNSUPPORTED);
     assert_int_equal(take(&kit, &read_of_ann, 1).verdict, RATION_ALLOW);
     kit_end(&kit);
-    begin(&kit, "50/h", "10/h sliding-window",
+    begin(&kit, "50/h", "10/h sliding_window",
           "1000/h"); /* the second rule can, for all requests */
     assert_int_equal(
         ration_limiter_block_until(kit.limiter, &read_of_ann, KIT_NOW_NS + SECOND, KIT_NOW_NS),

@@ -73,11 +73,11 @@ static void wrong_rules_are_refused(void **state)
     KIT_PLAN(&kit, "10/s", "20/s start empty");
     kit.rules[1].stale_after_ns = 365 * 24 * 3600 * SECOND + 1;
     refuse(&kit.options, RATION_EINVAL, "rule 1: stale_after is at most 365 days");
-    KIT_PLAN(&kit, "10/s sliding-log", "20/s", "30/s sliding-log");
-    refuse(&kit.options, RATION_EUNSUPPORTED, "at most one sliding-log (got 2)");
-    KIT_PLAN(&kit, "1/s sliding-window", "2/s sliding-window", "3/s sliding-window",
-             "4/s sliding-window", "5/s sliding-window", "6/s sliding-window", "7/s sliding-window",
-             "8/s sliding-window");
+    KIT_PLAN(&kit, "10/s sliding_log", "20/s", "30/s sliding_log");
+    refuse(&kit.options, RATION_EUNSUPPORTED, "at most one sliding_log (got 2)");
+    KIT_PLAN(&kit, "1/s sliding_window", "2/s sliding_window", "3/s sliding_window",
+             "4/s sliding_window", "5/s sliding_window", "6/s sliding_window", "7/s sliding_window",
+             "8/s sliding_window");
     refuse(&kit.options, RATION_EUNSUPPORTED, "these rules need 16 cells per key");
 }
 
@@ -105,7 +105,7 @@ static void wrong_memory_is_refused(void **state)
     refuse(&kit.options, RATION_EINVAL, "threads_max is at most 512");
     kit.options.threads_max = UINT32_MAX;
     refuse(&kit.options, RATION_EINVAL, "threads_max is at most 512");
-    KIT_PLAN(&kit, "1G/y sliding-log"); /* more than an address space */
+    KIT_PLAN(&kit, "1G/y sliding_log"); /* more than an address space */
     kit.options.keys_max = UINT32_MAX;
     refuse(&kit.options, RATION_EINVAL, "the table would be too large");
 }
@@ -172,7 +172,7 @@ static void a_limiter_has_the_name_it_was_given(void **state)
 #define BESIDE_BYTES (20 * 1024)
 
 static const char *const shapes[][3] = {
-    {"10/s"}, {"10/s", "20/s"}, {"10/s sliding-window"}, {"10/s sliding-log"}};
+    {"10/s"}, {"10/s", "20/s"}, {"10/s sliding_window"}, {"10/s sliding_log"}};
 
 /* Each budget is kept and used: a few keys more would not fit. */
 static void a_budget_of_bytes_is_kept_and_used(void **state)

@@ -10,10 +10,10 @@ static const char *const bucket_texts[] = {"10/s burst 20",
                                            "3/s burst 7",
                                            "900000/s burst 5000",
                                            "1/d burst 3",
-                                           "7/s burst 5 leaky-queue",
-                                           "9/s fixed-window",
+                                           "7/s burst 5 leaky_queue",
+                                           "9/s fixed_window",
                                            "5/s burst 12 refill interval",
-                                           "9/s sliding-window",
+                                           "9/s sliding_window",
                                            "2M/s burst 3M refill interval"};
 
 static uint64_t random_cost(uint64_t *random, uint64_t burst)
@@ -100,7 +100,7 @@ static void allow_reads_the_limiters_clock(void **state)
 static const char *const several_texts[][RATION_RULES_MAX + 1] = {
     {"10/s burst 20", "3/s burst 30"},
     {"3/s burst 7", "11/min", "100/h"},
-    {"3/s burst 7", "9/s fixed-window", "9/s sliding-window", "9/s sliding-log"},
+    {"3/s burst 7", "9/s fixed_window", "9/s sliding_window", "9/s sliding_log"},
     {"5/s burst 12 refill interval", "3/s burst 4 reserve 7/min burst 9",
      "2M/s burst 3M refill interval"},
     {"9/s", "8/s", "7/s", "6/s burst 9", "5/s burst 10", "4/s burst 11", "3/s burst 12",
@@ -243,7 +243,7 @@ static void the_limit_that_binds_is_told(void **state)
 /* R6: cost 0 looks without creating anything, whatever is asked and of whom. */
 static void a_cost_of_0_creates_nothing(void **state)
 {
-    static const char *const texts[] = {"1/h", "1/h start empty", "5/h sliding-log"};
+    static const char *const texts[] = {"1/h", "1/h start empty", "5/h sliding_log"};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(texts); i++) {

@@ -19,7 +19,7 @@ static struct ration_rule rules[SUBJECT_RULES_MAX];
 static struct ration_limiter_options options;
 static ration_limiter *limiter;
 
-static const struct subject small = {.rules = {"3/s burst 7 start 3", "9/min sliding-log"}};
+static const struct subject small = {.rules = {"3/s burst 7 start 3", "9/min sliding_log"}};
 
 /* Keys in debt: up to 16 have a place, the others share one. */
 static ration_limiter *crowd(uint64_t key_count)
@@ -221,7 +221,7 @@ static void what_is_of_another_limiter_is_refused(void **state)
     wanted.rule_count = 1;
     refuse(&wanted, &dump, RATION_EUNSUPPORTED, "the dumped limiter has 2 rules (got 1)");
     wanted.rule_count = 2;
-    ration_limit_parse("9/s sliding-window", &other[1].limit, NULL);
+    ration_limit_parse("9/s sliding_window", &other[1].limit, NULL);
     refuse(&wanted, &dump, RATION_EUNSUPPORTED,
            "rule 1: the limit is of another kind than the dumped one");
     other[1] = rules[1];

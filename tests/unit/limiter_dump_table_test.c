@@ -58,7 +58,7 @@ static void debts_of_keys_without_a_place_are_kept(void **state)
     static const struct subject rows[] = {
         {.rules = {"2/h"}},
         {.rules = {"2/h"}, .is_stackable = true},
-        {.rules = {"2/h sliding-log"}},
+        {.rules = {"2/h sliding_log"}},
         {.rules = {"2/h", "2/d start 1"}},
     };
 
@@ -229,7 +229,7 @@ static ration_status key_of_all(void *context, const void *request, char *room,
 
 static void a_stack_goes_on_where_it_was(void **state)
 {
-    static const struct subject users = {.rules = {"3/s burst 7", "9/min sliding-log"}};
+    static const struct subject users = {.rules = {"3/s burst 7", "9/min sliding_log"}};
     static const struct subject all = {.rules = {"900/s burst 1200"}};
     struct ration_manual_clock manual = {NOW_NS};
     struct ration_clock clock = ration_clock_manual(&manual);
@@ -307,7 +307,7 @@ static void a_clock_that_counts_from_1970_goes_on(void **state)
 /* A process that is restarted: the clocks go on, and windows end when they were told to. */
 static void the_default_clock_goes_on(void **state)
 {
-    static const struct subject one = {.rules = {"9/d fixed-window"}};
+    static const struct subject one = {.rules = {"9/d fixed_window"}};
     const struct ration_key key = RATION_KEY("key");
     struct ration_rule rules[SUBJECT_RULES_MAX];
     struct ration_limiter_options options = subject_options(&one, rules, NULL);

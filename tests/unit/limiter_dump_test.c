@@ -260,13 +260,13 @@ static void other_limits_keep_the_tokens(void **state)
     } changes[] = {
         {{.rules = {"3/s burst 7"}}, {"5/s burst 11"}},
         {{.rules = {"3/s burst 7"}}, {"2/s burst 3"}},
-        {{.rules = {"3/s burst 7"}}, {"9/s fixed-window"}},
+        {{.rules = {"3/s burst 7"}}, {"9/s fixed_window"}},
         {{.rules = {"5/s burst 12 refill interval"}}, {"3/s burst 5 refill interval"}},
         {{.rules = {"3/s burst 4 reserve 7/min burst 9"}}, {"5/s burst 6 reserve 2/min burst 3"}},
-        {{.rules = {"9/s fixed-window"}}, {"20/min fixed-window"}},
-        {{.rules = {"9/s sliding-window"}}, {"5/s sliding-window"}},
-        {{.rules = {"9/s sliding-log"}}, {"5/s sliding-log"}},
-        {{.rules = {"9/s sliding-log", "3/s"}}, {"9/min sliding-log", "3/s burst 20"}},
+        {{.rules = {"9/s fixed_window"}}, {"20/min fixed_window"}},
+        {{.rules = {"9/s sliding_window"}}, {"5/s sliding_window"}},
+        {{.rules = {"9/s sliding_log"}}, {"5/s sliding_log"}},
+        {{.rules = {"9/s sliding_log", "3/s"}}, {"9/min sliding_log", "3/s burst 20"}},
         {{.rules = {"3/s burst 7 start empty"}}, {"5/s burst 11 start 3"}},
     };
 

@@ -22,8 +22,8 @@ static void begin(struct kit *kit, enum shape shape, const char *text)
 
 static const char *const bucket_texts[] = {
     "10/s burst 20",           "3/s burst 7",
-    "7/s burst 5 leaky-queue", "5/s burst 12 refill interval",
-    "9/s fixed-window",        "9/s sliding-window"};
+    "7/s burst 5 leaky_queue", "5/s burst 12 refill interval",
+    "9/s fixed_window",        "9/s sliding_window"};
 
 /* Every edit does to the key what it does to a bucket. */
 static void edits_do_what_they_do_to_a_bucket(void **state)
@@ -87,8 +87,8 @@ static void edits_do_what_they_do_to_a_bucket(void **state)
 static void refund_never_holds_more_than_the_burst(void **state)
 {
     static const char *const texts[] = {"10/h burst 20",     "20/h refill interval",
-                                        "20/h fixed-window", "20/h sliding-window",
-                                        "20/h sliding-log",  "10/h burst 20 leaky-queue"};
+                                        "20/h fixed_window", "20/h sliding_window",
+                                        "20/h sliding_log",  "10/h burst 20 leaky_queue"};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
@@ -162,9 +162,9 @@ static void reset_starts_anew(void **state)
     } rows[] = {{"10/h burst 10", 10},
                 {"10/h burst 10 start 2", 2},
                 {"10/h burst 10 start empty", 0},
-                {"10/h sliding-log", 10},
-                {"10/h sliding-log start 2", 2},
-                {"10/h sliding-window", 10},
+                {"10/h sliding_log", 10},
+                {"10/h sliding_log start 2", 2},
+                {"10/h sliding_window", 10},
                 {"10/h burst 4 reserve 1/h burst 6", 10}};
 
     (void)state;
@@ -253,8 +253,8 @@ static void a_longer_debt_stays(void **state)
 /* Windows and logs cannot say it; one limit beside them that can is enough, if it is enforced. */
 static void a_block_that_no_limit_can_say_is_refused(void **state)
 {
-    static const char *const windows[] = {"9/s fixed-window", "9/s sliding-window",
-                                          "9/s sliding-log"};
+    static const char *const windows[] = {"9/s fixed_window", "9/s sliding_window",
+                                          "9/s sliding_log"};
     struct kit kit;
 
     (void)state;
@@ -287,7 +287,7 @@ static void a_block_that_is_too_long_is_refused(void **state)
     struct kit kit;
 
     (void)state;
-    KIT_BEGIN(&kit, "1/s", "9/s sliding-log");
+    KIT_BEGIN(&kit, "1/s", "9/s sliding_log");
     assert_int_equal(ration_limiter_block_until(kit.limiter, &key,
                                                 KIT_NOW_NS + RATION_BLOCK_NS_MAX + 1, KIT_NOW_NS),
                      RATION_ERANGE);
@@ -313,7 +313,7 @@ static void a_block_by_a_rule_that_does_not_apply_is_refused(void **state)
     struct kit kit;
 
     (void)state;
-    KIT_PLAN(&kit, "1/s", "9/s sliding-window");
+    KIT_PLAN(&kit, "1/s", "9/s sliding_window");
     kit.rules[0].choose = choose_none;
     kit_open(&kit);
     assert_int_equal(ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),

@@ -42,7 +42,7 @@ static ration_status create_limiter(void *context, void **out_object, struct rat
 
 static void plan_all(struct kit *kit, size_t rule_count)
 {
-    KIT_PLAN(kit, "10/s", "20/min sliding-log");
+    KIT_PLAN(kit, "10/s", "20/min sliding_log");
     kit->options.rule_count = rule_count;
     kit->options.is_prefaulted = 1;
     kit->options.top_keys = 10;

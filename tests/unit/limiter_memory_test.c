@@ -129,17 +129,17 @@ static void a_key_takes_no_more_than_it_says(void **state)
     } rows[] = {
         {{"10/s"}, 100000, 32},
         {{"10/s"}, 1000000, 31},
-        {{"10/s fixed-window"}, 1000000, 31},
-        {{"10/s leaky-queue"}, 1000000, 31},
+        {{"10/s fixed_window"}, 1000000, 31},
+        {{"10/s leaky_queue"}, 1000000, 31},
         {{"10/s refill interval"}, 1000000, 31},
         {{"10/s", "20/s"}, 1000000, 112},
         {{"10/s", "20/s", "30/s"}, 1000000, 112},
-        {{"10/s sliding-window"}, 1000000, 112},
+        {{"10/s sliding_window"}, 1000000, 112},
         {{"10/s reserve 1/min"}, 1000000, 112},
         {{"1/s", "2/s", "3/s", "4/s", "5/s", "6/s", "7/s"}, 1000000, 220},
         {{"1/s", "2/s", "3/s", "4/s", "5/s", "6/s", "7/s", "8/s"}, 1000000, 436},
-        {{"10/s sliding-log"}, 1000000, 382},
-        {{"100/s sliding-log"}, 100000, 2810},
+        {{"10/s sliding_log"}, 1000000, 382},
+        {{"100/s sliding_log"}, 100000, 2810},
     };
 
     (void)state;
@@ -176,7 +176,7 @@ static uint64_t take_in_child(struct kit *kit, uint64_t cost)
 
 static void a_child_decides_for_itself_or_together(void **state)
 {
-    static const char *const texts[] = {"10/h", "10/h sliding-log", "10/h sliding-window"};
+    static const char *const texts[] = {"10/h", "10/h sliding_log", "10/h sliding_window"};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)

@@ -127,10 +127,10 @@ static void timestamps_out_of_order_mint_nothing(void **state)
 {
     static const char *const texts[] = {"1/h burst 3",
                                         "3/h burst 3 refill interval",
-                                        "3/h fixed-window",
-                                        "3/h sliding-window",
-                                        "3/h sliding-log",
-                                        "3/h burst 3 leaky-queue",
+                                        "3/h fixed_window",
+                                        "3/h sliding_window",
+                                        "3/h sliding_log",
+                                        "3/h burst 3 leaky_queue",
                                         "3/h burst 2 reserve 1/d burst 1"};
 
     (void)state;

@@ -170,8 +170,8 @@ static void denied_keys_are_denied_until_a_place_is_free(void **state)
 /* Texts of one limiter each, for tables in which places come and go. */
 static const char *const mixed_texts[][4] = {{"1/s burst 9"},
                                              {"1/s burst 9", "20/min"},
-                                             {"5/s sliding-log", "3/s burst 9"},
-                                             {"9/s sliding-window"},
+                                             {"5/s sliding_log", "3/s burst 9"},
+                                             {"9/s sliding_window"},
                                              {"3/s burst 9 reserve 7/min"}};
 
 struct mix {

@@ -34,8 +34,8 @@ static enum ration_verdict ask(struct kit *kit, enum way way, struct ration_key 
 
 static void decisions_are_counted_whatever_the_way(void **state)
 {
-    static const char *const texts[] = {"10/h", "10/h sliding-log", "10/h sliding-window",
-                                        "10/h fixed-window"};
+    static const char *const texts[] = {"10/h", "10/h sliding_log", "10/h sliding_window",
+                                        "10/h fixed_window"};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)
@@ -299,7 +299,7 @@ static void the_keys_that_took_most_are_named(void **state)
 static void a_cost_of_nothing_is_not_counted(void **state)
 {
     static const char *const texts[][2] = {
-        {"1/h burst 4", NULL}, {"1/h burst 4", "9/h"}, {"4/h sliding-log", "9/h"}};
+        {"1/h burst 4", NULL}, {"1/h burst 4", "9/h"}, {"4/h sliding_log", "9/h"}};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)

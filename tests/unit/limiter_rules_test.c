@@ -146,7 +146,7 @@ static void plan_with_choosers(struct kit *kit)
 {
     plans[FREE] = kit_limit("60/min burst 10");
     plans[PAID] = kit_limit("600/min burst 100");
-    plans[WRONG] = kit_limit("60/min fixed-window");
+    plans[WRONG] = kit_limit("60/min fixed_window");
     KIT_PLAN(kit, "60/min burst 10", "1000/h");
     kit->rules[0].choose = choose_plan;
     kit->rules[0].is_one_budget = 1;
@@ -208,7 +208,7 @@ static void a_rule_that_does_not_apply_is_not_charged(void **state)
 
 static void where_no_rule_applies_everything_passes(void **state)
 {
-    static const char *const texts[] = {"1/h", "5/h sliding-log", "1/h start empty"};
+    static const char *const texts[] = {"1/h", "5/h sliding_log", "1/h start empty"};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(texts); i++)

@@ -10,9 +10,9 @@ static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
 {
     static const char *const texts[] = {"100/h",
                                         "100/h refill interval",
-                                        "100/h fixed-window",
-                                        "100/h sliding-window",
-                                        "100/h sliding-log",
+                                        "100/h fixed_window",
+                                        "100/h sliding_window",
+                                        "100/h sliding_log",
                                         "100/h burst 100 reserve 1/d burst 5"};
 
     (void)state;
@@ -111,7 +111,7 @@ static void only_the_last_in_line_gives_back(void **state)
 static void a_ticket_from_before_a_change_mints_nothing(void **state)
 {
     static const char *const nexts[] = {"1/h burst 10", "10/s burst 100", "3/s burst 7",
-                                        "50/h fixed-window", "5/s burst 12 refill interval"};
+                                        "50/h fixed_window", "5/s burst 12 refill interval"};
 
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(nexts); i++) {
@@ -264,7 +264,7 @@ static const struct ration_limit *choose_given(void *context, const void *reques
 /* Tickets given by a function's limit, ended when the rule is of another kind: nothing comes back. */
 static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
 {
-    static const char *const after[] = {"60/min fixed-window", "60/min refill interval"};
+    static const char *const after[] = {"60/min fixed_window", "60/min refill interval"};
     struct ration_limit chosen = kit_limit("60/min burst 60");
 
     (void)state;
@@ -329,7 +329,7 @@ static void r1_a_log_gives_back_the_tokens_of_the_reservation(void **state)
     struct kit kit;
 
     (void)state;
-    KIT_PLAN(&kit, "10/10s sliding-log");
+    KIT_PLAN(&kit, "10/10s sliding_log");
     kit_open(&kit);
     kit_take(&kit, "k", 1);
     kit_pass(&kit, SECOND);

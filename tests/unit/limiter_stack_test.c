@@ -343,7 +343,7 @@ static void a_queue_is_asked_by_itself(void **state)
     open_stack(&kit);
 
     struct ration_stack_request asks[] = {
-        {add(&kit, "1/s leaky-queue burst 3", RATION_OK), &key, 1}, {ALL, &request, 1}};
+        {add(&kit, "1/s leaky_queue burst 3", RATION_OK), &key, 1}, {ALL, &request, 1}};
 
     assert_int_equal(ration_stack_take_all(kit.stack, asks, 2, KIT_NOW_NS, &got),
                      RATION_EUNSUPPORTED);
@@ -402,7 +402,7 @@ static void refuse(struct stack_kit *kit, ration_status status, const char *part
 static void wrong_stacks_are_refused(void **state)
 {
     struct stack_kit kit;
-    struct ration_rule queue = {.limit = kit_limit("1/s leaky-queue")};
+    struct ration_rule queue = {.limit = kit_limit("1/s leaky_queue")};
     struct ration_error error;
 
     (void)state;
@@ -437,7 +437,7 @@ static void wrong_stacks_are_refused(void **state)
     ration_stack_free(kit.stack);
     kit.limiters[1].rule_count = 6;
     refuse(&kit, RATION_EINVAL, "at most 16 rules");
-    plan(&kit, KIT_TEXTS("1/h", "2/h leaky-queue"));
+    plan(&kit, KIT_TEXTS("1/h", "2/h leaky_queue"));
     refuse(&kit, RATION_EUNSUPPORTED, "is a queue");
     plan(&kit, KIT_TEXTS("1/h", "2/h"));
     open_stack(&kit);

@@ -60,8 +60,8 @@ static void after_the_wait_that_is_told_all_pass(void **state)
 {
     static const char *const texts[][LIMITER_COUNT + 1] = {
         {"3/s burst 40", "1/s burst 20", "20/min"},
-        {"30/10s fixed-window", "3/s burst 9", "25/10s sliding-log"},
-        {"15/s sliding-window", "5/s burst 12 refill interval",
+        {"30/10s fixed_window", "3/s burst 9", "25/10s sliding_log"},
+        {"15/s sliding_window", "5/s burst 12 refill interval",
          "3/s burst 4 reserve 7/min burst 9"},
     };
     struct stack_kit kit;

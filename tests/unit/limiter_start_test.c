@@ -38,8 +38,8 @@ static const struct {
     {"1/s burst 10 start 4", 4, 6 * SECOND},
     {"1/s burst 10 start empty", 0, 10 * SECOND},
     {"10/10s burst 10 refill interval start 4", 4, 10 * SECOND},
-    {"10/10s fixed-window start 4", 4, 10 * SECOND},
-    {"10/10s sliding-log start 4", 4, 10 * SECOND},
+    {"10/10s fixed_window start 4", 4, 10 * SECOND},
+    {"10/10s sliding_log start 4", 4, 10 * SECOND},
     {"1/s burst 4 reserve 1/min burst 6 start 4", 4, 360 * SECOND},
 };
 

@@ -49,9 +49,9 @@ static const struct row rows[] = {
      {{1, 1, "fields are limits, exempt, banned, cluster, server and version"}}},
     {ONE "limits: []\n", {{4, 1, "limits is given twice, first in line 1"}}},
     {"version: 2\n" ONE, {{1, 10, "write version: 1"}}},
-    {"cluster: many-slots\n" ONE, {{1, 10, "cluster cannot be 'many-slots': write one-slot"}}},
-    {"cluster: one_slot\n" ONE, {{1, 10, "did you mean one-slot?"}}},
-    {"cluster: [one-slot]\n" ONE, {{1, 10, "cluster is one value, and this is a list"}}},
+    {"cluster: many-slots\n" ONE, {{1, 10, "cluster cannot be 'many-slots': write one_slot"}}},
+    {"cluster: one-slot\n" ONE, {{1, 10, "did you mean one_slot?"}}},
+    {"cluster: [one_slot]\n" ONE, {{1, 10, "cluster is one value, and this is a list"}}},
     {"cluster:\n" ONE, {{1, 9, "cluster is empty"}}},
     {"limits: []\n", {{1, 9, "limits is empty"}}},
     {"limits:\n", {{1, 8, "limits is empty"}}},
@@ -90,9 +90,9 @@ static const struct row rows[] = {
     {"limits: [{name: a, rate: 10/ns}]\n", {{1, 26, "nearest valid limit: 1/ns"}}},
     {"limits: [{name: a, rate: 1/y, burst: 20}]\n", {{1, 38, "burst 16"}}},
     {"limits: [{name: a, rate: 10/s, algorithm: fixed-windw}]\n",
-     {{1, 43, "did you mean fixed-window?"}}},
-    {"limits: [{name: a, rate: 10/s, algorithm: burst}]\n", {{1, 43, "write token-bucket,"}}},
-    {"limits: [{name: a, rate: 10/s, algorithm: fixed-window, refill: interval}]\n",
+     {{1, 43, "did you mean fixed_window?"}}},
+    {"limits: [{name: a, rate: 10/s, algorithm: burst}]\n", {{1, 43, "write token_bucket,"}}},
+    {"limits: [{name: a, rate: 10/s, algorithm: fixed_window, refill: interval}]\n",
      {{1, 65, "interval"}}},
     {"limits: [{name: a, rate: 10/s, start: fulll}]\n", {{1, 39, "did you mean full?"}}},
     {"limits: [{name: a, rate: 10/s, reserve: 100}]\n", {{1, 41, "has no period"}}},
@@ -139,11 +139,11 @@ static const struct row rows[] = {
      {{1, 32, "write for example cost: tokens"}}},
     {"limits: [{name: a, rate: 10/s, shadow: yes}]\n", {{1, 40, "write false or true"}}},
     {"limits: [{name: a, rate: 10/s, overflow: sharde}]\n", {{1, 42, "did you mean shared?"}}},
-    {"limits: [{name: a, rate: 10/s, missing: ignore}]\n", {{1, 41, "write share or skip"}}},
+    {"limits: [{name: a, rate: 10/s, missing: ignore}]\n", {{1, 41, "write shared or skip"}}},
     {"limits: [{name: a, rate: 10/s, ipv6_prefix: 129}]\n", {{1, 45, "from 1 to 128 (got 129)"}}},
     {"limits: [{name: a, rate: 10/s, ipv6_prefix: 64 bits}]\n", {{1, 47, "after the number"}}},
     {"limits: [{name: a, rate: 10/s, stale_after: 366d}]\n", {{1, 45, "from 1ns to 1y"}}},
-    {"limits: [{name: a, rate: 10/s, keys: 2G}]\n", {{1, 38, "from 1 to 1000000000"}}},
+    {"limits: [{name: a, rate: 10/s, max_keys: 2G}]\n", {{1, 38, "from 1 to 1000000000"}}},
 
     /* conditions */
     {"limits: [{name: a, rate: 10/s, match: }]\n", {{1, 39, "match is empty"}}},
@@ -190,13 +190,13 @@ static const struct row rows[] = {
     {ONE "server: {'': b}\n", {{4, 10, "the name of a setting is printable"}}},
 
     /* queues */
-    {"limits:\n  - {name: a, rate: 1/s leaky-queue}\n  - {name: b, rate: 1/s}\n",
-     {{2, 5, "a is a leaky-queue, which must be the only limit of its requests, but b in line 3"}}},
-    {"limits:\n  - {name: a, rate: 1/s leaky-queue, match: {path: /a}}\n"
+    {"limits:\n  - {name: a, rate: 1/s leaky_queue}\n  - {name: b, rate: 1/s}\n",
+     {{2, 5, "a is a leaky_queue, which must be the only limit of its requests, but b in line 3"}}},
+    {"limits:\n  - {name: a, rate: 1/s leaky_queue, match: {path: /a}}\n"
      "  - {name: b, rate: 1/s, match: {path: {prefix: /}}}\n",
      {{2, 5, "but b in line 3"}}},
-    {"limits:\n  - {name: a, rate: 1/s leaky-queue, match: {path: /a}}\n"
-     "  - {name: b, rate: 1/s leaky-queue, match: {user: b}}\n",
+    {"limits:\n  - {name: a, rate: 1/s leaky_queue, match: {path: /a}}\n"
+     "  - {name: b, rate: 1/s leaky_queue, match: {user: b}}\n",
      {{2, 5, "but b in line 3"}, {3, 5, "but a in line 2"}}},
 };
 
@@ -421,9 +421,9 @@ static void queues_apart_are_right(void **state)
             const char *const *pair = apart ? pairs[i] : together[i - COUNT_OF(pairs)];
             size_t size = (size_t)sprintf(large,
                                           "limits:\n  - {name: a, rate: 1/s, match: %s}\n"
-                                          "  - {name: b, rate: 1/s leaky-queue, match: %s}\n",
+                                          "  - {name: b, rate: 1/s leaky_queue, match: %s}\n",
                                           pair[swap], pair[!swap]);
-            expect_at_most(size, apart, "b is a leaky-queue");
+            expect_at_most(size, apart, "b is a leaky_queue");
         }
 }
 
@@ -435,7 +435,7 @@ static void queues_too_many_to_compare_are_told(void **state)
     (void)state;
     for (int queue = 0; queue < 4; queue++) {
         used += (size_t)sprintf(large + used,
-                                "  - {name: q%d, rate: 1/s leaky-queue, match: {user: [", queue);
+                                "  - {name: q%d, rate: 1/s leaky_queue, match: {user: [", queue);
         for (int i = 0; i < RATION_POLICY_VALUES_MAX; i++)
             used += (size_t)sprintf(large + used, "u%d-%d,", queue, i);
         used += (size_t)sprintf(large + used, "]}}\n");

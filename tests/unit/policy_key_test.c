@@ -244,7 +244,7 @@ static void limits_of_one_request_have_one_key_or_two_are_found(void **state)
 static void a_policy_may_want_one_slot(void **state)
 {
     ration_policy *policy =
-        kit_policy("cluster: one-slot\nlimits:\n- {name: a, key: ip, rate: 1/s}\n");
+        kit_policy("cluster: one_slot\nlimits:\n- {name: a, key: ip, rate: 1/s}\n");
 
     (void)state;
     assert_true(ration_policy_is_one_slot(policy));

@@ -306,7 +306,7 @@ static size_t write_policy(const struct random_policy *policy, char *out)
                 used += write_terms(rule, out + used);
             if (s == 2)
                 used += (size_t)sprintf(out + used, ", key: user, missing: %s}",
-                                        rule->is_skipping ? "skip" : "share");
+                                        rule->is_skipping ? "skip" : "shared");
             used += (size_t)sprintf(out + used, "\n");
         }
     }

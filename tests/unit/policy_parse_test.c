@@ -32,7 +32,7 @@ static void fields_left_out_have_defaults(void **state)
     assert_int_equal(limit->key_count, 0);
     assert_int_equal(limit->cost_kind, RATION_POLICY_COST_REQUEST);
     assert_null(limit->cost_name);
-    assert_int_equal(limit->missing, RATION_POLICY_MISSING_SHARE);
+    assert_int_equal(limit->missing, RATION_POLICY_MISSING_SHARED);
     assert_int_equal(limit->overflow, RATION_OVERFLOW_SHARED);
     assert_int_equal(limit->is_shadow, 0);
     assert_int_equal(limit->ipv6_prefix, 64);
@@ -60,7 +60,7 @@ static void fields_given_are_kept(void **state)
                                        "    overflow: deny\n"
                                        "    ipv6_prefix: 56\n"
                                        "    stale_after: 1d\n"
-                                       "    keys: 5k\n"
+                                       "    max_keys: 5k\n"
                                        "    missing: skip\n");
     const struct ration_policy_limit *limit = ration_policy_limit_at(policy, 0);
 
@@ -91,7 +91,7 @@ static void the_rate_may_hold_the_whole_limit(void **state)
         const char *fields, *limit;
     } cases[] = {
         {"rate: 5 per 10s", "5/10s"},
-        {"rate: 5/min burst 10 sliding-log", NULL},
+        {"rate: 5/min burst 10 sliding_log", NULL},
         {"rate: 10/s burst 20 start 5", "10/s burst 20 start 5"},
         {"rate: 10/s, burst: 20, start: 5", "10/s burst 20 start 5"},
         {"rate: 10/s reserve 100/h, burst: 20", "10/s burst 20 reserve 100/h"},
@@ -99,9 +99,9 @@ static void the_rate_may_hold_the_whole_limit(void **state)
         {"rate: 10/s, reserve: 100/h, cost: 100", "10/s reserve 100/h"}, /* pays it whole */
         {"rate: 10/s, reserve: 100/h, cost: 101", NULL},
         {"rate: 10/s, reserve: 100/h burst 30", "10/s reserve 100/h burst 30"},
-        {"rate: 10/s, algorithm: leaky-queue, burst: 7", "10/s burst 7 leaky-queue"},
+        {"rate: 10/s, algorithm: leaky_queue, burst: 7", "10/s burst 7 leaky_queue"},
         {"rate: 10/s, refill: interval", "10/s refill interval"},
-        {"rate: 10/s, algorithm: sliding-log", "10/s sliding-log"},
+        {"rate: 10/s, algorithm: sliding_log", "10/s sliding_log"},
     };
 
     (void)state;

@@ -22,7 +22,7 @@ static void moments_are_read_in_any_order(void **state)
     static const char text[] = "1 5 1 2 0 2 2 999999999 1 l";
     static const uint64_t moments[] = {0, 0, 1000000005, 2000000000, 2000000000, 2999999999};
     static const uint64_t order[] = {0, 5, 2, 3, 4, 1, 5, 4, 3, 2, 1, 0, 3, 3, 2, 5};
-    struct ration_limit limit = limit_of("6/10s sliding-log");
+    struct ration_limit limit = limit_of("6/10s sliding_log");
     struct ration_bucket_state any = {.limit = &limit};
     struct ration_redis_log_codec runs;
     size_t size;
@@ -39,7 +39,7 @@ static void moments_are_read_in_any_order(void **state)
 static void what_is_written_is_read_back(void **state)
 {
     static const char text[] = "1 5 1 2 0 2 2 999999999 1";
-    struct ration_limit limit = limit_of("6/10s sliding-log");
+    struct ration_limit limit = limit_of("6/10s sliding_log");
     struct ration_bucket_state any = {.limit = &limit};
     struct ration_redis_log_codec runs;
     struct ration_output output;
@@ -58,7 +58,7 @@ static void what_is_written_is_read_back(void **state)
 
 static void a_full_log_has_a_run_of_nothing(void **state)
 {
-    struct ration_limit limit = limit_of("6/10s sliding-log");
+    struct ration_limit limit = limit_of("6/10s sliding_log");
     struct ration_bucket_state any = {.limit = &limit};
     struct ration_redis_log_codec runs;
     struct ration_output output;
@@ -75,7 +75,7 @@ static void a_full_log_has_a_run_of_nothing(void **state)
 
 static void a_log_that_begins_empty_has_one_run(void **state)
 {
-    struct ration_limit limit = limit_of("6/10s sliding-log start 2");
+    struct ration_limit limit = limit_of("6/10s sliding_log start 2");
     struct ration_bucket_state any = {.limit = &limit};
     struct ration_redis_log_codec runs;
 
@@ -108,7 +108,7 @@ static void other_texts_are_none(void **state)
         "1 0 18446744073709551615 l",       /* more than there is */
         "1 0 1 1 0 18446744073709551615 l", /* the same, wrapping */
     };
-    struct ration_limit limit = limit_of("6/10s sliding-log");
+    struct ration_limit limit = limit_of("6/10s sliding_log");
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {

@@ -18,11 +18,11 @@ static void limits_are_told_and_read_back(void **state)
         {"1000000/s burst 5", " t1e6/1e9/5"},
         {"7 per 13ns", " t7/13"},
         {"4 per 10s refill interval burst 9", " i4/10e9/9"},
-        {"2/s leaky-queue burst 3", " q2/1e9/3"},
+        {"2/s leaky_queue burst 3", " q2/1e9/3"},
         {"3/s burst 2 reserve 100/h burst 5", " r3/1e9/2+100/3600e9/5"},
-        {"5/s fixed-window", " f5/1e9"},
-        {"4000000000 per 5000d sliding-window", " s4e9/432e15"},
-        {"100 per 10s sliding-log", " l100/10e9"},
+        {"5/s fixed_window", " f5/1e9"},
+        {"4000000000 per 5000d sliding_window", " s4e9/432e15"},
+        {"100 per 10s sliding_log", " l100/10e9"},
         {"1/year burst 2 start empty name x", " t1/31536e12/2"},
     };
 

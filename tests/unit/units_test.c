@@ -382,7 +382,7 @@ static void quotes_are_bounded_and_printable(void **state)
 static void nearest_words(void **state)
 {
     (void)state;
-    static const char *const known[] = {"burst", "start", "sliding-window", "sliding-log",
+    static const char *const known[] = {"burst", "start", "sliding_window", "sliding_log",
                                         "a-word-of-more-than-thirty-two-letters"};
     static const struct {
         const char *word, *meant;
@@ -393,13 +393,13 @@ static void nearest_words(void **state)
         {"bursts", "burst"},
         {"burs", "burst"},
         {"stat", "start"},
-        {"sliding", "sliding-window"},
-        {"sliding_log", "sliding-log"},
-        {"slidng-lgo", "sliding-log"},
+        {"sliding", "sliding_window"},
+        {"sliding-log", "sliding_log"},
+        {"slidng_lgo", "sliding_log"},
         {"bu", NULL},
         {"xyzzy", NULL},
         {"", NULL},
-        {"sliding-window-more", NULL},
+        {"sliding_window-more", NULL},
         {"a-word-of-more-than-thirty-two-letters", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

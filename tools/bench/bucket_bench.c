@@ -338,9 +338,9 @@ static void bench_algorithms(struct bench *bench)
         const char *limit_text;
     } rows[] = {
         {"allow_at, interval refill", "1000000000 per 1s burst 1000000000000000 refill interval"},
-        {"allow_at, fixed window", "100000000000000 per 52w fixed-window"},
-        {"allow_at, sliding window", "4000000000 per 52w sliding-window"},
-        {"allow_at, leaky queue", "3 per 10ns burst 1000000000000000 leaky-queue"},
+        {"allow_at, fixed window", "100000000000000 per 52w fixed_window"},
+        {"allow_at, sliding window", "4000000000 per 52w sliding_window"},
+        {"allow_at, leaky queue", "3 per 10ns burst 1000000000000000 leaky_queue"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

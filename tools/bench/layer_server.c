@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     int loops_at = speaks_resp ? 3 : 2;
     struct ration_loops_options options = {.loop_count =
                                                argc > loops_at ? (unsigned)atoi(argv[loops_at]) : 1,
-                                           .limits = {.idle_deadline_ms = 60000}};
+                                           .limits = {.idle_timeout_ms = 60000}};
     struct ration_loops *loops = NULL;
     struct ration_error error;
     int failed = 1;

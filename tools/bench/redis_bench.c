@@ -70,8 +70,8 @@ static ration_engine *make_engine(unsigned port, const char *mode)
     ration_engine *engine;
 
     snprintf(url, sizeof(url), "redis://127.0.0.1:%u", port);
-    snprintf(text, sizeof(text), "limits: [{name: bench, key: user, rate: 100000/s, mode: %s}]",
-             mode);
+    snprintf(text, sizeof(text),
+             "limits: [{name: bench, key: user, rate: 100000/s, redis_mode: %s}]", mode);
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
         fail("MODE is strict, local-first or lease");
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)

@@ -102,7 +102,7 @@ limits:
     key: ip
     rate: 30/min
     burst: 16
-    keys: 1000000
+    max_keys: 1000000
 C
 
 start_ration() { # start_ration THREADS
@@ -200,7 +200,7 @@ field() { sed -n "s/^ *\"$2\": \([0-9.e+-]*\),\{0,1\}\$/\1/p" "$1" | head -1; }
 by_ration_bench() { # by_ration_bench SUBJECT PID ARGUMENT...
     local subject=$1 pid=$2 status=0
     shift 2
-    $on_client "$ration" bench "$@" --server-pid "$pid" --seconds "$seconds" --warmup 0.1 \
+    $on_client "$ration" bench "$@" --server-pid "$pid" --duration "${seconds}s" --warmup 100ms \
         --json - >"$folder/result.json" || status=$?
     if [ $status -ne 0 ]; then
         say "bench-server: $subject: $(grep first_error "$folder/result.json" || true)" >&2
@@ -331,7 +331,7 @@ suite_resp() {
 # Most of the keys are known, and their memory touched, before anything is timed.
 warm() { # warm PORT
     $on_client "$ration" bench http --connect "127.0.0.1:$1" --keys uniform:$keys_count --pipeline 32 --connections 8 \
-        --seconds "$warm_seconds" --warmup 0 >/dev/null 2>&1 || true
+        --duration "${warm_seconds}s" --warmup 0 >/dev/null 2>&1 || true
 }
 
 # wrk, as elsewhere: it costs about as much as the servers, and so is what a server meets at best. Our own

@@ -100,7 +100,7 @@ static const char *admin_error_text(ration_status status)
         return "The table has no free slot for the key, and the key is not blocked.";
     default:
         return "A request has at most 64 attributes, none of them twice, an ip that is an address, "
-               "values of at most attribute-bytes-max, and at most 16 limits that apply.";
+               "values of at most max-attribute-size, and at most 16 limits that apply.";
     }
 }
 

@@ -87,7 +87,7 @@ static void end_parse(void *argument)
     free(body);
 }
 
-/* False: no memory, or connection-memory-max is reached; the connection is not paused. */
+/* False: no memory, or max-connection-memory is reached; the connection is not paused. */
 static bool start_parse(struct ration_http_worker *worker, enum ration_check_kind kind,
                         ration_http_checks_func *on_checks)
 {
@@ -127,7 +127,7 @@ void ration_http_read_body(struct ration_http_worker *worker, enum ration_check_
         if (!start_parse(worker, kind, on_checks))
             ration_http_worker_problem(worker, 503,
                                        "The server is short of memory, or the buffers of all "
-                                       "connections exceed connection-memory-max; try again later.",
+                                       "connections exceed max-connection-memory; try again later.",
                                        NULL);
     } else if (ration_check_json_read(kind, body->bytes, body->size, &checks, &error)) {
         on_checks(worker, checks);

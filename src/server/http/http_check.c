@@ -56,12 +56,12 @@ static bool prepare_policy_fields(struct ration_http_worker *worker,
 static void write_x_ratelimit(struct ration_http_worker *worker,
                               const struct ration_decision *decision)
 {
-    enum ration_x_ratelimit kind = worker->service->settings->x_ratelimit;
+    enum ration_legacy_headers kind = worker->service->settings->legacy_headers;
 
-    if (kind != RATION_X_NONE && decision->limit > 0)
+    if (kind != RATION_LEGACY_HEADERS_OFF && decision->limit > 0)
         ration_fields_write_x(worker->output, decision,
-                              kind == RATION_X_EPOCH ? RATION_FIELDS_RESET_EPOCH
-                                                     : RATION_FIELDS_RESET_DELTA,
+                              kind == RATION_LEGACY_HEADERS_UNIX ? RATION_FIELDS_RESET_EPOCH
+                                                                 : RATION_FIELDS_RESET_DELTA,
                               worker->date_second);
 }
 

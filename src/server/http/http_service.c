@@ -146,7 +146,7 @@ static void get_ready(struct ration_http_worker *worker)
         worker->loop_worker->link != NULL && !ration_engine_link_is_up(worker->loop_worker->link);
     char text[256] = "ready\n";
 
-    if (is_degraded) { /* still ready: on_backend_error of the policy decides */
+    if (is_degraded) { /* still ready: on_redis_error of the policy decides */
         /* The error may name hosts, so the client needs a secret; wrong ones count, against guessing here. */
         ration_http_count_wrong_secret(worker);
         snprintf(text, sizeof(text), "ready, but without Redis%s%s\n",
@@ -180,7 +180,7 @@ static void write_walk_head(struct ration_walk *walk, const char *content_type)
 
     if (walk->text.is_failed) {
         ration_http_worker_problem(worker, 500,
-                                   "The answer is larger than output-bytes-max, or there is no "
+                                   "The answer is larger than max-output, or there is no "
                                    "memory for it.",
                                    NULL);
     } else if (walk->is_failed) {
@@ -358,7 +358,7 @@ void ration_http_worker_replace_failed(struct ration_http_worker *worker, size_t
         return;
     ration_output_rewind(worker->output, size_before);
     ration_http_worker_problem(worker, 500,
-                               "The answer is larger than output-bytes-max, or there is no memory "
+                               "The answer is larger than max-output, or there is no memory "
                                "for it.",
                                NULL);
 }
@@ -498,10 +498,10 @@ static void refuse(struct ration_connection *connection, enum ration_close_reaso
         progress =
             (struct ration_http_progress){.status = 413, .reason = "The request is too large."};
     else if (close_reason == RATION_CLOSE_REASON_MEMORY_MAX)
-        progress.reason = "The buffers of all connections exceed connection-memory-max; try again "
+        progress.reason = "The buffers of all connections exceed max-connection-memory; try again "
                           "later.";
     else if (close_reason == RATION_CLOSE_REASON_OUTPUT_MAX)
-        progress.reason = "The responses that wait for this client exceed output-bytes-max: read "
+        progress.reason = "The responses that wait for this client exceed max-output: read "
                           "responses while sending requests.";
     reject_request(worker, &progress);
 }

@@ -17,7 +17,7 @@ static bool is_idle(const struct ration_connection *connection)
 
 /*
  * The last reply is sent. Closing the socket now, with bytes unread, would reset the connection, and the client
- * may lose the reply. So our side is shut down, and input is received and discarded for linger_deadline_ms.
+ * may lose the reply. So our side is shut down, and input is received and discarded for linger_timeout_ms.
  */
 static void start_lingering(struct ration_connection *connection)
 {

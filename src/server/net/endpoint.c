@@ -80,7 +80,10 @@ static void set_address(const struct ration_address *address, uint16_t port,
     }
 }
 
-/* Parses the host part of host:port, size bytes: an address, an address in brackets, "*" or nothing. */
+static const char loopback_name[] = "localhost";
+static const struct ration_address loopback_address = {.bytes = {127, 0, 0, 1}, .family = 4};
+
+/* Parses the host part of host:port, size bytes: localhost, an address, one in brackets, "*" or nothing. */
 static bool parse_host(const char *host, size_t size, struct ration_address *out_address,
                        bool *out_every)
 {
@@ -89,6 +92,8 @@ static bool parse_host(const char *host, size_t size, struct ration_address *out
 
     if (every)
         *out_address = (struct ration_address){.family = 6};
+    else if (size == strlen(loopback_name) && memcmp(host, loopback_name, size) == 0)
+        *out_address = loopback_address;
     else if (bracketed && !ration_address_parse(host + 1, size - 2, out_address))
         return false;
     else if (!bracketed &&
@@ -110,6 +115,11 @@ ration_status ration_endpoint_parse(const char *text, struct ration_endpoint *ou
         return parse_unix(text + strlen(unix_prefix), out_endpoint, error);
     if (text[0] == '/' || text[0] == '@')
         return parse_unix(text, out_endpoint, error);
+    if (parse_port(text, &port)) { /* a port alone listens on loopback */
+        set_address(&loopback_address, port, &endpoint);
+        *out_endpoint = endpoint;
+        return RATION_OK;
+    }
     if (colon == NULL || !parse_port(colon + 1, &port))
         return ration_error_set(error, RATION_EINVAL,
                                 "'%.100s' has no port from 0 to %u: write 127.0.0.1:8429", text,

@@ -294,10 +294,10 @@ static void init_deadlines(struct ration_loop *loop)
     const struct {
         unsigned class_index;
         uint32_t length_ms;
-    } classes[] = {{RATION_DEADLINE_HEADERS, limits->head_deadline_ms},
-                   {RATION_DEADLINE_BODY, limits->body_deadline_ms},
-                   {RATION_DEADLINE_WRITE, limits->write_deadline_ms},
-                   {RATION_DEADLINE_LINGER, limits->linger_deadline_ms},
+    } classes[] = {{RATION_DEADLINE_HEADERS, limits->header_timeout_ms},
+                   {RATION_DEADLINE_BODY, limits->body_timeout_ms},
+                   {RATION_DEADLINE_WRITE, limits->write_timeout_ms},
+                   {RATION_DEADLINE_LINGER, limits->linger_timeout_ms},
                    {RATION_DEADLINE_AUTH, limits->auth_timeout_s * 1000},
                    {RATION_DEADLINE_MULTI, limits->multi_timeout_s * 1000},
                    {RATION_DEADLINE_STALL, RATION_STALL_MS},

@@ -131,7 +131,7 @@ struct ration_listener {
     const struct ration_protocol *protocol;
     void *context;
     unsigned index;
-    uint32_t idle_deadline_ms;
+    uint32_t idle_timeout_ms;
 };
 
 /* One loop's listening socket for a listener. */

@@ -166,9 +166,9 @@ static ration_status listen_on_loop(struct ration_loops *loops, struct ration_li
         close(fd);
         return status;
     }
-    if (listener->idle_deadline_ms != RATION_LIMIT_NONE)
+    if (listener->idle_timeout_ms != RATION_LIMIT_NONE)
         ration_deadlines_set_length(&loop->deadlines, RATION_DEADLINE_IDLE + listener->index,
-                                    listener->idle_deadline_ms);
+                                    listener->idle_timeout_ms);
     return RATION_OK;
 }
 
@@ -187,8 +187,8 @@ ration_status ration_loops_listen(struct ration_loops *loops,
         .protocol = options->protocol,
         .context = options->context,
         .index = loops->listener_count,
-        .idle_deadline_ms = options->idle_deadline_ms > 0 ? options->idle_deadline_ms
-                                                          : loops->limits.idle_deadline_ms,
+        .idle_timeout_ms =
+            options->idle_timeout_ms > 0 ? options->idle_timeout_ms : loops->limits.idle_timeout_ms,
     };
     status = ration_endpoint_parse(options->address, &listener->endpoint, error);
     for (unsigned i = 0; i < loops->loop_count && status == RATION_OK; i++) {

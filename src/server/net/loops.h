@@ -51,8 +51,8 @@ struct ration_listen_options {
     void *context;                          /* returned by ration_connection_context() */
     unsigned unix_mode;                     /* permissions of a Unix socket's file; 0 means 0660 */
 
-    /* Idle timeout of this listener's connections; 0: limits.idle_deadline_ms. */
-    uint32_t idle_deadline_ms;
+    /* Idle timeout of this listener's connections; 0: limits.idle_timeout_ms. */
+    uint32_t idle_timeout_ms;
 };
 
 /*

@@ -23,12 +23,14 @@ static struct {
     pthread_mutex_t lock;
     int file;
     bool is_json;
+    enum ration_log_level level_min;
     unsigned long lost_count;
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = STDERR_FILENO};
 
-void ration_log_open(int file, bool is_json)
+void ration_log_open(int file, bool is_json, enum ration_log_level level_min)
 {
     sink.file = file;
+    sink.level_min = level_min;
     sink.is_json = is_json;
 }
 
@@ -196,6 +198,8 @@ static void log_line(enum ration_log_level level, const struct ration_log_field 
     char bytes[RATION_LOG_LINE_MAX], message[RATION_LOG_MESSAGE_MAX];
     size_t size;
 
+    if (level < sink.level_min)
+        return;
     vsnprintf(message, sizeof(message), format, arguments);
     size = ration_log_compose(sink.is_json, ration_wall_now(), level, message, fields, field_count,
                               bytes);

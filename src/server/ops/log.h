@@ -4,7 +4,7 @@
  *     2026-11-16T13:57:01.123Z info listening on http 127.0.0.1:8429
  *     {"time":"2026-11-16T13:57:01.123Z","level":"info","message":"listening on http 127.0.0.1:8429"}
  *
-  * Lines report events of the server, not requests: those are counted by metrics. Bytes from clients are passed
+ * Lines report events of the server, not requests: those are counted by metrics. Bytes from clients are passed
  * as fields, and written escaped and truncated. A line is one write() of at most RATION_LOG_LINE_MAX bytes. If
  * the reader of the log does not keep up, lines are lost and a later line reports how many; the server
  * never waits longer than RATION_LOG_WAIT_MS for a line.
@@ -33,8 +33,11 @@ struct ration_log_field {
     size_t size;
 };
 
-/* Sets the file descriptor that lines are written to (2: standard error) and their format. Before threads start. */
-void ration_log_open(int file, bool is_json);
+/*
+ * Sets the file descriptor that lines are written to (2: standard error), their format, and the least severe level
+ * that is written. Before threads start.
+ */
+void ration_log_open(int file, bool is_json, enum ration_log_level level_min);
 
 /* Writes a line. Any thread. fields may be NULL if field_count is 0. */
 void ration_log_fields(enum ration_log_level level, const struct ration_log_field *fields,
@@ -49,7 +52,7 @@ void ration_log_fields(enum ration_log_level level, const struct ration_log_fiel
  *     static struct ration_log_bound bound = {"failed logins", .burst_lines = 20, .lines_per_second = 1};
  *     ration_log_bounded(&bound, RATION_LOG_WARNING, NULL, 0, "...");
  *
-  * Lines beyond the bound are counted and not written. Before the next line of the kind, a line reports how many
+ * Lines beyond the bound are counted and not written. Before the next line of the kind, a line reports how many
  * were suppressed; ration_log_bound_report() reports the rest at shutdown. Use static storage: all threads share
  * a bound.
  */

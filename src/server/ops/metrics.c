@@ -224,21 +224,21 @@ static const struct family {
     {"rate_limit_acquire_total", "counter",
      "Decisions, by limit and result; a request counts once for each limit that applies to it.",
      NULL, write_acquire_results},
-    {"rate_limit_allowed_tokens_total", "counter", "Tokens taken by allowed requests.",
+    {"ration_allowed_tokens_total", "counter", "Tokens taken by allowed requests.",
      read_allowed_tokens, NULL},
-    {"rate_limit_near_limit_total", "counter",
+    {"ration_near_limit_total", "counter",
      "Allowed decisions that left less than a fifth of the burst.", read_near_limit, NULL},
-    {"rate_limit_shadow_denied_total", "counter",
+    {"ration_shadow_denied_total", "counter",
      "Decisions of shadow limits that would have been denials.", read_shadow_denied, NULL},
-    {"rate_limit_table_keys", "gauge",
+    {"ration_table_keys", "gauge",
      "Slots in use: by keys with tokens in use, and by full keys until a new key needs their slot.",
      read_keys, NULL},
-    {"rate_limit_table_keys_max", "gauge", "Maximum keys with a slot at one time.", read_keys_max,
+    {"ration_table_max_keys", "gauge", "Maximum keys with a slot at one time.", read_keys_max,
      NULL},
-    {"rate_limit_table_reclaimed_total", "counter",
+    {"ration_table_reclaimed_total", "counter",
      "Full buckets that lost their slot to another key, a reload or a flush.", read_reclaimed,
      NULL},
-    {"rate_limit_overflow_total", "counter",
+    {"ration_overflow_total", "counter",
      "Decisions about keys that found no free slot in their table, by overflow rule.", NULL,
      write_overflow},
 };
@@ -336,10 +336,10 @@ static void write_connection_metrics(struct ration_service *service, struct rati
                  counters.open);
     write_single(output, "ration_connections_accepted_total", "counter", "Connections accepted.",
                  counters.accepted);
-    write_head(output, "ration_connections_ended_total", "counter",
+    write_head(output, "ration_connections_closed_total", "counter",
                "Connections closed or rejected, by reason.");
     for (unsigned i = RATION_CLOSE_REASON_NONE + 1; i < RATION_CLOSE_REASON_COUNT; i++)
-        write_labelled(output, "ration_connections_ended_total", "reason",
+        write_labelled(output, "ration_connections_closed_total", "reason",
                        ration_close_reason_name((enum ration_close_reason)i), counters.ended[i]);
     write_single(output, "ration_received_bytes_total", "counter", "Bytes received.",
                  counters.received_bytes);
@@ -368,13 +368,13 @@ static void write_engine_metrics(struct ration_service *service, struct ration_o
     struct ration_engine_stats stats;
 
     ration_engine_read_stats(service->engine, &stats);
-    write_head(output, "rate_limit_unlimited_total", "counter",
+    write_head(output, "ration_unlimited_total", "counter",
                "Requests that no limit decided, by reason.");
-    write_labelled(output, "rate_limit_unlimited_total", "reason", "exempt", stats.exempt);
-    write_labelled(output, "rate_limit_unlimited_total", "reason", "no_match", stats.unlimited);
-    write_single(output, "rate_limit_banned_total", "counter",
+    write_labelled(output, "ration_unlimited_total", "reason", "exempt", stats.exempt);
+    write_labelled(output, "ration_unlimited_total", "reason", "no_match", stats.unlimited);
+    write_single(output, "ration_banned_total", "counter",
                  "Requests denied because the policy bans the client.", stats.banned);
-    write_single(output, "rate_limit_errors_total", "counter",
+    write_single(output, "ration_errors_total", "counter",
                  "Checks that could not be decided: invalid addresses, costs or keys.",
                  stats.errors);
     write_head(output, "ration_reloads_total", "counter", "Reloads of the policy, by result.");
@@ -417,7 +417,7 @@ static void write_redis_metrics(struct ration_service *service, struct ration_ou
         connected_count += __atomic_load_n(&loop_worker->is_redis_up, __ATOMIC_RELAXED);
     }
     ration_engine_read_stats(service->engine, &stats);
-    write_single(output, "ration_redis_links_up", "gauge",
+    write_single(output, "ration_redis_connections_up", "gauge",
                  "Loops whose Redis connection answered when it was last used.", connected_count);
     write_head(output, "ration_redis_calls_total", "counter", "Calls to Redis, by result.");
     for (size_t k = 0; k < CONNECTS; k++)
@@ -426,9 +426,9 @@ static void write_redis_metrics(struct ration_service *service, struct ration_ou
                  "Connections to Redis that were established.", sums[CONNECTS]);
     write_single(output, "ration_redis_redirected_total", "counter",
                  "Calls that a cluster node redirected to another.", sums[REDIRECTED]);
-    write_single(output, "rate_limit_degraded_total", "counter",
+    write_single(output, "ration_degraded_total", "counter",
                  "Checks that Redis should have decided but did not.", stats.degraded);
-    write_single(output, "rate_limit_near_total", "counter",
+    write_single(output, "ration_decided_locally_total", "counter",
                  "Checks decided by a lease or a local bucket, without a call to Redis.",
                  stats.decided_locally);
 }
@@ -474,8 +474,7 @@ bool ration_metrics_finish(struct ration_walk *walk)
 
     if (metrics->report_count == walk->item_count)
         read_report(&metrics->reports[metrics->report_count++], RATION_POLICY_INLINE,
-                    service->settings->throttle_keys,
-                    ration_engine_inline_limiter(service->engine));
+                    service->settings->inline_keys, ration_engine_inline_limiter(service->engine));
     if (metrics->report_count <=
         SAMPLES_PER_STEP / FAMILY_COUNT) /* all samples fit into one step */
         while (metrics->family < FAMILY_COUNT)

@@ -64,7 +64,8 @@ static bool read_policy(struct server *server, ration_policy **out_policy)
         return false;
     server->has_settings = true;
     server->settings.trust.proxies = server->settings.proxies;
-    ration_log_open(2, server->settings.logs_json);
+    ration_log_open(2, server->settings.log_is_json,
+                    (enum ration_log_level)server->settings.log_level);
     if (server->settings.policy_path != NULL)
         ration_log(RATION_LOG_INFO, "policy %.300s: %zu limit%s", server->settings.policy_path,
                    ration_policy_limit_count(*out_policy),
@@ -89,10 +90,10 @@ static bool open_engine(struct server *server, ration_policy *policy)
     struct ration_redis redis = {
         .url = settings->redis_url,
         .prefix = settings->redis_prefix,
-        .deadline_ns = (uint64_t)settings->redis_deadline_ms * RATION_NS_PER_MS,
-        .connect_deadline_ns = (uint64_t)settings->redis_connect_ms * RATION_NS_PER_MS,
-        .retry_min_ns = (uint64_t)settings->redis_rest_ms * RATION_NS_PER_MS,
-        .retry_max_ns = (uint64_t)settings->redis_rest_max_ms * RATION_NS_PER_MS,
+        .deadline_ns = (uint64_t)settings->redis_timeout_ms * RATION_NS_PER_MS,
+        .connect_deadline_ns = (uint64_t)settings->redis_connect_timeout_ms * RATION_NS_PER_MS,
+        .retry_min_ns = (uint64_t)settings->redis_retry_min_ms * RATION_NS_PER_MS,
+        .retry_max_ns = (uint64_t)settings->redis_retry_max_ms * RATION_NS_PER_MS,
         .node_count = settings->node_count,
         .key_secret = settings->redis_key_secret,
     };
@@ -101,7 +102,7 @@ static bool open_engine(struct server *server, ration_policy *policy)
         .redis = settings->redis_url != NULL ? &redis : NULL,
         .sends_time = settings->has_manual_clock,
         .clock = settings->has_manual_clock ? &server->clock : NULL,
-        .inline_keys_max = settings->throttle_keys,
+        .inline_keys_max = settings->inline_keys,
         .top_keys = settings->top_keys,
         .attribute_bytes_max = settings->attribute_bytes_max,
         .is_prefaulted = settings->is_prefaulted,
@@ -192,7 +193,7 @@ static bool make_loops(struct server *server)
 }
 
 static bool listen_on(struct server *server, char *const *addresses, size_t count,
-                      const struct ration_protocol *protocol, uint32_t idle_deadline_ms)
+                      const struct ration_protocol *protocol, uint32_t idle_timeout_ms)
 {
     for (size_t i = 0; i < count; i++) {
         const struct ration_listen_options options = {
@@ -200,7 +201,7 @@ static bool listen_on(struct server *server, char *const *addresses, size_t coun
             .protocol = protocol,
             .context = &server->service,
             .unix_mode = server->settings.unix_mode,
-            .idle_deadline_ms = idle_deadline_ms,
+            .idle_timeout_ms = idle_timeout_ms,
         };
         struct ration_error error;
 
@@ -220,9 +221,9 @@ static bool listen_on_all(struct server *server)
     server->http_index = 0;
     server->resp_index = (unsigned)settings->http_count;
     return listen_on(server, settings->http, settings->http_count, &ration_http_protocol,
-                     settings->idle_deadline_http_ms) &&
+                     settings->http_idle_timeout_ms) &&
            listen_on(server, settings->resp, settings->resp_count, &ration_resp_protocol,
-                     settings->limits.idle_deadline_ms);
+                     settings->limits.idle_timeout_ms);
 }
 
 /* Signals ------------------------------------------------------------------------------------- */
@@ -239,7 +240,7 @@ static void on_hangup(struct ration_loop *loop, void *argument)
 static void on_stop_signal(struct ration_loop *loop, void *argument)
 {
     struct server *server = argument;
-    uint32_t deadline_ms = server->is_draining ? 0 : server->settings.drain_deadline_ms;
+    uint32_t deadline_ms = server->is_draining ? 0 : server->settings.shutdown_timeout_ms;
     struct ration_loop_counters counters;
 
     (void)loop;
@@ -430,7 +431,7 @@ bool ration_server_run(struct ration_settings *given)
     struct server server = {.given = given};
     bool is_ok;
 
-    ration_log_open(2, given->logs_json);
+    ration_log_open(2, given->log_is_json, (enum ration_log_level)given->log_level);
     is_ok = start_and_run(&server);
     if (is_ok) {
         block_signals();

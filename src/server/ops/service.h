@@ -128,7 +128,7 @@ void ration_http_worker_free(struct ration_http_worker *worker);
  * RATION_ERANGE: the reply is then RATION_INLINE_FILL_REASON.
  */
 #define RATION_INLINE_FILL_REASON                                                                \
-    "the limit takes longer to fill than inline-fill-max allows: lower its burst or period, or " \
+    "the limit takes longer to fill than max-inline-fill allows: lower its burst or period, or " \
     "write it into the policy"
 /* The reply if inline limits cannot be cleared. */
 #define RATION_INLINE_IN_REDIS \

@@ -1,7 +1,7 @@
 /*
- * settings: reads options and the server: section into one struct, as the table directs.
+ * settings: reads options, variables and the server: section into one struct, as the table directs.
  *
- * A source (the command line, a policy) overwrites a value only if a lower source set it. A value that loses is
+ * A source (the command line, the environment, a policy) overwrites a value only if a lower source set it. A value that loses is
  * parsed all the same, into settings that are thrown away: an error in a file is reported even where the
  * command line overrides the value.
  */
@@ -100,7 +100,6 @@ struct reader {
     void *context;
     uint32_t line;
     uint32_t column;
-    const char *dashes; /* before names in messages: "--" or "" */
     ration_status (*read)(const struct ration_setting *setting, const char *text, size_t size,
                           struct ration_settings *settings, struct ration_error *error);
     bool is_none[RATION_SETTINGS_COUNT_MAX];  /* the list was given as none */
@@ -124,37 +123,81 @@ report_error(struct reader *reader, const char *format, ...)
         reader->fault(reader->context, &fault);
 }
 
-/* Whether name is the setting called known; a policy may write _ for -. */
-static bool is_name(const struct reader *reader, const char *name, size_t size, const char *known)
-{
-    if (strlen(known) != size)
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        bool is_dash = reader->source == RATION_SETTINGS_POLICY && name[i] == '_';
+/* How a source spells the names of settings. */
+static const struct spelling {
+    const char *prefix;
+    char separator;
+    bool is_upper;
+} spellings[] = {
+    [RATION_SETTINGS_POLICY] = {"", '_', false},
+    [RATION_SETTINGS_ENVIRONMENT] = {"RATION_", '_', true},
+    [RATION_SETTINGS_ARGUMENTS] = {"--", '-', false},
+};
 
-        if ((is_dash ? '-' : name[i]) != known[i])
-            return false;
+#define NAME_SIZE 64 /* fits a setting's name with its prefix */
+
+/* Writes the name as the reader's source spells it. Returns buffer. */
+static const char *spell_name(const struct reader *reader, const char *name, char buffer[NAME_SIZE])
+{
+    const struct spelling *spelling = &spellings[reader->source];
+    size_t prefix_size = strlen(spelling->prefix);
+
+    snprintf(buffer, NAME_SIZE, "%s%s", spelling->prefix, name);
+    for (char *byte = buffer + prefix_size; *byte != '\0'; byte++) {
+        if (*byte == '-')
+            *byte = spelling->separator;
+        else if (spelling->is_upper && *byte >= 'a' && *byte <= 'z')
+            *byte = (char)(*byte - 'a' + 'A');
     }
-    return true;
+    return buffer;
 }
 
-/* Returns the setting's index in the table; reports an error and returns the table's count if there is none. */
-static size_t find_setting(struct reader *reader, const char *name, size_t size)
+/* Options that other servers have, and what to pass here. */
+static const char *hint_for(const char *name, size_t size)
 {
+    if (ration_text_is_listed(name, size, "port bind listen host address addr", false))
+        return "pass --http ADDRESS:PORT and --resp ADDRESS:PORT";
+    if (ration_text_is_listed(name, size, "config conf file", false))
+        return "pass --policy FILE";
+    return NULL;
+}
+
+/*
+ * Returns the index in the table of the setting that the source spells so, prefix included; the table's count if there
+ * is none. *out_nearest is then the name of a similar setting, in buffer, or NULL.
+ */
+static size_t look_up(const struct reader *reader, const char *name, size_t size,
+                      char buffer[NAME_SIZE], const char **out_nearest)
+{
+    char spelled[RATION_SETTINGS_COUNT_MAX][NAME_SIZE];
     const char *names[RATION_SETTINGS_COUNT_MAX];
-    char quote[RATION_TEXT_QUOTE_SIZE];
     const char *nearest;
 
     for (size_t i = 0; i < ration_settings_table_count; i++) {
-        names[i] = ration_settings_table[i].name;
-        if (is_name(reader, name, size, names[i]))
+        names[i] = spell_name(reader, ration_settings_table[i].name, spelled[i]);
+        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0)
             return i;
     }
     nearest = ration_text_nearest(name, size, names, ration_settings_table_count);
-    report_error(reader, "there is no setting %s%s; %s%s%s", reader->dashes,
-                 ration_text_quote(name, size, quote), nearest != NULL ? "did you mean " : "",
-                 nearest != NULL ? reader->dashes : "see ration serve --help",
-                 nearest != NULL ? nearest : "");
+    *out_nearest = nearest != NULL ? strcpy(buffer, nearest) : NULL;
+    return ration_settings_table_count;
+}
+
+/* As look_up(), and reports an error if there is no such setting. */
+static size_t find_setting(struct reader *reader, const char *name, size_t size)
+{
+    char quote[RATION_TEXT_QUOTE_SIZE], buffer[NAME_SIZE];
+    const char *nearest = NULL, *hint;
+    size_t prefix_size = strlen(spellings[reader->source].prefix);
+    size_t index = look_up(reader, name, size, buffer, &nearest);
+
+    if (index < ration_settings_table_count)
+        return index;
+    hint = hint_for(name + prefix_size, size - prefix_size);
+    if (hint == NULL && nearest == NULL)
+        hint = "see ration serve --help";
+    report_error(reader, "there is no setting %s; %s%s", ration_text_quote(name, size, quote),
+                 hint != NULL ? hint : "did you mean ", hint != NULL ? "" : nearest);
     return ration_settings_table_count;
 }
 
@@ -174,19 +217,21 @@ static bool may_be_given(struct reader *reader, size_t index)
     const struct ration_setting *setting = &ration_settings_table[index];
     size_t first = first_of_member(index);
     bool repeats = reader->is_given[first];
+    char name[NAME_SIZE];
 
     if (setting->is_argument_only && reader->source == RATION_SETTINGS_POLICY) {
-        report_error(reader, "%s cannot be set here; pass --%s on the command line", setting->name,
-                     setting->name);
+        report_error(reader, "%s cannot be set here; pass --%s on the command line",
+                     spell_name(reader, setting->name, name), setting->name);
         return false;
     }
     if (repeats &&
         !(ration_settings_value_is_list(setting) && reader->source == RATION_SETTINGS_ARGUMENTS)) {
         if (ration_settings_value_may_be_file(&ration_settings_table[first]))
-            report_error(reader, "%s%s is given twice, or from a file too; keep one",
-                         reader->dashes, ration_settings_table[first].name);
+            report_error(reader, "%s is given twice, or from a file too; keep one",
+                         spell_name(reader, ration_settings_table[first].name, name));
         else
-            report_error(reader, "%s%s is given twice; keep one", reader->dashes, setting->name);
+            report_error(reader, "%s is given twice; keep one",
+                         spell_name(reader, setting->name, name));
         return false;
     }
     return true;
@@ -212,15 +257,30 @@ static bool read_none(struct reader *reader, size_t index, const char *text, siz
 {
     const struct ration_setting *setting = &ration_settings_table[index];
     bool is_none = strcmp(text, "none") == 0;
+    char name[NAME_SIZE];
 
     if (!ration_settings_value_is_list(setting))
         return false;
     if ((is_none && count_before > 0) || reader->is_none[index]) {
-        report_error(reader, "%s has none and other values; write none alone", setting->name);
+        report_error(reader, "%s has none and other values; write none alone",
+                     spell_name(reader, setting->name, name));
         return true;
     }
     reader->is_none[index] = is_none;
     return is_none;
+}
+
+/* Messages about values begin with the name as the table has it. */
+static void report_value_error(struct reader *reader, const struct ration_setting *setting,
+                               const char *message)
+{
+    size_t size = strlen(setting->name);
+    char name[NAME_SIZE];
+
+    if (strncmp(message, setting->name, size) == 0)
+        report_error(reader, "%s%s", spell_name(reader, setting->name, name), message + size);
+    else
+        report_error(reader, "%s", message);
 }
 
 static void read_value(struct reader *reader, size_t index, struct ration_settings *settings,
@@ -245,7 +305,31 @@ static void read_value(struct reader *reader, size_t index, struct ration_settin
     if (status == RATION_ENOMEM)
         reader->is_short_of_memory = true;
     if (status != RATION_OK)
-        report_error(reader, "%s%s", reader->dashes, error.message);
+        report_value_error(reader, setting, error.message);
+}
+
+/* Reads a value, or for a list several that are separated by commas. */
+static void read_values(struct reader *reader, size_t index, const char *text)
+{
+    struct ration_settings *settings = target_settings(reader, index);
+    char *copy, *rest, *item, name[NAME_SIZE];
+
+    if (!ration_settings_value_is_list(&ration_settings_table[index])) {
+        read_value(reader, index, settings, text, strlen(text));
+        return;
+    }
+    copy = rest = strdup(text);
+    reader->is_short_of_memory |= copy == NULL;
+    while ((item = strsep(&rest, ",")) != NULL) {
+        while (*item == ' ')
+            item++;
+        if (*item != '\0')
+            read_value(reader, index, settings, item, strlen(item));
+        else
+            report_error(reader, "%s has an empty element; write A,B or none",
+                         spell_name(reader, ration_settings_table[index].name, name));
+    }
+    free(copy);
 }
 
 static ration_status begin_reading(struct reader *reader)
@@ -271,7 +355,7 @@ static ration_status end_reading(struct reader *reader)
 /* Reads one option; returns how many arguments it took. */
 static int read_option(struct reader *reader, int argument_count, char **arguments)
 {
-    const char *name = arguments[0] + 2;
+    const char *name = arguments[0];
     size_t name_size = strcspn(name, "=");
     const char *value = name[name_size] == '=' ? name + name_size + 1 : NULL;
     size_t index = find_setting(reader, name, name_size);
@@ -292,7 +376,7 @@ static int read_option(struct reader *reader, int argument_count, char **argumen
         return 1;
     }
     if (may_be_given(reader, index))
-        read_value(reader, index, target_settings(reader, index), value, strlen(value));
+        read_values(reader, index, value);
     return used;
 }
 
@@ -304,7 +388,6 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
                             .source = RATION_SETTINGS_ARGUMENTS,
                             .fault = fault,
                             .context = context,
-                            .dashes = "--",
                             .read = ration_settings_value_read};
     char quote[RATION_TEXT_QUOTE_SIZE];
     int used = 0;
@@ -343,6 +426,70 @@ void ration_settings_hide_arguments(int argument_count, char **arguments)
     }
 }
 
+const char *ration_settings_nearest_word(const char *word, const char *const *words, size_t count)
+{
+    return ration_text_nearest(word, strlen(word), words, count);
+}
+
+/* The environment ------------------------------------------------------------------------------ */
+
+static const char variable_prefix[] = "RATION_";
+
+static void read_variable(struct reader *reader, const char *variable,
+                          ration_settings_report_func *warn)
+{
+    size_t name_size = strcspn(variable, "=");
+    char buffer[NAME_SIZE], message[3 * NAME_SIZE], quote[RATION_TEXT_QUOTE_SIZE];
+    const char *nearest = NULL;
+    size_t index = look_up(reader, variable, name_size, buffer, &nearest);
+
+    if (index < ration_settings_table_count && may_be_given(reader, index)) {
+        read_values(reader, index, variable + name_size + 1);
+    } else if (index == ration_settings_table_count && nearest != NULL && warn != NULL) {
+        snprintf(message, sizeof(message), "the variable %s is ignored; did you mean %s",
+                 ration_text_quote(variable, name_size, quote), nearest);
+        warn(reader->context, message);
+    }
+}
+
+ration_status ration_settings_read_environment(struct ration_settings *settings,
+                                               char *const *environment,
+                                               ration_policy_fault_fn *fault,
+                                               ration_settings_report_func *warn, void *context)
+{
+    struct reader reader = {.settings = settings,
+                            .source = RATION_SETTINGS_ENVIRONMENT,
+                            .fault = fault,
+                            .context = context,
+                            .read = ration_settings_value_read};
+
+    if (begin_reading(&reader) != RATION_OK)
+        return RATION_ENOMEM;
+    for (; *environment != NULL; environment++) {
+        if (strncmp(*environment, variable_prefix, strlen(variable_prefix)) == 0 &&
+            strchr(*environment, '=') != NULL)
+            read_variable(&reader, *environment, warn);
+    }
+    return end_reading(&reader);
+}
+
+void ration_settings_hide_environment(char *const *environment)
+{
+    struct reader reader = {.source = RATION_SETTINGS_ENVIRONMENT};
+
+    for (; *environment != NULL; environment++) {
+        char buffer[NAME_SIZE], *value = strchr(*environment, '=');
+        const char *nearest;
+        size_t index = value != NULL ? look_up(&reader, *environment,
+                                               (size_t)(value - *environment), buffer, &nearest)
+                                     : ration_settings_table_count;
+
+        if (index < ration_settings_table_count &&
+            ration_settings_value_is_secret(&ration_settings_table[index], value + 1))
+            memset(value + 1, '*', strlen(value + 1));
+    }
+}
+
 /* The policy ---------------------------------------------------------------------------------- */
 
 static void read_setting(struct reader *reader, const struct ration_policy_setting *given)
@@ -357,7 +504,7 @@ static void read_setting(struct reader *reader, const struct ration_policy_setti
         return;
     if (given->is_list && !ration_settings_value_is_list(&ration_settings_table[index])) {
         report_error(reader, "%s is one value, and this is a list; write the value alone",
-                     ration_settings_table[index].name);
+                     given->name);
         return;
     }
     settings = target_settings(reader, index);
@@ -371,7 +518,6 @@ static void read_setting(struct reader *reader, const struct ration_policy_setti
 static ration_status read_policy(struct reader *reader, const ration_policy *policy)
 {
     reader->source = RATION_SETTINGS_POLICY;
-    reader->dashes = "";
     if (begin_reading(reader) != RATION_OK)
         return RATION_ENOMEM;
     for (size_t i = 0; i < ration_policy_setting_count(policy); i++)

@@ -1,8 +1,9 @@
 /*
- * settings: the configuration of a server, from its command line and from its policy's server: section.
+ * settings: the configuration of a server, from its command line, its environment and its policy's server: section.
  *
- * Every setting has the same name, written with dashes, in both: --retry-after-max 60 and
- * retry-after-max: 60. The command line wins. (settings_table.c has the table.)
+ * Every setting has one name, spelled as each source spells names: --retry-after-max 60s, RATION_RETRY_AFTER_MAX=60s
+ * and retry_after_max: 60s. The command line overrides the environment, which overrides the policy. (settings_table.c
+ * has the table.)
  */
 #ifndef RATION_SERVER_OPS_SETTINGS_H
 #define RATION_SERVER_OPS_SETTINGS_H
@@ -28,8 +29,9 @@
 
 /* The source of a setting's value; a higher one wins. */
 enum ration_settings_source {
-    RATION_SETTINGS_PRESET = 0,
+    RATION_SETTINGS_DEFAULT = 0,
     RATION_SETTINGS_POLICY,
+    RATION_SETTINGS_ENVIRONMENT,
     RATION_SETTINGS_ARGUMENTS
 };
 
@@ -40,7 +42,11 @@ enum ration_huge_pages {
     RATION_HUGE_PAGES_NEVER
 };
 
-enum ration_x_ratelimit { RATION_X_NONE = 0, RATION_X_DELTA, RATION_X_EPOCH };
+enum ration_legacy_headers {
+    RATION_LEGACY_HEADERS_OFF = 0,
+    RATION_LEGACY_HEADERS_SECONDS,
+    RATION_LEGACY_HEADERS_UNIX
+};
 
 struct ration_settings {
     /* Listening. The settings own all texts. */
@@ -53,7 +59,7 @@ struct ration_settings {
     char *policy_path; /* NULL: the built-in policy */
     char *state_path;  /* NULL: buckets are not saved */
     uint32_t threads;
-    uint64_t throttle_keys;
+    uint64_t inline_keys;
     uint64_t inline_fill_max_s; /* longest fill time of an inline limit */
     uint32_t top_keys;
     bool is_prefaulted;
@@ -61,18 +67,18 @@ struct ration_settings {
     char *redis_url; /* NULL: buckets live in memory */
     char *redis_prefix;
     char *redis_key_secret; /* owned; NULL: the hash has no key */
-    uint32_t redis_deadline_ms;
-    uint32_t redis_connect_ms;
-    uint32_t redis_rest_ms;
-    uint32_t redis_rest_max_ms;
+    uint32_t redis_timeout_ms;
+    uint32_t redis_connect_timeout_ms;
+    uint32_t redis_retry_min_ms;
+    uint32_t redis_retry_max_ms;
     uint32_t node_count;
     bool has_manual_clock;
 
     /* Access. */
     struct ration_secret check_secret;
     struct ration_secret admin_secret;
-    bool allows_core_dumps;          /* even if secrets are set */
-    bool is_open_to_unauthenticated; /* may listen beyond loopback without a check secret */
+    bool allows_core_dumps; /* even if secrets are set */
+    bool is_insecure;       /* may listen beyond loopback without a check secret */
     char *allowed_hosts[RATION_SETTINGS_HOSTS_MAX]; /* names in Host besides localhost; owned */
     size_t allowed_host_count;
 
@@ -83,7 +89,7 @@ struct ration_settings {
     /* HTTP responses. */
     uint32_t deny_status; /* of GET /v1/check */
     struct ration_fields_retry retry;
-    enum ration_x_ratelimit x_ratelimit;
+    enum ration_legacy_headers legacy_headers;
 
     /* Resource limits and timeouts. */
     struct ration_server_limits limits;
@@ -91,10 +97,11 @@ struct ration_settings {
     struct ration_http_limits http_limits;
     uint32_t attribute_bytes_max;
     uint32_t pipeline_max; /* requests of one read that are decided together */
-    uint32_t idle_deadline_http_ms;
-    uint32_t drain_deadline_ms;
+    uint32_t http_idle_timeout_ms;
+    uint32_t shutdown_timeout_ms;
 
-    bool logs_json;
+    bool log_is_json;
+    uint32_t log_level; /* enum ration_log_level: the least severe that is logged */
 
     /* The first secret that the policy contains in plain text: its setting's name (NULL: none) and position. */
     const char *policy_secret;
@@ -121,7 +128,18 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
                                              char **arguments, ration_policy_fault_fn *fault,
                                              void *context);
 
-/* Reads a policy's server: section, whose names may also have underscores. Otherwise as above, with lines. */
+/*
+ * Reads the variables of environment, as in environ, that are called RATION_ and the name of a setting in upper case.
+ * Calls fault() as above. Other variables that begin with RATION_ are ignored, because orchestrators set such ones;
+ * warn() gets a sentence if the name is close to that of a setting.
+ */
+typedef void ration_settings_report_func(void *context, const char *name);
+ration_status ration_settings_read_environment(struct ration_settings *settings,
+                                               char *const *environment,
+                                               ration_policy_fault_fn *fault,
+                                               ration_settings_report_func *warn, void *context);
+
+/* Reads a policy's server: section, whose names have underscores. Otherwise as above, with lines. */
 ration_status ration_settings_read_policy(struct ration_settings *settings,
                                           const ration_policy *policy,
                                           ration_policy_fault_fn *fault, void *context);
@@ -150,19 +168,22 @@ bool ration_settings_have_secrets(const struct ration_settings *settings);
  */
 bool ration_settings_hide_secrets(struct ration_settings *settings);
 
-/* Overwrites secrets in the arguments of a command line, where other processes could read them. */
+/* Overwrite secrets in the arguments and in the environment, where other processes could read them. */
 void ration_settings_hide_arguments(int argument_count, char **arguments);
+void ration_settings_hide_environment(char *const *environment);
 
 /* Calls report() with the name of each setting whose value differs. Both settings are complete. */
-typedef void ration_settings_report_func(void *context, const char *name);
 void ration_settings_compare(const struct ration_settings *settings,
                              const struct ration_settings *other,
                              ration_settings_report_func *report, void *context);
 
+/* Returns the one of words that a mistyped word is most like; NULL if it is like none. For names of commands. */
+const char *ration_settings_nearest_word(const char *word, const char *const *words, size_t count);
+
 /* Prints all settings for a person, by group. */
 void ration_settings_print_help(FILE *stream);
 
-/* Prints all settings for programs: name, metavariable, default, words and help, separated by tabs. */
+/* Prints all settings for programs: name, metavariable, default, words, help and group, separated by tabs. */
 void ration_settings_print_list(FILE *stream);
 
 #endif

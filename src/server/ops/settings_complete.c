@@ -45,11 +45,11 @@ static void set_default_lists(struct completion *completion)
         const struct ration_setting *setting = &ration_settings_table[i];
 
         if (setting->kind != RATION_SETTING_ADDRESSES ||
-            settings->sources[i] != RATION_SETTINGS_PRESET ||
+            settings->sources[i] != RATION_SETTINGS_DEFAULT ||
             *(size_t *)((char *)settings + setting->count_offset) > 0)
             continue;
-        if (ration_settings_value_read(setting, setting->preset_text, strlen(setting->preset_text),
-                                       settings, NULL) != RATION_OK)
+        if (ration_settings_value_read(setting, setting->default_text,
+                                       strlen(setting->default_text), settings, NULL) != RATION_OK)
             completion->status = RATION_ENOMEM;
     }
 }
@@ -60,7 +60,7 @@ static bool is_given(const struct ration_settings *settings, size_t offset)
 
     while (ration_settings_table[index].offset != offset)
         index++;
-    return settings->sources[index] != RATION_SETTINGS_PRESET;
+    return settings->sources[index] != RATION_SETTINGS_DEFAULT;
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -82,10 +82,10 @@ static void check_input_bytes(struct completion *completion)
             (uint32_t)max_u64(settings->limits.input_bytes_max, needed);
     else if (settings->limits.input_bytes_max < needed)
         report_error(completion,
-                     "input-bytes-max is %" PRIu32 ", but a request may have %" PRIu64 " bytes; "
+                     "max-input is %" PRIu32 ", but a request may have %" PRIu64 " bytes; "
                      "raise it, or lower %s",
                      settings->limits.input_bytes_max, needed,
-                     http >= resp ? "body-bytes-max" : "argument-bytes-max");
+                     http >= resp ? "max-body-size" : "max-argument-size");
 }
 
 static void derive_protocol_limits(struct ration_settings *settings)
@@ -126,7 +126,7 @@ static void require_check_secret(struct completion *completion, char *const *add
 {
     const struct ration_settings *settings = completion->settings;
 
-    if (settings->is_open_to_unauthenticated || settings->check_secret.is_set)
+    if (settings->is_insecure || settings->check_secret.is_set)
         return;
     for (size_t i = 0; i < count; i++) {
         if (!is_local_address(addresses[i]))
@@ -134,7 +134,7 @@ static void require_check_secret(struct completion *completion, char *const *add
                 completion,
                 "%s %.200s can be reached from other hosts, and there is no check secret; give one "
                 "with --check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass "
-                "--open-to-strangers",
+                "--insecure",
                 protocol, addresses[i]);
     }
 }

@@ -3,6 +3,7 @@
 #include "server/ops/settings.h"
 #include "server/ops/settings_table.h"
 
+#define LINE_WIDTH 80
 #define NAME_WIDTH 29 /* of the longest option with its metavariable */
 
 static void print_setting(FILE *stream, const struct ration_setting *setting)
@@ -13,9 +14,16 @@ static void print_setting(FILE *stream, const struct ration_setting *setting)
              setting->metavariable != NULL ? " " : "",
              setting->metavariable != NULL ? setting->metavariable : "");
     ration_settings_default_text(setting, default_value);
-    fprintf(stream, "  %-*s %s%s%s%s\n", NAME_WIDTH, name, setting->help,
-            default_value[0] != '\0' ? " [" : "", default_value,
-            default_value[0] != '\0' ? "]" : "");
+    fprintf(stream, "  %-*s %s", NAME_WIDTH, name, setting->help);
+    if (default_value[0] != '\0') {
+        size_t width = NAME_WIDTH + strlen("  ") + strlen(" ") + strlen(setting->help) +
+                       strlen(" []") + strlen(default_value);
+
+        if (width > LINE_WIDTH)
+            fprintf(stream, "\n  %-*s", NAME_WIDTH, "");
+        fprintf(stream, " [%s]", default_value);
+    }
+    fputc('\n', stream);
     if (setting->words != NULL)
         fprintf(stream, "  %-*s one of: %s\n", NAME_WIDTH, "", setting->words);
 }
@@ -37,9 +45,10 @@ void ration_settings_print_list(FILE *stream)
         const struct ration_setting *setting = &ration_settings_table[i];
         char default_value[RATION_SETTING_DEFAULT_SIZE];
 
-        fprintf(stream, "%s\t%s\t%s\t%s\t%s\n", setting->name,
+        fprintf(stream, "%s\t%s\t%s\t%s\t%s\t%s\n", setting->name,
                 setting->metavariable != NULL ? setting->metavariable : "",
                 ration_settings_default_text(setting, default_value),
-                setting->words != NULL ? setting->words : "", setting->help);
+                setting->words != NULL ? setting->words : "", setting->help,
+                ration_settings_group_text(setting->group));
     }
 }

@@ -1,7 +1,7 @@
 /*
  * settings_table: every setting of a server, once.
  *
- * The command line, the server: section of a policy, --help, the manual, the documentation and the shell
+ * The command line, the environment, the server: section of a policy, --help, the manual, the documentation and the shell
  * completions are all generated from this table or compared with it.
  */
 #ifndef RATION_SERVER_OPS_SETTINGS_TABLE_H
@@ -15,8 +15,9 @@
 enum ration_setting_kind {
     RATION_SETTING_FLAG,         /* bool */
     RATION_SETTING_COUNT,        /* an unsigned integer of size bytes */
-    RATION_SETTING_MILLISECONDS, /* the same: 1500, 1500ms or 1.5s */
-    RATION_SETTING_SECONDS,      /* the same: 90, 90s or 1.5min */
+    RATION_SETTING_BYTES,        /* the same: 65536, 64KiB or 64KB */
+    RATION_SETTING_MILLISECONDS, /* the same: 1500ms or 1.5s */
+    RATION_SETTING_SECONDS,      /* the same: 90s or 1.5min */
     RATION_SETTING_MODE,         /* the same, in octal */
     RATION_SETTING_CHOICE,       /* the same: the index of a word in words */
     RATION_SETTING_PATH,         /* char *, owned */
@@ -40,7 +41,7 @@ enum ration_setting_group {
 };
 
 struct ration_setting {
-    const char *name;         /* with dashes */
+    const char *name;         /* with dashes; the policy and the environment write _ for - */
     const char *metavariable; /* NULL: a flag */
     const char *help;         /* one line, without the default */
     enum ration_setting_kind kind;
@@ -50,12 +51,13 @@ struct ration_setting {
     size_t count_offset; /* lists: offset of the count */
     uint64_t min;
     uint64_t max;
-    uint64_t default_value;  /* choices: the index of the word */
-    const char *preset_text; /* the default of a setting that is not a number, or its description */
-    const char *words;       /* choices: the words, separated by blanks */
-    bool may_be_none;        /* the word none is accepted, as RATION_LIMIT_NONE */
-    bool is_argument_only;   /* not accepted in the policy */
-    bool is_always_secret;   /* a URL kind whose whole text is a secret */
+    uint64_t default_value; /* choices: the index of the word */
+    const char
+        *default_text;     /* the default of a setting that is not a number, or its description */
+    const char *words;     /* choices: the words, separated by blanks */
+    bool may_be_none;      /* the word none is accepted, as RATION_LIMIT_NONE */
+    bool is_argument_only; /* not accepted in the policy */
+    bool is_always_secret; /* a URL kind whose whole text is a secret */
 };
 
 extern const struct ration_setting ration_settings_table[];

@@ -73,13 +73,18 @@ static ration_status fail_number(const struct value *value)
     if (setting->kind == RATION_SETTING_MODE) {
         what = "octal digits";
     } else if (setting->kind == RATION_SETTING_MILLISECONDS) {
-        what = "a time (1500 or 1.5s)";
+        what = "a time (1500ms or 1.5s)";
         ration_units_print_duration(setting->min * NS_PER_MS, min, sizeof(min));
         ration_units_print_duration(setting->max * NS_PER_MS, max, sizeof(max));
     } else if (setting->kind == RATION_SETTING_SECONDS) {
-        what = "a time (90 or 90s)";
+        what = "a time (90s or 2min)";
         ration_units_print_duration(setting->min * NS_PER_S, min, sizeof(min));
         ration_units_print_duration(setting->max * NS_PER_S, max, sizeof(max));
+    }
+    if (setting->kind == RATION_SETTING_BYTES) {
+        what = "a size (65536, 64KB or 64KiB)";
+        ration_units_print_bytes(setting->min, min, sizeof(min));
+        ration_units_print_bytes(setting->max, max, sizeof(max));
     }
     return ration_error_set(
         value->error, RATION_EINVAL, "%s cannot be '%s'; write %s from %s to %s%s", setting->name,
@@ -107,8 +112,10 @@ ration_status ration_settings_value_read_time(const char *text, size_t size, uin
     uint64_t ns;
     size_t used;
 
-    if (strspn(text, "0123456789_") == size)
-        return ration_units_parse_count(text, size, out_units, &used, error);
+    if (size == 1 && text[0] == '0') {
+        *out_units = 0;
+        return RATION_OK;
+    }
     if (ration_units_parse_duration(text, size, &ns, &used, error) != RATION_OK)
         return RATION_EINVAL;
     if (used != size || ns % unit_ns != 0)
@@ -125,6 +132,8 @@ static bool parse_number(const struct value *value, uint64_t *out_number)
     switch (value->setting->kind) {
     case RATION_SETTING_MODE:
         return parse_octal(value, out_number);
+    case RATION_SETTING_BYTES:
+        return ration_units_parse_bytes(value->text, value->size, out_number);
     case RATION_SETTING_MILLISECONDS:
         return ration_settings_value_read_time(value->text, value->size, NS_PER_MS, out_number,
                                                NULL) == RATION_OK;
@@ -170,7 +179,7 @@ static ration_status read_flag(const struct value *value)
     return RATION_OK;
 }
 
-/* "none, delta or epoch". */
+/* "off, seconds or unix". */
 static void join_words(const char *words, char *buffer, size_t buffer_size)
 {
     size_t used = 0;

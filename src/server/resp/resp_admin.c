@@ -132,7 +132,7 @@ static void write_admin_result(struct ration_resp_worker *worker, ration_status 
     else
         ration_resp_error(
             worker, "ERR a request has at most 64 attributes, none of them twice, an ip "
-                    "that is an address, values of at most attribute-bytes-max, and at most 16 "
+                    "that is an address, values of at most max-attribute-size, and at most 16 "
                     "limits that apply");
 }
 

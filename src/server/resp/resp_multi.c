@@ -79,7 +79,7 @@ static bool queue_request(struct ration_resp_worker *worker, struct ration_resp_
         return true;
     release_queue(worker->connection, &session->queue);
     ration_resp_error(worker, fits ? "ERR the buffers of all connections exceed "
-                                     "connection-memory-max; try again later"
+                                     "max-connection-memory; try again later"
                                    : "ERR the requests of one MULTI are at most 1048576 bytes");
     return false;
 }

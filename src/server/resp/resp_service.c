@@ -55,7 +55,7 @@ void ration_resp_walk_head(struct ration_walk *walk, struct ration_output *outpu
     if (walk->is_failed && !walk->is_silent)
         ration_resp_error(ration_resp_worker_take(walk->connection),
                           "ERR the policy is reloaded too often to list it, or the reply is larger "
-                          "than output-bytes-max; try again");
+                          "than max-output; try again");
 }
 
 void ration_resp_walk_end(struct ration_connection *connection)
@@ -377,10 +377,10 @@ static void refuse(struct ration_connection *connection, enum ration_close_reaso
         ration_resp_write_error(output, "ERR Protocol error: too big request");
     else if (close_reason == RATION_CLOSE_REASON_OUTPUT_MAX)
         ration_resp_write_error(output, "ERR the replies that wait for this client exceed "
-                                        "output-bytes-max: read replies while sending requests");
+                                        "max-output: read replies while sending requests");
     else if (close_reason == RATION_CLOSE_REASON_MEMORY_MAX)
         ration_resp_write_error(output, "ERR the buffers of all connections exceed "
-                                        "connection-memory-max; try again later");
+                                        "max-connection-memory; try again later");
     else if (close_reason == RATION_CLOSE_REASON_AUTH_TIMEOUT)
         ration_resp_write_error(output, "ERR the client did not authenticate within auth-timeout");
     else if (close_reason == RATION_CLOSE_REASON_MULTI_TIMEOUT)

@@ -254,7 +254,7 @@ INLINE = ("key=user:7&limit=1/365d+burst+16&cost=15", "key=user:7&limit=1/s", "k
 def test_a_get_with_a_limit_or_a_cost_needs_a_secret():
     """An image on a page can be such a GET. With a limit of its own it would lock a key out for years."""
     for configuration, secrets in CONFIGURATIONS.items():
-        with server(configuration, "--inline-fill-max", "0") as one:
+        with server(configuration, "--max-inline-fill", "0") as one:
             for credential, secret in CREDENTIALS.items():
                 headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
                 for query in INLINE:
@@ -359,7 +359,7 @@ def test_who_sees_why_redis_is_unavailable():
 def test_other_hosts_are_no_admins():
     """Without any secret only this host is trusted: other hosts may check, and no more."""
     address = own_address()
-    options = ["--open-to-strangers"]
+    options = ["--insecure"]
     with serve.Server(BINARY, POLICY, options=options, http="0.0.0.0:0", resp="0.0.0.0:0") as one:
         for peer, is_admin in (("127.0.0.1", True), (address, False)):
             if peer is None:

@@ -77,7 +77,7 @@ def metrics(of, headers=None):
 
 
 def ended(of, reason):
-    return metrics(of)['ration_connections_ended_total{reason="%s"}' % reason]
+    return metrics(of)['ration_connections_closed_total{reason="%s"}' % reason]
 
 
 def wait_until(holds, what, seconds=WAIT_SECONDS):

@@ -141,7 +141,7 @@ class Flood(threading.Thread):
 
 def test_secrets_get_in_while_unauthenticated_clients_fill_the_server():
     places, tries = 200, 40
-    with kit.server(options=[*SECRETS, "--connections-max", str(places)]) as server:
+    with kit.server(options=[*SECRETS, "--max-connections", str(places)]) as server:
         flood = Flood(server.http_port, places + 50)
         flood.start()
         kit.wait_until(lambda: flood.opened > places + 50, "connections are replaced")

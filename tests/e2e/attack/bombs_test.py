@@ -65,7 +65,7 @@ def test_resp_errors_are_told_then_closed():
 
 def test_a_request_of_many_arguments_is_bounded_as_a_whole():
     part = b"$60000\r\n" + b"a" * 60000 + b"\r\n"
-    with kit.server(options=["--threads", "1", "--linger-deadline-ms", "200"]) as server:
+    with kit.server(options=["--threads", "1", "--linger-timeout", "200ms"]) as server:
         before = kit.memory_bytes(server)
         with kit.connect(server.resp_port) as connection:
             connection.sendall(b"*1024\r\n")
@@ -127,7 +127,7 @@ def test_http_without_an_end_has_one():
             ("chunks of one byte", chunked, b"1\r\nx\r\n" * 1000, 413),
             ("trailers", chunked + b"0\r\n", b"A: b\r\n" * 1000, 413),
             ("chunks", chunked, b"2710\r\n" + b"x" * 10000 + b"\r\n", 413))
-    with kit.server(options=["--threads", "1", "--linger-deadline-ms", "200"]) as server:
+    with kit.server(options=["--threads", "1", "--linger-timeout", "200ms"]) as server:
         before = kit.memory_bytes(server)
         for what, begin, more, status in rows:
             got = endless(server, begin, more, 4 * kit.MIB)
@@ -197,9 +197,9 @@ def never_read(server, port, request):
 
 
 def test_a_client_that_never_reads():
-    """Memory up to output-bytes-max, and closed by the deadline for writing; a client beside it goes on."""
-    with kit.server(options=["--threads", "1", "--write-deadline-ms", "300",
-                             "--output-bytes-max", str(2 * kit.MIB)]) as server:
+    """Memory up to max-output, and closed by the deadline for writing; a client beside it goes on."""
+    with kit.server(options=["--threads", "1", "--write-timeout", "300ms",
+                             "--max-output", str(2 * kit.MIB)]) as server:
         for port, request in ((server.resp_port, b"PING\r\n"),
                               (server.resp_port, b"ECHO " + b"a" * 30000 + b"\r\n"),
                               (server.resp_port, b"COMMAND\r\n"),
@@ -214,7 +214,7 @@ def test_a_client_that_never_reads():
 
 
 def test_others_are_served_while_one_never_reads():
-    with kit.server(options=["--threads", "1", "--write-deadline-ms", "20s"]) as server:
+    with kit.server(options=["--threads", "1", "--write-timeout", "20s"]) as server:
         stuck = kit.connect(server.resp_port, receive_bytes=4096)
         while kit.send_some(stuck, b"ECHO " + b"a" * 30000 + b"\r\n"):
             pass
@@ -226,7 +226,7 @@ def test_others_are_served_while_one_never_reads():
 
 def test_one_who_never_reads_costs_no_time():
     """The server waits for it, and does not look again and again."""
-    with kit.server(options=["--threads", "1", "--write-deadline-ms", "20s"]) as server:
+    with kit.server(options=["--threads", "1", "--write-timeout", "20s"]) as server:
         for port, request in ((server.resp_port, b"COMMAND\r\n"), (server.resp_port, b"PING\r\n"),
                               (server.http_port, b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")):
             stuck = kit.connect(port, receive_bytes=4096)

@@ -64,7 +64,7 @@ def test_resp_to_the_http_port():
 def test_tls_to_both():
     hello = client_hello()
     assert hello[:2] == b"\x16\x03", hello[:10]
-    with kit.server(options=["--head-deadline-ms", "300"]) as server:
+    with kit.server(options=["--header-timeout", "300ms"]) as server:
         answers = kit.ask_http(server.http_port, hello)
         serve.expect([answer[0] for answer in answers], [400])
         said = server.raw(server.resp_port, hello)

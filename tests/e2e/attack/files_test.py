@@ -62,7 +62,7 @@ def exhaust(threads, is_quick=False):
             assert spent < CPU_SECONDS_MAX / 2, f"{spent} s of CPU in half a second of waiting"
         kit.close_all(crowd)
         kit.wait_until(lambda: is_healthy(server), "it answers again")
-        assert kit.metrics(server)['ration_connections_ended_total{reason="files"}'] > 0
+        assert kit.metrics(server)['ration_connections_closed_total{reason="files"}'] > 0
         spent = kit.cpu_seconds(server) - cpu
         assert spent < 4 * CPU_SECONDS_MAX, f"{spent} s of CPU in all"
 
@@ -105,7 +105,7 @@ def test_files_are_given_back():
 
 
 def test_more_than_connections_max_are_told():
-    with kit.server(options=["--threads", "2", "--connections-max", "10"]) as server:
+    with kit.server(options=["--threads", "2", "--max-connections", "10"]) as server:
         crowd = [kit.connect(server.resp_port) for _ in range(10)]
         for connection in crowd:
             connection.sendall(b"PING\r\n")
@@ -126,7 +126,7 @@ def test_more_than_connections_max_are_told():
 
 def test_more_than_a_peer_may_have_are_told():
     """One address has its share; another address is let in beside it."""
-    with kit.server(options=["--threads", "2", "--connections-per-peer-max", "5"]) as server:
+    with kit.server(options=["--threads", "2", "--max-connections-per-peer", "5"]) as server:
         crowd = [kit.connect(server.resp_port) for _ in range(5)]
         for connection in crowd:
             connection.sendall(b"PING\r\n")
@@ -148,7 +148,7 @@ def test_more_than_a_peer_may_have_are_told():
 
 def test_one_not_let_in_who_has_spoken_already_is_told():
     """A request that arrived with the connection does not take the refusal away."""
-    with kit.server(options=["--threads", "1", "--connections-max", "1"]) as server:
+    with kit.server(options=["--threads", "1", "--max-connections", "1"]) as server:
         with kit.connect(server.resp_port) as first:
             first.sendall(b"PING\r\n")
             serve.expect(first.recv(100), b"+PONG\r\n")

@@ -12,7 +12,7 @@ KEYS_MAX = 10000
 BATCH = 500
 BLOCKED = 100
 SECOND_NS = 10**9
-POLICY = f"limits: [{{name: user, key: user, rate: 1/s, burst: 5, keys: {KEYS_MAX}}}]"
+POLICY = f"limits: [{{name: user, key: user, rate: 1/s, burst: 5, max_keys: {KEYS_MAX}}}]"
 
 
 def flood(server, request, count):
@@ -57,13 +57,13 @@ def test_a_flood_of_policy_keys():
         samples = kit.metrics(server)
         stated = samples["ration_tables_max_bytes"]
         assert grown < min(stated, 4 * kit.MIB * kit.MEMORY_FACTOR), f"{grown} bytes more of {stated}"
-        overflow = samples['rate_limit_overflow_total{limit="user",rule="shared"}']
+        overflow = samples['ration_overflow_total{limit="user",rule="shared"}']
         assert overflow > FRESH / 2, f"{overflow} shared a bucket"
-        assert samples['rate_limit_table_keys{limit="user"}'] <= 2 * KEYS_MAX
+        assert samples['ration_table_keys{limit="user"}'] <= 2 * KEYS_MAX
 
 
 def test_a_flood_of_throttle_keys():
-    with kit.server(options=["--manual-clock", "--threads", "1", "--throttle-keys", str(KEYS_MAX)]) as server:
+    with kit.server(options=["--manual-clock", "--threads", "1", "--inline-keys", str(KEYS_MAX)]) as server:
         client = server.resp()
         client.ask("RATION.CLOCK", "SET", 10**17)
         for number in range(BLOCKED):
@@ -77,7 +77,7 @@ def test_a_flood_of_throttle_keys():
 
 def test_a_flood_of_blocks_by_an_operator_is_told():
     """A block that finds no place is refused aloud, and never silently forgotten."""
-    policy = "limits: [{name: user, key: user, rate: 1/h, burst: 5, keys: 64}]"
+    policy = "limits: [{name: user, key: user, rate: 1/h, burst: 5, max_keys: 64}]"
     with kit.server(policy, ["--manual-clock"]) as server:
         client = server.resp()
         client.ask("RATION.CLOCK", "SET", 10**17)

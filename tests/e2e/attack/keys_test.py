@@ -129,7 +129,7 @@ def test_odd_keys_in_a_header_are_limited():
                 serve.expect(statuses, [200] * BURST + [429] * 2, f"header {key[:20]!r}")
         answer = kit.ask_http(server.http_port, b"GET /v1/check?path=/header HTTP/1.1\r\nHost: h\r\nX-Key: %s\r\n\r\n"
                               % (b"b" * 8193), is_ended=True)[0]
-        serve.expect(answer[0], 400, "a value above attribute-bytes-max")
+        serve.expect(answer[0], 400, "a value above max-attribute-size")
         # Without the header there is one bucket for all who send none.
         statuses = [server.http("GET", "/v1/check?path=/header")[0] for _ in range(BURST + 2)]
         serve.expect(statuses[-1], 429)
@@ -178,7 +178,7 @@ def test_what_shows_keys_shows_them_escaped_and_bounded():
 def test_pipelines_of_any_length_are_decided():
     """More in one read than are decided together, at the most that may be asked for."""
     for most in ("1", "7", "1024"):
-        with kit.server(options=["--manual-clock", "--threads", "1", "--pipeline-max", most]) as server:
+        with kit.server(options=["--manual-clock", "--threads", "1", "--max-pipeline", most]) as server:
             client = server.resp()
             answers = client.pipeline([["CL.THROTTLE", "k", 999, 1, 60]] * 3000)
             serve.expect([answer[0] for answer in answers], [0] * 1000 + [1] * 2000, most)

@@ -109,7 +109,7 @@ def test_connect_and_leave():
 
 def test_half_open_connections_are_forgotten_at_their_deadline():
     """Peers that never speak again, as after a crash or a cable that was pulled."""
-    options = ["--threads", "1", "--idle-deadline-ms", "200", "--idle-deadline-http-ms", "200"]
+    options = ["--threads", "1", "--resp-idle-timeout", "200ms", "--http-idle-timeout", "200ms"]
     with kit.server(options=options) as server:
         silent = [kit.connect(port) for port in (server.http_port, server.resp_port) * 50]
         kit.wait_until(lambda: is_quiet(server), "the silent are closed")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits that come with requests and take years to fill cannot lock others out (inline-fill-max), what is in
+"""Limits that come with requests and take years to fill cannot lock others out (max-inline-fill), what is in
 use can be cleared (RATION.FLUSH INLINE, POST /v1/reset), and a full table of slow limits does not concern
 fast ones.
 
@@ -12,7 +12,7 @@ import serve
 
 DAY_S = 86400
 KEYS_MAX = 1000
-REASON = "takes longer to fill than inline-fill-max"
+REASON = "takes longer to fill than max-inline-fill"
 
 
 def inline_json(key, limit):
@@ -49,11 +49,11 @@ def test_a_limit_that_fills_too_slowly_is_refused_everywhere():
 
 
 def test_the_bound_is_a_setting():
-    with kit.server(options=["--manual-clock", "--inline-fill-max", "1min"]) as server:
+    with kit.server(options=["--manual-clock", "--max-inline-fill", "1min"]) as server:
         client = server.resp()
         serve.expect(client.ask("CL.THROTTLE", "k", 0, 1, 60)[0], 0)
         assert REASON in repr(client.ask("CL.THROTTLE", "k", 0, 1, 61))
-    with kit.server(options=["--manual-clock", "--inline-fill-max", "0"]) as server:
+    with kit.server(options=["--manual-clock", "--max-inline-fill", "0"]) as server:
         serve.expect(server.resp().ask("CL.THROTTLE", "k", 0, 1, 500000000)[0], 0)
 
 
@@ -64,7 +64,7 @@ def allowed_of_new(client, prefix):
 
 def test_a_poisoned_table_is_cleared():
     """All places hold keys for a day; new clients share a bucket of their own kind until it is cleared."""
-    options = ["--manual-clock", "--threads", "1", "--throttle-keys", str(KEYS_MAX)]
+    options = ["--manual-clock", "--threads", "1", "--inline-keys", str(KEYS_MAX)]
     for clear in ("resp", "http"):
         with kit.server(options=options) as server:
             client = server.resp()

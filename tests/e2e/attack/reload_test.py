@@ -14,9 +14,9 @@ RELOADS = 60 if not kit.IS_SANITIZED else 16
 
 # Of the large policy only the last limit applies to /p299, of the small one its only limit.
 LARGE = "limits:\n" + "".join(
-    f"  - {{name: a{number}, key: ip, match: {{path: /p{number}}}, rate: {number + 1}/h, keys: 100}}\n"
+    f"  - {{name: a{number}, key: ip, match: {{path: /p{number}}}, rate: {number + 1}/h, max_keys: 100}}\n"
     for number in range(LARGE_COUNT))
-SMALL = "limits: [{name: only, key: ip, rate: 7/h, keys: 100}]\n"
+SMALL = "limits: [{name: only, key: ip, rate: 7/h, max_keys: 100}]\n"
 CHECK = {"attributes": {"path": f"/p{LARGE_COUNT - 1}", "ip": "192.0.2.1"}}
 QUOTAS = {f"a{LARGE_COUNT - 1}": LARGE_COUNT, "only": 7}
 NAMES = {f"a{number}" for number in range(LARGE_COUNT)}
@@ -70,7 +70,7 @@ def limits_over_http(server):
 def metrics_and_top(server):
     status, _, body = server.http("GET", "/metrics", connection=server.connection)
     serve.expect(status, 200)
-    names = re.findall(rb'rate_limit_table_keys_max\{limit="([a-z0-9]+)"', body)
+    names = re.findall(rb'ration_table_max_keys\{limit="([a-z0-9]+)"', body)
     expect_whole([name.decode() for name in names if name != b"throttle"])
     for query in ("", "?by=cost&count=100"):
         serve.expect(server.http("GET", "/v1/top" + query, connection=server.connection)[0], 200)

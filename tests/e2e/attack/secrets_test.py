@@ -32,9 +32,9 @@ limits:
   - name: marked-limit-4ad0c7b1
     rate: 5/min
     key: ip
-    keys: 1000
+    max_keys: 1000
 """
-SMALL = ["--throttle-keys", "1000", "--threads", "2"]
+SMALL = ["--inline-keys", "1000", "--threads", "2"]
 
 
 def regions(process):
@@ -158,7 +158,7 @@ def test_secrets_of_files():
 
 
 def test_secrets_of_the_policy():
-    policy = POLICY + f"server:\n  check-secret: {CHECK}\n  admin-secret: '{ADMIN}'\n"
+    policy = POLICY + f"server:\n  check_secret: {CHECK}\n  admin_secret: '{ADMIN}'\n"
     with serve.Server(kit.BINARY, policy=policy, options=SMALL) as server:
         expect_none(server, CHECK, ADMIN)
         use(server)
@@ -196,7 +196,7 @@ def test_the_password_of_redis():
 
 def test_a_policy_with_a_secret_that_others_may_read_is_rejected():
     with tempfile.TemporaryDirectory() as folder:
-        for line, name in (("check-secret: " + CHECK, "check-secret"), ("admin-secret: " + ADMIN, "admin-secret"),
+        for line, name in (("check_secret: " + CHECK, "check-secret"), ("admin_secret: " + ADMIN, "admin-secret"),
                            (f"redis: redis://:{REDIS}@127.0.0.1:1", "redis")):
             path = file_with(folder, "policy.yaml", POLICY + f"server:\n  {line}\n", 0o644)
             for command in ([], ["--check-secret", "other", "--admin-secret", "other", "--redis", "redis://127.0.0.1:1"]):
@@ -213,7 +213,7 @@ def test_a_policy_with_a_secret_that_others_may_read_is_rejected():
 
 
 def test_a_reload_of_such_a_policy_is_rejected_too():
-    policy = POLICY + f"server:\n  admin-secret: {ADMIN}\n"
+    policy = POLICY + f"server:\n  admin_secret: {ADMIN}\n"
     with serve.Server(kit.BINARY, policy=policy, options=SMALL) as server:
         os.chmod(server.policy_path, 0o604)
         answer = server.resp(password=ADMIN).ask("RATION.RELOAD")

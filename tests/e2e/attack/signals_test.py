@@ -21,7 +21,7 @@ KEPT = f"  - {{name: kept, key: user, rate: 10/h, burst: {BURST}}}\n"
 POLICIES = ["limits:\n" + KEPT,
             "limits:\n  - {name: before, rate: 1000000/s, burst: 1000000}\n" + KEPT,
             "limits:\n" + KEPT + "".join(
-                f"  - {{name: more{number}, key: ip, rate: 1000000/s, burst: 1000000, keys: 1000}}\n"
+                f"  - {{name: more{number}, key: ip, rate: 1000000/s, burst: 1000000, max_keys: 1000}}\n"
                 for number in range(8))]
 
 
@@ -124,7 +124,7 @@ def test_a_broken_policy_changes_nothing():
 def test_the_end_under_load():
     """Every answer is whole; what was answered was decided once, and the state has it."""
     for turn in range(3):
-        options = ["--threads", "2", "--state", "state", "--drain-deadline-ms", "5s"]
+        options = ["--threads", "2", "--state", "state", "--shutdown-timeout", "5s"]
         with kit.server(POLICIES[0], options) as server:
             loads = [Load(server.resp_port, f"user{number}", depth=1 + 63 * (number % 2))
                      for number in range(6)]
@@ -180,7 +180,7 @@ def test_the_end_leaves_no_half_answers_to_slow_readers():
     http = b"GET /healthz HTTP/1.1\r\nHost: h\r\nX-Long: " + b"a" * 980 + b"\r\n\r\n"
     serve.expect((len(resp), len(http)), (1024, 1024))
     for request in (resp, http):
-        with kit.server(options=["--threads", "1", "--linger-deadline-ms", "1s"]) as server:
+        with kit.server(options=["--threads", "1", "--linger-timeout", "1s"]) as server:
             port = server.http_port if request is http else server.resp_port
             clients = [Pipeliner(port, request) for _ in range(4)]
             kit.wait_until(lambda: kit.metrics(server)["ration_sent_bytes_total"] > 2 * kit.MIB,
@@ -204,7 +204,7 @@ def test_the_end_leaves_no_half_answers_to_slow_readers():
 
 def test_told_twice_it_ends_at_once():
     """Whichever loop the last connection is on, and however many signals come: the state is kept."""
-    options = ["--threads", "2", "--state", "state", "--drain-deadline-ms", "60s", "--head-deadline-ms", "60s"]
+    options = ["--threads", "2", "--state", "state", "--shutdown-timeout", "60s", "--header-timeout", "60s"]
     for _ in range(8):  # the system chooses the loop
         with kit.server(POLICIES[0], options) as server:
             slow = kit.connect(server.http_port)
@@ -221,7 +221,7 @@ def test_told_twice_it_ends_at_once():
 
 def test_every_signal_at_once():
     """Reloads and the end, with slow clients, resets and newcomers: it ends well."""
-    with kit.server(POLICIES[0], ["--threads", "2", "--drain-deadline-ms", "500"]) as server:
+    with kit.server(POLICIES[0], ["--threads", "2", "--shutdown-timeout", "500ms"]) as server:
         loads = [Load(server.resp_port, "x") for _ in range(2)]
         slow = [kit.connect(server.http_port) for _ in range(50)]
         for load in loads:

@@ -125,19 +125,19 @@ def test_slow_requests_do_not_slow_others():
 
 def test_clients_that_do_not_read_do_not_slow_others():
     kit.raise_files(2000)
-    with kit.server(options=["--threads", "1", "--write-deadline-ms", "60s"]) as server:
+    with kit.server(options=["--threads", "1", "--write-timeout", "60s"]) as server:
         p99_is_kept(server, stuck)
 
 
 def test_costly_requests_do_not_stop_others():
     """Thousands of requests that each look at every limit fit into one read: they are served in turns
     with those of others, and not all at once."""
-    policy = "limits:\n" + "".join(f"  - {{name: limit{number}, key: ip, rate: 10/s, keys: 1000}}\n"
+    policy = "limits:\n" + "".join(f"  - {{name: limit{number}, key: ip, rate: 10/s, max_keys: 1000}}\n"
                                    for number in range(16))
     for protocol, request in (("resp", b"RATION.TOP\r\n"), ("resp", b"RATION.RELOAD\r\n"),
                               ("resp", b"INFO\r\n"), ("resp", b"RATION.LIMITS\r\n"),
                               ("http", b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")):
-        with kit.server(policy, ["--threads", "1", "--drain-deadline-ms", "1"]) as server:
+        with kit.server(policy, ["--threads", "1", "--shutdown-timeout", "1ms"]) as server:
             port = getattr(server, protocol + "_port")
             waits = []
             while len(waits) < 5 and (not waits or waits[-1] > COSTLY_SECONDS_MAX):
@@ -160,9 +160,9 @@ def longest_wait(server, port, sent):
     return max(waits)
 
 
-DEADLINES = ["--threads", "1", "--head-deadline-ms", "200", "--body-deadline-ms", "200",
-             "--linger-deadline-ms", "200", "--write-deadline-ms", "200",
-             "--idle-deadline-http-ms", "200", "--idle-deadline-ms", "200"]
+DEADLINES = ["--threads", "1", "--header-timeout", "200ms", "--body-timeout", "200ms",
+             "--linger-timeout", "200ms", "--write-timeout", "200ms",
+             "--http-idle-timeout", "200ms", "--resp-idle-timeout", "200ms"]
 
 
 def drip_until_closed(connection, rest):

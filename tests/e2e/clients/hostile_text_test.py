@@ -115,7 +115,7 @@ POLICIES = (
     'limits: [{name: a, rate: "1/\\e[31m"}]\n',
     'limits: [{name: a, rate: 1/s, "\\e[31m": 1}]\n',
     '"\\e[31m": 1\n',
-    'limits: [{name: a, rate: 1/s}]\nserver: {"\\e[31m": 1, threads: "\\e", check-secret-file: "/\\e"}\n',
+    'limits: [{name: a, rate: 1/s}]\nserver: {"\\e[31m": 1, threads: "\\e", check_secret_file: "/\\e"}\n',
     "limits: [\x1b",
     "limits: [{name: a, rate: 1/s, name: *\x1b}]",
 )

@@ -24,7 +24,7 @@ JSON = {"Content-Type": "application/json"}
 POLICY = """
 limits:
   - {name: login, match: {path: /login}, key: ip, rate: 1/min, burst: 3}
-  - {name: window, match: {path: /window}, key: user, rate: 3/10s fixed-window}
+  - {name: window, match: {path: /window}, key: user, rate: 3/10s fixed_window}
   - {name: quiet, match: {path: /login}, key: ip, rate: 1/min, burst: 1, shadow: true}
   - {name: all, match: {path: {prefix: /}}, rate: 1000/s}
 exempt: [{user: root}]
@@ -198,7 +198,7 @@ WRONG = [
     (b'{"attributes": {}, "cost": 9223372036854775808}', ""), (b'{"attributes": {}, "coast": 1}', "/coast"),
     (b'{"key": "k"}', "/limit"), (b'{"limit": "1/s"}', None), (b'{"key": "k", "limit": "1/fortnight"}', "/limit"),
     (b'{"key": "k", "limit": "1/s", "attributes": {}}', None), (b'{"key": "k", "limit": {"tokens": 0, "period": 1}}', "/limit/tokens"),
-    (b'{"key": "k", "limit": "5/s fixed-window"}', None),
+    (b'{"key": "k", "limit": "5/s fixed_window"}', None),
     (b'{"checks": []}', "/checks"), (b'{"checks": [{"attributes": {}}, {}]}', "/checks/1"), (b'{"checks": {}}', "/checks"),
     (b'{"checks": [{"attributes": {}}], "cost": 1}', "/cost"), (b'{"checks": [{"attributes": {}}, {"attributes": {}, "cost": true}]}', "/checks/1/cost"),
     (json.dumps({"checks": [{"attributes": {}}] * 1001}).encode(), "/checks"),
@@ -311,7 +311,7 @@ def test_secrets_and_pages():
 
 
 def test_a_shadow_is_not_blocked():
-    with start("--admin-secret", TOKEN, policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed-window, shadow: true}]\n") as server:
+    with start("--admin-secret", TOKEN, policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed_window, shadow: true}]\n") as server:
         expect(Api(server).ask(400, "POST", "/v1/block", who(seconds=1), ADMIN)["detail"],
                "None of the limits that apply can do this: shadow limits deny nobody.")
 

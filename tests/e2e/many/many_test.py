@@ -138,7 +138,7 @@ class ByKey:
 def crowd(policy, request, rounds, options=()):
     """rounds: (nanoseconds to go on by before it, what it must admit)."""
     asked = PROCESSES * CONNECTIONS * ROUND
-    with serve.Server(BINARY, policy=policy, options=["--threads", "2", "--inline-fill-max", "0", *options]) as server:
+    with serve.Server(BINARY, policy=policy, options=["--threads", "2", "--max-inline-fill", "0", *options]) as server:
         people = Crowd(server, request)
         control = server.resp()
         seen = [0, 0]
@@ -190,8 +190,8 @@ def test_R1_rounds_of_a_manual_clock():
 
 def test_R1_windows():
     """Windows and logs have states of several cells: the same, all or nothing."""
-    for kind in "fixed-window", "sliding-window", "sliding-log":
-        tokens = 100 if kind == "sliding-log" else 900
+    for kind in "fixed_window", "sliding_window", "sliding_log":
+        tokens = 100 if kind == "sliding_log" else 900
         rounds = [(0, tokens), (0, 0), (2 * DAY_NS, tokens)]
         crowd(f"limits: [{{name: window, key: user, rate: {tokens}/day {kind}}}]\n", ByPolicy(), rounds,
               options=["--manual-clock"])

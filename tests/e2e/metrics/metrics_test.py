@@ -23,7 +23,7 @@ limits:
   - {name: shy, match: {path: {prefix: /api/}}, key: user, rate: 1/min, shadow: true}
   - {name: big, match: {path: /big}, key: user, rate: 10/min}
   - {name: peer, match: {path: /ip}, key: ip, rate: 1/min}
-  - {name: full, match: {path: /full}, key: user, rate: 1/min, keys: 1, overflow: deny}
+  - {name: full, match: {path: /full}, key: user, rate: 1/min, max_keys: 1, overflow: deny}
 exempt:
   - user: root
 banned:
@@ -93,36 +93,36 @@ ACQUIRE = 'rate_limit_acquire_total{limit="%s",result="%s"}'
 ROWS = (
     ([("RATION.CHECK", "path", "/api/x", "user", "a")],
      {ACQUIRE % ("api", "allowed"): 1, ACQUIRE % ("shy", "allowed"): 1,
-      'rate_limit_allowed_tokens_total{limit="api"}': 1,
-      'rate_limit_allowed_tokens_total{limit="shy"}': 1,
-      'rate_limit_near_limit_total{limit="shy"}': 1,
-      'rate_limit_table_keys{limit="api"}': 1, 'rate_limit_table_keys{limit="shy"}': 1}),
+      'ration_allowed_tokens_total{limit="api"}': 1,
+      'ration_allowed_tokens_total{limit="shy"}': 1,
+      'ration_near_limit_total{limit="shy"}': 1,
+      'ration_table_keys{limit="api"}': 1, 'ration_table_keys{limit="shy"}': 1}),
     ([("RATION.CHECK", "path", "/api/x", "user", "a")],
      {ACQUIRE % ("api", "allowed"): 1,
-      'rate_limit_allowed_tokens_total{limit="api"}': 1, 'rate_limit_near_limit_total{limit="api"}': 1,
-      'rate_limit_shadow_denied_total{limit="shy"}': 1}),
+      'ration_allowed_tokens_total{limit="api"}': 1, 'ration_near_limit_total{limit="api"}': 1,
+      'ration_shadow_denied_total{limit="shy"}': 1}),
     (3 * [("RATION.CHECK", "path", "/api/x", "user", "a")],
      {ACQUIRE % ("api", "denied"): 3,
-      'rate_limit_shadow_denied_total{limit="shy"}': 3,
+      'ration_shadow_denied_total{limit="shy"}': 3,
       'rate_limit_tokens{limit="api",key="a"}': 0}),
     ([("RATION.CHECK", "COST", "3", "path", "/big", "user", "a")],
-     {ACQUIRE % ("big", "allowed"): 1, 'rate_limit_allowed_tokens_total{limit="big"}': 3,
-      'rate_limit_table_keys{limit="big"}': 1}),
+     {ACQUIRE % ("big", "allowed"): 1, 'ration_allowed_tokens_total{limit="big"}': 3,
+      'ration_table_keys{limit="big"}': 1}),
     ([("RATION.CHECK", "COST", "6", "path", "/big", "user", "a")],
-     {ACQUIRE % ("big", "allowed"): 1, 'rate_limit_allowed_tokens_total{limit="big"}': 6,
-      'rate_limit_near_limit_total{limit="big"}': 1}),
+     {ACQUIRE % ("big", "allowed"): 1, 'ration_allowed_tokens_total{limit="big"}': 6,
+      'ration_near_limit_total{limit="big"}': 1}),
     ([("RATION.CHECK", "COST", "11", "path", "/big", "user", "a")],
      {ACQUIRE % ("big", "never"): 1, 'rate_limit_tokens{limit="big",key="a"}': 1}),
-    ([("RATION.CHECK", "path", "/free")], {'rate_limit_unlimited_total{reason="no_match"}': 1}),
+    ([("RATION.CHECK", "path", "/free")], {'ration_unlimited_total{reason="no_match"}': 1}),
     (2 * [("RATION.CHECK", "path", "/api/x", "user", "root")],
-     {'rate_limit_unlimited_total{reason="exempt"}': 2}),
-    ([("RATION.CHECK", "path", "/api/x", "user", "mallory")], {"rate_limit_banned_total": 1}),
+     {'ration_unlimited_total{reason="exempt"}': 2}),
+    ([("RATION.CHECK", "path", "/api/x", "user", "mallory")], {"ration_banned_total": 1}),
     ([("RATION.CHECK", "path", "/ip", "ip", "999.1.2.3")],
-     {"rate_limit_errors_total": 1, 'ration_request_errors_total{protocol="resp"}': 1}),
+     {"ration_errors_total": 1, 'ration_request_errors_total{protocol="resp"}': 1}),
     ([("CL.THROTTLE", "k", "0", "1", "60")],
-     {ACQUIRE % ("throttle", "allowed"): 1, 'rate_limit_allowed_tokens_total{limit="throttle"}': 1,
-      'rate_limit_near_limit_total{limit="throttle"}': 1,
-      'rate_limit_table_keys{limit="throttle"}': 1}),
+     {ACQUIRE % ("throttle", "allowed"): 1, 'ration_allowed_tokens_total{limit="throttle"}': 1,
+      'ration_near_limit_total{limit="throttle"}': 1,
+      'ration_table_keys{limit="throttle"}': 1}),
     (2 * [("CL.THROTTLE", "k", "0", "1", "60")], {ACQUIRE % ("throttle", "denied"): 2}),
     ([("NO.SUCH.COMMAND",)], {'ration_request_errors_total{protocol="resp"}': 1}),
 )
@@ -173,12 +173,12 @@ def test_overflow_is_counted():
         server.resp().pipeline(
             [("RATION.CHECK", "path", "/full", "user", str(i)) for i in range(1000)])
         now = samples(scrape(server))
-        overflow = now['rate_limit_overflow_total{limit="full",rule="deny"}']
+        overflow = now['ration_overflow_total{limit="full",rule="deny"}']
         serve.expect(overflow > 0, True)
-        serve.expect(now['rate_limit_table_keys{limit="full"}'] + overflow, 1000)
+        serve.expect(now['ration_table_keys{limit="full"}'] + overflow, 1000)
         serve.expect(now[ACQUIRE % ("full", "denied")], overflow)
-        serve.expect(now['rate_limit_overflow_total{limit="full",rule="shared"}'], 0)
-        serve.expect(now['rate_limit_table_keys_max{limit="full"}'], 1)
+        serve.expect(now['ration_overflow_total{limit="full",rule="shared"}'], 0)
+        serve.expect(now['ration_table_max_keys{limit="full"}'], 1)
 
 
 def test_denials_are_no_errors():
@@ -190,7 +190,7 @@ def test_denials_are_no_errors():
                      [200, 200, 403, 403, 429, 429, 403])
         now = samples(scrape(server))
         serve.expect(now['ration_request_errors_total{protocol="http"}'], 0)
-        serve.expect(now["rate_limit_banned_total"], 1)
+        serve.expect(now["ration_banned_total"], 1)
         serve.expect(server.http("GET", "/nowhere")[0], 404)
         serve.expect(server.http("GET", "/v1/check?cost=x")[0], 400)
         serve.expect(samples(scrape(server))['ration_request_errors_total{protocol="http"}'], 2)
@@ -259,7 +259,7 @@ def test_keys_are_told_to_those_with_the_token():
 def many_limits(count):
     name = "n" * (NAME_MAX - 5)
     return "limits:\n" + "".join(
-        f"  - {{name: {name}{i:05}, match: {{path: /{i}}}, key: user, rate: 10/s, keys: 1}}\n"
+        f"  - {{name: {name}{i:05}, match: {{path: /{i}}}, key: user, rate: 10/s, max_keys: 1}}\n"
         for i in range(count))
 
 
@@ -279,12 +279,12 @@ def test_the_largest_policy_fits():
 
 
 def test_what_does_not_fit_is_said():
-    options = ["--output-bytes-max", "20000"]
+    options = ["--max-output", "20000"]
     with serve.Server(BINARY, many_limits(100), options=options) as server:
         connection = server.http_connection()
         status, headers, body = server.http("GET", "/metrics", connection=connection)
         serve.expect((status, headers["Content-Type"]), (500, "application/problem+json"))
-        serve.expect("output-bytes-max" in body["detail"], True, body)
+        serve.expect("max-output" in body["detail"], True, body)
         serve.expect(server.http("GET", "/healthz", connection=connection)[0], 200, "and goes on")
 
 

@@ -28,7 +28,7 @@ limits:
   - {name: shy, match: {path: {prefix: /api/}}, key: user, rate: 1/min, shadow: true}
   - {name: wide, match: {path: /wide}, key: user, rate: 10/min}
   - {name: peer, match: {path: /ip}, key: ip, rate: 1/min}
-  - {name: full, match: {path: /full}, key: user, rate: 1/min, keys: 1, overflow: deny}
+  - {name: full, match: {path: /full}, key: user, rate: 1/min, max_keys: 1, overflow: deny}
 exempt:
   - user: root
 banned:
@@ -117,8 +117,8 @@ def test_prometheus_and_the_dashboard():
             traffic(server)
         prometheus.wait_for('rate_limit_acquire_total{limit="api",result="allowed"}', 2)
         prometheus.wait_for('rate_limit_acquire_total{limit="api",result="denied"}', 12)
-        prometheus.wait_for('rate_limit_shadow_denied_total{limit="shy"}', 13)
-        prometheus.wait_for('sum(rate_limit_unlimited_total)', 2 * (3 + BATCHES_PER_TIMED))
+        prometheus.wait_for('ration_shadow_denied_total{limit="shy"}', 13)
+        prometheus.wait_for('sum(ration_unlimited_total)', 2 * (3 + BATCHES_PER_TIMED))
         prometheus.wait_for('up{job="ration"}', 1)
         prometheus.wait_for('count(ALERTS{alertname="RationDown"}) or vector(0)', 0)
         for expression in set(expressions(dashboard())):

@@ -104,7 +104,7 @@ def test_what_can_be_read_in_two_ways_is_refused():
 
 def test_an_open_quote_does_not_hide_the_client():
     """A client's own Forwarded stands before what the proxy appends."""
-    with server("--trusted-proxies", TRUSTED, "--client-header", "forwarded") as ration:
+    with server("--trusted-proxies", TRUSTED, "--client-ip-header", "forwarded") as ration:
         for mine in ('for="', 'for="\\', 'for=192.0.2.1;by="x', '"', 'for=192.0.2.1, "'):
             headers = {"X-Forwarded-Uri": "/", "Forwarded": f"{mine}, for=198.51.100.9"}
             serve.expect(check(ration, headers)[0], 403, mine)
@@ -155,7 +155,7 @@ def test_a_stranger_is_not_believed():
         for header, value in (("X-Forwarded-For", "{}"), ("X-Real-IP", "{}"),
                               ("Forwarded", "for={}")):
             word = header.lower()
-            with server(*options, "--client-header", word) as ration:
+            with server(*options, "--client-ip-header", word) as ration:
                 got = []
                 for turn in range(3):
                     headers = traefik(f"203.0.113.{turn}", "POST", "/login")
@@ -172,7 +172,7 @@ def test_the_header_that_is_named_counts_and_no_other():
                               ("x-real-ip", "203.0.113.9", "203.0.113.2"),
                               ("forwarded", "for=203.0.113.9", 'for="[2001:db8::2]"')):
         name = {word: name for name in headers for word in [name.lower()]}[word]
-        with server("--trusted-proxies", TRUSTED, "--client-header", word) as ration:
+        with server("--trusted-proxies", TRUSTED, "--client-ip-header", word) as ration:
             serve.expect(statuses(ration, 2, headers), [200, 429], word)
             serve.expect(check(ration, {**headers, name: same})[0], 429, f"{word}: the same client")
             serve.expect(check(ration, {**headers, name: other})[0], 200, f"{word}: another client")

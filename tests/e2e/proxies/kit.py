@@ -227,7 +227,7 @@ class Nginx(Proxy):
 
 class Nginx403(Nginx):
     files = ("nginx-403.conf",)
-    options = ("--client-header", "x-real-ip")
+    options = ("--client-ip-header", "x-real-ip")
     down_status = hang_status = undecided_status = 500
     client_header = "X-Real-IP"
     replaces_header = True

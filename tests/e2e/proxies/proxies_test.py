@@ -217,11 +217,11 @@ def test_ration_and_the_service_see_the_same_header():
 
 
 def test_what_ration_cannot_decide_is_refused():
-    """on_backend_error: deny is ration's own 503. It is not ration being unreachable."""
+    """on_redis_error: deny is ration's own 503. It is not ration being unreachable."""
     policy = """
 limits:
-  - {name: safe, match: {path: /safe}, key: ip, rate: 3/min, on_backend_error: deny}
-  - {name: open, match: {path: /open}, key: ip, rate: 3/min, on_backend_error: allow}
+  - {name: safe, match: {path: /safe}, key: ip, rate: 3/min, on_redis_error: deny}
+  - {name: open, match: {path: /open}, key: ip, rate: 3/min, on_redis_error: allow}
 """
     options = ("--redis", f"redis://127.0.0.1:{kit.free_port()}")
     with Setting(policy, options) as setting:

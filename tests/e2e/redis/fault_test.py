@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Redis in trouble (R12): each fault in each mode with each on_backend_error, over each protocol.
+"""Redis in trouble (R12): each fault in each mode with each on_redis_error, over each protocol.
 
     fault_test.py RATION
 

@@ -26,9 +26,9 @@ SECRET = "secret"  # a GET with a cost needs one
 POLICY = """
 limits:
   - {name: user, key: user, rate: 5/s, burst: 7}
-  - {name: path, match: {path: /slow}, rate: 3/s fixed-window}
+  - {name: path, match: {path: /slow}, rate: 3/s fixed_window}
   - {name: shadow, key: user, rate: 2/s, shadow: true}
-  - {name: tank, match: {path: /tank}, key: [user, path], rate: 2/s sliding-window}
+  - {name: tank, match: {path: /tank}, key: [user, path], rate: 2/s sliding_window}
 """
 PLAIN = "limits: [{name: user, key: user, rate: 1/day, burst: 1000}]\n"
 LONG_MS = 20000  # a deadline that does not pass
@@ -193,7 +193,7 @@ def test_R9_http_as_in_memory():
 def test_an_answer_too_large():
     """What has no room is answered by an error that says so, as in memory."""
     body = {"checks": [{"attributes": {"user": "a", "path": "/tank"}}] * 60}
-    options = CLOCK + ["--output-bytes-max", "4096"]
+    options = CLOCK + ["--max-output", "4096"]
     with redis_kit.Redis() as redis, \
             redis_kit.serve_with(BINARY, redis.url, POLICY, options, LONG_MS) as remote, \
             serve.Server(BINARY, policy=POLICY, options=options) as memory:
@@ -435,7 +435,7 @@ def test_answers_do_not_refill_a_local_bucket():
     """Asks that are under way together, of costs that Redis denies: what each tells of its bucket is what was there when
     it was asked, and no reason to admit again what was admitted meanwhile."""
     burst, bound = 100, 100 + 75
-    policy = f"limits: [{{name: l, key: user, rate: 1/h, burst: {burst}, cost: tokens, mode: local-first}}]\n"
+    policy = f"limits: [{{name: l, key: user, rate: 1/h, burst: {burst}, cost: tokens, redis_mode: local_first}}]\n"
 
     def check(tokens):
         return "RATION.CHECK", "user", "u", "tokens", tokens

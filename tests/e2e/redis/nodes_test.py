@@ -124,7 +124,7 @@ def crowd(policy, asks, seconds):
             for host in NODE_HOSTS:
                 with host:
                     servers.append(redis_kit.serve_with(BINARY, redis.url, policy,
-                                                        ["--threads", "2", "--nodes", str(NODES)], DEADLINE_MS))
+                                                        ["--threads", "2", "--node-count", str(NODES)], DEADLINE_MS))
             for host, server in zip(NODE_HOSTS, servers):
                 with host:
                     redis_kit.wait_well(server, connections=8)
@@ -200,7 +200,7 @@ def test_R1_burst_and_rate():
 def test_R1_leases_of_the_burst():
     """Where nothing comes back: never one more than the burst, and all but a lease of each node, at most."""
     burst, asks = 2000, 16
-    admitted, took, _, calls = crowd(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}, mode: lease}}]\n",
+    admitted, took, _, calls = crowd(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}, redis_mode: lease}}]\n",
                                      asks, 60)
     tell("leases, nothing refills", admitted, burst, took, calls)
     serve.expect(len(took), NODES * CONNECTIONS * asks, "decisions")
@@ -212,7 +212,7 @@ def test_R1_leases():
     """Tokens drawn ahead by four nodes: never one more than the contract, and few calls."""
     burst, rate = 4000, 2000
     admitted, took, elapsed, calls = crowd(
-        f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, mode: lease}}]\n", 10 ** 9, 2)
+        f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, redis_mode: lease}}]\n", 10 ** 9, 2)
     contract = burst + rate * elapsed
     tell("leases", admitted, contract, took, calls)
     assert sum(admitted) <= contract, "more than the contract"
@@ -227,7 +227,7 @@ def test_R1_local_first():
     """The nodes' own buckets first: more than the contract, within the stated bound."""
     burst, rate = 400, 400
     admitted, took, elapsed, calls = crowd(
-        f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, mode: local-first}}]\n", 10 ** 9, 2)
+        f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, redis_mode: local_first}}]\n", 10 ** 9, 2)
     contract = burst + rate * elapsed
     bound = contract + NODES * .75 * burst + rate * elapsed
     tell("local-first", admitted, contract, took, calls)

@@ -1,4 +1,4 @@
-"""A server through an outage of Redis (R12): each mode with each on_backend_error, over each protocol.
+"""A server through an outage of Redis (R12): each mode with each on_redis_error, over each protocol.
 
     outage.check(BINARY, "OOM", redis.url, begin, end)
 
@@ -8,7 +8,7 @@ asked, are
     local-first   a key whose own bucket is above the threshold
     lease         a key with tokens of a lease, until they are spent or the lease ends
 
-and all else is degraded, by on_backend_error:
+and all else is degraded, by on_redis_error:
 
     local   allowed as far as this node's share goes, then denied
     allow   allowed
@@ -26,23 +26,23 @@ import serve
 BURST, NODES = 8, 4
 SHARE = BURST // NODES
 KINDS = ("local", "allow", "deny")
-MODES = {"strict": "mode: strict", "lease": "mode: lease", "local-first": "mode: local-first, threshold: 50"}
+MODES = {"strict": "redis_mode: strict", "lease": "redis_mode: lease", "local-first": "redis_mode: local_first, threshold: 50"}
 AT_HAND = {"strict": 0, "lease": 0, "local-first": BURST // 2}  # what a fresh key has without Redis
 LIMITS = [(mode, kind) for mode in MODES for kind in KINDS]
 
 # Limits for keys that have a lease when the outage begins: one that outlasts it, and one that ends in it.
 BRIEF_SECONDS = .2
-LEASES = {"lasting": "mode: lease, lease: 60s", "brief": f"mode: lease, lease: {BRIEF_SECONDS * 1000:.0f}ms"}
+LEASES = {"lasting": "redis_mode: lease, lease: 60s", "brief": f"redis_mode: lease, lease: {BRIEF_SECONDS * 1000:.0f}ms"}
 LEASES_BURST = 160
 LEASE_MAX = LEASES_BURST // 4 // NODES  # too few to draw more of them ahead of need
 
 # Tables are small: the first touch of a huge page, which the kernel clears, takes as long as many decisions.
 POLICY = "limits:\n" + "".join(
-    f"  - {{name: {mode}-{kind}, match: {{path: /{mode}-{kind}}}, key: user, keys: 1k, rate: 1/day, burst: {burst}, "
-    f"on_backend_error: {kind}, {how}}}\n"
+    f"  - {{name: {mode}-{kind}, match: {{path: /{mode}-{kind}}}, key: user, max_keys: 1k, rate: 1/day, burst: {burst}, "
+    f"on_redis_error: {kind}, {how}}}\n"
     for burst, modes in ((BURST, MODES), (LEASES_BURST, LEASES)) for mode, how in modes.items() for kind in KINDS)
 NOBODY = ("user", "nobody", "path", "/strict-local")
-OPTIONS = ["--threads", "1", "--nodes", str(NODES), "--throttle-keys", "1k"]
+OPTIONS = ["--threads", "1", "--node-count", str(NODES), "--inline-keys", "1k"]
 LATEST_SECONDS = (redis_kit.DEADLINE_MS + 5) / 1000
 HANGS_SECONDS = 5
 ATTEMPTS = 5  # at a measurement that others on the machine can spoil

@@ -22,7 +22,7 @@ import hosts
 import serve
 
 START_SECONDS = 20
-DEADLINE_MS = 20                 # redis-deadline-ms, if nothing else is said
+DEADLINE_MS = 20                 # redis-timeout, if nothing else is said
 RECOVERY_SECONDS = 2 + 1 + 1.5   # retry_max, the deadline of a connection, and slack for a busy machine
 
 
@@ -271,7 +271,7 @@ def words_of(command):
 def serve_with(binary, url, policy=None, options=(), deadline_ms=DEADLINE_MS, **more):
     """A server on this Redis. It begins to connect when it starts: see wait_well()."""
     return serve.Server(binary, policy=policy,
-                        options=["--redis", url, "--redis-deadline-ms", str(deadline_ms), *options], **more)
+                        options=["--redis", url, "--redis-timeout", f"{deadline_ms}ms", *options], **more)
 
 
 def connects(server):

@@ -131,24 +131,24 @@ def test_bad_urls():
 def test_bad_settings():
     assert "braces" in refused("--redis", "redis://127.0.0.1:1", "--redis-prefix", "a{b}")
     assert "63" in refused("--redis", "redis://127.0.0.1:1", "--redis-prefix", "x" * 64)
-    for option in ("--redis-deadline-ms", "0"), ("--redis-deadline-ms", "60001"), ("--nodes", "0"):
+    for option in ("--redis-timeout", "0"), ("--redis-timeout", "60001ms"), ("--node-count", "0"):
         assert option[0] in refused("--redis", "redis://127.0.0.1:1", *option)
 
 
 def test_limits_that_redis_cannot_keep():
-    for rate, message in (("1001/10s sliding-log", "at most 1000 tokens"), ("5/10ns fixed-window", "microsecond")):
+    for rate, message in (("1001/10s sliding_log", "at most 1000 tokens"), ("5/10ns fixed_window", "microsecond")):
         said = refused("--redis", "redis://127.0.0.1:1",
                        policy=f"limits:\n  - {{name: fine, rate: 1/s}}\n  - {{name: odd, rate: {rate}}}\n")
         assert message in said and "limit odd, line 3" in said, said
-    said = refused("--redis", "redis://127.0.0.1:1", "--nodes", "1000",
-                   policy="limits:\n  - {name: odd, rate: 100/365d, mode: local-first}\n")
+    said = refused("--redis", "redis://127.0.0.1:1", "--node-count", "1000",
+                   policy="limits:\n  - {name: odd, rate: 100/365d, redis_mode: local_first}\n")
     assert "16 years" in said and "limit odd, line 2" in said, said
 
 
 def test_an_address_that_cannot_be_listened_on():
     """The link to Redis is made by then."""
     for url in f"redis://127.0.0.1:{redis_kit.free_port()}", "unix:/nowhere":
-        said = refused("--redis", url, "--resp", "192.0.2.1:1", "--open-to-strangers")
+        said = refused("--redis", url, "--resp", "192.0.2.1:1", "--insecure")
         assert "cannot listen" in said, said
 
 

@@ -21,7 +21,7 @@ BEGIN_NS = 1000 * 10 ** 9
 POLICY = """
 limits:
   - {name: second, key: user, rate: 3/s, burst: 5}
-  - {name: minute, key: user, rate: 20/min sliding-window}
+  - {name: minute, key: user, rate: 20/min sliding_window}
 """
 
 # Nothing comes back while a test runs: what was admitted and what is left are the burst.
@@ -70,7 +70,7 @@ def wait_ready(cluster, client, seconds=20):
 def far_server(cluster, policy, *options, deadline="30s"):
     """The default deadline of 20 ms would be missed by a machine that runs other tests, too."""
     return serve.Server(BINARY, policy=policy,
-                        options=["--redis", cluster.url, "--redis-deadline-ms", deadline, *options])
+                        options=["--redis", cluster.url, "--redis-timeout", deadline, *options])
 
 
 def compare(cluster, policy, draw, count):
@@ -105,7 +105,7 @@ def test_R9_many_keys_on_all_nodes_are_decided_as_in_memory():
 
 def test_R9_limits_of_different_keys_share_a_slot_if_told():
     before = [node.do("DBSIZE") for node in CLUSTER.nodes]
-    compare(CLUSTER, "cluster: one-slot" + TWO_KEYS,
+    compare(CLUSTER, "cluster: one_slot" + TWO_KEYS,
             lambda: ("user", f"one{random.randrange(20)}", "ip", f"192.0.2.{random.randrange(20)}"), 1000)
     grown = [node.do("DBSIZE") > old for node, old in zip(CLUSTER.nodes, before)]
     serve.expect(grown.count(True), 1, "nodes with the slot")
@@ -120,10 +120,10 @@ def test_limits_that_span_slots_are_refused():
                               timeout=30, check=False)
     assert told.returncode != 0, "it starts"
     output = told.stdout + told.stderr
-    for words in ("address", "account", "the same key", "cluster: one-slot"):
+    for words in ("address", "account", "the same key", "cluster: one_slot"):
         assert words in output, output
     with far_server(CLUSTER, POLICY) as server:
-        for policy, reason in ((TWO_KEYS, "different keys"), ("cluster: one-slot" + POLICY, "cannot be changed by a reload")):
+        for policy, reason in ((TWO_KEYS, "different keys"), ("cluster: one_slot" + POLICY, "cannot be changed by a reload")):
             first = len(server.lines)
             server.write_policy(policy)
             server.process.send_signal(1)
@@ -143,7 +143,7 @@ def test_users_log_in_on_every_node():
     for node in CLUSTER.nodes:
         node.do("ACL", "SETUSER", "app", "on", ">p@ss/word", "~ration:*", *rights)
     url = CLUSTER.url.replace("://", "://app:p%40ss%2Fword@")
-    with serve.Server(BINARY, policy=POLICY, options=["--redis", url, "--redis-deadline-ms", "30s"]) as server:
+    with serve.Server(BINARY, policy=POLICY, options=["--redis", url, "--redis-timeout", "30s"]) as server:
         wait_ready(CLUSTER, server.resp())
         for node in CLUSTER.nodes:
             assert b" user=app " in node.do("CLIENT", "LIST"), node.address
@@ -152,7 +152,7 @@ def test_users_log_in_on_every_node():
 
 
 def test_leases_and_edits_on_every_node():
-    policy = "limits: [{name: lease, key: user, rate: 1000/s, burst: 4000, mode: lease}]\n"
+    policy = "limits: [{name: lease, key: user, rate: 1000/s, burst: 4000, redis_mode: lease}]\n"
     with far_server(CLUSTER, policy, "--threads", "1") as server:
         client = server.resp()
         wait_ready(CLUSTER, client)
@@ -166,7 +166,7 @@ def test_leases_and_edits_on_every_node():
                 serve.expect(client.ask("RATION.RESET", "user", user), 1)
                 serve.expect(check(client, "user", user)[b"verdict"], b"allow")
         text = server.http("GET", "/metrics")[2].decode()
-        near = next(line for line in text.splitlines() if line.startswith("rate_limit_near_total "))
+        near = next(line for line in text.splitlines() if line.startswith("ration_decided_locally_total "))
         assert float(near.split()[1]) > 600, near
 
 

@@ -43,7 +43,7 @@ def wait_decided(client, user, seconds):
 def test_R12_a_master_that_dies_is_followed_by_the_next():
     with redis_nodes.Sentinels(3) as group, \
             serve.Server(BINARY, policy=POLICY,  # 20 ms would be missed by a machine that runs other tests, too
-                         options=["--redis", group.url, "--threads", "1", "--redis-deadline-ms", "300ms"]) as server:
+                         options=["--redis", group.url, "--threads", "1", "--redis-timeout", "300ms"]) as server:
         client = server.resp()
         wait_decided(client, "first", 10)
         for verdict in (b"allow",) * 5 + (b"deny",):

@@ -11,7 +11,7 @@ BINARY = sys.argv[1]
 POLICY = """
 limits:
   - {name: login, match: {path: /login}, key: ip, rate: 1/min, burst: 3}
-  - {name: window, match: {path: /window}, key: user, rate: 3/10s fixed-window}
+  - {name: window, match: {path: /window}, key: user, rate: 3/10s fixed_window}
   - {name: all, match: {path: {prefix: /}}, rate: 1000/s}
 exempt: [{user: root}]
 banned: [{user: mallory}]

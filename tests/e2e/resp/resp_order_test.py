@@ -68,12 +68,12 @@ def test_a_limit_replaced_while_others_wait():
 
 def test_the_longest_pipeline_that_may_be_set():
     """As many as a batch may hold, and one more; a larger setting is refused at the start."""
-    with serve.Server(BINARY, http="none", options=["--pipeline-max", "1024", "--manual-clock"]) as server:
+    with serve.Server(BINARY, http="none", options=["--max-pipeline", "1024", "--manual-clock"]) as server:
         answers = server.resp().pipeline([("CL.THROTTLE", "k", 9999, 10, 60)] * 5000)
         expect([answer[2] for answer in answers], list(range(9999, 4999, -1)))
-    done = subprocess.run([BINARY, "serve", "--pipeline-max", "1025", "--http", "none", "--resp", "127.0.0.1:0"],
+    done = subprocess.run([BINARY, "serve", "--max-pipeline", "1025", "--http", "none", "--resp", "127.0.0.1:0"],
                           capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 2 and "--pipeline-max" in done.stderr, done
+    assert done.returncode == 2 and "--max-pipeline" in done.stderr, done
 
 
 def test_a_port_of_another_protocol():

@@ -47,7 +47,7 @@ def test_reload():
         server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\n")
         expect(client.ask("RATION.RELOAD"), b"limit a changed")
 
-        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny-status: 403}\n")
+        server.write_policy("limits: [{name: a, key: ip, rate: 1/min burst 4}]\nserver: {deny_status: 403}\n")
         expect(client.ask("RATION.RELOAD"), b"setting deny-status has changed; it needs a restart")
 
 
@@ -123,7 +123,7 @@ def test_a_slow_reload_holds_up_nobody_else():
 
 def test_a_slow_reload_and_the_end_of_the_server():
     """Connections that wait are closed at the deadline; the reload that has begun is waited for."""
-    with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--drain-deadline-ms", "1"]) as server:
+    with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--shutdown-timeout", "1ms"]) as server:
         client = server.resp()
         with SlowPolicy(server, POLICY) as slow:
             client.send("RATION.RELOAD")
@@ -188,7 +188,7 @@ def test_flushes_stall_nobody():
 
 def test_flushes_and_the_end_of_the_server():
     """Clients that wait for a flush are disconnected at the drain deadline, and the flush does no harm."""
-    with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--drain-deadline-ms", "1"]) as server:
+    with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--shutdown-timeout", "1ms"]) as server:
         client, flushing = server.resp(), server.resp()
         with SlowPolicy(server, POLICY) as slow:
             client.send("RATION.RELOAD")

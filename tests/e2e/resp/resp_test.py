@@ -85,7 +85,7 @@ TABLE = [
     (("RATION.RESET", "path"), arity("ration.reset")),
     (("RATION.RESET", "colour", "red"), 0),
     (("RATION.RESET", "path", "/login", "ip", "nobody"), RespError(
-        "ERR a request has at most 64 attributes, none of them twice, an ip that is an address, values of at most attribute-bytes-max, and at most 16 limits that apply")),
+        "ERR a request has at most 64 attributes, none of them twice, an ip that is an address, values of at most max-attribute-size, and at most 16 limits that apply")),
     (("RATION.RESET", *WHO), 1),  # not of the limit that is everybody's
     (("RATION.PEEK", *WHO), decision("allow", "login", 3, 3, 0, 0)),
     (("RATION.FLUSH",), arity("ration.flush")),
@@ -121,7 +121,7 @@ TABLE = [
     (("RATION.LIMITS", "x"), arity("ration.limits")),
     (("RATION.LIMITS",), [
         limit_line(b"login", b"1/min burst 3", b"path is /login", [b"ip"], (1, MINUTE_NS, 3), 1000000, 1, 2, 3, 1, near_limit=1),
-        limit_line(b"window", b"3/10s fixed-window", b"path is /window", [b"user"], (3, 10 ** 10, 3), 1000000, 0, 0, 0, 0),
+        limit_line(b"window", b"3/10s fixed_window", b"path is /window", [b"user"], (3, 10 ** 10, 3), 1000000, 0, 0, 0, 0),
         limit_line(b"all", b"1000/s", b"path starts with /", [], (1000, 10 ** 9, 1000), 1, 1, 2, 0, 0)]),
     (("RATION.CLOCK",), arity("ration.clock")),
     (("RATION.CLOCK", "NOW"), CLOCK_SYNTAX),
@@ -268,7 +268,7 @@ def test_time_passes_up_to_the_end_of_the_clock():
 
 
 def test_a_shadow_is_not_blocked():
-    with serve.Server(BINARY, http="none", policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed-window, shadow: true}]\n",
+    with serve.Server(BINARY, http="none", policy="limits: [{name: quiet, key: ip, rate: 3/10s fixed_window, shadow: true}]\n",
                       options=["--manual-clock"]) as server:
         expect(server.resp().ask("RATION.BLOCK", "SECONDS", 1, "ip", "192.0.2.1"),
                RespError("ERR none of the limits that apply can be blocked: shadow limits deny nobody"))

@@ -69,7 +69,7 @@ static ration_policy *make_policy(const struct ration_limit *limit,
 
     expect_ok(ration_limit_print(limit, text, RATION_LIMIT_TEXT_SIZE), "print");
     snprintf(policy_text, sizeof(policy_text),
-             "limits: [{name: row, key: user, keys: 100, rate: \"%s\"}]\n", text);
+             "limits: [{name: row, key: user, max_keys: 100, rate: \"%s\"}]\n", text);
     expect_ok(ration_policy_parse(policy_text, strlen(policy_text), NULL, NULL, &policy), text);
     return policy;
 }

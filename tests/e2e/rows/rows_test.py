@@ -55,7 +55,7 @@ class Rows:
     # The policy --------------------------------------------------------------------------------
 
     def write_policy(self, text):
-        self.server.write_policy(f'limits: [{{name: row{self.limit_number}, key: user, keys: 100, '
+        self.server.write_policy(f'limits: [{{name: row{self.limit_number}, key: user, max_keys: 100, '
                                  f'rate: "{text}"}}]\n')
         answer = self.resp2.ask("RATION.RELOAD")
         if isinstance(answer, serve.RespError):

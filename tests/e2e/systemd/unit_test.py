@@ -98,7 +98,7 @@ def run_all(redis=None):
         options = ["--policy", confined.policy_path, "--check-secret-file", confined.credential("check", check),
                    "--admin-secret-file", confined.credential("admin", admin), "--http", "unix:" + confined.state + "/http"]
         if redis is not None:
-            options += ["--redis-file", confined.credential("redis", redis.url), "--redis-deadline-ms", "10s"]
+            options += ["--redis-file", confined.credential("redis", redis.url), "--redis-timeout", "10s"]
         else:
             options += ["--state", confined.state + "/state"]
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:

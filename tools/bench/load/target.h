@@ -1,5 +1,5 @@
 /*
- * target: the address of the server under load. Only this host, unless --i-own-this-host is passed.
+ * target: the address of the server under load. Only this host, unless --allow-remote is passed.
  *
  *     127.0.0.1:6429   [::1]:8429   localhost:80   unix:/run/ration.sock
  */
