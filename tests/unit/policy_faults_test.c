@@ -143,7 +143,7 @@ static const struct row rows[] = {
     {"limits: [{name: a, rate: 10/s, ipv6_prefix: 129}]\n", {{1, 45, "from 1 to 128 (got 129)"}}},
     {"limits: [{name: a, rate: 10/s, ipv6_prefix: 64 bits}]\n", {{1, 47, "after the number"}}},
     {"limits: [{name: a, rate: 10/s, stale_after: 366d}]\n", {{1, 45, "from 1ns to 1y"}}},
-    {"limits: [{name: a, rate: 10/s, max_keys: 2G}]\n", {{1, 38, "from 1 to 1000000000"}}},
+    {"limits: [{name: a, rate: 10/s, max_keys: 2G}]\n", {{1, 42, "from 1 to 1000000000"}}},
 
     /* conditions */
     {"limits: [{name: a, rate: 10/s, match: }]\n", {{1, 39, "match is empty"}}},
