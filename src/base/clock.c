@@ -174,7 +174,12 @@ const char *ration_tsc_fault(const struct ration_tsc *tsc)
     return __atomic_load_n(&tsc->fault, __ATOMIC_ACQUIRE);
 }
 
-bool ration_tsc_reanchor(struct ration_tsc *tsc, uint64_t seq)
+/*
+ * If the line in use at seq is due, compares it with CLOCK_MONOTONIC and replaces it, unless
+ * another thread already did. Returns false if another thread is replacing it, or if the line
+ * stays. Any thread.
+ */
+static bool reanchor(struct ration_tsc *tsc, uint64_t seq)
 {
     struct ration_tsc_reading reading = ration_tsc_read(tsc->sources);
     struct ration_tsc_anchor anchor;
@@ -214,7 +219,7 @@ uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc)
     }
     for (unsigned i = 0; i < TRIES_MAX && anchor.due_ticks != 0; i++) {
         ticks = tsc->sources->counter(tsc->sources->context);
-        if (ticks - anchor.ticks < anchor.due_ticks || !ration_tsc_reanchor(tsc, seq))
+        if (ticks - anchor.ticks < anchor.due_ticks || !reanchor(tsc, seq))
             break;
         seq = anchor_load(tsc, &anchor);
     }
@@ -281,7 +286,9 @@ const struct ration_tsc_sources ration_tsc_machine = {
 
 /* The shared clock of the counter, which is the default clock. */
 
-struct ration_tsc ration_tsc_shared = {.begin = ration_tsc_shared_start};
+static void start_shared_once(void);
+
+struct ration_tsc ration_tsc_shared = {.begin = start_shared_once};
 
 /*
  * In a child of fork(): a thread that was computing a new line does not exist there to finish it.
@@ -291,7 +298,7 @@ static void busy_clear(void)
     __atomic_store_n(&ration_tsc_shared.busy, 0, __ATOMIC_RELAXED);
 }
 
-static void shared_start(void)
+static void start_shared(void)
 {
     int saved_errno = errno; /* reading a clock must not change errno */
 
@@ -304,11 +311,12 @@ static void shared_start(void)
     errno = saved_errno;
 }
 
-void ration_tsc_shared_start(void)
+/* Starts ration_tsc_shared if it is not started: takes about 2 ms. Any number of threads. */
+static void start_shared_once(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, shared_start);
+    pthread_once(&once, start_shared);
 }
 
 static uint64_t tsc_now(void *context)
@@ -326,7 +334,7 @@ struct ration_clock ration_clock_tsc(void)
 
 const char *ration_clock_tsc_fault(void)
 {
-    ration_tsc_shared_start();
+    start_shared_once();
     return ration_tsc_fault(&ration_tsc_shared);
 }
 

@@ -101,9 +101,6 @@ struct ration_tsc {
 /* The process's own clock: starts at its first read, and works after fork(). */
 extern struct ration_tsc ration_tsc_shared;
 
-/* Starts ration_tsc_shared if it is not started: takes about 2 ms. Any number of threads. */
-void ration_tsc_shared_start(void);
-
 /*
  * Measures and tests the counter, then starts a zeroed clock on it; or marks the clock faulty,
  * after which it returns CLOCK_MONOTONIC. sources is borrowed for the clock's life; period_ns (1000
@@ -120,13 +117,6 @@ const char *ration_tsc_fault(const struct ration_tsc *tsc);
  * thread.
  */
 uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc);
-
-/*
- * If the line in use at seq is due, compares it with CLOCK_MONOTONIC and replaces it, unless
- * another thread already did. Returns false if another thread is replacing it, or if the line
- * stays. Any thread.
- */
-bool ration_tsc_reanchor(struct ration_tsc *tsc, uint64_t seq);
 
 /* Pure functions: no clock, no memory but the arguments. */
 

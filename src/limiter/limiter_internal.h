@@ -94,8 +94,4 @@ ration_status ration_limiter_open_part(const struct ration_limiter *limiter, con
                                        char *room, uint64_t cost_tokens,
                                        struct ration_key_part *out_part);
 
-/* Chooses, from the current config, the rules that apply to a part whose key is known. */
-ration_status ration_limiter_choose(const struct ration_limiter *limiter, const void *request,
-                                    uint64_t cost_tokens, struct ration_key_part *part);
-
 #endif

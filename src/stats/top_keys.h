@@ -82,13 +82,6 @@ ration_status ration_top_keys_init(void *block, size_t block_size,
 void ration_top_keys_add(struct ration_top_keys *top, const struct ration_top_key_ref *key,
                          uint64_t weight);
 
-/*
- * Frees the sketches whose lock holder no longer exists; their content is lost, and counted as
- * lost. Only while no other thread or process uses the top keys: in a child of fork(), or when
- * attaching alone.
- */
-void ration_top_keys_recover(struct ration_top_keys *top);
-
 /* Returns the bytes of scratch memory that ration_top_keys_read() needs. */
 size_t ration_top_keys_scratch_size(struct ration_top_keys_shape shape);
 

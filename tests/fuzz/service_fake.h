@@ -26,6 +26,7 @@
 #include "server/ops/log.h"
 #include "server/ops/reloader.h"
 #include "server/ops/service.h"
+#include "support/resp_limits.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \
@@ -368,7 +369,7 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     fake->settings.deny_status = 429;
     fake->settings.pipeline_max = 8;
     fake->settings.throttle_keys = 16;
-    fake->settings.resp_limits = ration_resp_limits_default;
+    fake->settings.resp_limits = resp_limits_default;
     fake->settings.http_limits = RATION_HTTP_LIMITS_DEFAULT;
     if (secret[0] != '\0') {
         CHECK(ration_secret_set(&fake->settings.admin_secret, secret, strlen(secret)));

@@ -1,4 +1,5 @@
 /* Settings: every value that is wrong has its message and place; who wins; what follows from what. */
+#include "support/resp_limits.h"
 #include "support/unit.h"
 
 #include <fcntl.h>
@@ -197,7 +198,7 @@ static void nothing_given_is_the_defaults(void **state)
     assert_int_equal(settings.drain_deadline_ms, 10000);
     assert_int_equal(settings.pipeline_max, 1024);
     assert_int_equal(settings.resp_limits.argument_bytes_max,
-                     ration_resp_limits_default.argument_bytes_max);
+                     resp_limits_default.argument_bytes_max);
     assert_memory_equal(&settings.http_limits, &RATION_HTTP_LIMITS_DEFAULT,
                         sizeof(settings.http_limits));
     assert_true(settings.limits.input_bytes_max >= ration_http_bytes_max(&settings.http_limits));

@@ -8,7 +8,7 @@
 
 #include "core/algorithm.h"
 #include "core/reserve.h"
-#include "core/sliding_log.h"
+#include "support/large_state.h"
 #include "support/unit.h"
 
 #define S RATION_NS_PER_SECOND
@@ -288,7 +288,7 @@ static void R7_each_algorithm_is_idle_from_the_moment_it_is_full(void **state)
                                  "5/s fixed-window", "5/s sliding-window"};
     struct ration_limit log_limit = parse("5/s sliding-log");
     uint64_t words[5] = {0};
-    struct ration_sliding_log log = {words, 0};
+    struct array_log log = {.ring = words};
 
     (void)state;
     for (size_t index = 0; index < 5; index++) {
@@ -303,10 +303,10 @@ static void R7_each_algorithm_is_idle_from_the_moment_it_is_full(void **state)
         assert_false(ration_algorithm_is_idle(&limit, bucket, full_at_ns - 1));
         assert_true(ration_algorithm_is_idle(&limit, bucket, full_at_ns));
     }
-    assert_true(ration_sliding_log_is_idle(&log, &log_limit, S));
-    assert_int_equal(ration_sliding_log_take(&log, &log_limit, 1, S).verdict, RATION_ALLOW);
-    assert_false(ration_sliding_log_is_idle(&log, &log_limit, 2 * S - 1));
-    assert_true(ration_sliding_log_is_idle(&log, &log_limit, 2 * S));
+    assert_int_equal(array_log_full_after_ns(&log, &log_limit, S), 0);
+    assert_int_equal(array_log_take(&log, &log_limit, 1, S).verdict, RATION_ALLOW);
+    assert_int_equal(array_log_full_after_ns(&log, &log_limit, 2 * S - 1), 1);
+    assert_int_equal(array_log_full_after_ns(&log, &log_limit, 2 * S), 0);
 }
 
 int main(void)

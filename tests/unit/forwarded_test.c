@@ -228,19 +228,6 @@ static void hops_are_bounded(void **state)
     check(RFC, false, "10.0.0.1", (const char *const[LINES_MAX]){elements}, "10.1.1.1");
 }
 
-static void headers_by_name(void **state)
-{
-    (void)state;
-    enum ration_forwarded_header header = RATION_FORWARDED_NONE;
-    assert_true(ration_forwarded_header_parse("X-Forwarded-For", 15, &header));
-    assert_int_equal(header, FOR);
-    assert_true(ration_forwarded_header_parse("forwarded", 9, &header));
-    assert_int_equal(header, RFC);
-    assert_false(ration_forwarded_header_parse("forwarde", 8, &header));
-    assert_false(ration_forwarded_header_parse("x-client-ip", 11, &header));
-    assert_int_equal(header, RFC);
-}
-
 static int setup(void **state)
 {
     return !ration_address_network_parse("10.0.0.0/8", 10, &proxies[0], NULL) ||
@@ -258,7 +245,6 @@ int main(void)
         cmocka_unit_test(only_the_header_named_is_believed),
         cmocka_unit_test(peers_on_unix_sockets),
         cmocka_unit_test(hops_are_bounded),
-        cmocka_unit_test(headers_by_name),
     };
     return cmocka_run_group_tests_name("forwarded", tests, setup, guard_unmap);
 }

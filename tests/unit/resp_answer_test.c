@@ -81,18 +81,6 @@ static void where_the_versions_differ(void **state)
     check("$-1\r\n", 2);
     ration_resp_write_null(&output, RATION_RESP3);
     check("_\r\n", 3);
-    ration_resp_write_null_array(&output, RATION_RESP2);
-    check("*-1\r\n", 2);
-    ration_resp_write_null_array(&output, RATION_RESP3);
-    check("_\r\n", 3);
-    ration_resp_write_boolean(&output, RATION_RESP2, true);
-    check(":1\r\n", 2);
-    ration_resp_write_boolean(&output, RATION_RESP2, false);
-    check(":0\r\n", 2);
-    ration_resp_write_boolean(&output, RATION_RESP3, true);
-    check("#t\r\n", 3);
-    ration_resp_write_boolean(&output, RATION_RESP3, false);
-    check("#f\r\n", 3);
     ration_resp_write_verbatim(&output, RATION_RESP2, "a\r\n", 3);
     check("$3\r\na\r\n\r\n", 2);
     ration_resp_write_verbatim(&output, RATION_RESP3, "a\r\n", 3);

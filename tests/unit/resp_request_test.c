@@ -1,3 +1,4 @@
+#include "support/resp_limits.h"
 #include "support/unit.h"
 
 #include <stdbool.h>
@@ -145,7 +146,7 @@ static void arrays(void **state)
         WRONG("*1\r\n$3\r\nPING\r\n", "expected CRLF behind bulk"),
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        check_row(&ration_resp_limits_default, &rows[i]);
+        check_row(&resp_limits_default, &rows[i]);
 }
 
 static void lines(void **state)
@@ -190,7 +191,7 @@ static void lines(void **state)
         WRONG("'\n", "unbalanced quotes in request"),
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        check_row(&ration_resp_limits_default, &rows[i]);
+        check_row(&resp_limits_default, &rows[i]);
 }
 
 static void strangers(void **state)
@@ -220,7 +221,7 @@ static void bombs(void **state)
     (void)state;
     static const char bomb[] = "*1024\r\n$65536\r\n";
     size_t size = sizeof(bomb) - 1;
-    assert_int_equal(ration_resp_read(&ration_resp_limits_default, lay(bomb, size), size, &request),
+    assert_int_equal(ration_resp_read(&resp_limits_default, lay(bomb, size), size, &request),
                      RATION_RESP_MORE);
     assert_int_equal(request.needed_bytes, size + 65536 + 2);
 }
@@ -256,7 +257,7 @@ static void longest_lines(void **state)
 {
     (void)state;
     char *bytes = malloc(RATION_RESP_INLINE_BYTES_MAX + 3);
-    const struct ration_resp_limits *limits = &ration_resp_limits_default;
+    const struct ration_resp_limits *limits = &resp_limits_default;
     size_t max = RATION_RESP_INLINE_BYTES_MAX;
     memset(bytes, 'a', max + 3);
     assert_int_equal(ration_resp_read(limits, bytes, max, &request), RATION_RESP_MORE);
@@ -279,7 +280,7 @@ static void as_many_arguments_as_there_may_be(void **state)
     size_t size = (size_t)sprintf(bytes, "*%d\r\n", RATION_RESP_ARGUMENTS_MAX);
     for (int i = 0; i < RATION_RESP_ARGUMENTS_MAX; i++)
         size += (size_t)sprintf(bytes + size, "$1\r\n%c\r\n", 'a' + i % 26);
-    assert_int_equal(ration_resp_read(&ration_resp_limits_default, bytes, size, &request),
+    assert_int_equal(ration_resp_read(&resp_limits_default, bytes, size, &request),
                      RATION_RESP_REQUEST);
     assert_int_equal(request.argument_count, RATION_RESP_ARGUMENTS_MAX);
     for (int i = 0; i < RATION_RESP_ARGUMENTS_MAX; i++)

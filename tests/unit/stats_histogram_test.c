@@ -193,27 +193,6 @@ static void a_time_half_recorded_is_no_longer_than_the_longest(void **state)
     free(histogram);
 }
 
-static void reads_add_and_subtract(void **state)
-{
-    const uint64_t early[] = {100, 200, 90000};
-    const uint64_t late[] = {300, 5000};
-    struct ration_histogram_counts first = counted(early, 3);
-    struct ration_histogram_counts second = counted(late, 2);
-    struct ration_histogram_counts sum = first;
-
-    (void)state;
-    ration_histogram_counts_add(&sum, &second);
-    assert_int_equal(ration_histogram_summary(&sum).count, 5);
-    assert_int_equal(ration_histogram_summary(&sum).max_ns, 90000);
-    assert_int_equal(ration_histogram_summary(&sum).sum_ns, 95600);
-
-    ration_histogram_counts_subtract(&sum, &first);
-    assert_int_equal(ration_histogram_summary(&sum).count, 2);
-    assert_int_equal(ration_histogram_summary(&sum).sum_ns, 5300);
-    assert_in_range(ration_histogram_summary(&sum).max_ns, 5000, 5000 + 5000 / 32);
-    assert_in_range(ration_histogram_summary(&sum).p50_ns, 300, 300 + 300 / 32);
-}
-
 /* The sampler --------------------------------------------------------------------------- */
 
 static struct ration_sampler *make_sampler(uint32_t one_in)
@@ -293,7 +272,6 @@ int main(void)
         cmocka_unit_test(nothing_recorded_is_all_zero),
         cmocka_unit_test(longer_than_the_last_bucket_is_the_longest),
         cmocka_unit_test(a_time_half_recorded_is_no_longer_than_the_longest),
-        cmocka_unit_test(reads_add_and_subtract),
         cmocka_unit_test(each_run_of_n_calls_has_one_pick),
         cmocka_unit_test(no_place_in_a_batch_is_left_out),
         cmocka_unit_test(what_is_out_of_bounds_is_refused),

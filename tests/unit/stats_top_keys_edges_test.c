@@ -100,13 +100,6 @@ static void r3_busy_shards_are_passed_by_and_told_as_lost(void **state)
     assert_int_equal(list.stats.total, 0);
     assert_int_equal(list.stats.lost, 48);
     assert_int_equal(stats_top_faults(&exact, top), 0);
-
-    ration_top_keys_recover(top);
-    stats_top_add(top, &exact, 1, 1, 2);
-    stats_top_read(top, 8, &list);
-    assert_int_equal(list.stats.total, 2);
-    assert_int_equal(list.stats.lost, 48);
-    assert_int_equal(stats_top_faults(&exact, top), 0);
     free(top);
 }
 

@@ -71,8 +71,8 @@ void ration_http_worker_begin(struct ration_http_worker *worker, struct ration_h
     ration_output_append_text(worker->output, "Cache-Control: no-store\r\n");
 }
 
-void ration_http_worker_text(struct ration_http_worker *worker, unsigned status,
-                             const char *content_type, const void *bytes, size_t size)
+static void write_text(struct ration_http_worker *worker, unsigned status, const char *content_type,
+                       const void *bytes, size_t size)
 {
     struct ration_http_answer answer;
 
@@ -129,12 +129,12 @@ static void get_index(struct ration_http_worker *worker)
         "  GET  /metrics                              for Prometheus\n"
         "  GET  /openapi.yaml                         the description of this interface\n";
 
-    ration_http_worker_text(worker, 200, "text/plain; charset=utf-8", text, sizeof(text) - 1);
+    write_text(worker, 200, "text/plain; charset=utf-8", text, sizeof(text) - 1);
 }
 
 static void get_health(struct ration_http_worker *worker)
 {
-    ration_http_worker_text(worker, 200, "text/plain; charset=utf-8", "ok\n", 3);
+    write_text(worker, 200, "text/plain; charset=utf-8", "ok\n", 3);
 }
 
 static void get_ready(struct ration_http_worker *worker)
@@ -156,7 +156,7 @@ static void get_ready(struct ration_http_worker *worker)
                      : "");
     }
     if (is_ready)
-        ration_http_worker_text(worker, 200, "text/plain; charset=utf-8", text, strlen(text));
+        write_text(worker, 200, "text/plain; charset=utf-8", text, strlen(text));
     else
         ration_http_worker_problem(worker, 503, "The server is starting or shutting down.", NULL);
 }
@@ -233,8 +233,8 @@ static void get_metrics(struct ration_http_worker *worker)
 
 static void get_openapi(struct ration_http_worker *worker)
 {
-    ration_http_worker_text(worker, 200, "application/yaml", ration_openapi,
-                            (size_t)(ration_openapi_end - ration_openapi));
+    write_text(worker, 200, "application/yaml", ration_openapi,
+               (size_t)(ration_openapi_end - ration_openapi));
 }
 
 const struct ration_http_route ration_http_routes[] = {
