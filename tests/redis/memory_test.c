@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ration/ration.h"
-#include "unit/limiter_allocations.h"
+#include "unit/limiter/limiter_allocations.h"
 
 #define CHECKS 12
 

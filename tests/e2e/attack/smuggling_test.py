@@ -4,7 +4,7 @@ is closed, and nothing behind it is served - alone, byte by byte, and in the mid
 
     smuggling_test.py RATION
 
-The rows are those of tests/unit/http_smuggling_test.c, read from there: what the reader refuses, the
+The rows are those of tests/unit/codec/http/http_smuggling_test.c, read from there: what the reader refuses, the
 server must not serve.
 """
 import ast
@@ -15,8 +15,8 @@ import socket
 import attack_kit as kit
 import serve
 
-ROWS_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "unit",
-                         "http_smuggling_test.c")
+ROWS_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "unit", "codec",
+                         "http", "http_smuggling_test.c")
 POLICY = "limits: [{name: victim, key: user, rate: 1000/s, burst: 1000}]"
 
 # Served if anyone takes what follows a bad request for a request.
