@@ -22,10 +22,10 @@ static void print_help(void)
         "  --help                             print this\n");
 }
 
-static void print_error(void *unused, const struct ration_policy_error *fault)
+static void print_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
-    fprintf(stderr, "ration serve: %s\n", fault->message);
+    fprintf(stderr, "ration serve: %s\n", error->message);
 }
 
 int command_serve(int argument_count, char **arguments)

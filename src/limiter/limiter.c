@@ -22,8 +22,8 @@ static void choose_allow(struct ration_limiter *limiter,
     limiter->allow_now = allow_now;
     if (options->key_func != NULL || store->calls->section == NULL)
         return;
-    limiter->quick_section = store->calls->section(limiter->store, limiter->section_index);
-    if (ration_fast_simd_possible(limiter->quick_section) && options->top_keys == 0 &&
+    limiter->fast_section = store->calls->section(limiter->store, limiter->section_index);
+    if (ration_fast_simd_possible(limiter->fast_section) && options->top_keys == 0 &&
         !options->sample_latency)
         limiter->allow = ration_fast_simd_allow;
     if (limiter->allow == ration_fast_simd_allow &&

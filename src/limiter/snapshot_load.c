@@ -10,7 +10,7 @@ static ration_status set_error(const struct ration_chunk_reader *reader, struct 
 {
     if (reader->status == RATION_OK)
         return RATION_OK;
-    return ration_error_set(error, reader->status, "the dump cannot be loaded: %s", reader->fault);
+    return ration_error_set(error, reader->status, "the dump cannot be loaded: %s", reader->reason);
 }
 
 ration_status ration_snapshot_load_open(struct ration_snapshot_load *load, ration_reader *read,

@@ -152,7 +152,7 @@ static void read_keys(void *context)
 }
 
 /* Counts by eight threads in so many shards, and judges the list, with what was lost or without. */
-static struct stats_faults name_and_judge(uint32_t shard_count, bool forgets_lost,
+static struct stats_errors name_and_judge(uint32_t shard_count, bool forgets_lost,
                                           uint64_t *out_lost)
 {
     struct ration_top_keys_shape shape = {KEY_MAX, shard_count};
@@ -178,16 +178,16 @@ static struct stats_faults name_and_judge(uint32_t shard_count, bool forgets_los
     if (forgets_lost)
         stats.lost = 0;
 
-    struct stats_faults faults =
+    struct stats_errors errors =
         stats_judge(&naming->exact[0], KEY_MAX, naming->keys, count, &stats);
 
     print_message("  %u shards: %" PRIu64 " of %u lost\n", shard_count, *out_lost,
                   WRITER_COUNT * ADD_COUNT);
-    faults.sum += naming->is_wrong;
+    errors.sum += naming->is_wrong;
     free(naming->top);
     free(naming->scratch);
     free(naming);
-    return faults;
+    return errors;
 }
 
 static void what_is_told_of_keys_is_true_with_what_was_lost(void **state)
@@ -196,7 +196,7 @@ static void what_is_told_of_keys_is_true_with_what_was_lost(void **state)
 
     (void)state;
     for (uint32_t shard_count = 1; shard_count <= 16; shard_count *= 4)
-        assert_int_equal(stats_faults_count(name_and_judge(shard_count, false, &lost)), 0);
+        assert_int_equal(stats_errors_count(name_and_judge(shard_count, false, &lost)), 0);
 }
 
 /* The control: the same, but what was lost is not told. */
@@ -206,10 +206,10 @@ static void a_loss_that_is_not_told_is_caught(void **state)
 
     (void)state;
     for (unsigned i = 0; i < CONTROL_TRIES_MAX && lost < 100; i++) {
-        struct stats_faults faults = name_and_judge(1, true, &lost);
+        struct stats_errors errors = name_and_judge(1, true, &lost);
 
-        assert_int_equal(faults.sum, lost > 0);
-        assert_true(lost < 100 || faults.above + faults.unlisted > 0);
+        assert_int_equal(errors.sum, lost > 0);
+        assert_true(lost < 100 || errors.above + errors.unlisted > 0);
     }
     assert_true(lost > 0 || !is_control_sure());
 }

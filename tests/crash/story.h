@@ -42,9 +42,9 @@ struct story {
     struct tellings right_twice;          /* of two, for PROGRAM_LOOK; empty until asked for */
 };
 
-enum fault { FAULT_NONE, FAULT_HANG, FAULT_CRASH, FAULT_WRONG };
+enum failure { FAILURE_NONE, FAILURE_HANG, FAILURE_CRASH, FAILURE_WRONG };
 
-extern const char *const fault_names[];
+extern const char *const failure_names[];
 
 /* Release: story_close(). */
 void story_open(struct story *story, const struct scenario *scenario, uint32_t descriptor_count,
@@ -58,8 +58,8 @@ void story_act(void *story);
 void story_open_twice(struct story *story);
 
 /* Plays calls from first to end on the block as it is. */
-enum fault story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
-                      struct telling *telling);
+enum failure story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
+                        struct telling *telling);
 
 /* What became of the process with the operation. */
 enum fate {
@@ -69,12 +69,13 @@ enum fate {
 };
 
 /* Whether what was told is right. Prints what is wrong. */
-enum fault story_judge(const struct story *story, enum program_kind kind,
-                       const struct tellings *right, const struct telling *telling, enum fate fate);
+enum failure story_judge(const struct story *story, enum program_kind kind,
+                         const struct tellings *right, const struct telling *telling,
+                         enum fate fate);
 
 /* Plays the program, or only its head, on the image (NULL: the block as it is), and judges it. */
-enum fault story_check(struct story *story, enum program_kind kind, const struct tellings *right,
-                       const void *image, bool is_whole);
+enum failure story_check(struct story *story, enum program_kind kind, const struct tellings *right,
+                         const void *image, bool is_whole);
 
 /* Where to end: the tail takes most of the time, and is always the same. */
 size_t story_end(const struct story *story, enum program_kind kind, bool is_whole);

@@ -217,10 +217,10 @@ class Server:
                 self.check_end()
             else:
                 self.stop()
-        except AssertionError as fault:
+        except AssertionError as error:
             if kind is None:
                 raise
-            print(fault, file=sys.stderr)  # the first fault is raised, and this may be why
+            print(error, file=sys.stderr)  # the first error is raised, and this may be why
         finally:
             self.kill()
 

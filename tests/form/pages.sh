@@ -70,7 +70,7 @@ if command -v mandoc >/dev/null; then
     done
 elif command -v man >/dev/null; then
     for page in man/*; do
-        [ -z "$(man --warnings -l "$page" 2>&1 >/dev/null)" ] || fail "$page has faults"
+        [ -z "$(man --warnings -l "$page" 2>&1 >/dev/null)" ] || fail "$page has errors"
     done
 fi
 exit $failed

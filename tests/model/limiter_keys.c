@@ -159,8 +159,8 @@ static void admit_all(struct limiter_trace *t, const struct limiter_step *step,
 
 /* --- what changes without being asked --- */
 
-static void edit_rule(struct limiter_trace *t, const struct limiter_step *step,
-                      const struct limiter_ask *a, unsigned rule)
+static void update_rule(struct limiter_trace *t, const struct limiter_step *step,
+                        const struct limiter_ask *a, unsigned rule)
 {
     struct model *own = &t->expect.models[a->limiter][a->key][rule];
     uint64_t now_ns = limiter_setup_clamp(&t->setup, step->now_ns);
@@ -188,14 +188,14 @@ static void edit_rule(struct limiter_trace *t, const struct limiter_step *step,
 }
 
 /* A block is not modelled: what it denies is denied. */
-static void edit(struct limiter_trace *t, const struct limiter_step *step)
+static void update(struct limiter_trace *t, const struct limiter_step *step)
 {
     const struct limiter_step *whose =
         step->call == LIMITER_SETTLE ? &t->reservations[step->reservation] : step;
 
     for (unsigned i = 0; i < whose->ask_count; i++)
         for (unsigned r = 0; r < t->setup.plans[whose->asks[i].limiter].rule_count; r++)
-            edit_rule(t, step, &whose->asks[i], r);
+            update_rule(t, step, &whose->asks[i], r);
 }
 
 /* --- a step --- */
@@ -246,6 +246,6 @@ void limiter_keys_run(struct limiter_trace *t, struct limiter_step *step)
     if (step->call <= LIMITER_RESERVE)
         admit_all(t, step, &got, &around);
     else
-        edit(t, step);
+        update(t, step);
     limiter_walk_note(&t->walk, step, &got);
 }

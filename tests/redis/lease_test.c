@@ -3,7 +3,7 @@
  * take, somebody who refunds, and a Redis that forgets, in the worst order that chance finds. Whatever they spend has
  * to fit a bucket that sees every token at the moment when it is spent. Times are injected.
  *
- *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, edit or take): a wrong one
+ *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, admin or take): a wrong one
  *                                                must be caught
  */
 #include <inttypes.h>
@@ -162,7 +162,7 @@ static void spend_from(struct pocket *pocket, uint64_t tokens)
 /* Of what was spent; or all of it. What was out on lease counts as before. */
 static void refund(uint64_t tokens)
 {
-    struct ration_redis_admin edit = {
+    struct ration_redis_admin op = {
         .bucket = {&story.limit, {story.key, strlen(story.key)}, false},
         .kind = tokens > 0 ? RATION_REDIS_REFUND : RATION_REDIS_FILL,
         .tokens = tokens,
@@ -171,8 +171,8 @@ static void refund(uint64_t tokens)
     };
 
     ration_redis_argv_reset(&story.words);
-    ration_redis_admin_write(&edit, &names, &story.words);
-    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
+    ration_redis_admin_write(&op, &names, &story.words);
+    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_ADMIN], &story.words));
     story.tat = ration_gcra_refund(story.tat, &story.limit.rate,
                                    tokens > 0 ? tokens : story.limit.rate.span_tokens);
     story.refunded += tokens;
@@ -325,7 +325,7 @@ static void test_blocks_outlast_leases(uint64_t length_ns)
     end_ns = story.now_ns + length_ns;
     ration_redis_argv_reset(&story.words);
     ration_redis_admin_write(&block, &names, &story.words);
-    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
+    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_ADMIN], &story.words));
     for (story.now_ns = story.pockets[0].until_ns; story.now_ns < end_ns;
          story.now_ns += length_ns / 10 + 1)
         draw_lease(&story.pockets[0], 1, story.limit.burst / 4);
@@ -369,7 +369,7 @@ int main(int argument_count, char **arguments)
     seed_chance();
     story.redis = connect_or_exit(argument_count > 1 ? arguments[1] : NULL);
     load(RATION_REDIS_LEASE, "lease", argument_count, arguments);
-    load(RATION_REDIS_EDIT, "edit", argument_count, arguments);
+    load(RATION_REDIS_ADMIN, "admin", argument_count, arguments);
     load(RATION_REDIS_TAKE, "take", argument_count, arguments);
     ration_redis_argv_init(&story.words);
     for (unsigned number = 0; number < STORY_COUNT; number++) {

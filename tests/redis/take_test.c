@@ -146,7 +146,7 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_take_request *ask, str
     size_t used = 0;
 
     *ask = (struct ration_redis_take_request){
-        .is_look = draw(5) == 0, .has_now = true, .now_ns = now_ns};
+        .is_peek = draw(5) == 0, .has_now = true, .now_ns = now_ns};
     for (size_t i = 0; i < count; i++) {
         struct picked one = {draw(LIMIT_COUNT), draw(KEY_COUNT)};
         bool is_new = !(used > 0 && stands_alone(one.limit));
@@ -160,7 +160,7 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_take_request *ask, str
             .limit = &limits[one.limit],
             .key = {keys[one.key], strlen(keys[one.key])},
             .cost_tokens = draw_cost(&limits[one.limit]),
-            .debt_tokens = may_owe(&one, now_ns) && !ask->is_look && draw(10) == 0 ? draw(3) : 0,
+            .debt_tokens = may_owe(&one, now_ns) && !ask->is_peek && draw(10) == 0 ? draw(3) : 0,
             .stale_after_ns = RATION_NS_PER_DAY,
             .is_shadow = draw(6) == 0,
         };
@@ -196,7 +196,7 @@ static void publish(struct ration_bucket_state *any, uint64_t *ring)
 static void decide(const struct ration_redis_take_request *ask, const struct picked *picked,
                    struct ration_redis_take_result *told)
 {
-    struct ration_op op = {.kind = ask->is_look ? RATION_OP_PEEK : RATION_OP_TAKE,
+    struct ration_op op = {.kind = ask->is_peek ? RATION_OP_PEEK : RATION_OP_TAKE,
                            .now_ns = ask->now_ns};
     static struct ration_evaluation c;
     static uint64_t befores[RATION_REDIS_PARTS_MAX][LOG_MAX];
@@ -239,7 +239,7 @@ static void decide(const struct ration_redis_take_request *ask, const struct pic
         bool *there = &is_there[picked[i].limit][picked[i].key];
 
         told->parts[i] = ration_evaluation_describe(&c, item);
-        if (ask->is_look || (item->cost_tokens == 0 && !is_changed[i]))
+        if (ask->is_peek || (item->cost_tokens == 0 && !is_changed[i]))
             continue;
         if (item->limiter_index != i)
             abort();
@@ -276,7 +276,7 @@ static int fail(unsigned step, const char *what, const struct ration_redis_take_
                 const struct ration_redis_answer *answer)
 {
     fprintf(stderr, "step %u at %" PRIu64 " (%s): %s\n", step, ask->now_ns,
-            ask->is_look ? "look" : "take", what);
+            ask->is_peek ? "look" : "take", what);
     for (uint32_t i = 0; i < ask->part_count; i++)
         fprintf(stderr, "  %s cost %" PRIu64 " owed %" PRIu64 " shadow %d was '%.*s'\n",
                 ask->parts[i].limit->name, ask->parts[i].cost_tokens, ask->parts[i].debt_tokens,

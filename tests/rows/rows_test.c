@@ -128,7 +128,7 @@ static struct ration_bucket_reservation *reservation_of(struct library *library,
 }
 
 /* The calls that give no decision. */
-static void bucket_edit(struct library *library, const struct rows_request *request)
+static void bucket_update(struct library *library, const struct rows_request *request)
 {
     struct ration_bucket *bucket = &library->bucket;
     const struct ration_limit *limit = &library->limit;
@@ -175,7 +175,7 @@ static struct ration_decision bucket_call(struct library *library,
         library->reservation_count += decision.verdict == RATION_ALLOW;
         return decision;
     default:
-        bucket_edit(library, request);
+        bucket_update(library, request);
         return decision;
     }
 }

@@ -17,21 +17,21 @@
 #define TEXT_SIZE 8192
 #define WORDS_MAX 16
 
-/* Faults, a line each. */
+/* Errors, a line each. */
 struct told {
     char text[TEXT_SIZE];
     size_t used;
 };
 
-static void note(void *context, const struct ration_policy_error *fault)
+static void note(void *context, const struct ration_policy_error *error)
 {
     struct told *told = context;
     char place[32] = "";
 
-    if (fault->line > 0)
-        snprintf(place, sizeof(place), "%u:%u: ", fault->line, fault->column);
+    if (error->line > 0)
+        snprintf(place, sizeof(place), "%u:%u: ", error->line, error->column);
     told->used += (size_t)snprintf(told->text + told->used, TEXT_SIZE - told->used, "%s%s\n", place,
-                                   fault->message);
+                                   error->message);
 }
 
 /* The words of a command line, apart by blanks. */
@@ -274,7 +274,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
         refused(rows[i][0], "  {}\n", rows[i][1]);
 }
 
-static void every_fault_is_told_at_once(void **state)
+static void every_error_is_told_at_once(void **state)
 {
     (void)state;
     refused("--threads 0 --nonsuch 3 --log xml", "  {}\n",
@@ -637,7 +637,7 @@ int main(void)
         cmocka_unit_test(defaults_are_what_they_are_told_to_be),
         cmocka_unit_test(nothing_given_is_the_defaults),
         cmocka_unit_test(values_that_are_wrong_say_what_is_right),
-        cmocka_unit_test(every_fault_is_told_at_once),
+        cmocka_unit_test(every_error_is_told_at_once),
         cmocka_unit_test(dashes_and_underscores_are_one_name_in_a_policy),
         cmocka_unit_test(zero_bytes_are_refused),
         cmocka_unit_test(times_have_units_or_are_as_the_name_says),

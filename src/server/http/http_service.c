@@ -143,7 +143,8 @@ static void get_ready(struct ration_http_worker *worker)
                     !ration_connection_is_draining(worker->connection);
 
     bool is_degraded =
-        worker->loop_worker->link != NULL && !ration_engine_link_is_up(worker->loop_worker->link);
+        worker->loop_worker->engine_connection != NULL &&
+        !ration_engine_connection_is_connected(worker->loop_worker->engine_connection);
     char text[256] = "ready\n";
 
     if (is_degraded) { /* still ready: on_backend_error of the policy decides */
@@ -152,7 +153,7 @@ static void get_ready(struct ration_http_worker *worker)
         snprintf(text, sizeof(text), "ready, but without Redis%s%s\n",
                  worker->access >= RATION_ACCESS_CHECK ? ": " : "",
                  worker->access >= RATION_ACCESS_CHECK
-                     ? ration_engine_link_trouble(worker->loop_worker->link)
+                     ? ration_engine_connection_last_error(worker->loop_worker->engine_connection)
                      : "");
     }
     if (is_ready)
@@ -529,7 +530,7 @@ static void close_session(struct ration_connection *connection,
     ration_walk_free(session->walk);
     ration_http_forget_body(session);
     ration_http_forget_async(session);
-    ration_engine_editing_forget(session->admin_run);
+    ration_engine_admin_forget(session->admin_run);
 }
 
 const struct ration_protocol ration_http_protocol = {

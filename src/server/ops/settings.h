@@ -114,17 +114,17 @@ ration_status ration_settings_copy(const struct ration_settings *settings,
                                    struct ration_settings *out_settings);
 
 /*
- * Reads the arguments of a command line: --name value, --name=value, --flag. Calls fault() for every error, without
+ * Reads the arguments of a command line: --name value, --name=value, --flag. Calls on_error() for every error, without
  * a line; then returns RATION_EINVAL, and the settings can only be released.
  */
 ration_status ration_settings_read_arguments(struct ration_settings *settings, int argument_count,
-                                             char **arguments, ration_policy_fault_fn *fault,
+                                             char **arguments, ration_policy_error_func *on_error,
                                              void *context);
 
 /* Reads a policy's server: section, whose names may also have underscores. Otherwise as above, with lines. */
 ration_status ration_settings_read_policy(struct ration_settings *settings,
                                           const ration_policy *policy,
-                                          ration_policy_fault_fn *fault, void *context);
+                                          ration_policy_error_func *on_error, void *context);
 
 /*
  * As ration_settings_read_policy(), for a caller that only validates a policy, perhaps on another host: opens no
@@ -132,14 +132,15 @@ ration_status ration_settings_read_policy(struct ration_settings *settings,
  */
 ration_status ration_settings_set_policy_defaults(struct ration_settings *settings,
                                                   const ration_policy *policy,
-                                                  ration_policy_fault_fn *fault, void *context);
+                                                  ration_policy_error_func *on_error,
+                                                  void *context);
 
 /*
  * Checks conditions that involve several settings, and sets values that follow from others. Called after all
- * sources are read. Calls fault() for every error, without a line.
+ * sources are read. Calls on_error() for every error, without a line.
  */
 ration_status ration_settings_complete(struct ration_settings *settings,
-                                       ration_policy_fault_fn *fault, void *context);
+                                       ration_policy_error_func *on_error, void *context);
 
 /* Whether a client secret, or a Redis URL or key secret that counts as secret, is set. */
 bool ration_settings_have_secrets(const struct ration_settings *settings);

@@ -31,8 +31,8 @@ def is_healthy(server):
         return healthy(server)
     except OSError:
         return False
-    except Exception as fault:  # http.client tells a closed connection in several ways
-        if type(fault).__module__ == "http.client":
+    except Exception as error:  # http.client tells a closed connection in several ways
+        if type(error).__module__ == "http.client":
             return False
         raise
 

@@ -48,8 +48,8 @@ class Load(threading.Thread):
                     self.count(self.client.read())
         except (serve.Closed, ConnectionError):
             self.rest = self.client.buffer
-        except Exception as fault:  # told by the test
-            self.errors.append(repr(fault))
+        except Exception as error:  # told by the test
+            self.errors.append(repr(error))
 
     def count(self, answer):
         if isinstance(answer, serve.RespError):

@@ -56,17 +56,17 @@ def check_row(status, answers, before=0):
 
 def each_row(attack):
     assert len(ROWS) > 120, f"only {len(ROWS)} rows were read from {ROWS_PATH}"
-    faults = []
+    errors = []
     with kit.server(POLICY, ["--manual-clock"]) as server:
         for status, stream in ROWS:
             try:
                 attack(server.http_port, status, stream)
-            except (AssertionError, ConnectionError, socket.timeout) as fault:
-                faults.append(f"{stream!r}: {fault}")
+            except (AssertionError, ConnectionError, socket.timeout) as error:
+                errors.append(f"{stream!r}: {error}")
         serve.expect(looks(server, "smuggled"), 1000, "what was smuggled took tokens")
         good = looks(server, "good")
-    if faults:
-        raise AssertionError(f"{len(faults)} of {len(ROWS)} rows:\n" + "\n".join(faults))
+    if errors:
+        raise AssertionError(f"{len(errors)} of {len(ROWS)} rows:\n" + "\n".join(errors))
     return 1000 - good
 
 

@@ -198,8 +198,8 @@ class Terminal:
                 raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}")
             try:
                 self.text += os.read(self.terminal, 65536).decode()
-            except OSError as fault:  # it is gone
-                raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}") from fault
+            except OSError as error:  # it is gone
+                raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}") from error
         self.text = self.text[found.end():]
         return found
 

@@ -26,8 +26,8 @@ def connect(server, **options):
 def raised(call, kind, text):
     try:
         call()
-    except kind as fault:
-        serve.expect(str(fault), text)
+    except kind as error:
+        serve.expect(str(error), text)
         return
     raise AssertionError(f"nothing was raised, where {kind.__name__} was expected: {text}")
 

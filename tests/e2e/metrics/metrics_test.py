@@ -40,7 +40,7 @@ def scrape(server, headers=None):
 
 
 def samples(text):
-    """{'name{labels}': value}; a series that is there twice is a fault."""
+    """{'name{labels}': value}; a series that is there twice is a error."""
     found = {}
     for line in text.splitlines():
         if line.startswith("#"):
@@ -293,8 +293,8 @@ def test_the_name_of_the_throttle_is_taken():
     policy = "limits:\n  - {name: other, rate: 1/s}\n  - {name: throttle, rate: 1/s}\n"
     try:
         serve.Server(BINARY, policy)
-    except AssertionError as fault:
-        serve.expect("policy.yaml:3:12:" in str(fault) and "throttle" in str(fault), True, str(fault))
+    except AssertionError as error:
+        serve.expect("policy.yaml:3:12:" in str(error) and "throttle" in str(error), True, str(error))
         return
     raise AssertionError("a limit of this name is taken")
 

@@ -136,8 +136,8 @@ def works():
         leave_network()
         Host()
         status = 0
-    except OSError as fault:
-        print(f"no network namespaces here ({fault.strerror or fault}): all on loopback", flush=True)
+    except OSError as error:
+        print(f"no network namespaces here ({error.strerror or error}): all on loopback", flush=True)
     finally:
         os._exit(status)
 

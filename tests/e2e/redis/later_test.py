@@ -223,10 +223,10 @@ class Kept:
         self.way.is_open.clear()
         return self
 
-    def __exit__(self, *fault):
+    def __exit__(self, *failure):
         try:
             self.way.is_open.set()
-            self.server.__exit__(*fault)
+            self.server.__exit__(*failure)
         finally:
             self.way.close()
             self.redis.kill()
@@ -451,7 +451,7 @@ def test_answers_do_not_refill_a_local_bucket():
             redis_kit.serve_with(BINARY, way.url, policy, ["--threads", "1"], LONG_MS) as server:
         redis_kit.wait_well(server)
         serve.expect(admitted([server.resp().ask(*check(30))]), 1)
-        way.fault = space
+        way.failure = space
         clients = [server.resp() for _ in range(10)]
         for client in clients:
             client.send(*check(80))

@@ -153,7 +153,7 @@ def by_hand(count):
 
 
 def check_together(asker, user):
-    """All limits in one pipeline, so that each meets the fault before Redis is given up."""
+    """All limits in one pipeline, so that each meets the failure before Redis is given up."""
     asked, wanted = [], []
     for mode, kind in LIMITS:
         answers = by_hand(AT_HAND[mode]) + fallback(kind)[:1]

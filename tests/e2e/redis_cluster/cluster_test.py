@@ -176,7 +176,7 @@ class Load:
     def __init__(self, server, users, count=4):
         self.is_over = False
         self.records = []  # (began, seconds, user, answer)
-        self.faults = []
+        self.errors = []
         self.threads = [threading.Thread(target=self.run, args=(server.resp(), users), daemon=True)
                         for _ in range(count)]
         for thread in self.threads:
@@ -189,15 +189,15 @@ class Load:
                 began = time.monotonic()
                 answer = check(client, "user", user)
                 self.records.append((began, time.monotonic() - began, user, answer))
-        except Exception as fault:  # told by stop()
-            self.faults.append(repr(fault))
+        except Exception as error:  # told by stop()
+            self.errors.append(repr(error))
 
     def stop(self):
         self.is_over = True
         for thread in self.threads:
             thread.join(30)
-        if self.faults:
-            raise AssertionError(f"clients saw {self.faults}")
+        if self.errors:
+            raise AssertionError(f"clients saw {self.errors}")
         return self.records
 
 

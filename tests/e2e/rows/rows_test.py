@@ -163,7 +163,7 @@ class Rows:
         return list(decision)
 
     def decide(self, is_peek, now, cost, decision):
-        faults = []
+        errors = []
         self.set_clock(now)
         for way in sorted(self.ways):
             got = self.ask(way, is_peek, cost)
@@ -176,8 +176,8 @@ class Rows:
             self.counts[way] = self.counts.get(way, 0) + 1
             wanted = self.wanted(way, decision)
             if got != wanted:
-                faults.append(f"{way} answered {got}, and the engine {wanted}")
-        return "; ".join(faults) or "same"
+                errors.append(f"{way} answered {got}, and the engine {wanted}")
+        return "; ".join(errors) or "same"
 
     # Changes -----------------------------------------------------------------------------------
 
@@ -237,8 +237,8 @@ def put_rows(server, reader_command, is_lying):
         for line in reader.stdout:
             try:
                 said = rows.answer(line.rstrip("\n"))
-            except AssertionError as fault:
-                said = f"{line.rstrip()}: {fault}"
+            except AssertionError as error:
+                said = f"{line.rstrip()}: {error}"
             reader.stdin.write(said.replace("\n", " ") + "\n")
             reader.stdin.flush()
         reader.stdin.close()

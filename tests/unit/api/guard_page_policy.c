@@ -112,11 +112,11 @@ static void gates_checked(void)
     ration_engine *engine = create_engine(NULL);
     uint64_t now_ns = ration_engine_now(engine);
     struct ration_check *check = GUARDED(struct ration_check);
-    struct ration_admin_op *edit = GUARDED_VALUE(struct ration_admin_op, .attributes = request(),
-                                                 .attribute_count = ATTRIBUTE_COUNT);
+    struct ration_admin_op *op = GUARDED_VALUE(struct ration_admin_op, .attributes = request(),
+                                               .attribute_count = ATTRIBUTE_COUNT);
     struct ration_engine_guard *guard = GUARDED(struct ration_engine_guard);
 
-    check->attributes = edit->attributes;
+    check->attributes = op->attributes;
     check->attribute_count = ATTRIBUTE_COUNT;
     check->cost_tokens = 1;
     check->parts = GUARDED_ARRAY(struct ration_check_part, RATION_POLICY_MATCHES_MAX);
@@ -124,11 +124,11 @@ static void gates_checked(void)
     assert_int_equal(check->status, RATION_OK);
     assert_int_equal(ration_engine_clear_inline(engine), RATION_OK);
     assert_int_equal(check->part_count, 3);
-    assert_int_equal(ration_engine_refund(engine, edit, 1, now_ns, GUARDED(size_t)), RATION_OK);
-    edit->limit_name = GUARDED_TEXT("window");
-    assert_int_equal(ration_engine_block_until(engine, edit, now_ns + 9, now_ns, GUARDED(size_t)),
+    assert_int_equal(ration_engine_refund(engine, op, 1, now_ns, GUARDED(size_t)), RATION_OK);
+    op->limit_name = GUARDED_TEXT("window");
+    assert_int_equal(ration_engine_block_until(engine, op, now_ns + 9, now_ns, GUARDED(size_t)),
                      RATION_OK);
-    assert_int_equal(ration_engine_reset(engine, edit, now_ns, GUARDED(size_t)), RATION_OK);
+    assert_int_equal(ration_engine_reset(engine, op, now_ns, GUARDED(size_t)), RATION_OK);
     ration_engine_lock(engine, guard);
     assert_non_null(ration_engine_policy(guard));
     assert_int_equal(ration_engine_generation(guard), 1);
@@ -136,10 +136,10 @@ static void gates_checked(void)
     assert_null(ration_engine_limiter(guard, 3));
     ration_engine_check_guarded(guard, check, 1, now_ns);
     assert_int_equal(check->part_count, 3);
-    edit->match_steps = GUARDED(uint64_t);
-    assert_int_equal(ration_engine_refund(engine, edit, 1, now_ns, NULL), RATION_OK);
+    op->match_steps = GUARDED(uint64_t);
+    assert_int_equal(ration_engine_refund(engine, op, 1, now_ns, NULL), RATION_OK);
     assert_int_equal(ration_engine_check_some(guard, check, 1, 0, now_ns), 1);
-    assert_int_equal(check->match_steps, *edit->match_steps);
+    assert_int_equal(check->match_steps, *op->match_steps);
     ration_engine_unlock(guard);
     assert_non_null(ration_engine_inline_limiter(engine));
     assert_false(ration_engine_is_remote(engine));
@@ -170,7 +170,7 @@ static void gates_saved(void)
     ration_engine_free(engine);
 }
 
-static void note_edit(void *context, ration_status status, size_t count)
+static void note_admin(void *context, ration_status status, size_t count)
 {
     *(ration_status *)context = status;
     (void)count;
@@ -193,19 +193,19 @@ static void gates_on_redis(void)
     struct ration_check *check =
         GUARDED_VALUE(struct ration_check, .attributes = request(),
                       .attribute_count = ATTRIBUTE_COUNT, .cost_tokens = 1);
-    struct ration_engine_task *task =
-        GUARDED_VALUE(struct ration_engine_task, .kind = (enum ration_admin_op_kind)3,
+    struct ration_engine_admin_task *task =
+        GUARDED_VALUE(struct ration_engine_admin_task, .kind = (enum ration_admin_op_kind)3,
                       .keys = guarded_key("k"), .key_count = 1);
-    ration_status *edited = GUARDED(ration_status);
+    ration_status *admin_status = GUARDED(ration_status);
     int *done_count = GUARDED(int);
     ration_engine_batch *batch;
 
     assert_true(ration_engine_is_remote(engine));
-    assert_int_equal(ration_engine_link_create(engine, loop, link), RATION_OK);
-    assert_false(ration_engine_link_is_up(*link));
-    (void)ration_engine_link_is_tried(*link);
-    assert_non_null(ration_engine_link_trouble(*link));
-    ration_engine_link_stats(*link, GUARDED(struct ration_redis_stats));
+    assert_int_equal(ration_engine_connection_create(engine, loop, link), RATION_OK);
+    assert_false(ration_engine_connection_is_connected(*link));
+    (void)ration_engine_connection_has_connected(*link);
+    assert_non_null(ration_engine_connection_last_error(*link));
+    ration_engine_connection_stats(*link, GUARDED(struct ration_redis_stats));
     batch =
         ration_engine_batch_create(*link, NULL, ration_engine_now(engine), note_batch, done_count);
     assert_int_equal(ration_engine_batch_add(batch, check), RATION_OK);
@@ -216,11 +216,11 @@ static void gates_on_redis(void)
     assert_int_equal(ration_engine_batch_count(batch), 2);
     assert_non_null(ration_engine_batch_check(batch, 1));
     ration_engine_batch_free(batch);
-    assert_null(ration_engine_edit_begin(*link, task, note_edit, edited));
-    assert_int_equal(*edited, RATION_EINVAL);
+    assert_null(ration_engine_admin_begin(*link, task, note_admin, admin_status));
+    assert_int_equal(*admin_status, RATION_EINVAL);
     task->kind = RATION_ADMIN_RESET;
-    ration_engine_editing_forget(ration_engine_edit_begin(*link, task, note_edit, edited));
-    ration_engine_link_free(*link);
+    ration_engine_admin_forget(ration_engine_admin_begin(*link, task, note_admin, admin_status));
+    ration_engine_connection_free(*link);
     ration_engine_free(engine);
     ration_poll_loop_free(poll_loop);
 }
@@ -242,11 +242,13 @@ const struct guard_row guard_policy_rows[] = {
      "ration_engine_clear_inline",
      gates_checked},
     {"ration_engine_reload ration_engine_save ration_engine_load", gates_saved},
-    {"ration_engine_link_create ration_engine_link_free ration_engine_link_is_up "
-     "ration_engine_link_is_tried ration_engine_link_trouble ration_engine_link_stats "
+    {"ration_engine_connection_create ration_engine_connection_free "
+     "ration_engine_connection_is_connected "
+     "ration_engine_connection_has_connected ration_engine_connection_last_error "
+     "ration_engine_connection_stats "
      "ration_engine_batch_create ration_engine_batch_add ration_engine_batch_add_inline "
      "ration_engine_batch_send ration_engine_batch_count ration_engine_batch_check "
-     "ration_engine_batch_free ration_engine_edit_begin ration_engine_editing_forget",
+     "ration_engine_batch_free ration_engine_admin_begin ration_engine_admin_forget",
      gates_on_redis},
 };
 const size_t guard_policy_row_count = sizeof(guard_policy_rows) / sizeof(guard_policy_rows[0]);

@@ -113,7 +113,7 @@ static void clocks(void)
     assert_non_null(ration_clock_boottime().now_ns);
     assert_non_null(ration_clock_coarse().now_ns);
     assert_non_null(ration_clock_tsc().now_ns);
-    (void)ration_clock_tsc_fault();
+    (void)ration_clock_tsc_error();
     assert_true(ration_clock_default_now() > 0);
 }
 
@@ -274,7 +274,7 @@ static void take_in_every_way(ration_limiter *limiter, const void *request)
         }
 }
 
-static void edit_in_every_way(ration_limiter *limiter, const void *request)
+static void change_in_every_way(ration_limiter *limiter, const void *request)
 {
     uint64_t now_ns = ration_limiter_now(limiter);
 
@@ -377,7 +377,7 @@ static void limiter_of(const char *text, const char *other, ration_key_func *key
         const void *request = make_request(i);
 
         take_in_every_way(*limiter, request);
-        edit_in_every_way(*limiter, request);
+        change_in_every_way(*limiter, request);
         wait_in_every_way(*limiter, request);
         batches(*limiter, request);
     }
@@ -502,7 +502,7 @@ static const struct guard_row rows[] = {
      "ration_engine_change_name ration_version",
      names},
     {"ration_clock_monotonic ration_clock_boottime ration_clock_coarse ration_clock_tsc "
-     "ration_clock_tsc_fault ration_clock_manual ration_clock_manual_set "
+     "ration_clock_tsc_error ration_clock_manual ration_clock_manual_set "
      "ration_clock_manual_advance ration_clock_default_now",
      clocks},
     {"ration_limit_make ration_limit_find_nearest ration_limit_per ration_limit_per_second "

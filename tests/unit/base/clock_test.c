@@ -54,7 +54,7 @@ static void kinds_are_what_they_say_and_have_names(void **state)
     assert_int_equal(ration_clock_coarse().kind, RATION_CLOCK_COARSE);
     assert_int_equal(ration_clock_manual(&manual).kind, RATION_CLOCK_MANUAL);
     assert_int_equal(ration_clock_tsc().kind,
-                     ration_clock_tsc_fault() ? RATION_CLOCK_MONOTONIC : RATION_CLOCK_TSC);
+                     ration_clock_tsc_error() ? RATION_CLOCK_MONOTONIC : RATION_CLOCK_TSC);
     assert_string_equal(ration_clock_kind_name(RATION_CLOCK_MONOTONIC), "monotonic");
     assert_string_equal(ration_clock_kind_name(RATION_CLOCK_BOOTTIME), "boottime");
     assert_string_equal(ration_clock_kind_name(RATION_CLOCK_COARSE), "coarse");
@@ -170,12 +170,12 @@ static void two_threads_across_many_new_lines_never_see_time_go_back(void **stat
 
     (void)state;
     ration_tsc_start(&tsc, &ration_tsc_machine, 20000);
-    if (ration_tsc_fault(&tsc)) {
-        print_message("skipped: %s\n", ration_tsc_fault(&tsc));
+    if (ration_tsc_error(&tsc)) {
+        print_message("skipped: %s\n", ration_tsc_error(&tsc));
         skip();
     }
     assert_int_equal(two_threads_bad_reads(fast_now, &tsc), 0);
-    assert_null(ration_tsc_fault(&tsc));
+    assert_null(ration_tsc_error(&tsc));
     assert_true(tsc.seq > 100);
     assert_true(two_threads_bad_reads(unjoined_now, &tsc) > 0);
 }
@@ -189,7 +189,7 @@ static void child_of_a_fork_amid_a_new_line_still_draws_its_own(void **state)
     int status = -1;
 
     (void)state;
-    if (ration_clock_tsc_fault())
+    if (ration_clock_tsc_error())
         skip();
     line->due_ticks = ration_tsc_counter() - line->ticks; /* due now: no other thread reads */
     __atomic_store_n(&tsc->busy, 1, __ATOMIC_RELAXED);

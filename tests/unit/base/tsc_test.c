@@ -67,9 +67,9 @@ struct steer_row {
     uint64_t ticks_after, mono_after; /* the reading, both counted from the anchor */
     struct ration_tsc_anchor old;
     enum ration_tsc_outcome outcome;
-    uint64_t ns_after;     /* NEXT and FAULT: where the next line starts ... */
+    uint64_t ns_after;     /* NEXT and ERROR: where the next line starts ... */
     int64_t slope_ppm;     /* ... NEXT: and how much steeper than the counter it is */
-    const char *fault_has; /* FAULT */
+    const char *error_has; /* ERROR */
 };
 
 static struct ration_tsc_anchor even_but(uint64_t ns, uint64_t base_ns, uint64_t lost_count)
@@ -86,19 +86,19 @@ static void steer_row_check(const struct steer_row *row)
 {
     struct ration_tsc_reading reading = {S + row->ticks_after, 5 * S + row->mono_after, 0};
     struct ration_tsc_anchor next = {0};
-    struct ration_tsc_fault fault = {""};
-    enum ration_tsc_outcome outcome = ration_tsc_steer(&row->old, &reading, &next, &fault);
+    struct ration_tsc_error error = {""};
+    enum ration_tsc_outcome outcome = ration_tsc_steer(&row->old, &reading, &next, &error);
     int64_t over = (int64_t)(next.mult - next.nominal);
 
     if (outcome != row->outcome || (outcome != RATION_TSC_KEEP && next.ns != 5 * S + row->ns_after))
         fail_msg("%s: outcome %d, starts %" PRIu64 " after, %s", row->name, (int)outcome,
-                 next.ns - 5 * S, fault.text);
+                 next.ns - 5 * S, error.text);
     if (outcome == RATION_TSC_NEXT &&
         llabs(over * 1000000 / (int64_t)next.nominal - row->slope_ppm) > 1)
         fail_msg("%s: slope over by %" PRId64, row->name, over);
-    if (outcome == RATION_TSC_FAULT && !strstr(fault.text, row->fault_has))
-        fail_msg("%s: says \"%s\"", row->name, fault.text);
-    assert_true(outcome != RATION_TSC_FAULT || next.due_ticks == 0);
+    if (outcome == RATION_TSC_ERROR && !strstr(error.text, row->error_has))
+        fail_msg("%s: says \"%s\"", row->name, error.text);
+    assert_true(outcome != RATION_TSC_ERROR || next.due_ticks == 0);
 }
 
 static void steering_follows_the_table_of_trust(void **state)
@@ -120,18 +120,18 @@ static void steering_follows_the_table_of_trust(void **state)
          0, ""},
         {"100 ms ahead", h, h, even_but(5 * S + 100 * MS, 5 * S, 0), RATION_TSC_NEXT, h + 100 * MS,
          -1000, ""},
-        {"more than that", h, h, even_but(5 * S + 100 * MS + 1, 5 * S, 0), RATION_TSC_FAULT,
+        {"more than that", h, h, even_but(5 * S + 100 * MS + 1, 5 * S, 0), RATION_TSC_ERROR,
          h + 100 * MS + 1, 0, "100000001 ns ahead"},
         {"gained 1 % + 1 ms", h + 6 * MS, h, even_but(5 * S, 6 * S, 0), RATION_TSC_NEXT, h, 0, ""},
-        {"gained more", h + 6 * MS + 1, h, even, RATION_TSC_FAULT, h, 0, "counted 506000001 ns in"},
-        {"slept", 9 * S, h, even, RATION_TSC_FAULT, h, 0, "counted 9000000000 ns in 500000000"},
-        {"time ran back", h, -S, even, RATION_TSC_FAULT, h, 0, "counted 500000000 ns in 0"},
+        {"gained more", h + 6 * MS + 1, h, even, RATION_TSC_ERROR, h, 0, "counted 506000001 ns in"},
+        {"slept", 9 * S, h, even, RATION_TSC_ERROR, h, 0, "counted 9000000000 ns in 500000000"},
+        {"time ran back", h, -S, even, RATION_TSC_ERROR, h, 0, "counted 500000000 ns in 0"},
         {"lost 7 in a row", h, S, even_but(5 * S, 5 * S, 6), RATION_TSC_NEXT, S, 0, ""},
-        {"lost 8 in a row", h, S, even_but(5 * S, 5 * S, 7), RATION_TSC_FAULT, h, 0, "8 checks"},
-        {"long-run rate", h, h, even_but(5 * S, 5 * S - 6 * MS, 0), RATION_TSC_FAULT, h, 0,
+        {"lost 8 in a row", h, S, even_but(5 * S, 5 * S, 7), RATION_TSC_ERROR, h, 0, "8 checks"},
+        {"long-run rate", h, h, even_but(5 * S, 5 * S - 6 * MS, 0), RATION_TSC_ERROR, h, 0,
          "to 988142292 Hz"},
-        {"went back", -MS - 1, h, even, RATION_TSC_FAULT, h, 0, "went back by 1000001 ns"},
-        {"went back to zero", -S, h, even, RATION_TSC_FAULT, h, 0, "went back by 1000000000 ns"},
+        {"went back", -MS - 1, h, even, RATION_TSC_ERROR, h, 0, "went back by 1000001 ns"},
+        {"went back to zero", -S, h, even, RATION_TSC_ERROR, h, 0, "went back by 1000000000 ns"},
     };
 
     (void)state;
@@ -143,15 +143,15 @@ static void a_pause_starts_the_long_measurement_anew_and_is_forgotten(void **sta
 {
     struct ration_tsc_reading reading = {S + S / 2, 3600 * S, 0};
     struct ration_tsc_anchor next;
-    struct ration_tsc_fault fault;
+    struct ration_tsc_error error;
 
     (void)state;
-    assert_int_equal(ration_tsc_steer(&even, &reading, &next, &fault), RATION_TSC_NEXT);
+    assert_int_equal(ration_tsc_steer(&even, &reading, &next, &error), RATION_TSC_NEXT);
     assert_int_equal(next.lost_count, 1);
     assert_int_equal(next.nominal, ONE);
     assert_int_equal(next.base_ns, 3600 * S);
     reading = (struct ration_tsc_reading){2 * S, 3600 * S + S / 2, 0};
-    assert_int_equal(ration_tsc_steer(&next, &reading, &next, &fault), RATION_TSC_NEXT);
+    assert_int_equal(ration_tsc_steer(&next, &reading, &next, &error), RATION_TSC_NEXT);
     assert_int_equal(next.lost_count, 0);
     assert_int_equal(next.nominal, ONE);
 }
@@ -169,9 +169,9 @@ static void line_converges_to_a_drifting_monotonic(void **state)
             uint64_t ticks = step * (S / 2 + 5 * MS);
             int64_t mono = (int64_t)(5 * S + ticks) + (int64_t)ticks / 1000000 * drifts_ppm[i];
             struct ration_tsc_reading reading = {S + ticks, (uint64_t)mono, 0};
-            struct ration_tsc_fault fault;
+            struct ration_tsc_error error;
 
-            assert_int_equal(ration_tsc_steer(&line, &reading, &line, &fault), RATION_TSC_NEXT);
+            assert_int_equal(ration_tsc_steer(&line, &reading, &line, &error), RATION_TSC_NEXT);
             off = (int64_t)line.ns - mono;
             assert_true(llabs(off) <= (int64_t)MS);
         }
@@ -181,7 +181,7 @@ static void line_converges_to_a_drifting_monotonic(void **state)
 
 typedef enum ration_tsc_outcome steer_fn(const struct ration_tsc_anchor *,
                                          const struct ration_tsc_reading *,
-                                         struct ration_tsc_anchor *, struct ration_tsc_fault *);
+                                         struct ration_tsc_anchor *, struct ration_tsc_error *);
 
 static uint64_t told(const struct ration_tsc_anchor *line, uint64_t ticks, uint64_t mono_ns)
 {
@@ -227,9 +227,9 @@ static unsigned backward_steps(steer_fn *steer, uint64_t seed, unsigned steps)
         most_ns = now_ns > most_ns ? now_ns : most_ns;
         if (line.due_ticks && ticks - line.ticks >= line.due_ticks) {
             struct ration_tsc_reading reading = {ticks - (dice >> 50) % 300, mono_ns, 0};
-            struct ration_tsc_fault fault;
+            struct ration_tsc_error error;
             stale = line;
-            steer(&stale, &reading, &line, &fault);
+            steer(&stale, &reading, &line, &error);
         }
     }
     return back;
@@ -238,9 +238,9 @@ static unsigned backward_steps(steer_fn *steer, uint64_t seed, unsigned steps)
 static enum ration_tsc_outcome steer_by_setting_the_time(const struct ration_tsc_anchor *old,
                                                          const struct ration_tsc_reading *reading,
                                                          struct ration_tsc_anchor *out_next,
-                                                         struct ration_tsc_fault *out_fault)
+                                                         struct ration_tsc_error *out_error)
 {
-    enum ration_tsc_outcome outcome = ration_tsc_steer(old, reading, out_next, out_fault);
+    enum ration_tsc_outcome outcome = ration_tsc_steer(old, reading, out_next, out_error);
 
     if (outcome == RATION_TSC_NEXT)
         out_next->ns = reading->mono_ns;
@@ -319,11 +319,11 @@ static void assert_near(uint64_t a, uint64_t b, uint64_t most)
         fail_msg("%" PRIu64 " and %" PRIu64 " are more than %" PRIu64 " apart", a, b, most);
 }
 
-static void each_fault_of_the_machine_is_found_and_named(void **state)
+static void each_error_of_the_machine_is_found_and_named(void **state)
 {
     const struct {
         struct machine machine;
-        const char *fault_has; /* NULL: none */
+        const char *error_has; /* NULL: none */
     } rows[] = {
         {{.khz = 2300000, .clocksources = "tsc kvm-clock \n"}, NULL},
         {{.khz = 24000, .clocksources = "hpet tsc"}, NULL},
@@ -351,9 +351,9 @@ static void each_fault_of_the_machine_is_found_and_named(void **state)
         struct ration_tsc tsc = {0};
 
         ration_tsc_start(&tsc, &sources, RATION_TSC_PERIOD_NS);
-        const char *fault = ration_tsc_fault(&tsc);
-        if (rows[i].fault_has ? !fault || !strstr(fault, rows[i].fault_has) : fault != NULL)
-            fail_msg("row %zu: %s", i, fault ? fault : "no fault");
+        const char *error = ration_tsc_error(&tsc);
+        if (rows[i].error_has ? !error || !strstr(error, rows[i].error_has) : error != NULL)
+            fail_msg("row %zu: %s", i, error ? error : "no error");
         assert_near(ration_tsc_now_slowly(&tsc), machine_monotonic(&machine), 1000);
     }
 }
@@ -363,12 +363,12 @@ static void a_cpu_without_a_counter_is_named(void **state)
     struct machine machine = {.khz = 2300000};
     struct ration_tsc_sources sources = sources_of(&machine);
     struct ration_tsc_anchor anchor;
-    struct ration_tsc_fault fault;
+    struct ration_tsc_error error;
 
     (void)state;
     sources.clocksource = NULL;
-    assert_false(ration_tsc_calibrate(&sources, RATION_TSC_PERIOD_NS, &anchor, &fault));
-    assert_non_null(strstr(fault.text, "no counter that ration can read"));
+    assert_false(ration_tsc_calibrate(&sources, RATION_TSC_PERIOD_NS, &anchor, &error));
+    assert_non_null(strstr(error.text, "no counter that ration can read"));
 }
 
 /* A started clock on a machine, read every 10 ms for 3 s. */
@@ -413,7 +413,7 @@ static void a_paused_machine_steps_forward_and_stays_trusted(void **state)
     run_start(&run);
     run.machine.pause_ns = 3600 * S;
     run_on(&run);
-    assert_null(ration_tsc_fault(&run.tsc));
+    assert_null(ration_tsc_error(&run.tsc));
     assert_near(run.last_ns, machine_monotonic(&run.machine), 10000);
 }
 
@@ -422,7 +422,7 @@ static void a_counter_that_misbehaves_is_dropped_for_good_and_time_goes_on(void 
     const struct {
         int64_t jump_ticks;
         uint64_t khz;
-        const char *fault_has;
+        const char *error_has;
     } rows[] = {
         {INT64_C(2300000000) * 3600, 2300000, "counted"}, /* ran on while the machine slept */
         {INT64_C(-2300000000), 2300000, "went back by"},
@@ -441,9 +441,9 @@ static void a_counter_that_misbehaves_is_dropped_for_good_and_time_goes_on(void 
         run.machine.offset_ticks = (int64_t)ticks + rows[i].jump_ticks;
         run_on(&run);
         run_on(&run);
-        assert_non_null(ration_tsc_fault(&run.tsc));
-        if (!strstr(ration_tsc_fault(&run.tsc), rows[i].fault_has))
-            fail_msg("row %zu: %s", i, ration_tsc_fault(&run.tsc));
+        assert_non_null(ration_tsc_error(&run.tsc));
+        if (!strstr(ration_tsc_error(&run.tsc), rows[i].error_has))
+            fail_msg("row %zu: %s", i, ration_tsc_error(&run.tsc));
         assert_near(run.last_ns, machine_monotonic(&run.machine), 1000);
         run.machine.khz = 2300000; /* healthy again: too late */
         run_on(&run);
@@ -477,7 +477,7 @@ int main(void)
         cmocka_unit_test(a_pause_starts_the_long_measurement_anew_and_is_forgotten),
         cmocka_unit_test(line_converges_to_a_drifting_monotonic),
         cmocka_unit_test(no_steering_steps_back_and_the_check_would_see_it),
-        cmocka_unit_test(each_fault_of_the_machine_is_found_and_named),
+        cmocka_unit_test(each_error_of_the_machine_is_found_and_named),
         cmocka_unit_test(a_cpu_without_a_counter_is_named),
         cmocka_unit_test(a_paused_machine_steps_forward_and_stays_trusted),
         cmocka_unit_test(a_counter_that_misbehaves_is_dropped_for_good_and_time_goes_on),

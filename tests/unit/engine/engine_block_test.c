@@ -12,8 +12,8 @@
 
 #define UNTIL_NS (KIT_NOW_NS + 60 * SECOND + 1)
 
-static ration_status edit(struct engine_kit *kit, const char *text, const char *limit_name,
-                          uint64_t until_ns, size_t *out_count)
+static ration_status block_or_reset(struct engine_kit *kit, const char *text,
+                                    const char *limit_name, uint64_t until_ns, size_t *out_count)
 {
     struct engine_kit_request request;
     struct ration_admin_op who = {.limit_name = limit_name};
@@ -32,7 +32,7 @@ static void block(struct engine_kit *kit, const char *text, const char *limit_na
 {
     size_t got = 0;
 
-    assert_int_equal(edit(kit, text, limit_name, until_ns, &got), RATION_OK);
+    assert_int_equal(block_or_reset(kit, text, limit_name, until_ns, &got), RATION_OK);
     assert_int_equal(got, count);
 }
 
@@ -258,7 +258,8 @@ static void shadows_are_not_blocked(void **state)
 
     (void)state;
     open_kind(&kit, "fixed-window", ", shadow: true");
-    assert_int_equal(edit(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, &count), RATION_EUNSUPPORTED);
+    assert_int_equal(block_or_reset(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, &count),
+                     RATION_EUNSUPPORTED);
     assert_int_equal(count, 7);
     assert_true(is_allowed(&kit, "ip=192.0.2.1"));
     engine_kit_close(&kit);
@@ -446,10 +447,11 @@ static void who_finds_no_place_is_not_blocked(void **state)
     (void)state;
     engine_kit_open(&kit, "limits: [{name: w, key: user, rate: 5/h, algorithm: fixed-window}]");
     while (count < COUNT_MAX &&
-           edit(&kit, user_text(&room, count), NULL, UNTIL_NS, NULL) == RATION_OK)
+           block_or_reset(&kit, user_text(&room, count), NULL, UNTIL_NS, NULL) == RATION_OK)
         count++;
     assert_true(count > 32768 && count < COUNT_MAX); /* 65536, but for one key in a million */
-    assert_int_equal(edit(&kit, user_text(&room, count), NULL, UNTIL_NS, NULL), RATION_ENOMEM);
+    assert_int_equal(block_or_reset(&kit, user_text(&room, count), NULL, UNTIL_NS, NULL),
+                     RATION_ENOMEM);
     assert_true(is_allowed(&kit, user_text(&room, count)));
     assert_int_equal(engine_kit_check(&kit, user_text(&room, count)).decision.remaining, 4);
     for (uint64_t i = 0; i < count; i += 97)
@@ -494,7 +496,7 @@ static void a_block_needs_no_place_for_the_bucket(void **state)
 /* Pages that lie wholly in the table of what is held, and have memory. */
 static size_t pages_in_use(const struct engine_kit *kit)
 {
-    const struct ration_section *section = kit->engine->blocks->quick_section;
+    const struct ration_section *section = kit->engine->blocks->fast_section;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = ((uintptr_t)section->sets + page - 1) / page * page;
     uintptr_t end = (uintptr_t)(section->sets + (size_t)section->set_count * RATION_SET_SLOTS);

@@ -22,10 +22,10 @@ struct engine_kit {
     ration_engine *engine;
 };
 
-static inline void engine_kit_tell(void *context, const struct ration_policy_error *fault)
+static inline void engine_kit_tell(void *context, const struct ration_policy_error *error)
 {
     (void)context;
-    print_error("%u:%u: %s\n", fault->line, fault->column, fault->message);
+    print_error("%u:%u: %s\n", error->line, error->column, error->message);
 }
 
 static inline ration_policy *engine_kit_policy(const char *text)
@@ -33,7 +33,7 @@ static inline ration_policy *engine_kit_policy(const char *text)
     ration_policy *policy = NULL;
 
     if (ration_policy_parse(text, strlen(text), engine_kit_tell, NULL, &policy) != RATION_OK)
-        fail_msg("the policy has faults:\n%s", text);
+        fail_msg("the policy has errors:\n%s", text);
     return policy;
 }
 

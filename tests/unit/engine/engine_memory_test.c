@@ -71,7 +71,7 @@ static const char *const requests[] = {
 
 static struct engine_kit_request built[BATCH];
 
-/* Many checks at once, with and without parts, and every edit. */
+/* Many checks at once, with and without parts, and every admin operation. */
 static void call_everything(struct engine_kit *kit, uint64_t *random)
 {
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
@@ -90,12 +90,12 @@ static void call_everything(struct engine_kit *kit, uint64_t *random)
     ration_engine_check_guarded(&guard, checks, BATCH, kit->manual.ns);
     ration_engine_check(kit->engine, checks, 1, kit->manual.ns);
     for (size_t i = 0; i < BATCH; i += 7) {
-        struct ration_admin_op edit = {.attributes = built[i].attributes,
-                                       .attribute_count = built[i].count};
+        struct ration_admin_op op = {.attributes = built[i].attributes,
+                                     .attribute_count = built[i].count};
 
-        ration_engine_refund(kit->engine, &edit, 1, kit->manual.ns, &count);
-        ration_engine_block_until(kit->engine, &edit, kit->manual.ns + 9, kit->manual.ns, &count);
-        ration_engine_reset(kit->engine, &edit, kit->manual.ns, &count);
+        ration_engine_refund(kit->engine, &op, 1, kit->manual.ns, &count);
+        ration_engine_block_until(kit->engine, &op, kit->manual.ns + 9, kit->manual.ns, &count);
+        ration_engine_reset(kit->engine, &op, kit->manual.ns, &count);
     }
     ration_engine_read_stats(kit->engine, &stats);
     (void)ration_engine_limiter(&guard, 0);

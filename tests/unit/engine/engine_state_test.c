@@ -55,12 +55,12 @@ static const char request_text[] = "ip=192.0.2.1";
 static ration_status block(struct engine_kit *kit, uint64_t until_ns)
 {
     struct engine_kit_request request;
-    struct ration_admin_op edit = {0};
+    struct ration_admin_op op = {0};
 
     engine_kit_request(&request, request_text);
-    edit.attributes = request.attributes;
-    edit.attribute_count = request.count;
-    return ration_engine_block_until(kit->engine, &edit, until_ns, kit->manual.ns, NULL);
+    op.attributes = request.attributes;
+    op.attribute_count = request.count;
+    return ration_engine_block_until(kit->engine, &op, until_ns, kit->manual.ns, NULL);
 }
 
 static struct ration_decision peek(struct engine_kit *kit)

@@ -248,16 +248,16 @@ static void long_keys_end_a_chunk_or_are_refused(void **state)
     engine_kit_close(&kit);
 }
 
-/* The status of a check, and of an edit, whose attribute has a value of so many bytes. */
+/* The status of a check, and of an admin operation, whose attribute has a value of so many bytes. */
 static ration_status status_of_size(struct engine_kit *kit, const char *name, size_t size)
 {
     static const char value[RATION_ATTRIBUTE_BYTES_MAX + 1];
     struct ration_attribute attribute = {{name, strlen(name)}, {value, size}};
     struct ration_check check = {.attributes = &attribute, .attribute_count = 1, .cost_tokens = 1};
-    struct ration_admin_op edit = {.attributes = &attribute, .attribute_count = 1};
+    struct ration_admin_op op = {.attributes = &attribute, .attribute_count = 1};
 
     ration_engine_check(kit->engine, &check, 1, KIT_NOW_NS);
-    assert_int_equal(ration_engine_refund(kit->engine, &edit, 1, KIT_NOW_NS, NULL), check.status);
+    assert_int_equal(ration_engine_refund(kit->engine, &op, 1, KIT_NOW_NS, NULL), check.status);
     if (check.status != RATION_OK) {
         assert_non_null(strstr(check.reason, "attribute-bytes-max"));
         assert_int_equal(check.decision.verdict, RATION_NEVER); /* not what it was before */
@@ -285,10 +285,10 @@ static void a_value_longer_than_the_bound_is_an_error(void **state)
     engine_kit_close(&kit);
 }
 
-static void edits_reach_the_callers_own_buckets(void **state)
+static void admin_operations_reach_the_callers_own_buckets(void **state)
 {
     struct engine_kit_request request;
-    struct ration_admin_op edit;
+    struct ration_admin_op op;
     struct engine_kit kit;
     size_t count = 0;
 
@@ -297,30 +297,30 @@ static void edits_reach_the_callers_own_buckets(void **state)
     for (int i = 0; i < 10; i++)
         engine_kit_check(&kit, "ip=192.0.2.1");
     engine_kit_request(&request, "ip=192.0.2.1");
-    edit = (struct ration_admin_op){.attributes = request.attributes,
-                                    .attribute_count = request.count};
-    assert_int_equal(ration_engine_refund(kit.engine, &edit, 4, KIT_NOW_NS, &count), RATION_OK);
+    op = (struct ration_admin_op){.attributes = request.attributes,
+                                  .attribute_count = request.count};
+    assert_int_equal(ration_engine_refund(kit.engine, &op, 4, KIT_NOW_NS, &count), RATION_OK);
     assert_int_equal(count, 2);
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 4);
-    assert_int_equal(ration_engine_reset(kit.engine, &edit, KIT_NOW_NS, &count), RATION_OK);
+    assert_int_equal(ration_engine_reset(kit.engine, &op, KIT_NOW_NS, &count), RATION_OK);
     assert_int_equal(count, 1); /* not everybody's */
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 10);
 
     assert_int_equal(
-        ration_engine_block_until(kit.engine, &edit, KIT_NOW_NS + 60 * SECOND, KIT_NOW_NS, &count),
+        ration_engine_block_until(kit.engine, &op, KIT_NOW_NS + 60 * SECOND, KIT_NOW_NS, &count),
         RATION_OK);
     assert_int_equal(count, 1);
     assert_int_equal(engine_kit_check(&kit, "ip=192.0.2.1").decision.retry_after_ns, 60 * SECOND);
     assert_int_equal(engine_kit_check(&kit, "ip=192.0.2.2").decision.verdict, RATION_ALLOW);
 
-    edit.limit_name = "all";
-    assert_int_equal(ration_engine_reset(kit.engine, &edit, KIT_NOW_NS, &count), RATION_OK);
+    op.limit_name = "all";
+    assert_int_equal(ration_engine_reset(kit.engine, &op, KIT_NOW_NS, &count), RATION_OK);
     assert_int_equal(count, 1); /* it was named */
-    edit.limit_name = "none";
-    assert_int_equal(ration_engine_reset(kit.engine, &edit, KIT_NOW_NS, &count), RATION_OK);
+    op.limit_name = "none";
+    assert_int_equal(ration_engine_reset(kit.engine, &op, KIT_NOW_NS, &count), RATION_OK);
     assert_int_equal(count, 0);
     engine_kit_request(&request, "ip=wrong");
-    assert_int_equal(ration_engine_reset(kit.engine, &edit, KIT_NOW_NS, &count), RATION_EINVAL);
+    assert_int_equal(ration_engine_reset(kit.engine, &op, KIT_NOW_NS, &count), RATION_EINVAL);
     engine_kit_close(&kit);
 }
 
@@ -480,7 +480,7 @@ int main(void)
         cmocka_unit_test(some_checks_are_decided_as_all_are),
         cmocka_unit_test(long_keys_end_a_chunk_or_are_refused),
         cmocka_unit_test(a_value_longer_than_the_bound_is_an_error),
-        cmocka_unit_test(edits_reach_the_callers_own_buckets),
+        cmocka_unit_test(admin_operations_reach_the_callers_own_buckets),
         cmocka_unit_test(a_queue_tells_when_to_go),
         cmocka_unit_test(limits_may_come_with_requests),
         cmocka_unit_test(inline_limits_are_cleared_any_number_of_times),

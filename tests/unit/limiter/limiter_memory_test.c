@@ -9,7 +9,7 @@
 #include "unit/limiter/limiter_allocations.h"
 #include "unit/limiter/limiter_kit.h"
 
-/* Every call that decides or edits. */
+/* Every call that decides or changes. */
 static void call_everything(ration_limiter *limiter, uint64_t *random, uint64_t now_ns)
 {
     struct subject_key key;

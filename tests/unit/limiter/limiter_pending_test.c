@@ -21,7 +21,7 @@ struct slow_store {
     struct ration_memory *memory;
     struct ration_op *asked[ASKED_MAX];
     size_t asked_count;
-    ration_status fault; /* what it answers instead; RATION_OK: the decision */
+    ration_status error; /* what it answers instead; RATION_OK: the decision */
 };
 
 static ration_status slow_begin(struct ration_store *store, struct ration_op *op)
@@ -37,7 +37,7 @@ static ration_status slow_begin(struct ration_store *store, struct ration_op *op
 static void slow_answer(struct slow_store *slow)
 {
     struct ration_op *op = slow->asked[0];
-    ration_status status = slow->fault;
+    ration_status status = slow->error;
 
     memmove(slow->asked, slow->asked + 1, --slow->asked_count * sizeof(slow->asked[0]));
     if (status == RATION_OK)
@@ -147,7 +147,7 @@ static void a_store_that_fails_is_no_denial(void **state)
 
     (void)state;
     scene_init(&scene, "2 per 10s");
-    scene.slow.fault = RATION_ESTORE;
+    scene.slow.error = RATION_ESTORE;
     assert_int_equal(
         ration_limiter_begin(&scene.limiter, &RATION_KEY("a"), 1, 0, &pending, &decision),
         RATION_EPENDING);

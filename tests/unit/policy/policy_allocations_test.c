@@ -90,10 +90,10 @@ static void refuse_each_of_a_wrong_policy(const char *wrong)
 }
 
 /*
- * A fault for which there is no memory is not told, and the policy not taken for right. Of many sizes, so
- * that some run out just when a fault is noted.
+ * A error for which there is no memory is not told, and the policy not taken for right. Of many sizes, so
+ * that some run out just when a error is noted.
  */
-static void faults_without_memory_are_no_policy(void **state)
+static void errors_without_memory_are_no_policy(void **state)
 {
     static char wrong[10000];
     size_t used = (size_t)sprintf(wrong, "limits:\n");
@@ -142,7 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_policy_without_memory_is_not_read),
         cmocka_unit_test(a_file_without_memory_is_not_read),
-        cmocka_unit_test(faults_without_memory_are_no_policy),
+        cmocka_unit_test(errors_without_memory_are_no_policy),
         cmocka_unit_test(answers_need_no_memory),
     };
 

@@ -34,10 +34,10 @@ static inline struct kit_request kit_request(const char *const *words, size_t wo
 #define REQUEST(...) \
     kit_request((const char *const[]){__VA_ARGS__}, COUNT_OF(((const char *const[]){__VA_ARGS__})))
 
-static inline void kit_print_fault(void *context, const struct ration_policy_error *fault)
+static inline void kit_print_error(void *context, const struct ration_policy_error *error)
 {
     (void)context;
-    print_error("%" PRIu32 ":%" PRIu32 ": %s\n", fault->line, fault->column, fault->message);
+    print_error("%" PRIu32 ":%" PRIu32 ": %s\n", error->line, error->column, error->message);
 }
 
 /* A policy that must be right. */
@@ -45,7 +45,7 @@ static inline ration_policy *kit_policy(const char *text)
 {
     ration_policy *policy = NULL;
 
-    assert_int_equal(ration_policy_parse(text, strlen(text), kit_print_fault, NULL, &policy),
+    assert_int_equal(ration_policy_parse(text, strlen(text), kit_print_error, NULL, &policy),
                      RATION_OK);
     assert_non_null(policy);
     return policy;

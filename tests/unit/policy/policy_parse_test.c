@@ -231,7 +231,7 @@ static void policies_of_the_page_are_right(void **state)
         char *begin = at + strlen("\n```yaml\n"), *end = strstr(begin, "\n```");
         ration_policy *policy = NULL;
         assert_non_null(end);
-        if (ration_policy_parse(begin, (size_t)(end + 1 - begin), kit_print_fault, NULL, &policy) !=
+        if (ration_policy_parse(begin, (size_t)(end + 1 - begin), kit_print_error, NULL, &policy) !=
             RATION_OK)
             fail_msg("%.*s", (int)(end - begin), begin);
         ration_policy_free(policy);
@@ -256,7 +256,7 @@ static void policies_of_the_examples_are_right(void **state)
         if (!strstr(entry->d_name, ".yaml"))
             continue;
         snprintf(path, sizeof(path), RATION_SOURCE "/examples/policies/%s", entry->d_name);
-        assert_int_equal(ration_policy_load(path, kit_print_fault, NULL, &policy), RATION_OK);
+        assert_int_equal(ration_policy_load(path, kit_print_error, NULL, &policy), RATION_OK);
         ration_policy_free(policy);
         file_count++;
     }

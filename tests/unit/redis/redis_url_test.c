@@ -73,7 +73,7 @@ static void urls_are_read(void **state)
     }
 }
 
-static void faults_say_what_would_be_right(void **state)
+static void errors_say_what_would_be_right(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -144,7 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(urls_are_read),
-        cmocka_unit_test(faults_say_what_would_be_right),
+        cmocka_unit_test(errors_say_what_would_be_right),
         cmocka_unit_test(texts_are_bounded),
     };
     return cmocka_run_group_tests_name("redis_url", tests, NULL, NULL);

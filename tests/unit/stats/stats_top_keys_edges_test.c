@@ -90,7 +90,7 @@ static void r3_busy_shards_are_passed_by_and_told_as_lost(void **state)
     stats_top_read(top, 8, &list);
     assert_int_equal(list.stats.total, 35);
     assert_int_equal(list.stats.lost, 10);
-    assert_int_equal(stats_top_faults(&exact, top), 0);
+    assert_int_equal(stats_top_errors(&exact, top), 0);
 
     for (uint32_t i = 0; i < 4; i++)
         ration_top_keys_enter(ration_top_keys_shard(top, i));
@@ -99,7 +99,7 @@ static void r3_busy_shards_are_passed_by_and_told_as_lost(void **state)
     assert_int_equal(list.key_count, 0);
     assert_int_equal(list.stats.total, 0);
     assert_int_equal(list.stats.lost, 48);
-    assert_int_equal(stats_top_faults(&exact, top), 0);
+    assert_int_equal(stats_top_errors(&exact, top), 0);
     free(top);
 }
 
@@ -133,7 +133,7 @@ static void a_block_may_be_copied(void **state)
     free(top);
     for (uint32_t i = 0; i < 30; i++)
         stats_top_add(copy, &exact, i, i % 9, 1);
-    assert_int_equal(stats_top_faults(&exact, copy), 0);
+    assert_int_equal(stats_top_errors(&exact, copy), 0);
     free(copy);
 }
 

@@ -29,7 +29,7 @@ static void what_is_told_of_zipf_traffic_is_true(void **state)
         for (uint32_t draw = 0; draw < DRAW_COUNT; draw++)
             stats_top_add(top, &exact, (uint32_t)ration_random_up_to(&random, 7),
                           stats_zipf_draw(&zipf, &random), 1);
-        assert_int_equal(stats_top_faults(&exact, top), 0);
+        assert_int_equal(stats_top_errors(&exact, top), 0);
         free(top);
     }
 }
@@ -48,7 +48,7 @@ static void every_step_over_few_keys_is_true(void **state)
 
             stats_top_add(top, &exact, (uint32_t)ration_random_up_to(&random, 1),
                           ration_random_up_to(&random, 9), weight);
-            assert_int_equal(stats_top_faults(&exact, top), 0);
+            assert_int_equal(stats_top_errors(&exact, top), 0);
         }
         free(top);
     }
@@ -67,7 +67,7 @@ static void weights_of_any_size_are_true(void **state)
         stats_top_add(top, &exact, draw, ration_random_up_to(&random, 300),
                       ration_random_next(&random) >> size);
     }
-    assert_int_equal(stats_top_faults(&exact, top), 0);
+    assert_int_equal(stats_top_errors(&exact, top), 0);
     free(top);
 }
 
@@ -103,7 +103,7 @@ static void plain_add(struct plain *plain, uint64_t number)
     };
 }
 
-static struct stats_faults judge_plain(bool forgets_error)
+static struct stats_errors judge_plain(bool forgets_error)
 {
     static struct stats_zipf zipf;
     static struct stats_exact exact;
@@ -120,16 +120,16 @@ static struct stats_faults judge_plain(bool forgets_error)
         plain_add(&plain, number);
     }
 
-    struct stats_faults faults = stats_judge(&exact, 16, plain.keys, plain.key_count, &stats);
+    struct stats_errors errors = stats_judge(&exact, 16, plain.keys, plain.key_count, &stats);
 
-    faults.order = 0; /* it does not sort */
-    return faults;
+    errors.order = 0; /* it does not sort */
+    return errors;
 }
 
 static void an_error_that_is_forgotten_is_caught(void **state)
 {
     (void)state;
-    assert_int_equal(stats_faults_count(judge_plain(false)), 0);
+    assert_int_equal(stats_errors_count(judge_plain(false)), 0);
     assert_true(judge_plain(true).below > 5);
 }
 
@@ -158,7 +158,7 @@ static void r10_fresh_keys_hide_no_heavy_one_and_take_no_memory(void **state)
         stats_top_read(top, shape.key_max, &list);
         assert_int_equal(list.keys[0].hash[1], 7);
         assert_memory_equal(list.keys[0].name, "key-7", 6);
-        assert_int_equal(stats_top_faults(&exact, top), 0);
+        assert_int_equal(stats_top_errors(&exact, top), 0);
         /* how little is known of the others grows, and is told */
         assert_true(list.keys[1].error > last_error);
         assert_true(list.stats.unlisted_max >= last_error);

@@ -25,8 +25,8 @@ static const char *const bucket_texts[] = {
     "7/s burst 5 leaky-queue", "5/s burst 12 refill interval",
     "9/s fixed-window",        "9/s sliding-window"};
 
-/* Every edit does to the key what it does to a bucket. */
-static void edits_do_what_they_do_to_a_bucket(void **state)
+/* Every admin operation does to the key what it does to a bucket. */
+static void admin_operations_do_what_they_do_to_a_bucket(void **state)
 {
     (void)state;
     for (size_t t = 0; t < KIT_COUNT_OF(bucket_texts); t++)
@@ -325,7 +325,7 @@ static void a_block_by_a_rule_that_does_not_apply_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edits_do_what_they_do_to_a_bucket),
+        cmocka_unit_test(admin_operations_do_what_they_do_to_a_bucket),
         cmocka_unit_test(refund_never_holds_more_than_the_burst),
         cmocka_unit_test(refund_and_force_reach_every_limit),
         cmocka_unit_test(force_is_charged_whatever_is_left_and_bounded),

@@ -1,5 +1,5 @@
 /*
- * Rows of policies that are wrong: text to the places and words of all faults that are told.
+ * Rows of policies that are wrong: text to the places and words of all errors that are told.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ struct expected {
 
 struct row {
     const char *text;
-    struct expected faults[4]; /* all of them; the rest zero */
+    struct expected errors[4]; /* all of them; the rest zero */
 };
 
 static const struct row rows[] = {
@@ -201,22 +201,22 @@ static const struct row rows[] = {
 };
 
 struct told {
-    struct ration_policy_error faults[RATION_POLICY_FAULTS_MAX + 1];
-    char messages[RATION_POLICY_FAULTS_MAX + 1][RATION_ERROR_MESSAGE_MAX];
+    struct ration_policy_error errors[RATION_POLICY_ERRORS_MAX + 1];
+    char messages[RATION_POLICY_ERRORS_MAX + 1][RATION_ERROR_MESSAGE_MAX];
     size_t count;
 };
 
-static void note(void *context, const struct ration_policy_error *fault)
+static void note(void *context, const struct ration_policy_error *error)
 {
     struct told *told = context;
 
-    assert_true(told->count <= RATION_POLICY_FAULTS_MAX);
-    assert_true(strlen(fault->message) > 10);
-    for (const char *at = fault->message; *at; at++)
+    assert_true(told->count <= RATION_POLICY_ERRORS_MAX);
+    assert_true(strlen(error->message) > 10);
+    for (const char *at = error->message; *at; at++)
         assert_true(*at >= 0x20 && *at < 0x7F);
-    strcpy(told->messages[told->count], fault->message);
-    told->faults[told->count] = *fault;
-    told->faults[told->count].message = told->messages[told->count];
+    strcpy(told->messages[told->count], error->message);
+    told->errors[told->count] = *error;
+    told->errors[told->count].message = told->messages[told->count];
     told->count++;
 }
 
@@ -230,7 +230,7 @@ static struct told *tell(const char *text, size_t size)
     assert_ptr_equal(policy, &told);
     assert_true(told.count > 0);
     for (size_t i = 1; i < told.count; i++)
-        assert_true(told.faults[i - 1].line <= told.faults[i].line);
+        assert_true(told.errors[i - 1].line <= told.errors[i].line);
     assert_int_equal(ration_policy_parse(text, size, NULL, NULL, &policy), RATION_EINVAL);
     return &told;
 }
@@ -241,21 +241,21 @@ static void check_row(const struct row *row)
     size_t i = 0;
 
     for (; i < told->count; i++) {
-        const struct expected *expected = i < COUNT_OF(row->faults) ? &row->faults[i] : NULL;
-        if (!expected || !expected->words || told->faults[i].line != expected->line ||
-            told->faults[i].column != expected->column ||
+        const struct expected *expected = i < COUNT_OF(row->errors) ? &row->errors[i] : NULL;
+        if (!expected || !expected->words || told->errors[i].line != expected->line ||
+            told->errors[i].column != expected->column ||
             !strstr(told->messages[i], expected->words))
             fail_msg("%s\ntold %u:%u: %s\nnot  %u:%u: %s", row->text,
-                     (unsigned)told->faults[i].line, (unsigned)told->faults[i].column,
+                     (unsigned)told->errors[i].line, (unsigned)told->errors[i].column,
                      told->messages[i], expected ? (unsigned)expected->line : 0,
                      expected ? (unsigned)expected->column : 0,
                      expected && expected->words ? expected->words : "(nothing)");
     }
-    if (i < COUNT_OF(row->faults) && row->faults[i].words)
-        fail_msg("%s\nnot told: %s", row->text, row->faults[i].words);
+    if (i < COUNT_OF(row->errors) && row->errors[i].words)
+        fail_msg("%s\nnot told: %s", row->text, row->errors[i].words);
 }
 
-static void each_fault_is_told_where_it_is(void **state)
+static void each_error_is_told_where_it_is(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -281,7 +281,7 @@ static void every_beginning_of_a_text_is_judged(void **state)
 
 static char *large; /* room for texts made here */
 
-static void many_faults_end_with_and_more(void **state)
+static void many_errors_end_with_and_more(void **state)
 {
     size_t used = (size_t)sprintf(large, "limits:\n");
     struct told *told;
@@ -290,10 +290,10 @@ static void many_faults_end_with_and_more(void **state)
     for (int i = 0; i < 150; i++)
         used += (size_t)sprintf(large + used, "  - {name: n%d, rate: 10}\n", i);
     told = tell(large, used);
-    assert_int_equal(told->count, RATION_POLICY_FAULTS_MAX + 1);
-    assert_non_null(strstr(told->messages[RATION_POLICY_FAULTS_MAX], "and more"));
-    assert_int_equal(told->faults[0].line, 2);
-    assert_int_equal(told->faults[RATION_POLICY_FAULTS_MAX - 1].line, RATION_POLICY_FAULTS_MAX + 1);
+    assert_int_equal(told->count, RATION_POLICY_ERRORS_MAX + 1);
+    assert_non_null(strstr(told->messages[RATION_POLICY_ERRORS_MAX], "and more"));
+    assert_int_equal(told->errors[0].line, 2);
+    assert_int_equal(told->errors[RATION_POLICY_ERRORS_MAX - 1].line, RATION_POLICY_ERRORS_MAX + 1);
 }
 
 /* Writes a list of count members, each by a format that takes its number. */
@@ -315,7 +315,7 @@ static void expect_at_most(size_t size, bool is_right, const char *words)
     ration_policy *policy = NULL;
 
     if (is_right) {
-        assert_int_equal(ration_policy_parse(large, size, kit_print_fault, NULL, &policy),
+        assert_int_equal(ration_policy_parse(large, size, kit_print_error, NULL, &policy),
                          RATION_OK);
         ration_policy_free(policy);
         return;
@@ -453,7 +453,7 @@ static void files_that_cannot_be_read_are_told(void **state)
         ration_policy *policy = NULL;
         assert_int_equal(ration_policy_load(paths[i], note, &told, &policy), RATION_EINVAL);
         assert_int_equal(told.count, 1);
-        assert_int_equal(told.faults[0].line, 0);
+        assert_int_equal(told.errors[0].line, 0);
         assert_non_null(strstr(told.messages[0], "cannot be read"));
         assert_int_equal(ration_policy_load(paths[i], NULL, NULL, &policy), RATION_EINVAL);
         assert_null(policy);
@@ -472,7 +472,7 @@ static void a_file_too_large_is_not_cut(void **state)
     memset(large, '\n', RATION_POLICY_BYTES_MAX + 1);
     memcpy(large, ONE, strlen(ONE));
     assert_int_equal(write(file, large, RATION_POLICY_BYTES_MAX), RATION_POLICY_BYTES_MAX);
-    assert_int_equal(ration_policy_load(path, kit_print_fault, NULL, &policy), RATION_OK);
+    assert_int_equal(ration_policy_load(path, kit_print_error, NULL, &policy), RATION_OK);
     ration_policy_free(policy);
     assert_int_equal(write(file, "\n", 1), 1);
     assert_int_equal(ration_policy_load(path, note, &told, &policy), RATION_EINVAL);
@@ -483,9 +483,9 @@ static void a_file_too_large_is_not_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_fault_is_told_where_it_is),
+        cmocka_unit_test(each_error_is_told_where_it_is),
         cmocka_unit_test(every_beginning_of_a_text_is_judged),
-        cmocka_unit_test(many_faults_end_with_and_more),
+        cmocka_unit_test(many_errors_end_with_and_more),
         cmocka_unit_test(each_maximum_is_kept_and_named),
         cmocka_unit_test(sizes_of_texts_are_bounded),
         cmocka_unit_test(queues_apart_are_right),

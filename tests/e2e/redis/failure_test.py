@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Redis in trouble (R12): each fault in each mode with each on_backend_error, over each protocol.
+"""Redis in trouble (R12): each failure in each mode with each on_backend_error, over each protocol.
 
-    fault_test.py RATION
+    failure_test.py RATION
 
-What holds while a fault lasts, and after it, is in outage.py. Nothing is asked twice.
+What holds while a failure lasts, and after it, is in outage.py. Nothing is asked twice.
 """
 import contextlib
 import os
@@ -38,29 +38,29 @@ def server_by_way(**more):
         yield server, way, redis
 
 
-def check_fault(name, redis, begin, end):
+def check_failure(name, redis, begin, end):
     outage.check(BINARY, name, redis.url, begin, end)
 
 
-def check_way(name, fault, greeting_fault=None, is_lost=False, met_least=len(LIMITS)):
-    """A fault on the way to Redis, which so many limits meet at least, of those that are asked about first; is_lost: of
+def check_way(name, failure, greeting_failure=None, is_lost=False, met_least=len(LIMITS)):
+    """A failure on the way to Redis, which so many limits meet at least, of those that are asked about first; is_lost: of
     connections that are made while it lasts."""
     with by_way() as (redis, way):
         def begin():
-            way.fault, way.greeting_fault = fault, greeting_fault
+            way.failure, way.greeting_failure = failure, greeting_failure
             way.script_calls.clear()
             if is_lost:
                 way.break_all()
 
         def end():
             met = sum(b"-together}" in b" ".join(words) for words in way.script_calls)
-            assert is_lost or met >= met_least, f"only {met} limits met the fault"
-            way.fault = way.greeting_fault = None
+            assert is_lost or met >= met_least, f"only {met} limits met the failure"
+            way.failure = way.greeting_failure = None
 
-        check_fault(name, way, begin, end)
+        check_failure(name, way, begin, end)
 
 
-# Faults of a real Redis -------------------------------------------------------------------------
+# Failures of a real Redis -------------------------------------------------------------------------
 
 def test_R12_refused():
     with redis_kit.Redis() as redis:
@@ -68,13 +68,13 @@ def test_R12_refused():
             redis.process.kill()
             redis.process.wait()
 
-        check_fault("refused", redis, begin, redis.start)
+        check_failure("refused", redis, begin, redis.start)
         outage.check_from_the_start(BINARY, "absent", redis.url, begin, redis.start)
 
 
 def test_R12_black_hole():
     with redis_kit.Redis() as redis:
-        check_fault("stopped", redis, lambda: serve.freeze(redis.process),
+        check_failure("stopped", redis, lambda: serve.freeze(redis.process),
                     lambda: redis.process.send_signal(signal.SIGCONT))
 
 
@@ -119,13 +119,13 @@ def test_R12_dropped():
         there.plug()
 
     with redis_kit.Redis(host=there) as redis, node:
-        check_fault("dropped", redis, there.unplug, there.plug)
+        check_failure("dropped", redis, there.unplug, there.plug)
         outage.check_from_the_start(BINARY, "dropped-anew", redis.url, there.unplug, plug_late)
 
 
 def test_R12_out_of_memory():
     with redis_kit.Redis() as redis:
-        check_fault("OOM", redis, lambda: serve.expect(redis.ask("CONFIG", "SET", "maxmemory", "1"), "OK"),
+        check_failure("OOM", redis, lambda: serve.expect(redis.ask("CONFIG", "SET", "maxmemory", "1"), "OK"),
                     lambda: serve.expect(redis.ask("CONFIG", "SET", "maxmemory", "0"), "OK"))
 
 
@@ -135,7 +135,7 @@ def check_replica(name, serves_stale):
             redis.ask("CONFIG", "SET", "replica-serve-stale-data", serves_stale)
             serve.expect(redis.ask("REPLICAOF", "127.0.0.1", redis_kit.free_port()), "OK")
 
-        check_fault(name, redis, begin, lambda: serve.expect(redis.ask("REPLICAOF", "NO", "ONE"), "OK"))
+        check_failure(name, redis, begin, lambda: serve.expect(redis.ask("REPLICAOF", "NO", "ONE"), "OK"))
 
 
 def test_R12_readonly():
@@ -160,7 +160,7 @@ def test_R12_busy():
             serve.expect(redis.ask("SCRIPT", "KILL"), "OK")
             assert "killed" in client.read().text
 
-        check_fault("BUSY", redis, begin, end)
+        check_failure("BUSY", redis, begin, end)
 
 
 def test_R12_password_changed():
@@ -174,10 +174,10 @@ def test_R12_password_changed():
         def end():
             serve.expect(control.ask("CONFIG", "SET", "requirepass", ""), "OK")
 
-        check_fault("NOAUTH", redis, begin, end)
+        check_failure("NOAUTH", redis, begin, end)
 
 
-def test_noscript_is_no_fault():
+def test_noscript_is_no_failure():
     """SCRIPT FLUSH between calls: the script is sent again, and nobody notices."""
     with server_by_way(deadline_ms=5000) as (server, _, redis):
         asker = outage.Asker(server)
@@ -193,7 +193,7 @@ def test_noscript_is_no_fault():
             assert redis.calls("eval") >= 1, f"no EVAL, {mode}"
 
 
-# Faults on the way ------------------------------------------------------------------------------
+# Failures on the way ------------------------------------------------------------------------------
 
 def test_R12_slow():
     check_way("slow", redis_kit.delay(.07))
@@ -203,7 +203,7 @@ def test_R12_always_slow():
     """A Redis that answers all, and always too late: not everybody waits for it."""
     for seconds in .03, .05, .2:
         with server_by_way() as (server, way, _):
-            way.fault = redis_kit.delay(seconds)
+            way.failure = redis_kit.delay(seconds)
             asker = outage.Asker(server)
             slow_count = count = 0
             end = time.monotonic() + 1
@@ -242,9 +242,9 @@ def test_R12_answers_that_nobody_asked_for():
             redis_kit.wait_well(server, attributes=outage.NOBODY)
             asker = outage.Asker(server)
             connects = redis_kit.connects(server)
-            way.fault = lambda answer, asked_at, extra=extra: answer + extra
+            way.failure = lambda answer, asked_at, extra=extra: answer + extra
             assert asker.ask("resp", "strict", "allow", "u")[0] == "allow"
-            way.fault = None
+            way.failure = None
             redis_kit.wait_well(server, attributes=outage.NOBODY)
             assert redis_kit.connects(server) > connects, extra
             connects = redis_kit.connects(server)
@@ -280,27 +280,27 @@ def test_R12_other_answers():
                    b"*5\r\n:1\r\n:1\r\n:1\r\n$-1\r\n:-1\r\n", b"*5\r\n:1\r\n:1\r\n:1\r\n$-1\r\n:4096\r\n",
                    b"*5\r\n:1\r\n:1\r\n:0\r\n$-1\r\n:0\r\n"):
         with server_by_way() as (server, way, _):
-            way.fault = lambda real, asked_at, answer=answer: answer
+            way.failure = lambda real, asked_at, answer=answer: answer
             try:
                 outage.check_together(outage.Asker(server), "u")
-            except AssertionError as fault:
-                raise AssertionError(f"after {answer}") from fault
+            except AssertionError as error:
+                raise AssertionError(f"after {answer}") from error
 
 
 def test_R12_nothing_is_sent_twice():
     """Whoever was not answered may have been charged, and is not asked for again: not when it is late, nor when
     the connection is lost, nor when Redis is back."""
-    for name, fault in (("silence", redis_kit.silence), ("delay", redis_kit.delay(.07)), ("cut", redis_kit.cut),
+    for name, failure in (("silence", redis_kit.silence), ("delay", redis_kit.delay(.07)), ("cut", redis_kit.cut),
                         ("garbage", redis_kit.garbage), ("error", redis_kit.error("LOADING"))):
         with server_by_way() as (server, way, redis):
             asker = outage.Asker(server)
-            way.fault = fault
+            way.failure = failure
             users = [f"{name}{number}" for number in range(60)]
             for number, user in enumerate(users):
                 mode = list(MODES)[number % 3]
                 for wanted in outage.by_hand(outage.AT_HAND[mode]) + [("allow", True)]:
                     serve.expect(asker.ask(WAYS[number % 4], mode, "allow", user), wanted, f"{mode} with {name}")
-            way.fault = None
+            way.failure = None
             redis_kit.wait_well(server, attributes=NOBODY)
             calls = [way.calls_of(user) for user in users]
             serve.expect((max(calls), calls[0]), (1, 1), f"calls of the script with {name}, at most and for the first")
@@ -311,13 +311,13 @@ def test_R12_nothing_is_sent_twice():
 def test_R12_debts_are_told_once():
     """What was taken from a node's own bucket, and told in a call that was not answered, is not told again."""
     taken = outage.AT_HAND["local-first"]
-    for name, fault in (("silence", redis_kit.silence), ("delay", redis_kit.delay(.07)), ("cut", redis_kit.cut)):
+    for name, failure in (("silence", redis_kit.silence), ("delay", redis_kit.delay(.07)), ("cut", redis_kit.cut)):
         with server_by_way() as (server, way, _):
             asker = outage.Asker(server)
-            way.fault = fault
+            way.failure = failure
             for wanted in outage.by_hand(taken) + [("allow", True)]:
                 serve.expect(asker.ask("resp", "local-first", "allow", "u"), wanted)
-            way.fault = None
+            way.failure = None
             redis_kit.wait_well(server, attributes=NOBODY)
             answer = asker.resp2.ask(*outage.words("local-first", "allow", "u"))
             serve.expect(outage.read_resp(answer), ("allow", False), name)
@@ -338,7 +338,7 @@ def test_R12_a_pipeline_is_late_once():
     """Many checks that Redis does not answer wait together, not one after the other."""
     def measure():
         with server_by_way() as (server, way, _):
-            way.fault = redis_kit.silence
+            way.failure = redis_kit.silence
             asker = outage.Asker(server)
             answers = asker.pipeline([outage.words(mode, "allow", "u") for mode in MODES for _ in range(20)])
             at_hand = outage.AT_HAND["local-first"]
@@ -372,7 +372,7 @@ def test_R12_a_mixed_pipeline_is_late_once():
 
     def measure():
         with server_by_way() as (server, way, _):
-            way.fault = redis_kit.silence
+            way.failure = redis_kit.silence
             asker = outage.Asker(server)
             ask(asker)
             return asker.slowest
@@ -393,7 +393,7 @@ def test_R12_noscript_and_then_nothing():
     def measure():
         with server_by_way() as (server, way, redis):
             serve.expect(redis.ask("SCRIPT", "FLUSH"), "OK")
-            way.fault = late_noscript
+            way.failure = late_noscript
             asker = outage.Asker(server)
             for wanted in outage.by_hand(outage.AT_HAND[mode]) + [(None, True)]:
                 serve.expect(asker.ask("resp", mode, "deny", "u"), wanted, mode)
