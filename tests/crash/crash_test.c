@@ -7,7 +7,7 @@
  *                 there was in between; the survivors then get each of them, in every program
  *     twice       the same of a second process, in each of the states that a first one left
  *     kill        kills a process after each instruction, or each STRIDE-th
- *     sleep       stops it there, and lets it go on after the others' calls
+ *     sleep       stops it there, and lets it continue after the others' calls
  *     absence     likewise after days, and with its old now: it may be denied (R6)
  *     lineage, forgotten, claims, changer, zombies: see lineage.c
  *
@@ -155,7 +155,7 @@ static enum failure run_kill(struct story *story, struct crash_count *count)
     return FAILURE_NONE;
 }
 
-/* One process stopped after n instructions, a program up to some call, and it goes on. */
+/* One process stopped after n instructions, a program up to some call, and it continues. */
 static enum failure sleep_through(struct story *story, enum program_kind kind, size_t n,
                                   size_t until, size_t end)
 {

@@ -1,5 +1,5 @@
 /*
- * Deaths that add up: one table, never made anew, on which one process after the other dies. What
+ * Deaths that add up: one table, never made again, on which one process after the other dies. What
  * they leave behind must not fill the table, nor use up the seats.
  */
 #include <stdio.h>

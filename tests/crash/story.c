@@ -174,23 +174,23 @@ static void explain(const struct story *story, enum program_kind kind, const str
 {
     const struct program *program = &story->programs[kind];
 
-    printf("  %s: told what cannot be, program %s, call %zu of %zu\n", story->scenario->name,
+    printf("  %s: reported what cannot be, program %s, call %zu of %zu\n", story->scenario->name,
            program_names[kind], agreed_count, program->call_count);
     if (agreed_count < telling->call_count) {
         const struct call *call = &program->calls[agreed_count];
 
         printf("    limiter %u, key %u, cost %u, after %" PRId64 " ns\n", call->limiter_index,
                call->key, call->cost, call->after_ns);
-        print_seen("told ", &telling->calls[agreed_count]);
+        print_seen("reported ", &telling->calls[agreed_count]);
         print_seen("right", &right->calls[agreed_count]);
     }
-    printf("    overflows: %" PRIu64 " told, %" PRIu64 " right\n", telling->overflow_count,
+    printf("    overflows: %" PRIu64 " reported, %" PRIu64 " right\n", telling->overflow_count,
            right->overflow_count);
-    print_seen("operation, told ", &telling->operation);
+    print_seen("operation, reported ", &telling->operation);
     print_seen("operation, right", &right->operation);
 }
 
-/* Nobody who looks with a stale now is told more than is ever right. */
+/* A peek with a stale now never reports more than is right. */
 static enum failure judge_stale(const struct story *story, const struct tellings *right,
                                 const struct telling *telling)
 {

@@ -1,11 +1,11 @@
 /*
- * story: what the survivors do, and what they may be told.
+ * story: what the survivors do, and which answers they may get.
  *
  * A program (program.h) is a list of calls by those who survive. A telling is what they are
  * answered. The tellings that are right are found by doing, in one process and undisturbed, what
  * the dead one wanted to do before the first call, before the second, ..., after the last of the
  * program's head; and not at all. Whatever the instruction at which a process dies, the survivors
- * must be told one of these: the dead one has done all it wanted at one moment, or nothing (R1,
+ * must get one of these answers: the dead one has done all it wanted at one moment, or nothing (R1,
  * R2, R11). They may find out late: what is half done is finished by whoever meets it.
  *
  * Who was only asleep may also do it after the tail, with a now that is days old.
@@ -54,7 +54,7 @@ void story_close(struct story *story);
 /* What a child of stepper_start() does: context is the story. The answer goes to the stage. */
 void story_act(void *story);
 
-/* What may be told if two processes died in the same operation, one after the other. */
+/* The answers that are right if two processes died in the same operation, one after the other. */
 void story_open_twice(struct story *story);
 
 /* Plays calls from first to end on the block as it is. */
@@ -68,7 +68,7 @@ enum fate {
     FATE_ABSENT  /* it has gone on so late that it may be denied in any case (R6) */
 };
 
-/* Whether what was told is right. Prints what is wrong. */
+/* Whether the answers are right. Prints what is wrong. */
 enum failure story_judge(const struct story *story, enum program_kind kind,
                          const struct tellings *right, const struct telling *telling,
                          enum fate fate);

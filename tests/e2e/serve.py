@@ -50,7 +50,7 @@ def die_with_parent():
 
 
 def freeze(process):
-    """SIGSTOP, and not back before every thread has met it: one may go on for a while behind the call."""
+    """SIGSTOP, and not back before every thread has met it: one may continue for a while behind the call."""
     process.send_signal(signal.SIGSTOP)
     while True:
         states = []

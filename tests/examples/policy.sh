@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The embedded policy answers, and tells what is wrong with one.   policy.sh PROGRAM POLICIES_FOLDER
+# The embedded policy answers, and reports what is wrong with one.   policy.sh PROGRAM POLICIES_FOLDER
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -8,7 +8,7 @@
  *     ... fake.answers, fake.answer_size, fake.is_closed
  *     fake_close(&fake);
  *
- * Each has an engine of its own that begins anew, on a clock that only RATION.CLOCK moves, so what is
+ * Each has an engine of its own that begins again, on a clock that only RATION.CLOCK moves, so what is
  * answered depends on the bytes alone. The link wraps clock_gettime: dates stand still.
  */
 #ifndef RATION_TESTS_SERVICE_FAKE_H

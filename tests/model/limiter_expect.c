@@ -62,7 +62,7 @@ static void set_aside(struct limiter_expect *e, unsigned limiter, unsigned key)
         model_copy(&lost->models[i], &e->models[limiter][key][i]);
 }
 
-/* Those that were not started anew are what they were. */
+/* Those that were not started again are what they were. */
 static void bring_back(struct limiter_expect *e)
 {
     for (unsigned k = 0; k < e->lost_count; k++) {

@@ -160,7 +160,7 @@ static bool keeps_distance(const struct line *l)
     struct event events[PLACES_MAX];
     unsigned count = events_of(l, events);
     model_units period = (model_units)l->limit.period_ns;
-    uint64_t grain_ns = l->limit.rate.token.frac > 0; /* moments are told in whole ns */
+    uint64_t grain_ns = l->limit.rate.token.frac > 0; /* moments are reported in whole ns */
     const struct event *before = NULL;
 
     for (unsigned i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 /*
  * An engine in front of Redis against one in memory (R9): the same requests at the same times are decided and
- * told alike, one by one and in batches, and so are admin operations; also when limits become others, of the same names or
+ * reported alike, one by one and in batches, and so are admin operations; also when limits become others, of the same names or
  * of another kind. Then Redis goes away, and what the policy has instead decides.
  *
  *     redis_engine_test SOCKET SERVER_PID
@@ -59,7 +59,7 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n",
 
-    /* other algorithms, as far as memory does not begin anew for them */
+    /* other algorithms, as far as memory does not begin again for them */
     "limits:\n"
     "  - {name: login, match: {path: /login}, key: ip, rate: 3/s fixed-window}\n"
     "  - {name: window, match: {path: /window}, key: user, rate: 9/7s sliding-window}\n"

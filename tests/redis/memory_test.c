@@ -1,6 +1,6 @@
 /*
  * Each piece of memory that an engine in front of Redis asks for is refused in turn: it is made or not, its checks
- * are decided, by Redis or without, or told that there is no memory, and nothing leaks or is lost. And what is
+ * are decided, by Redis or without, or fail for lack of memory, and nothing leaks or is lost. And what is
  * decided without asking Redis needs neither memory nor a lock (R8).
  *
  *     redis_memory_test SOCKET

@@ -36,7 +36,8 @@ static ration_policy *read_policy(const char *text)
     return policy;
 }
 
-static ration_engine *make_engine(const char *text, const struct ration_clock *clock, bool is_told)
+static ration_engine *make_engine(const char *text, const struct ration_clock *clock,
+                                  bool is_reported)
 {
     char url[300];
     struct ration_redis options_redis = {.url = url,
@@ -46,7 +47,7 @@ static ration_engine *make_engine(const char *text, const struct ration_clock *c
     struct ration_engine_options options = {.struct_size = sizeof(options),
                                             .clock = clock,
                                             .redis = &options_redis,
-                                            .sends_time = is_told};
+                                            .sends_time = is_reported};
     struct ration_error error;
     ration_engine *engine;
 

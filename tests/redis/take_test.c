@@ -1,6 +1,6 @@
 /*
  * The script that decides in Redis, against the algorithms in memory (R9): the same takes and looks, of
- * the same buckets at the same times, must be decided, told and left alike. Times are injected, to the
+ * the same buckets at the same times, must be decided, reported and left alike. Times are injected, to the
  * nanosecond, and also run back. Now and then a limit becomes another one.
  *
  *     redis_take_test SOCKET [take SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
@@ -194,7 +194,7 @@ static void publish(struct ration_bucket_state *any, uint64_t *ring)
 
 /* Decides in memory. */
 static void decide(const struct ration_redis_take_request *ask, const struct picked *picked,
-                   struct ration_redis_take_result *told)
+                   struct ration_redis_take_result *reported)
 {
     struct ration_op op = {.kind = ask->is_peek ? RATION_OP_PEEK : RATION_OP_TAKE,
                            .now_ns = ask->now_ns};
@@ -232,13 +232,13 @@ static void decide(const struct ration_redis_take_request *ask, const struct pic
                                                 .before = before};
     }
     ration_evaluation_run(&c);
-    told->now_ns = ask->now_ns;
-    told->decision = ration_evaluation_describe_all(&c);
+    reported->now_ns = ask->now_ns;
+    reported->decision = ration_evaluation_describe_all(&c);
     for (uint32_t i = 0; i < ask->part_count; i++) {
         const struct ration_limit_eval *item = &c.items[i];
         bool *there = &is_there[picked[i].limit][picked[i].key];
 
-        told->parts[i] = ration_evaluation_describe(&c, item);
+        reported->parts[i] = ration_evaluation_describe(&c, item);
         if (ask->is_peek || (item->cost_tokens == 0 && !is_changed[i]))
             continue;
         if (item->limiter_index != i)
@@ -317,7 +317,7 @@ int main(int argument_count, char **arguments)
     }
     ration_redis_argv_init(&words);
     for (unsigned step = 0; step < STEP_COUNT; step++) {
-        struct ration_redis_take_result told, wanted;
+        struct ration_redis_take_result reported, wanted;
         struct ration_redis_answer answer;
         struct ration_redis_take_request ask;
         struct picked picked[4];
@@ -340,22 +340,22 @@ int main(int argument_count, char **arguments)
             converted_count++;
         }
         decide(&ask, picked, &wanted);
-        if (ration_redis_take_result_read(&ask, &answer, &told) != RATION_OK)
+        if (ration_redis_take_result_read(&ask, &answer, &reported) != RATION_OK)
             return fail(step, "the answer contradicts the buckets", &ask, &answer);
-        if (told.now_ns != wanted.now_ns || !is_same(&told.decision, &wanted.decision)) {
+        if (reported.now_ns != wanted.now_ns || !is_same(&reported.decision, &wanted.decision)) {
             fail(step, "another decision", &ask, &answer);
-            print_decision("redis ", &told.decision);
+            print_decision("redis ", &reported.decision);
             print_decision("memory", &wanted.decision);
             return 1;
         }
         for (uint32_t i = 0; i < ask.part_count; i++)
-            if (!is_same(&told.parts[i], &wanted.parts[i])) {
+            if (!is_same(&reported.parts[i], &wanted.parts[i])) {
                 fail(step, "another part", &ask, &answer);
-                print_decision("redis ", &told.parts[i]);
+                print_decision("redis ", &reported.parts[i]);
                 print_decision("memory", &wanted.parts[i]);
                 return 1;
             }
-        counts[told.decision.verdict]++;
+        counts[reported.decision.verdict]++;
         freeReplyObject(reply);
     }
     printf("%u allowed, %u denied, %u never, %u of changed limits: all as in memory\n",

@@ -82,7 +82,7 @@ static void peers_agree_with_a_plain_count(void **unused)
 
 /* On connections ----------------------------------------------------------------------------- */
 
-static void one_too_many_is_told_so(void **unused)
+static void one_connection_too_many_gets_an_error(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     int fds[4];
@@ -172,7 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_have_defaults_and_bounds),
         cmocka_unit_test(peers_agree_with_a_plain_count),
-        cmocka_unit_test(one_too_many_is_told_so),
+        cmocka_unit_test(one_connection_too_many_gets_an_error),
         cmocka_unit_test(one_address_does_not_take_all),
         cmocka_unit_test(places_are_given_back),
     };

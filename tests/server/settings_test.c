@@ -18,25 +18,25 @@
 #define WORDS_MAX 16
 
 /* Errors, a line each. */
-struct told {
+struct reported {
     char text[TEXT_SIZE];
     size_t used;
 };
 
 static void note(void *context, const struct ration_policy_error *error)
 {
-    struct told *told = context;
+    struct reported *reported = context;
     char place[32] = "";
 
     if (error->line > 0)
         snprintf(place, sizeof(place), "%u:%u: ", error->line, error->column);
-    told->used += (size_t)snprintf(told->text + told->used, TEXT_SIZE - told->used, "%s%s\n", place,
-                                   error->message);
+    reported->used += (size_t)snprintf(reported->text + reported->used, TEXT_SIZE - reported->used,
+                                       "%s%s\n", place, error->message);
 }
 
 /* The words of a command line, apart by blanks. */
 static ration_status read_arguments(struct ration_settings *settings, const char *line,
-                                    struct told *told)
+                                    struct reported *reported)
 {
     char copy[TEXT_SIZE];
     char *words[WORDS_MAX];
@@ -45,56 +45,56 @@ static ration_status read_arguments(struct ration_settings *settings, const char
     snprintf(copy, sizeof(copy), "%s", line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
         words[count++] = word;
-    return ration_settings_read_arguments(settings, count, words, note, told);
+    return ration_settings_read_arguments(settings, count, words, note, reported);
 }
 
 /* A policy whose section server: has these lines, from line 2 on. */
 static ration_status read_section(struct ration_settings *settings, const char *lines,
-                                  struct told *told)
+                                  struct reported *reported)
 {
     char text[TEXT_SIZE];
     ration_policy *policy;
     ration_status status;
 
     snprintf(text, sizeof(text), "server:\n%slimits: [{name: a, rate: 1/s}]\n", lines);
-    assert_int_equal(ration_policy_parse(text, strlen(text), note, told, &policy), RATION_OK);
-    status = ration_settings_read_policy(settings, policy, note, told);
+    assert_int_equal(ration_policy_parse(text, strlen(text), note, reported, &policy), RATION_OK);
+    status = ration_settings_read_policy(settings, policy, note, reported);
     ration_policy_free(policy);
     return status;
 }
 
 /* Reads a command line, then a section, then completes. Returns the first status that is not OK. */
 static ration_status read_both(struct ration_settings *settings, const char *line,
-                               const char *section, struct told *told)
+                               const char *section, struct reported *reported)
 {
     ration_status status;
 
-    memset(told, 0, sizeof(*told));
+    memset(reported, 0, sizeof(*reported));
     ration_settings_init(settings);
-    status = read_arguments(settings, line, told);
+    status = read_arguments(settings, line, reported);
     if (status == RATION_OK)
-        status = read_section(settings, section, told);
+        status = read_section(settings, section, reported);
     if (status == RATION_OK)
-        status = ration_settings_complete(settings, note, told);
+        status = ration_settings_complete(settings, note, reported);
     return status;
 }
 
 static void refused(const char *line, const char *section, const char *wanted)
 {
     struct ration_settings settings;
-    struct told told;
+    struct reported reported;
 
-    assert_int_equal(read_both(&settings, line, section, &told), RATION_EINVAL);
-    assert_string_equal(told.text, wanted);
+    assert_int_equal(read_both(&settings, line, section, &reported), RATION_EINVAL);
+    assert_string_equal(reported.text, wanted);
     ration_settings_done(&settings);
 }
 
 static void accepted(const char *line, const char *section, struct ration_settings *settings)
 {
-    struct told told;
-    ration_status status = read_both(settings, line, section, &told);
+    struct reported reported;
+    ration_status status = read_both(settings, line, section, &reported);
 
-    assert_string_equal(told.text, "");
+    assert_string_equal(reported.text, "");
     assert_int_equal(status, RATION_OK);
 }
 
@@ -156,7 +156,7 @@ static void the_table_is_sound(void **state)
 }
 
 /* What --help shows as a default is read back as the default. */
-static void defaults_are_what_they_are_told_to_be(void **state)
+static void defaults_are_what_is_documented(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ration_settings_table_count; i++) {
@@ -274,7 +274,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
         refused(rows[i][0], "  {}\n", rows[i][1]);
 }
 
-static void every_error_is_told_at_once(void **state)
+static void every_error_is_reported_at_once(void **state)
 {
     (void)state;
     refused("--threads 0 --nonsuch 3 --log xml", "  {}\n",
@@ -379,27 +379,28 @@ static void lists_repeat_on_the_command_line(void **state)
 
 static void note_name(void *context, const char *name)
 {
-    struct told *told = context;
+    struct reported *reported = context;
 
-    told->used += (size_t)snprintf(told->text + told->used, TEXT_SIZE - told->used, "%s ", name);
+    reported->used +=
+        (size_t)snprintf(reported->text + reported->used, TEXT_SIZE - reported->used, "%s ", name);
 }
 
 static void what_differs_is_named(void **state)
 {
     struct ration_settings before, after;
-    struct told told = {0};
+    struct reported reported = {0};
 
     (void)state;
     accepted("--threads 2 --check-secret x", "  {}\n", &before);
     accepted("--threads 2 --check-secret y",
              "  threads: 9\n  http: 127.0.0.1:0\n  state: s\n  trusted-proxies: unix\n", &after);
-    ration_settings_compare(&before, &after, note_name, &told);
-    assert_string_equal(told.text, "http state check-secret trusted-proxies ");
+    ration_settings_compare(&before, &after, note_name, &reported);
+    assert_string_equal(reported.text, "http state check-secret trusted-proxies ");
     ration_settings_done(&after);
     assert_int_equal(ration_settings_copy(&before, &after), RATION_OK);
-    memset(&told, 0, sizeof(told));
-    ration_settings_compare(&before, &after, note_name, &told);
-    assert_string_equal(told.text, "");
+    memset(&reported, 0, sizeof(reported));
+    ration_settings_compare(&before, &after, note_name, &reported);
+    assert_string_equal(reported.text, "");
     assert_ptr_not_equal(before.http[0], after.http[0]);
     ration_settings_done(&before);
     ration_settings_done(&after);
@@ -582,7 +583,7 @@ static void secrets_on_a_command_line_are_overwritten(void **state)
 static void hidden_urls_are_compared(void **state)
 {
     struct ration_settings one, same, other, plain;
-    struct told names = {0};
+    struct reported names = {0};
 
     (void)state;
     accepted("--redis redis://:pw@host", "  {}\n", &one);
@@ -634,10 +635,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_limit_is_a_setting),
         cmocka_unit_test(the_table_is_sound),
-        cmocka_unit_test(defaults_are_what_they_are_told_to_be),
+        cmocka_unit_test(defaults_are_what_is_documented),
         cmocka_unit_test(nothing_given_is_the_defaults),
         cmocka_unit_test(values_that_are_wrong_say_what_is_right),
-        cmocka_unit_test(every_error_is_told_at_once),
+        cmocka_unit_test(every_error_is_reported_at_once),
         cmocka_unit_test(dashes_and_underscores_are_one_name_in_a_policy),
         cmocka_unit_test(zero_bytes_are_refused),
         cmocka_unit_test(times_have_units_or_are_as_the_name_says),

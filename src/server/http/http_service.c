@@ -536,7 +536,7 @@ static void close_session(struct ration_connection *connection,
 const struct ration_protocol ration_http_protocol = {
     .name = "http",
     .state_size = sizeof(struct ration_http_session),
-    .tells_phases = true,
+    .reports_phases = true,
     .open = open_session,
     .receive = receive,
     .refuse = refuse,

@@ -103,11 +103,11 @@ class Reader(threading.Thread):
         super().__init__(daemon=True)
         self.server, self.read = server, read
         self.client, self.connection, self.http = server.resp(), server.http_connection(), server.http
-        self.count, self.error, self.is_told = 0, None, False
+        self.count, self.error, self.is_reported = 0, None, False
 
     def run(self):
         try:
-            while not self.is_told:
+            while not self.is_reported:
                 self.read(self)
                 self.count += 1
         except Exception as error:  # reported by the test
@@ -132,7 +132,7 @@ def read_during_reloads(server):
                 all(reader.error is None for reader in readers) and time.monotonic() < deadline:
             time.sleep(0.001)
     for reader in readers:
-        reader.is_told = True
+        reader.is_reported = True
     for reader in readers:
         reader.join(kit.WAIT_SECONDS)
     serve.expect([reader.error for reader in readers if reader.error], [], "errors")

@@ -120,7 +120,7 @@ def test_R12_dropped():
 
     with redis_kit.Redis(host=there) as redis, node:
         check_failure("dropped", redis, there.unplug, there.plug)
-        outage.check_from_the_start(BINARY, "dropped-anew", redis.url, there.unplug, plug_late)
+        outage.check_from_the_start(BINARY, "dropped-again", redis.url, there.unplug, plug_late)
 
 
 def test_R12_out_of_memory():
@@ -259,7 +259,7 @@ def test_R12_loading():
     """By a connection that stays, and by those that are made."""
     loading = redis_kit.error("LOADING Redis is loading the dataset in memory")
     check_way("LOADING", loading)
-    check_way("LOADING-anew", loading, loading, is_lost=True)
+    check_way("LOADING-again", loading, loading, is_lost=True)
 
 
 def test_R12_noscript():
@@ -308,8 +308,8 @@ def test_R12_nothing_is_sent_twice():
             serve.expect(len(buckets), sum(calls), "who was sent, was charged")
 
 
-def test_R12_debts_are_told_once():
-    """What was taken from a node's own bucket, and told in a call that was not answered, is not told again."""
+def test_R12_debts_are_reported_once():
+    """What was taken from a node's own bucket, and reported in a call that was not answered, is not reported again."""
     taken = outage.AT_HAND["local-first"]
     for name, failure in (("silence", redis_kit.silence), ("delay", redis_kit.delay(.07)), ("cut", redis_kit.cut)):
         with server_by_way() as (server, way, _):
@@ -325,7 +325,7 @@ def test_R12_debts_are_told_once():
 
 
 def best_of(attempts, measure):
-    """The least of what measure() tells, of so many attempts at most."""
+    """The least of what measure() reports, of so many attempts at most."""
     best = measure()
     for _ in range(attempts - 1):
         if best <= LATEST_SECONDS:

@@ -104,7 +104,7 @@ class Host(Namespace):
             ip(f"link set {self.port} master {BRIDGE}")
 
     def unplug(self):
-        """Its packets vanish on the way, both ways. Nobody is told: its end of the cable still has a light."""
+        """Its packets vanish on the way, both ways. Nobody is reported: its end of the cable still has a light."""
         with bridge_namespace:
             ip(f"link set {self.port} nomaster")
 

@@ -343,8 +343,8 @@ def test_a_stop_waits_for_answers():
             client.send(*check(f"u{number}"))
         web.request("GET", "/v1/check?user=web")
         editor = kept.server.resp()
-        editor.send("RATION.REFUND", "TOKENS", 1, "user", "edited")
-        kept.wait_asked("edited")
+        editor.send("RATION.REFUND", "TOKENS", 1, "user", "changed")
+        kept.wait_asked("changed")
         for number in range(len(clients)):
             kept.wait_asked(f"u{number}")
         kept.wait_asked("web")
@@ -432,7 +432,7 @@ def test_reloads_without_end():
 
 
 def test_answers_do_not_refill_a_local_bucket():
-    """Asks that are under way together, of costs that Redis denies: what each tells of its bucket is what was there when
+    """Asks that are under way together, of costs that Redis denies: what each reports of its bucket is what was there when
     it was asked, and no reason to admit again what was admitted meanwhile."""
     burst, bound = 100, 100 + 75
     policy = f"limits: [{{name: l, key: user, rate: 1/h, burst: {burst}, cost: tokens, mode: local-first}}]\n"

@@ -121,7 +121,7 @@ class Rows:
         return self.ask_throttle(way, is_peek, cost)
 
     def ask_get(self, is_peek, cost):
-        """A denial is a 429 with fields that are rounded: what it told is looked up by a peek, which
+        """A denial is a 429 with fields that are rounded: what it reported is looked up by a peek, which
         itself must be right, since the other ways are."""
         query = urllib.parse.urlencode({"user": "get", "cost": cost, "peek": "true" if is_peek else "false"})
         status, headers, answer = self.server.http("GET", "/v1/check?" + query, headers=AUTHORIZATION,
@@ -131,10 +131,10 @@ class Rows:
         serve.expect(status, 429, f"GET: {answer}")
         if cost > INT64_MAX:
             return None
-        told = headers.get("Retry-After")
+        reported = headers.get("Retry-After")
         peek = self.of_json(self.server.http("POST", "/v1/peek", {"attributes": {"user": "get"}, "cost": cost},
                                              connection=self.web)[2])
-        serve.expect(told, None if peek[2] == FOREVER else str(-(-peek[2] // NS_PER_S)), "Retry-After")
+        serve.expect(reported, None if peek[2] == FOREVER else str(-(-peek[2] // NS_PER_S)), "Retry-After")
         return peek
 
     @staticmethod

@@ -107,7 +107,7 @@ static ration_engine *create_engine(const struct ration_redis *redis)
     return *engine;
 }
 
-static void gates_checked(void)
+static void engines_checked(void)
 {
     ration_engine *engine = create_engine(NULL);
     uint64_t now_ns = ration_engine_now(engine);
@@ -148,7 +148,7 @@ static void gates_checked(void)
     ration_engine_free(engine);
 }
 
-static void gates_saved(void)
+static void engines_saved(void)
 {
     static struct guard_file file;
     ration_engine *engine = create_engine(NULL);
@@ -182,7 +182,7 @@ static void note_batch(void *context)
 }
 
 /* Redis that is not there: every call is answered by what the policy has instead. */
-static void gates_on_redis(void)
+static void engines_on_redis(void)
 {
     ration_engine *engine = create_engine(
         GUARDED_VALUE(struct ration_redis, .url = GUARDED_TEXT("unix:/nowhere/redis.sock")));
@@ -240,8 +240,8 @@ const struct guard_row guard_policy_rows[] = {
      "ration_engine_inline_limiter "
      "ration_engine_is_remote ration_engine_read_stats ration_engine_bytes "
      "ration_engine_clear_inline",
-     gates_checked},
-    {"ration_engine_reload ration_engine_save ration_engine_load", gates_saved},
+     engines_checked},
+    {"ration_engine_reload ration_engine_save ration_engine_load", engines_saved},
     {"ration_engine_connection_create ration_engine_connection_free "
      "ration_engine_connection_is_connected "
      "ration_engine_connection_has_connected ration_engine_connection_last_error "
@@ -249,6 +249,6 @@ const struct guard_row guard_policy_rows[] = {
      "ration_engine_batch_create ration_engine_batch_add ration_engine_batch_add_inline "
      "ration_engine_batch_send ration_engine_batch_count ration_engine_batch_check "
      "ration_engine_batch_free ration_engine_admin_begin ration_engine_admin_forget",
-     gates_on_redis},
+     engines_on_redis},
 };
 const size_t guard_policy_row_count = sizeof(guard_policy_rows) / sizeof(guard_policy_rows[0]);

@@ -64,7 +64,7 @@ static void kinds_are_what_they_say_and_have_names(void **state)
     assert_string_equal(ration_clock_kind_name((enum ration_clock_kind)0), "unknown");
 }
 
-static void manual_clock_stands_until_told_and_stops_at_the_maximum(void **state)
+static void manual_clock_stands_until_set_and_stops_at_the_maximum(void **state)
 {
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
@@ -213,7 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_real_clock_advances_and_never_goes_back),
         cmocka_unit_test(kinds_are_what_they_say_and_have_names),
-        cmocka_unit_test(manual_clock_stands_until_told_and_stops_at_the_maximum),
+        cmocka_unit_test(manual_clock_stands_until_set_and_stops_at_the_maximum),
         cmocka_unit_test(default_clock_keeps_within_1_ms_of_monotonic),
         cmocka_unit_test(two_threads_across_many_new_lines_never_see_time_go_back),
         cmocka_unit_test(child_of_a_fork_amid_a_new_line_still_draws_its_own),

@@ -46,7 +46,7 @@ static uint64_t random_seed(const char *test)
 
 /* Steering ------------------------------------------------------------------------------- */
 
-static void line_tells_its_start_before_it_and_its_end_after_it(void **state)
+static void line_reports_its_start_before_it_and_its_end_after_it(void **state)
 {
     struct ration_tsc_anchor high = even;
 
@@ -139,7 +139,7 @@ static void steering_follows_the_table_of_trust(void **state)
         steer_row_check(&rows[i]);
 }
 
-static void a_pause_starts_the_long_measurement_anew_and_is_forgotten(void **state)
+static void a_pause_starts_the_long_measurement_again_and_is_forgotten(void **state)
 {
     struct ration_tsc_reading reading = {S + S / 2, 3600 * S, 0};
     struct ration_tsc_anchor next;
@@ -183,7 +183,7 @@ typedef enum ration_tsc_outcome steer_fn(const struct ration_tsc_anchor *,
                                          const struct ration_tsc_reading *,
                                          struct ration_tsc_anchor *, struct ration_tsc_error *);
 
-static uint64_t told(const struct ration_tsc_anchor *line, uint64_t ticks, uint64_t mono_ns)
+static uint64_t reported(const struct ration_tsc_anchor *line, uint64_t ticks, uint64_t mono_ns)
 {
     if (line->due_ticks)
         return ration_tsc_line(line, ticks);
@@ -193,7 +193,7 @@ static uint64_t told(const struct ration_tsc_anchor *line, uint64_t ticks, uint6
 /*
  * Drives one line through random time - jitter, drift, pauses, sleeps, a writer on a core whose
  * counter is behind - for one reader that is up to date and one that lags a line behind. Counts
- * how often the first is told less than either was told before.
+ * how often the first gets less than either got before.
  */
 static unsigned backward_steps(steer_fn *steer, uint64_t seed, unsigned steps)
 {
@@ -221,8 +221,8 @@ static unsigned backward_steps(steer_fn *steer, uint64_t seed, unsigned steps)
         mono_ns += run_ns - run_ns / 1000 + (dice >> 8) % (run_ns / 500 + 2);
         mono_ns += (dice >> 32) % 64 == 0 ? (dice >> 40) % (20 * MS) : 0; /* a pause */
         ticks += (dice >> 20) % 4096 == 0 ? S : 0;                        /* a sleep */
-        uint64_t now_ns = told(&line, ticks, mono_ns);
-        uint64_t stale_ns = told(&stale, ticks, mono_ns);
+        uint64_t now_ns = reported(&line, ticks, mono_ns);
+        uint64_t stale_ns = reported(&stale, ticks, mono_ns);
         back += now_ns < most_ns || now_ns < stale_ns;
         most_ns = now_ns > most_ns ? now_ns : most_ns;
         if (line.due_ticks && ticks - line.ticks >= line.due_ticks) {
@@ -472,9 +472,9 @@ static void a_reader_that_finds_a_writer_stands_at_the_end_of_the_line(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(line_tells_its_start_before_it_and_its_end_after_it),
+        cmocka_unit_test(line_reports_its_start_before_it_and_its_end_after_it),
         cmocka_unit_test(steering_follows_the_table_of_trust),
-        cmocka_unit_test(a_pause_starts_the_long_measurement_anew_and_is_forgotten),
+        cmocka_unit_test(a_pause_starts_the_long_measurement_again_and_is_forgotten),
         cmocka_unit_test(line_converges_to_a_drifting_monotonic),
         cmocka_unit_test(no_steering_steps_back_and_the_check_would_see_it),
         cmocka_unit_test(each_error_of_the_machine_is_found_and_named),

@@ -1,4 +1,4 @@
-/* Coming back after a denial: never before the told wait, and not all at once. */
+/* Coming back after a denial: never before the reported wait, and not all at once. */
 #include "ration/retry.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static struct ration_retry make(enum ration_jitter jitter, uint64_t seed)
     return retry;
 }
 
-static void the_span_doubles_up_to_the_cap_and_starts_anew(void **state)
+static void the_span_doubles_up_to_the_cap_and_starts_again(void **state)
 {
     const uint64_t spans_ms[] = {10, 20, 40, 80, 80};
 
@@ -137,7 +137,7 @@ static void bad_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_span_doubles_up_to_the_cap_and_starts_anew),
+        cmocka_unit_test(the_span_doubles_up_to_the_cap_and_starts_again),
         cmocka_unit_test(decorrelated_delays_grow_from_the_last),
         cmocka_unit_test(a_thousand_clients_spread_out),
         cmocka_unit_test(the_same_seed_gives_the_same_delays),

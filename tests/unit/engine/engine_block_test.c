@@ -54,19 +54,19 @@ static bool is_allowed(struct engine_kit *kit, const char *text)
     return look(kit, text, 1).verdict == RATION_ALLOW;
 }
 
-/* R4: what is told is when it passes, and a nanosecond earlier it does not. */
+/* R4: what is reported is when it passes, and a nanosecond earlier it does not. */
 static void assert_exact_wait(struct engine_kit *kit, const char *text, uint64_t cost_tokens,
                               uint64_t wait_ns)
 {
-    struct ration_decision told = engine_kit_ask(kit, text, cost_tokens, 0).decision;
+    struct ration_decision reported = engine_kit_ask(kit, text, cost_tokens, 0).decision;
     uint64_t now_ns = kit->manual.ns;
 
-    assert_int_equal(told.verdict, RATION_DENY);
-    assert_int_equal(told.retry_after_ns, wait_ns);
+    assert_int_equal(reported.verdict, RATION_DENY);
+    assert_int_equal(reported.retry_after_ns, wait_ns);
     kit->manual.ns = now_ns + wait_ns - 1;
-    told = engine_kit_ask(kit, text, cost_tokens, 0).decision;
-    assert_int_equal(told.verdict, RATION_DENY);
-    assert_int_equal(told.retry_after_ns, 1);
+    reported = engine_kit_ask(kit, text, cost_tokens, 0).decision;
+    assert_int_equal(reported.verdict, RATION_DENY);
+    assert_int_equal(reported.retry_after_ns, 1);
     kit->manual.ns = now_ns + wait_ns;
     assert_int_equal(look(kit, text, cost_tokens).verdict, RATION_ALLOW);
     kit->manual.ns = now_ns;
@@ -120,7 +120,7 @@ static void a_blocked_key_goes_on_as_if_nothing_had_been(void **state)
     }
 }
 
-/* The later of the two is told: when the block is over, or when there are tokens again. */
+/* The later of the two is reported: when the block is over, or when there are tokens again. */
 static void a_block_and_a_full_window_end_when_both_do(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static const char mixed_text[] =
     "  - {name: log, match: {path: /log}, key: [user, ip], rate: 3/h, algorithm: sliding-log}\n"
     "  - {name: trial, key: ip, rate: 2/h, algorithm: sliding-window, shadow: true}\n";
 
-static void what_is_told_names_the_limit_that_is_blocked(void **state)
+static void what_is_reported_names_the_limit_that_is_blocked(void **state)
 {
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
     struct ration_check check = {.cost_tokens = 1, .parts = parts};
@@ -436,7 +436,7 @@ static const char *user_text(struct kit_room *room, uint64_t number)
     return room->text;
 }
 
-/* As many as have a place. The one that finds none is told so, and is free, whoever else is blocked. */
+/* As many as have a place. The one that finds none gets an error, and is free, whoever else is blocked. */
 static void who_finds_no_place_is_not_blocked(void **state)
 {
     enum { COUNT_MAX = 200000 };
@@ -545,7 +545,7 @@ int main(void)
         cmocka_unit_test(a_blocked_key_goes_on_as_if_nothing_had_been),
         cmocka_unit_test(a_block_and_a_full_window_end_when_both_do),
         cmocka_unit_test(a_look_sees_it_and_what_takes_nothing_passes),
-        cmocka_unit_test(what_is_told_names_the_limit_that_is_blocked),
+        cmocka_unit_test(what_is_reported_names_the_limit_that_is_blocked),
         cmocka_unit_test(limits_of_both_kinds_are_blocked_together),
         cmocka_unit_test(shadows_are_not_blocked),
         cmocka_unit_test(a_reset_ends_it),

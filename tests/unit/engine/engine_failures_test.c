@@ -10,7 +10,7 @@ static const char before_text[] =
     "limits: [{name: a, match: {path: /a}, key: ip, rate: 10/h, keys: 100}, "
     "{name: b, key: ip, rate: 10/h, keys: 100}]";
 
-/* One added, one that goes on by another key, one of another kind. */
+/* One added, one that continues by another key, one of another kind. */
 static const char after_text[] =
     "limits: [{name: c, rate: 99/h}, {name: b, key: user, rate: 20/h, keys: 100}, "
     "{name: a, match: {path: /a}, key: ip, rate: 10/h, algorithm: sliding-log, keys: 100}]";

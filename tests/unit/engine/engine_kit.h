@@ -7,8 +7,8 @@
  *     assert_int_equal(engine_kit_check(&kit, "ip=192.0.2.1").decision.remaining, 9);
  *     engine_kit_close(&kit);
  */
-#ifndef RATION_TESTS_GATE_KIT_H
-#define RATION_TESTS_GATE_KIT_H
+#ifndef RATION_TESTS_ENGINE_KIT_H
+#define RATION_TESTS_ENGINE_KIT_H
 
 #include <stdio.h>
 #include <string.h>

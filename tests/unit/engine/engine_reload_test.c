@@ -129,7 +129,7 @@ static void tell_why(size_t row, const char *what)
     fail_msg("%s -> %s: %s", changes[row].before, changes[row].after, what);
 }
 
-static void buckets_are_kept_or_start_anew_as_is_told(void **state)
+static void buckets_are_kept_or_start_again_as_is_reported(void **state)
 {
     static const char request[] = "ip=2001:db8::1 user=2001:db8::/64 ip/64=2001:db8::/64";
 
@@ -391,7 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_policy_changes_nothing),
         cmocka_unit_test(another_rate_keeps_tokens_and_fraction),
-        cmocka_unit_test(buckets_are_kept_or_start_anew_as_is_told),
+        cmocka_unit_test(buckets_are_kept_or_start_again_as_is_reported),
         cmocka_unit_test(another_stale_after_is_kept_to),
         cmocka_unit_test(what_was_removed_goes_on_when_it_is_back),
         cmocka_unit_test(a_limit_goes_into_the_shadow_and_comes_out),

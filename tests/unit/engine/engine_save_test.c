@@ -36,7 +36,7 @@ static ration_engine *load(struct engine_kit *kit, struct saved_bytes *bytes, co
     return loaded;
 }
 
-/* Saves, lets both clocks go on, and goes on with what is loaded. */
+/* Saves, lets both clocks advance, and continues with what is loaded. */
 static void go_away(struct engine_kit *kit, uint64_t wall_passed_ns, uint64_t clock_passed_ns,
                     const char *text)
 {
@@ -117,7 +117,7 @@ static void act(struct engine_kit *kit)
     throttle(kit, 4);
 }
 
-/* Whether two engines say the same of everybody; tells where they do not. */
+/* Whether two engines say the same of everybody; reports where they do not. */
 static void assert_same_answers(struct engine_kit *kit, ration_engine *one, ration_engine *other)
 {
     char room[64];
@@ -168,8 +168,8 @@ static void every_kind_goes_on_where_it_was(void **state)
     }
 }
 
-/* The clock starts anew, as it does when the machine is started: only the wall's knows. */
-static void debts_age_by_the_wall_if_the_clock_starts_anew(void **state)
+/* The clock starts again, as it does when the machine is started: only the wall's knows. */
+static void debts_age_by_the_wall_if_the_clock_starts_again(void **state)
 {
     static const char text[] = "limits: [{name: a, key: ip, rate: 10/h}]";
     struct engine_kit kit;
@@ -181,7 +181,8 @@ static void debts_age_by_the_wall_if_the_clock_starts_anew(void **state)
     go_away(&kit, 720 * SECOND, 30 * SECOND - kit.manual.ns, text);
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 5);
     assert_int_equal(throttle(&kit, 1).remaining, 4);
-    go_away(&kit, 0, 720 * SECOND, text); /* the clock that goes on is off by more than a second */
+    go_away(&kit, 0, 720 * SECOND,
+            text); /* the clock that keeps running is off by more than a second */
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 5);
     go_away(&kit, 720 * SECOND, 720 * SECOND, text);
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 7);
@@ -443,13 +444,13 @@ static void lies_with_right_checksums_are_refused(void **state)
     refuse_with(&small, 0, "\0", 1, "a format version that this release does not know");
     refuse_with(&small, 4, "\0\0\0\0", 4, "no limits, or too many");
     refuse_with(&small, 4, "\x01\x40\0\0", 4, "no limits, or too many"); /* 16385 */
-    refuse_with(&small, 4, "\x01\0\0\0", 4, "it goes on behind its end");
+    refuse_with(&small, 4, "\x01\0\0\0", 4, "it continues behind its end");
     refuse_with(&small, 4, "\x04\0\0\0", 4, "it is damaged"); /* asks for a fourth */
     refuse_with(&small, 8, "\xff\xff", 2, "a text that is too long");
     saved_set_number(size, 2, RATION_LIMIT_TEXT_SIZE); /* no room for its end */
     refuse_with(&small, 8, size, 2, "a text that is too long");
     refuse_with(&small, 10, "!", 1, "one of its limits makes no sense");
-    refuse_with(&small, SIZE_MAX, "x", 1, "it goes on behind its end");
+    refuse_with(&small, SIZE_MAX, "x", 1, "it continues behind its end");
     limiters = (struct saved_bytes){.data = small.bytes.data, .size = first_size(&small.bytes)};
     limiters = saved_unwrap(&limiters);
     end_at = limiters.size;
@@ -520,7 +521,7 @@ static void states_of_older_versions_are_read(void **state)
     read_version(2);
 }
 
-/* R4: a block ends when it was to end, by the wall if the clock starts anew. */
+/* R4: a block ends when it was to end, by the wall if the clock starts again. */
 static void a_block_goes_on(void **state)
 {
     static const char text[] =
@@ -626,7 +627,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_goes_on_where_it_was),
-        cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_anew),
+        cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_again),
         cmocka_unit_test(under_another_policy_it_is_as_if_reloaded),
         cmocka_unit_test(a_block_goes_on),
         cmocka_unit_test(states_of_older_versions_are_read),

@@ -43,7 +43,7 @@ static void a_request_is_held_to_all_limits_that_match_or_to_none(void **state)
     engine_kit_close(&kit);
 }
 
-static void what_is_told_names_the_limit_that_decided(void **state)
+static void what_is_reported_names_the_limit_that_decided(void **state)
 {
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
     struct engine_kit_request request;
@@ -324,7 +324,7 @@ static void admin_operations_reach_the_callers_own_buckets(void **state)
     engine_kit_close(&kit);
 }
 
-static void a_queue_tells_when_to_go(void **state)
+static void a_queue_reports_when_to_go(void **state)
 {
     struct engine_kit kit;
 
@@ -472,7 +472,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_held_to_all_limits_that_match_or_to_none),
-        cmocka_unit_test(what_is_told_names_the_limit_that_decided),
+        cmocka_unit_test(what_is_reported_names_the_limit_that_decided),
         cmocka_unit_test(lists_come_first),
         cmocka_unit_test(a_limit_may_charge_an_attribute),
         cmocka_unit_test(cleared_inline_keys_are_not_counted),
@@ -481,7 +481,7 @@ int main(void)
         cmocka_unit_test(long_keys_end_a_chunk_or_are_refused),
         cmocka_unit_test(a_value_longer_than_the_bound_is_an_error),
         cmocka_unit_test(admin_operations_reach_the_callers_own_buckets),
-        cmocka_unit_test(a_queue_tells_when_to_go),
+        cmocka_unit_test(a_queue_reports_when_to_go),
         cmocka_unit_test(limits_may_come_with_requests),
         cmocka_unit_test(inline_limits_are_cleared_any_number_of_times),
         cmocka_unit_test(near_is_less_than_a_fifth),

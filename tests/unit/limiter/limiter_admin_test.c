@@ -154,7 +154,7 @@ static void force_is_charged_whatever_is_left_and_bounded(void **state)
 }
 
 /* As those of a key never seen: then a limit that starts with 2 has 2. */
-static void reset_starts_anew(void **state)
+static void reset_starts_again(void **state)
 {
     static const struct {
         const char *text;
@@ -329,7 +329,7 @@ int main(void)
         cmocka_unit_test(refund_never_holds_more_than_the_burst),
         cmocka_unit_test(refund_and_force_reach_every_limit),
         cmocka_unit_test(force_is_charged_whatever_is_left_and_bounded),
-        cmocka_unit_test(reset_starts_anew),
+        cmocka_unit_test(reset_starts_again),
         cmocka_unit_test(a_block_denies_everything_until_then),
         cmocka_unit_test(a_block_beyond_the_tables_time_is_as_long_as_asked),
         cmocka_unit_test(a_longer_debt_stays),

@@ -17,11 +17,11 @@ static struct ration_decision decisions[ITEMS_MAX];
 /* Fills a batch with random keys, many of them more than once, and random costs. */
 static void fill(size_t count, uint64_t key_count, uint64_t *random)
 {
-    bool is_told = ration_random_up_to(random, 1) == 0;
+    bool is_reported = ration_random_up_to(random, 1) == 0;
 
     for (size_t i = 0; i < count; i++)
         items[i] = (struct ration_batch_item){
-            .decision = is_told ? &decisions[i] : NULL,
+            .decision = is_reported ? &decisions[i] : NULL,
             .request = subject_request(&keys[i], ration_random_up_to(random, key_count - 1)),
             .cost_tokens =
                 ration_random_up_to(random, 30) == 0 ? UINT64_MAX : ration_random_up_to(random, 3),
@@ -86,7 +86,7 @@ static void compare(const struct subject *subject, uint32_t trusts_keys, uint64_
     ration_limiter_read_report(batched, &a);
     ration_limiter_read_report(single, &b);
     for (size_t i = 0; i < options.rule_count; i++) {
-        a.rules[i].near_limit = b.rules[i].near_limit; /* which only what is told can be */
+        a.rules[i].near_limit = b.rules[i].near_limit; /* which only what is reported can be */
         assert_memory_equal(&a.rules[i], &b.rules[i], sizeof(a.rules[i]));
     }
     assert_int_equal(a.limiter.created - a.limiter.reclaimed,

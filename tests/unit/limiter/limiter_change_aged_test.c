@@ -15,7 +15,7 @@ static void change_often(struct kit *kit, const char *text, int count)
                          RATION_OK);
 }
 
-/* What is told of a key that was drained, and then left alone through so many changes. */
+/* What is reported of a key that was drained, and then left alone through so many changes. */
 static struct ration_decision left_alone(const char *old, const char *next, int change_count)
 {
     struct ration_decision decision;

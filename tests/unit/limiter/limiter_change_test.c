@@ -90,7 +90,7 @@ static void tokens_are_kept_with_their_fraction(void **state)
                                 rule_count == 1 ? KIT_TEXTS("20/s") : KIT_TEXTS("20/s", "1000/h")),
                          RATION_OK);
         assert_answer(kit_look(&kit, "k", 5), RATION_DENY, 4, 25 * MS);
-        /* met by a take it is converted for good, denied or not: then the wait that is told stands */
+        /* met by a take it is converted for good, denied or not: then the wait that is reported stands */
         assert_answer(kit_take(&kit, "k", 5), RATION_DENY, 4, 25 * MS);
         assert_wait_is_exact(&kit, key, 5, kit_look(&kit, "k", 5));
         assert_int_equal(kit_left(&kit, "full"), 20);
@@ -135,7 +135,7 @@ static void setting_an_equal_limit_changes_no_decision(void **state)
     }
 }
 
-static void a_reset_starts_every_key_anew(void **state)
+static void a_reset_starts_every_key_again(void **state)
 {
     static const struct {
         const char *old, *next;
@@ -289,7 +289,7 @@ static void a_config_that_is_being_written_does_not_stand(void **state)
     ration_config_table_done(&configs);
 }
 
-static void the_new_rules_are_told(void **state)
+static void the_new_rules_are_reported(void **state)
 {
     struct ration_rule rule, untouched;
     struct kit kit;
@@ -589,13 +589,13 @@ int main(void)
         cmocka_unit_test(every_pair_that_fits_changes_as_a_bucket_does),
         cmocka_unit_test(tokens_are_kept_with_their_fraction),
         cmocka_unit_test(setting_an_equal_limit_changes_no_decision),
-        cmocka_unit_test(a_reset_starts_every_key_anew),
+        cmocka_unit_test(a_reset_starts_every_key_again),
         cmocka_unit_test(r7_a_reset_is_not_remembered_for_idle_keys),
         cmocka_unit_test(r7_a_reset_is_not_remembered_for_an_idle_overflow_bucket),
         cmocka_unit_test(more_changes_than_there_are_generations),
         cmocka_unit_test(a_reset_reaches_keys_of_every_age),
         cmocka_unit_test(a_config_that_is_being_written_does_not_stand),
-        cmocka_unit_test(the_new_rules_are_told),
+        cmocka_unit_test(the_new_rules_are_reported),
         cmocka_unit_test(what_does_not_fit_is_refused_and_nothing_changed),
         cmocka_unit_test(limits_that_were_never_made_are_refused),
         cmocka_unit_test(r1_changes_while_others_decide),

@@ -99,7 +99,7 @@ static void reads_leave_writes_alone(void **state)
         }
 }
 
-static void each_is_told_and_counted_by_its_own_index(void **state)
+static void each_is_reported_and_counted_by_its_own_index(void **state)
 {
     struct ration_decision got, details[3];
     struct ration_limiter_report report;
@@ -352,7 +352,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_leave_writes_alone),
-        cmocka_unit_test(each_is_told_and_counted_by_its_own_index),
+        cmocka_unit_test(each_is_reported_and_counted_by_its_own_index),
         cmocka_unit_test(refunds_and_forces_reach_the_chosen_one),
         cmocka_unit_test(resets_and_blocks_reach_all_of_them),
         cmocka_unit_test(reservations_come_back_to_their_own),

@@ -207,7 +207,7 @@ static void up_to_takes_what_every_limit_has(void **state)
     }
 }
 
-static void the_limit_that_binds_is_told(void **state)
+static void the_limit_that_binds_is_reported(void **state)
 {
     struct ration_decision details[2], got;
     struct ration_key key = RATION_KEY("k");
@@ -281,7 +281,7 @@ int main(void)
         cmocka_unit_test(allow_reads_the_limiters_clock),
         cmocka_unit_test(several_answer_as_each_alone_all_or_nothing),
         cmocka_unit_test(up_to_takes_what_every_limit_has),
-        cmocka_unit_test(the_limit_that_binds_is_told),
+        cmocka_unit_test(the_limit_that_binds_is_reported),
         cmocka_unit_test(a_cost_of_0_creates_nothing),
     };
 

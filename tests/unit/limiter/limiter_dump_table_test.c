@@ -141,7 +141,7 @@ static void a_crowded_table_fits_again(void **state)
 }
 
 /* Whatever a later version makes of keys_max: what was dumped says how many sets there are. */
-static void a_table_has_as_many_sets_as_the_dump_tells(void **state)
+static void a_table_has_as_many_sets_as_the_dump_reports(void **state)
 {
     static const struct subject one = {.rules = {"10/h"}};
     struct ration_manual_clock manual = {NOW_NS};
@@ -278,7 +278,7 @@ static void a_stack_goes_on_where_it_was(void **state)
     ration_stack_free(loaded);
 }
 
-/* A clock that tells the time of day: more years than a slot can hold from its zero. */
+/* A clock that reports the time of day: more years than a slot can hold from its zero. */
 static void a_clock_that_counts_from_1970_goes_on(void **state)
 {
     static const struct subject one = {.rules = {"10/s"}};
@@ -304,7 +304,7 @@ static void a_clock_that_counts_from_1970_goes_on(void **state)
     ration_limiter_free(loaded);
 }
 
-/* A process that is restarted: the clocks go on, and windows end when they were told to. */
+/* A process that is restarted: the clocks continue, and windows end when they were told to. */
 static void the_default_clock_goes_on(void **state)
 {
     static const struct subject one = {.rules = {"9/d fixed-window"}};
@@ -340,7 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(debts_of_keys_without_a_place_are_kept),
         cmocka_unit_test(a_crowded_table_fits_again),
-        cmocka_unit_test(a_table_has_as_many_sets_as_the_dump_tells),
+        cmocka_unit_test(a_table_has_as_many_sets_as_the_dump_reports),
         cmocka_unit_test(of_a_key_that_is_in_a_dump_twice_the_later_is_meant),
         cmocka_unit_test(a_stack_goes_on_where_it_was),
         cmocka_unit_test(a_clock_that_counts_from_1970_goes_on),

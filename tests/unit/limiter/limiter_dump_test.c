@@ -46,7 +46,7 @@ static void begin(struct past *past, const struct subject *subject)
     wall_ns = 1700000000 * SECOND;
 }
 
-/* Dumps, lets both clocks go on, and loads. */
+/* Dumps, lets both clocks continue, and loads. */
 static ration_limiter *go_away(struct past *past, uint64_t wall_passed_ns, uint64_t clock_passed_ns)
 {
     struct saved_bytes dump = saved_dump(past->limiter, past->manual.ns);
@@ -88,7 +88,7 @@ static void every_algorithm_goes_on_where_it_was(void **state)
         past.manual.ns = now_ns;
         act(&past, loaded, &random, 1000);
         if (subjects_differ(past.limiter, past.manual.ns, loaded, past.manual.ns, KEY_COUNT) > 0)
-            fail_msg("%s: loaded keys do not go on as they would have", subjects[i].name);
+            fail_msg("%s: loaded keys do not continue as they would have", subjects[i].name);
         end(&past, loaded);
     }
 }
@@ -97,7 +97,7 @@ static const uint64_t ages_ns[] = {1, 999, 12345678, 333333333, SECOND, 5 * SECO
 
 #define AGE_COUNT (sizeof(ages_ns) / sizeof(ages_ns[0]))
 
-/* The clock goes on, as it does when a process is restarted; the wall's is a bit off. */
+/* The clock continues, as it does when a process is restarted; the wall's is a bit off. */
 static void debts_age_by_the_clock_that_goes_on(void **state)
 {
     (void)state;
@@ -116,8 +116,8 @@ static void debts_age_by_the_clock_that_goes_on(void **state)
         }
 }
 
-/* The clock starts anew, as it does when the machine is started: only the wall's knows. */
-static void debts_age_by_the_wall_if_the_clock_starts_anew(void **state)
+/* The clock starts again, as it does when the machine is started: only the wall's knows. */
+static void debts_age_by_the_wall_if_the_clock_starts_again(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SUBJECT_COUNT; i++)
@@ -139,7 +139,7 @@ static void debts_age_by_the_wall_if_the_clock_starts_anew(void **state)
         }
 }
 
-/* A window's end has moved: what was out stays out at least as long as was told, R1. */
+/* A window's end has moved: what was out stays out at least as long as was reported, R1. */
 static void windows_that_moved_hold_no_more_than_before(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_goes_on_where_it_was),
         cmocka_unit_test(debts_age_by_the_clock_that_goes_on),
-        cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_anew),
+        cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_again),
         cmocka_unit_test(windows_that_moved_hold_no_more_than_before),
         cmocka_unit_test(a_wall_clock_that_runs_back_makes_nothing_younger),
         cmocka_unit_test(full_buckets_are_left_out),

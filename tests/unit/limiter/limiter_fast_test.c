@@ -113,7 +113,7 @@ static void keys_of_every_size_have_a_bucket(void **state)
 }
 
 /* By the counter's clock, read in the middle of it: two calls' worth of time is not made of one. */
-static void the_counter_tells_the_same_time(void **state)
+static void the_counter_reports_the_same_time(void **state)
 {
     struct ration_rule rule = {.limit = kit_limit("1000/s burst 5")};
     struct ration_limiter_options options = {
@@ -137,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r1_r4_capacities_around_one_word),
         cmocka_unit_test(keys_of_every_size_have_a_bucket),
-        cmocka_unit_test(the_counter_tells_the_same_time),
+        cmocka_unit_test(the_counter_reports_the_same_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

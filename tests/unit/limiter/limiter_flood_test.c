@@ -24,10 +24,10 @@ static long resident_pages(void)
 
 struct flood {
     struct kit kit;
-    uint64_t free_at_ns; /* the victim's told moment */
+    uint64_t free_at_ns; /* the victim's reported moment */
 };
 
-/* The victim is denied, and told the same moment as ever. */
+/* The victim is denied, and reported the same moment as ever. */
 static void check_victim(struct flood *flood)
 {
     uint64_t left_ns = flood->free_at_ns - flood->kit.manual.ns;

@@ -246,7 +246,7 @@ static inline void kit_assert_same(struct ration_decision a, struct ration_decis
 }
 
 /*
- * R4, for a denial of key at the kit's now: a nanosecond before the told wait is over a look says
+ * R4, for a denial of key at the kit's now: a nanosecond before the reported wait is over a look says
  * DENY, and when it is over it says ALLOW.
  */
 #define assert_wait_is_exact(kit, key, cost, denied) \
@@ -255,15 +255,15 @@ static inline void kit_assert_same(struct ration_decision a, struct ration_decis
 static inline void kit_assert_wait(struct kit *kit, struct ration_key key, uint64_t cost,
                                    struct ration_decision denied, const char *file, int line)
 {
-    uint64_t told_ns = kit->manual.ns + denied.retry_after_ns;
+    uint64_t reported_ns = kit->manual.ns + denied.retry_after_ns;
     struct ration_decision early, on_time;
 
     if (denied.verdict != RATION_DENY || denied.retry_after_ns == 0) {
         print_error("not a denial with a wait\n");
         _fail(file, line);
     }
-    ration_limiter_peek(kit->limiter, &key, cost, told_ns - 1, &early, NULL);
-    ration_limiter_peek(kit->limiter, &key, cost, told_ns, &on_time, NULL);
+    ration_limiter_peek(kit->limiter, &key, cost, reported_ns - 1, &early, NULL);
+    ration_limiter_peek(kit->limiter, &key, cost, reported_ns, &on_time, NULL);
     if (early.verdict == RATION_DENY && early.retry_after_ns == 1 &&
         on_time.verdict == RATION_ALLOW)
         return;

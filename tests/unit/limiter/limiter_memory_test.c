@@ -1,5 +1,5 @@
 /*
- * R8: memory is taken once, touched when it is used or at once, as large as told; decisions take
+ * R8: memory is taken once, touched when it is used or at once, as large as reported; decisions take
  * none. And what fork() does to it.
  */
 #include <sys/wait.h>

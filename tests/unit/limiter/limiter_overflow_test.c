@@ -1,6 +1,6 @@
 /*
  * Keys that find no place, in tables so small that most do not: what becomes of them by each rule,
- * what they are told, and that it is counted.
+ * what they are reported, and that it is counted.
  */
 #include "base/random.h"
 #include "unit/limiter/limiter_kit.h"
@@ -229,7 +229,7 @@ static void look_then_take(struct kit *kit, struct ration_key key, uint64_t cost
         assert_in_range(look.remaining - take.remaining, cost, cost + 1); /* fractions of windows */
 }
 
-static void a_look_tells_what_a_take_would_be_answered(void **state)
+static void a_look_reports_what_a_take_would_be_answered(void **state)
 {
     (void)state;
     for_all_mixes(look_then_take, RATION_OVERFLOW_SHARED, RATION_OVERFLOW_ALLOW, NULL);
@@ -246,7 +246,7 @@ static void take_and_check_wait(struct kit *kit, struct ration_key key, uint64_t
         assert_wait_is_exact(kit, key, cost, take);
 }
 
-static void r4_the_wait_told_by_deny_is_exact(void **state)
+static void r4_the_wait_reported_by_deny_is_exact(void **state)
 {
     (void)state;
     for_all_mixes(take_and_check_wait, RATION_OVERFLOW_DENY, RATION_OVERFLOW_DENY, NULL);
@@ -310,7 +310,7 @@ static void r1_no_key_gets_more_than_its_limit(void **state)
 }
 
 /* remaining: whole tokens that could be taken now. */
-static void a_look_of_0_tells_what_is_left_to_a_key_without_a_place(void **state)
+static void a_look_of_0_reports_what_is_left_to_a_key_without_a_place(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
     struct kit kit;
@@ -328,7 +328,7 @@ static void a_look_of_0_tells_what_is_left_to_a_key_without_a_place(void **state
     kit_end(&kit);
 }
 
-/* A block is of one key. Who shares a bucket is not blocked along, and the caller is told. */
+/* A block is of one key. Who shares a bucket is not blocked along, and the caller gets an error. */
 static void a_key_without_a_place_is_not_blocked_with_others(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
@@ -360,7 +360,7 @@ static void a_key_without_a_place_is_not_blocked_with_others(void **state)
 
 /*
  * Debts of the shared bucket are those of the new limit as soon as limits have changed. Converted by
- * each who looks at them, they would begin anew each time.
+ * each who looks at them, they would begin again each time.
  */
 static void r4_a_shared_debt_is_converted_once(void **state)
 {
@@ -472,12 +472,12 @@ int main(void)
         cmocka_unit_test(nothing_is_given_back_to_the_shared_bucket),
         cmocka_unit_test(allowed_keys_are_not_limited_at_all),
         cmocka_unit_test(denied_keys_are_denied_until_a_place_is_free),
-        cmocka_unit_test(a_look_tells_what_a_take_would_be_answered),
-        cmocka_unit_test(r4_the_wait_told_by_deny_is_exact),
+        cmocka_unit_test(a_look_reports_what_a_take_would_be_answered),
+        cmocka_unit_test(r4_the_wait_reported_by_deny_is_exact),
         cmocka_unit_test(r4_on_time_a_shared_key_passes),
         cmocka_unit_test(r4_a_shared_key_does_not_pass_before_its_time),
         cmocka_unit_test(r1_no_key_gets_more_than_its_limit),
-        cmocka_unit_test(a_look_of_0_tells_what_is_left_to_a_key_without_a_place),
+        cmocka_unit_test(a_look_of_0_reports_what_is_left_to_a_key_without_a_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void several_rules_are_counted_by_who_denied(void **state)
 }
 
 /* One rule says NEVER, another just not now: each is counted by its own verdict. */
-static void never_and_denied_are_told_apart_whatever_the_way(void **state)
+static void never_and_denied_are_reported_apart_whatever_the_way(void **state)
 {
     (void)state;
     for (enum way way = BY_TAKE; way < WAY_COUNT; way++) {
@@ -351,7 +351,7 @@ int main(void)
         cmocka_unit_test(decisions_are_counted_whatever_the_way),
         cmocka_unit_test(up_to_counts_what_was_granted),
         cmocka_unit_test(several_rules_are_counted_by_who_denied),
-        cmocka_unit_test(never_and_denied_are_told_apart_whatever_the_way),
+        cmocka_unit_test(never_and_denied_are_reported_apart_whatever_the_way),
         cmocka_unit_test(errors_are_counted_apart),
         cmocka_unit_test(created_and_reclaimed_keys_add_up),
         cmocka_unit_test(keys_that_got_a_bucket_by_hand_are_counted),

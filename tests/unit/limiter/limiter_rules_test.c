@@ -1,5 +1,5 @@
 /*
- * Rules that ask about the request: keyers, choosers and shadows.
+ * Rules that ask about the request: key functions, limit functions and shadows.
  */
 #include "unit/limiter/limiter_kit.h"
 
@@ -80,7 +80,7 @@ static struct ration_decision take(struct kit *kit, const struct request *reques
     return decision;
 }
 
-static void a_keyer_finds_the_key_in_the_request(void **state)
+static void a_key_func_finds_the_key_in_the_request(void **state)
 {
     struct request alice = {.user = "alice", .path = "/a"}, bob = {.user = "bob", .path = "/a"};
     struct kit kit;
@@ -142,7 +142,7 @@ static void a_request_without_a_key_is_an_error(void **state)
     kit_end(&kit);
 }
 
-static void plan_with_choosers(struct kit *kit)
+static void plan_with_limit_funcs(struct kit *kit)
 {
     plans[FREE] = kit_limit("60/min burst 10");
     plans[PAID] = kit_limit("600/min burst 100");
@@ -155,14 +155,14 @@ static void plan_with_choosers(struct kit *kit)
     kit_open(kit);
 }
 
-static void a_chooser_says_which_limit_and_what_it_costs(void **state)
+static void a_limit_func_says_which_limit_and_what_it_costs(void **state)
 {
     struct request alice = {.user = "alice", .plan = FREE}, bob = {.user = "bob", .plan = PAID};
     struct ration_decision details[2], got;
     struct kit kit;
 
     (void)state;
-    plan_with_choosers(&kit);
+    plan_with_limit_funcs(&kit);
     got = take(&kit, &alice, 1);
     assert_ptr_equal(context_seen, &kit);
     assert_answer(got, RATION_ALLOW, 9, 0);
@@ -194,7 +194,7 @@ static void a_rule_that_does_not_apply_is_not_charged(void **state)
     struct kit kit;
 
     (void)state;
-    plan_with_choosers(&kit);
+    plan_with_limit_funcs(&kit);
     assert_int_equal(ration_limiter_take(kit.limiter, &alice, 100, KIT_NOW_NS, &got, details),
                      RATION_OK);
     assert_answer(got, RATION_ALLOW, 900, 0);
@@ -250,7 +250,7 @@ static void a_limit_of_another_kind_is_refused_and_nothing_taken(void **state)
     struct kit kit;
 
     (void)state;
-    plan_with_choosers(&kit);
+    plan_with_limit_funcs(&kit);
     memset(&untouched, 0x5a, sizeof(untouched));
     got = untouched;
     assert_int_equal(ration_limiter_take(kit.limiter, &alice, 1, KIT_NOW_NS, &got, NULL),
@@ -365,9 +365,9 @@ static void a_shadow_is_charged_by_its_own_verdict_and_never_denies(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_keyer_finds_the_key_in_the_request),
+        cmocka_unit_test(a_key_func_finds_the_key_in_the_request),
         cmocka_unit_test(a_request_without_a_key_is_an_error),
-        cmocka_unit_test(a_chooser_says_which_limit_and_what_it_costs),
+        cmocka_unit_test(a_limit_func_says_which_limit_and_what_it_costs),
         cmocka_unit_test(a_rule_that_does_not_apply_is_not_charged),
         cmocka_unit_test(where_no_rule_applies_everything_passes),
         cmocka_unit_test(a_limit_of_another_kind_is_refused_and_nothing_taken),

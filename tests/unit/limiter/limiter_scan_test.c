@@ -103,7 +103,7 @@ static void same_as_looked_at(const struct subject *subject, ration_limiter *lim
     }
 }
 
-static void every_key_in_debt_is_listed_once_as_a_look_tells(void **state)
+static void every_key_in_debt_is_listed_once_as_a_look_reports(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SUBJECT_COUNT; i++) {
@@ -200,7 +200,7 @@ static void any_cursor_and_no_room_are_safe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_key_in_debt_is_listed_once_as_a_look_tells),
+        cmocka_unit_test(every_key_in_debt_is_listed_once_as_a_look_reports),
         cmocka_unit_test(after_a_change_of_limits_the_new_ones_count),
         cmocka_unit_test(a_call_looks_at_64_sets_at_most),
         cmocka_unit_test(any_cursor_and_no_room_are_safe),

@@ -47,7 +47,7 @@ static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
         }
 }
 
-static void a_ticket_is_settled_or_cancelled_once(void **state)
+static void a_reservation_is_settled_or_cancelled_once(void **state)
 {
     struct ration_reservation reservations[2];
     struct kit kit;
@@ -108,7 +108,7 @@ static void only_the_last_in_line_gives_back(void **state)
 }
 
 /* Limits changed while a reservation is out: what comes back is never more than was taken. */
-static void a_ticket_from_before_a_change_mints_nothing(void **state)
+static void a_reservation_from_before_a_change_mints_nothing(void **state)
 {
     static const char *const nexts[] = {"1/h burst 10", "10/s burst 100", "3/s burst 7",
                                         "50/h fixed-window", "5/s burst 12 refill interval"};
@@ -137,7 +137,7 @@ static void a_ticket_from_before_a_change_mints_nothing(void **state)
 }
 
 /* What the shared overflow bucket gave is settled there, and not given to others. */
-static void a_ticket_of_a_key_without_a_place(void **state)
+static void a_reservation_of_a_key_without_a_place(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
     struct ration_reservation reservation;
@@ -261,8 +261,8 @@ static const struct ration_limit *choose_given(void *context, const void *reques
     return context;
 }
 
-/* Tickets given by a function's limit, ended when the rule is of another kind: nothing comes back. */
-static void r1_tickets_of_another_kind_of_limit_mint_nothing(void **state)
+/* Reservations given by a function's limit, ended when the rule is of another kind: nothing comes back. */
+static void r1_reservations_of_another_kind_of_limit_mint_nothing(void **state)
 {
     static const char *const after[] = {"60/min fixed-window", "60/min refill interval"};
     struct ration_limit chosen = kit_limit("60/min burst 60");
@@ -387,14 +387,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_not_used_comes_back_and_what_was_is_forced),
-        cmocka_unit_test(a_ticket_is_settled_or_cancelled_once),
+        cmocka_unit_test(a_reservation_is_settled_or_cancelled_once),
         cmocka_unit_test(only_the_last_in_line_gives_back),
-        cmocka_unit_test(a_ticket_from_before_a_change_mints_nothing),
-        cmocka_unit_test(a_ticket_of_a_key_without_a_place),
+        cmocka_unit_test(a_reservation_from_before_a_change_mints_nothing),
+        cmocka_unit_test(a_reservation_of_a_key_without_a_place),
         cmocka_unit_test(before_its_turn_only_what_is_cancelled_comes_back),
         cmocka_unit_test(a_cost_of_its_own_is_kept_unless_nothing_was_used),
         cmocka_unit_test(a_cost_of_its_own_may_be_the_callers),
-        cmocka_unit_test(r1_tickets_of_another_kind_of_limit_mint_nothing),
+        cmocka_unit_test(r1_reservations_of_another_kind_of_limit_mint_nothing),
         cmocka_unit_test(a_reservation_cancelled_under_two_limits_locks_nothing),
         cmocka_unit_test(r1_a_log_gives_back_the_tokens_of_the_reservation),
         cmocka_unit_test(a_busy_budget_gets_back_what_was_not_used),

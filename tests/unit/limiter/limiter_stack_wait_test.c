@@ -1,5 +1,5 @@
 /*
- * R4 for stacks: after the wait that is told all limiters pass, and a nanosecond earlier they do
+ * R4 for stacks: after the wait that is reported all limiters pass, and a nanosecond earlier they do
  * not. Also where a key of the request has no place; and that an answer comes at all.
  */
 #include <signal.h>
@@ -48,15 +48,15 @@ static struct ration_decision take(struct stack_kit *kit, const struct ration_st
 static void check_wait(struct stack_kit *kit, const struct ration_stack_request *asks, size_t count,
                        uint64_t now_ns, struct ration_decision denied)
 {
-    uint64_t told_ns = now_ns + denied.retry_after_ns;
+    uint64_t reported_ns = now_ns + denied.retry_after_ns;
 
     assert_int_equal(denied.verdict, RATION_DENY);
-    assert_answer(take(kit, asks, count, told_ns - 1), RATION_DENY,
-                  take(kit, asks, count, told_ns - 1).remaining, 1);
-    assert_int_equal(take(kit, asks, count, told_ns).verdict, RATION_ALLOW);
+    assert_answer(take(kit, asks, count, reported_ns - 1), RATION_DENY,
+                  take(kit, asks, count, reported_ns - 1).remaining, 1);
+    assert_int_equal(take(kit, asks, count, reported_ns).verdict, RATION_ALLOW);
 }
 
-static void after_the_wait_that_is_told_all_pass(void **state)
+static void after_the_wait_that_is_reported_all_pass(void **state)
 {
     static const char *const texts[][LIMITER_COUNT + 1] = {
         {"3/s burst 40", "1/s burst 20", "20/min"},
@@ -98,7 +98,7 @@ static void after_the_wait_that_is_told_all_pass(void **state)
 
 /*
  * The first limiter's places are all taken for minutes; the second denies for seconds. After these
- * seconds the first one's key is the one without a place, and that could have been told.
+ * seconds the first one's key is the one without a place, and that could have been reported.
  */
 static void a_key_without_a_place_is_counted_in_the_wait_of_the_other(void **state)
 {
@@ -186,7 +186,7 @@ static void r3_fresh_keys_do_not_take_each_others_place_for_ever(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(after_the_wait_that_is_told_all_pass),
+        cmocka_unit_test(after_the_wait_that_is_reported_all_pass),
         cmocka_unit_test(a_key_without_a_place_is_counted_in_the_wait_of_the_other),
         cmocka_unit_test(r3_fresh_keys_do_not_take_each_others_place_for_ever),
     };

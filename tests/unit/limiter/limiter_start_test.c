@@ -100,7 +100,7 @@ static void a_key_is_remembered_for_stale_after(void **state)
         }
 }
 
-/* Each allowed take counts anew from when the key will be full. */
+/* Each allowed take counts again from when the key will be full. */
 static void a_key_in_use_is_not_forgotten(void **state)
 {
     struct kit kit;

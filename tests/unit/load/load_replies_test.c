@@ -96,30 +96,30 @@ static const char *const wrong_http[] = {
     "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
 };
 
-static void check_counts(const struct row *row, const struct load_tally *tally)
+static void check_counts(const struct row *row, const struct load_totals *totals)
 {
-    if (tally->allowed_count != row->allowed || tally->denied_count != row->denied ||
-        tally->other_count != row->other || tally->error_count != row->errors)
+    if (totals->allowed_count != row->allowed || totals->denied_count != row->denied ||
+        totals->other_count != row->other || totals->error_count != row->errors)
         fail_msg("%s: %d allowed, %d denied, %d other, %d errors", row->bytes,
-                 (int)tally->allowed_count, (int)tally->denied_count, (int)tally->other_count,
-                 (int)tally->error_count);
-    assert_string_equal(tally->first_error, row->first_error);
+                 (int)totals->allowed_count, (int)totals->denied_count, (int)totals->other_count,
+                 (int)totals->error_count);
+    assert_string_equal(totals->first_error, row->first_error);
 }
 
 /* Reads bytes in pieces of step_size, the first of first_size. */
 static bool read_pieces(enum load_protocol protocol, const char *bytes, size_t size,
-                        size_t first_size, size_t step_size, struct load_tally *out_tally)
+                        size_t first_size, size_t step_size, struct load_totals *out_totals)
 {
     struct load_replies replies;
     struct load_error error = {""};
     size_t piece_size = first_size;
 
     load_replies_init(protocol, &replies);
-    memset(out_tally, 0, sizeof(*out_tally));
+    memset(out_totals, 0, sizeof(*out_totals));
     for (size_t at = 0; at < size; at += piece_size, piece_size = step_size) {
         if (piece_size > size - at)
             piece_size = size - at;
-        if (!load_replies_read(&replies, bytes + at, piece_size, out_tally, &error)) {
+        if (!load_replies_read(&replies, bytes + at, piece_size, out_totals, &error)) {
             assert_true(error.message[0] != '\0');
             return false;
         }
@@ -138,18 +138,18 @@ static void check_rows(enum load_protocol protocol, const struct row *rows, size
     for (size_t i = 0; i < row_count; i++) {
         size_t size = strlen(rows[i].bytes);
         const char *bytes = guarded(rows[i].bytes, size);
-        struct load_tally tally;
+        struct load_totals totals;
 
         for (size_t first_size = 1; first_size <= size; first_size++) {
-            assert_true(read_pieces(protocol, bytes, size, first_size, size, &tally));
-            check_counts(&rows[i], &tally);
+            assert_true(read_pieces(protocol, bytes, size, first_size, size, &totals));
+            check_counts(&rows[i], &totals);
         }
-        assert_true(read_pieces(protocol, bytes, size, 1, 1, &tally));
-        check_counts(&rows[i], &tally);
+        assert_true(read_pieces(protocol, bytes, size, 1, 1, &totals));
+        check_counts(&rows[i], &totals);
 
         /* Without its last byte an answer is not one yet. */
-        assert_true(read_pieces(protocol, bytes, size - 1, size, size, &tally));
-        assert_int_equal(load_tally_total(&tally) + 1,
+        assert_true(read_pieces(protocol, bytes, size - 1, size, size, &totals));
+        assert_int_equal(load_totals_total(&totals) + 1,
                          rows[i].allowed + rows[i].denied + rows[i].other + rows[i].errors);
     }
 }
@@ -159,10 +159,10 @@ static void check_wrong(enum load_protocol protocol, const char *const *texts, s
     for (size_t i = 0; i < text_count; i++) {
         size_t size = strlen(texts[i]);
         const char *bytes = guarded(texts[i], size);
-        struct load_tally tally;
+        struct load_totals totals;
 
-        if (read_pieces(protocol, bytes, size, size, size, &tally) ||
-            read_pieces(protocol, bytes, size, 1, 1, &tally))
+        if (read_pieces(protocol, bytes, size, size, size, &totals) ||
+            read_pieces(protocol, bytes, size, 1, 1, &totals))
             fail_msg("taken as an answer: %s", texts[i]);
     }
 }
@@ -190,16 +190,16 @@ static void what_is_no_answer_is_refused(void **state)
 static void a_long_error_is_cut(void **state)
 {
     char bytes[1000];
-    struct load_tally tally;
+    struct load_totals totals;
 
     (void)state;
     memset(bytes, 'e', sizeof(bytes));
     bytes[0] = '-';
     memcpy(bytes + sizeof(bytes) - 2, "\r\n", 2);
     for (size_t step_size = 1; step_size <= sizeof(bytes); step_size += 111) {
-        assert_true(read_pieces(LOAD_RESP, bytes, sizeof(bytes), step_size, step_size, &tally));
-        assert_int_equal(strlen(tally.first_error), LOAD_FIRST_ERROR_SIZE - 1);
-        assert_int_equal(tally.error_count, 1);
+        assert_true(read_pieces(LOAD_RESP, bytes, sizeof(bytes), step_size, step_size, &totals));
+        assert_int_equal(strlen(totals.first_error), LOAD_FIRST_ERROR_SIZE - 1);
+        assert_int_equal(totals.error_count, 1);
     }
 }
 

@@ -214,10 +214,10 @@ static void check_counts(const struct server *server)
 {
     assert_false(server->saw_foreign_bytes);
     assert_int_equal(result.sent_count, server->request_count);
-    assert_int_equal(load_tally_total(&result.tally), server->request_count);
-    assert_int_equal(result.tally.denied_count, server->denied_count);
-    assert_int_equal(result.tally.allowed_count, server->request_count - server->denied_count);
-    assert_int_equal(result.tally.error_count, 0);
+    assert_int_equal(load_totals_total(&result.totals), server->request_count);
+    assert_int_equal(result.totals.denied_count, server->denied_count);
+    assert_int_equal(result.totals.allowed_count, server->request_count - server->denied_count);
+    assert_int_equal(result.totals.error_count, 0);
     assert_int_equal(server->connection_count, plan.connection_count + plan.idle_count);
 }
 

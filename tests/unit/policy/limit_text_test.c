@@ -152,7 +152,7 @@ static void check_bad(const struct bad_row *rows, size_t count)
     }
 }
 
-static void a_rate_alone_is_told_of_halves(void **state)
+static void a_rate_alone_is_reported_of_halves(void **state)
 {
     (void)state;
     static const char *const texts[] = {"1/h start 1.5", "1/h burst 1.5",
@@ -416,7 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_texts),
         cmocka_unit_test(bad_rates),
-        cmocka_unit_test(a_rate_alone_is_told_of_halves),
+        cmocka_unit_test(a_rate_alone_is_reported_of_halves),
         cmocka_unit_test(bad_options),
         cmocka_unit_test(refused_limits),
         cmocka_unit_test(bounds_of_the_text),

@@ -1,5 +1,5 @@
 /*
- * Rows of policies that are wrong: text to the places and words of all errors that are told.
+ * Rows of policies that are wrong: text to the places and words of all errors that are reported.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -200,7 +200,7 @@ static const struct row rows[] = {
      {{2, 5, "but b in line 3"}, {3, 5, "but a in line 2"}}},
 };
 
-struct told {
+struct reported {
     struct ration_policy_error errors[RATION_POLICY_ERRORS_MAX + 1];
     char messages[RATION_POLICY_ERRORS_MAX + 1][RATION_ERROR_MESSAGE_MAX];
     size_t count;
@@ -208,54 +208,54 @@ struct told {
 
 static void note(void *context, const struct ration_policy_error *error)
 {
-    struct told *told = context;
+    struct reported *reported = context;
 
-    assert_true(told->count <= RATION_POLICY_ERRORS_MAX);
+    assert_true(reported->count <= RATION_POLICY_ERRORS_MAX);
     assert_true(strlen(error->message) > 10);
     for (const char *at = error->message; *at; at++)
         assert_true(*at >= 0x20 && *at < 0x7F);
-    strcpy(told->messages[told->count], error->message);
-    told->errors[told->count] = *error;
-    told->errors[told->count].message = told->messages[told->count];
-    told->count++;
+    strcpy(reported->messages[reported->count], error->message);
+    reported->errors[reported->count] = *error;
+    reported->errors[reported->count].message = reported->messages[reported->count];
+    reported->count++;
 }
 
-static struct told *tell(const char *text, size_t size)
+static struct reported *tell(const char *text, size_t size)
 {
-    static struct told told;
-    ration_policy *policy = (void *)&told;
+    static struct reported reported;
+    ration_policy *policy = (void *)&reported;
 
-    told.count = 0;
-    assert_int_equal(ration_policy_parse(text, size, note, &told, &policy), RATION_EINVAL);
-    assert_ptr_equal(policy, &told);
-    assert_true(told.count > 0);
-    for (size_t i = 1; i < told.count; i++)
-        assert_true(told.errors[i - 1].line <= told.errors[i].line);
+    reported.count = 0;
+    assert_int_equal(ration_policy_parse(text, size, note, &reported, &policy), RATION_EINVAL);
+    assert_ptr_equal(policy, &reported);
+    assert_true(reported.count > 0);
+    for (size_t i = 1; i < reported.count; i++)
+        assert_true(reported.errors[i - 1].line <= reported.errors[i].line);
     assert_int_equal(ration_policy_parse(text, size, NULL, NULL, &policy), RATION_EINVAL);
-    return &told;
+    return &reported;
 }
 
 static void check_row(const struct row *row)
 {
-    struct told *told = tell(row->text, strlen(row->text));
+    struct reported *reported = tell(row->text, strlen(row->text));
     size_t i = 0;
 
-    for (; i < told->count; i++) {
+    for (; i < reported->count; i++) {
         const struct expected *expected = i < COUNT_OF(row->errors) ? &row->errors[i] : NULL;
-        if (!expected || !expected->words || told->errors[i].line != expected->line ||
-            told->errors[i].column != expected->column ||
-            !strstr(told->messages[i], expected->words))
+        if (!expected || !expected->words || reported->errors[i].line != expected->line ||
+            reported->errors[i].column != expected->column ||
+            !strstr(reported->messages[i], expected->words))
             fail_msg("%s\ntold %u:%u: %s\nnot  %u:%u: %s", row->text,
-                     (unsigned)told->errors[i].line, (unsigned)told->errors[i].column,
-                     told->messages[i], expected ? (unsigned)expected->line : 0,
+                     (unsigned)reported->errors[i].line, (unsigned)reported->errors[i].column,
+                     reported->messages[i], expected ? (unsigned)expected->line : 0,
                      expected ? (unsigned)expected->column : 0,
                      expected && expected->words ? expected->words : "(nothing)");
     }
     if (i < COUNT_OF(row->errors) && row->errors[i].words)
-        fail_msg("%s\nnot told: %s", row->text, row->errors[i].words);
+        fail_msg("%s\nnot reported: %s", row->text, row->errors[i].words);
 }
 
-static void each_error_is_told_where_it_is(void **state)
+static void each_error_is_reported_where_it_is(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -268,12 +268,12 @@ static void every_beginning_of_a_text_is_judged(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         for (size_t size = 0; size < strlen(rows[i].text); size++) {
-            struct told told = {.count = 0};
+            struct reported reported = {.count = 0};
             ration_policy *policy = NULL;
             char *exact = malloc(size + 1); /* so that a sanitizer sees the end */
             memcpy(exact, rows[i].text, size);
-            ration_status status = ration_policy_parse(exact, size, note, &told, &policy);
-            assert_true(status == RATION_OK || (status == RATION_EINVAL && told.count > 0));
+            ration_status status = ration_policy_parse(exact, size, note, &reported, &policy);
+            assert_true(status == RATION_OK || (status == RATION_EINVAL && reported.count > 0));
             ration_policy_free(policy);
             free(exact);
         }
@@ -284,16 +284,17 @@ static char *large; /* room for texts made here */
 static void many_errors_end_with_and_more(void **state)
 {
     size_t used = (size_t)sprintf(large, "limits:\n");
-    struct told *told;
+    struct reported *reported;
 
     (void)state;
     for (int i = 0; i < 150; i++)
         used += (size_t)sprintf(large + used, "  - {name: n%d, rate: 10}\n", i);
-    told = tell(large, used);
-    assert_int_equal(told->count, RATION_POLICY_ERRORS_MAX + 1);
-    assert_non_null(strstr(told->messages[RATION_POLICY_ERRORS_MAX], "and more"));
-    assert_int_equal(told->errors[0].line, 2);
-    assert_int_equal(told->errors[RATION_POLICY_ERRORS_MAX - 1].line, RATION_POLICY_ERRORS_MAX + 1);
+    reported = tell(large, used);
+    assert_int_equal(reported->count, RATION_POLICY_ERRORS_MAX + 1);
+    assert_non_null(strstr(reported->messages[RATION_POLICY_ERRORS_MAX], "and more"));
+    assert_int_equal(reported->errors[0].line, 2);
+    assert_int_equal(reported->errors[RATION_POLICY_ERRORS_MAX - 1].line,
+                     RATION_POLICY_ERRORS_MAX + 1);
 }
 
 /* Writes a list of count members, each by a format that takes its number. */
@@ -320,9 +321,9 @@ static void expect_at_most(size_t size, bool is_right, const char *words)
         ration_policy_free(policy);
         return;
     }
-    struct told *told = tell(large, size);
-    if (!strstr(told->messages[0], words))
-        fail_msg("%s, not %s", told->messages[0], words);
+    struct reported *reported = tell(large, size);
+    if (!strstr(reported->messages[0], words))
+        fail_msg("%s, not %s", reported->messages[0], words);
 }
 
 static void each_maximum_is_kept_and_named(void **state)
@@ -428,7 +429,7 @@ static void queues_apart_are_right(void **state)
 }
 
 /* Four queues of 4096 values each: 200 million pairs of values, which nobody waits for. */
-static void queues_too_many_to_compare_are_told(void **state)
+static void queues_too_many_to_compare_are_reported(void **state)
 {
     size_t used = (size_t)sprintf(large, "limits:\n");
 
@@ -443,18 +444,18 @@ static void queues_too_many_to_compare_are_told(void **state)
     expect_at_most(used, false, "too many limits and values to determine");
 }
 
-static void files_that_cannot_be_read_are_told(void **state)
+static void files_that_cannot_be_read_are_reported(void **state)
 {
     static const char *const paths[] = {"/nonexistent/policy.yaml", "/"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        struct told told = {.count = 0};
+        struct reported reported = {.count = 0};
         ration_policy *policy = NULL;
-        assert_int_equal(ration_policy_load(paths[i], note, &told, &policy), RATION_EINVAL);
-        assert_int_equal(told.count, 1);
-        assert_int_equal(told.errors[0].line, 0);
-        assert_non_null(strstr(told.messages[0], "cannot be read"));
+        assert_int_equal(ration_policy_load(paths[i], note, &reported, &policy), RATION_EINVAL);
+        assert_int_equal(reported.count, 1);
+        assert_int_equal(reported.errors[0].line, 0);
+        assert_non_null(strstr(reported.messages[0], "cannot be read"));
         assert_int_equal(ration_policy_load(paths[i], NULL, NULL, &policy), RATION_EINVAL);
         assert_null(policy);
     }
@@ -463,7 +464,7 @@ static void files_that_cannot_be_read_are_told(void **state)
 static void a_file_too_large_is_not_cut(void **state)
 {
     int file = memfd_create("policy", 0);
-    struct told told = {.count = 0};
+    struct reported reported = {.count = 0};
     ration_policy *policy = NULL;
     char path[64];
 
@@ -475,22 +476,22 @@ static void a_file_too_large_is_not_cut(void **state)
     assert_int_equal(ration_policy_load(path, kit_print_error, NULL, &policy), RATION_OK);
     ration_policy_free(policy);
     assert_int_equal(write(file, "\n", 1), 1);
-    assert_int_equal(ration_policy_load(path, note, &told, &policy), RATION_EINVAL);
-    assert_non_null(strstr(told.messages[0], "at most 4194304 bytes"));
+    assert_int_equal(ration_policy_load(path, note, &reported, &policy), RATION_EINVAL);
+    assert_non_null(strstr(reported.messages[0], "at most 4194304 bytes"));
     close(file);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_error_is_told_where_it_is),
+        cmocka_unit_test(each_error_is_reported_where_it_is),
         cmocka_unit_test(every_beginning_of_a_text_is_judged),
         cmocka_unit_test(many_errors_end_with_and_more),
         cmocka_unit_test(each_maximum_is_kept_and_named),
         cmocka_unit_test(sizes_of_texts_are_bounded),
         cmocka_unit_test(queues_apart_are_right),
-        cmocka_unit_test(queues_too_many_to_compare_are_told),
-        cmocka_unit_test(files_that_cannot_be_read_are_told),
+        cmocka_unit_test(queues_too_many_to_compare_are_reported),
+        cmocka_unit_test(files_that_cannot_be_read_are_reported),
         cmocka_unit_test(a_file_too_large_is_not_cut),
     };
 

@@ -166,7 +166,7 @@ static void empty_sections_are_right(void **state)
     ration_policy_free(NULL);
 }
 
-static void conditions_are_told_in_words(void **state)
+static void conditions_are_reported_in_words(void **state)
 {
     ration_policy *policy =
         kit_policy("limits:\n"
@@ -272,7 +272,7 @@ int main(void)
         cmocka_unit_test(the_rate_may_hold_the_whole_limit),
         cmocka_unit_test(settings_are_kept_as_written),
         cmocka_unit_test(empty_sections_are_right),
-        cmocka_unit_test(conditions_are_told_in_words),
+        cmocka_unit_test(conditions_are_reported_in_words),
         cmocka_unit_test(policies_of_the_page_are_right),
         cmocka_unit_test(policies_of_the_examples_are_right),
     };

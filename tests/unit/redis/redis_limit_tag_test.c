@@ -7,7 +7,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static void limits_are_told_and_read_back(void **state)
+static void limits_are_reported_and_read_back(void **state)
 {
     static const struct {
         const char *limit;
@@ -101,7 +101,7 @@ static void other_texts_are_no_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_told_and_read_back),
+        cmocka_unit_test(limits_are_reported_and_read_back),
         cmocka_unit_test(a_limit_of_a_request_is_any),
         cmocka_unit_test(other_texts_are_no_limits),
     };

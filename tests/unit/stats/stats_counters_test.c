@@ -226,7 +226,7 @@ static void an_interval_is_the_difference_of_two_reads(void **state)
     assert_int_equal(ration_limit_stats_rejected_ppm(&lately), 250000);
     assert_memory_equal(&limiter, &limiter_before, sizeof(limiter));
 
-    /* made anew in between: all of it is new */
+    /* made again in between: all of it is new */
     lately = ration_limit_stats_since(&before, &after);
     assert_memory_equal(&lately, &before, sizeof(lately));
 }

@@ -67,7 +67,7 @@ static uint64_t median_of(uint64_t ns)
     return ration_histogram_percentile(&counts, 500000);
 }
 
-static void times_that_differ_are_told_apart(void **state)
+static void times_that_differ_are_reported_apart(void **state)
 {
     (void)state;
     assert_in_range(median_of(200), 200, 206);
@@ -97,9 +97,9 @@ static unsigned wrong_percentiles(const struct ration_histogram_counts *counts, 
     for (uint32_t ppm = 0; ppm <= RATION_PPM; ppm += 250) {
         uint64_t rank = ((uint64_t)count * ppm + RATION_PPM - 1) / RATION_PPM;
         uint64_t exact = times[rank > 0 ? rank - 1 : 0];
-        uint64_t told = ration_histogram_percentile(counts, ppm);
+        uint64_t reported = ration_histogram_percentile(counts, ppm);
 
-        wrong += told < exact || (told - exact) * 32 > exact;
+        wrong += reported < exact || (reported - exact) * 32 > exact;
     }
     return wrong;
 }
@@ -266,7 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_meet_without_gaps_and_are_at_most_a_32nd_wide),
-        cmocka_unit_test(times_that_differ_are_told_apart),
+        cmocka_unit_test(times_that_differ_are_reported_apart),
         cmocka_unit_test(percentiles_are_those_of_the_sorted_times),
         cmocka_unit_test(buckets_of_a_16th_are_caught),
         cmocka_unit_test(nothing_recorded_is_all_zero),

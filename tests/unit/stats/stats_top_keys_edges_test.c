@@ -31,7 +31,7 @@ static void names_are_kept_as_far_as_there_is_room(void **state)
     free(top);
 }
 
-static void a_short_list_tells_what_it_left_out(void **state)
+static void a_short_list_reports_what_it_left_out(void **state)
 {
     static struct stats_list list;
     struct stats_exact exact = {.total = 0};
@@ -74,7 +74,7 @@ static void sums_stop_at_the_maximum(void **state)
 
 /* Busy shards --------------------------------------------------------------------------- */
 
-static void r3_busy_shards_are_passed_by_and_told_as_lost(void **state)
+static void r3_busy_shards_are_passed_by_and_reported_as_lost(void **state)
 {
     static struct stats_list list;
     struct stats_exact exact = {.total = 0};
@@ -161,9 +161,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_kept_as_far_as_there_is_room),
-        cmocka_unit_test(a_short_list_tells_what_it_left_out),
+        cmocka_unit_test(a_short_list_reports_what_it_left_out),
         cmocka_unit_test(sums_stop_at_the_maximum),
-        cmocka_unit_test(r3_busy_shards_are_passed_by_and_told_as_lost),
+        cmocka_unit_test(r3_busy_shards_are_passed_by_and_reported_as_lost),
         cmocka_unit_test(lost_stops_at_the_maximum),
         cmocka_unit_test(a_block_may_be_copied),
         cmocka_unit_test(what_is_out_of_bounds_is_refused),

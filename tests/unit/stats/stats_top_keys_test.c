@@ -1,4 +1,4 @@
-/* Top keys against an exact count: what is told is true, whatever the traffic. */
+/* Top keys against an exact count: what is reported is true, whatever the traffic. */
 #include "stats/top_keys.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define DRAW_COUNT 400000u
 #endif
 
-static void what_is_told_of_zipf_traffic_is_true(void **state)
+static void what_is_reported_of_zipf_traffic_is_true(void **state)
 {
     static struct stats_zipf zipf;
     const struct ration_top_keys_shape shapes[] = {{1, 1}, {16, 1}, {128, 1}, {128, 4}, {10, 8}};
@@ -159,7 +159,7 @@ static void r10_fresh_keys_hide_no_heavy_one_and_take_no_memory(void **state)
         assert_int_equal(list.keys[0].hash[1], 7);
         assert_memory_equal(list.keys[0].name, "key-7", 6);
         assert_int_equal(stats_top_errors(&exact, top), 0);
-        /* how little is known of the others grows, and is told */
+        /* how little is known of the others grows, and is reported */
         assert_true(list.keys[1].error > last_error);
         assert_true(list.stats.unlisted_max >= last_error);
         last_error = list.keys[1].error;
@@ -172,7 +172,7 @@ static void r10_fresh_keys_hide_no_heavy_one_and_take_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_told_of_zipf_traffic_is_true),
+        cmocka_unit_test(what_is_reported_of_zipf_traffic_is_true),
         cmocka_unit_test(every_step_over_few_keys_is_true),
         cmocka_unit_test(weights_of_any_size_are_true),
         cmocka_unit_test(an_error_that_is_forgotten_is_caught),

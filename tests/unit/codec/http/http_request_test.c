@@ -166,7 +166,7 @@ static void get_with_a_length_is_answered_and_is_the_last(void **state)
     check_rows(rows, COUNT_OF(rows));
 }
 
-static void tells_what_it_waits_for(void **state)
+static void reports_what_it_waits_for(void **state)
 {
     (void)state;
     char text[HTTP_STREAM_TEXT_SIZE];
@@ -325,7 +325,7 @@ int main(void)
         cmocka_unit_test(bodies_of_a_length),
         cmocka_unit_test(chunked_bodies),
         cmocka_unit_test(get_with_a_length_is_answered_and_is_the_last),
-        cmocka_unit_test(tells_what_it_waits_for),
+        cmocka_unit_test(reports_what_it_waits_for),
         cmocka_unit_test(bounds),
         cmocka_unit_test(small_chunks_are_bounded),
         cmocka_unit_test(pieces_cost_no_more_than_the_whole),

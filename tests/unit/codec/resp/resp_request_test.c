@@ -72,7 +72,7 @@ static void check_result(const struct row *row, enum ration_resp_result result)
 
 /*
  * Whole, then each prefix: before the request is whole it gives MORE, and needs more than it has
- * but not more than there is; what is wrong may be told early, in the same words.
+ * but not more than there is; what is wrong may be reported early, in the same words.
  */
 static void check_row(const struct ration_resp_limits *limits, const struct row *row)
 {
