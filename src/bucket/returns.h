@@ -22,10 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/time.h"
 #include "base/u64.h"
 #include "core/algorithm.h"
 
-#define RATION_FRAC_BITS        20
 #define RATION_UPDATE_BITS      4
 #define RATION_UPDATES_MAX      ((UINT64_C(1) << RATION_UPDATE_BITS) - 1)
 #define RATION_COUNT_TOKENS_MAX ((UINT64_C(1) << 40) - 1)

@@ -188,7 +188,7 @@ static ration_status get_limiters(ration_reader *read, void *context, struct sav
     while (reader->status == RATION_OK && saved->count < count)
         get_limiter(reader, saved);
     if (reader->status == RATION_OK && !ration_chunks_is_used(reader))
-        ration_chunks_refuse(reader, "it goes on behind its end");
+        ration_chunks_refuse(reader, "it has bytes after its end");
     status = reader->status;
     if (status != RATION_OK)
         ration_error_set(error, status, "the state cannot be loaded: %s", reader->reason);

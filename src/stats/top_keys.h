@@ -89,7 +89,7 @@ size_t ration_top_keys_scratch_size(struct ration_top_keys_shape shape);
  * Writes up to keys_max keys, the highest count first, and their accuracy. Returns how many.
  * Everything added before the call is within the reported bounds; weight added meanwhile may be.
  * scratch, of ration_top_keys_scratch_size() bytes aligned for uint64_t, is borrowed for the call.
- * Any thread, any time; where a sketch is busy it sleeps, at most 50 ms each.
+ * Any thread, any time; where a sketch is busy it sleeps, at most 20 ms each.
  */
 uint32_t ration_top_keys_read(struct ration_top_keys *top, void *scratch,
                               struct ration_top_key *out_keys, uint32_t keys_max,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "load/escape.h"
 #include "load/replies.h"
 #include "support/guard.h"
 #include "support/unit.h"
@@ -203,13 +204,42 @@ static void a_long_error_is_cut(void **state)
     }
 }
 
+/* What is not UTF-8 by RFC 3629 (overlong, a surrogate, beyond U+10FFFF) is shown byte by byte. */
+static void text_of_a_server_is_escaped(void **state)
+{
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {
+        {"plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"a\nb\x7f", "a\\x0Ab\\x7F"},
+        {"\xc2\x9b", "\\xC2\\x9B"},
+        {"\xc0\xaf", "\\xC0\\xAF"},
+        {"\xe0\x82\x9b", "\\xE0\\x82\\x9B"},
+        {"\xe0\x9f\xbf", "\\xE0\\x9F\\xBF"},
+        {"\xe0\xa0\x80", "\xe0\xa0\x80"},
+        {"\xf0\x80\x82\x9b", "\\xF0\\x80\\x82\\x9B"},
+        {"\xf0\x8f\xbf\xbf", "\\xF0\\x8F\\xBF\\xBF"},
+        {"\xf0\x90\x80\x80", "\xf0\x90\x80\x80"},
+        {"\xed\x9f\xbf", "\xed\x9f\xbf"},
+        {"\xed\xa0\x80", "\\xED\\xA0\\x80"},
+        {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
+        {"\xf4\x90\x80\x80", "\\xF4\\x90\\x80\\x80"},
+    };
+    char buffer[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_string_equal(load_escape(rows[i].text, strlen(rows[i].text), buffer, sizeof(buffer)),
+                            rows[i].shown);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resp_answers_are_counted),
-        cmocka_unit_test(http_answers_are_counted),
-        cmocka_unit_test(what_is_no_answer_is_refused),
-        cmocka_unit_test(a_long_error_is_cut),
+        cmocka_unit_test(resp_answers_are_counted),     cmocka_unit_test(http_answers_are_counted),
+        cmocka_unit_test(what_is_no_answer_is_refused), cmocka_unit_test(a_long_error_is_cut),
+        cmocka_unit_test(text_of_a_server_is_escaped),
     };
 
     return cmocka_run_group_tests(tests, guard_map, guard_unmap);
