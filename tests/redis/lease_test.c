@@ -125,7 +125,7 @@ static void take(uint64_t cost)
         spend(cost);
 }
 
-/* As near_lease.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
+/* As local_lease.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
 static void draw_lease(struct local_lease *local_lease, uint64_t cost, uint64_t want)
 {
     bool has_ended = local_lease->until_ns <= story.now_ns;

@@ -444,13 +444,13 @@ static void lies_with_right_checksums_are_refused(void **state)
     refuse_with(&small, 0, "\0", 1, "a format version that this release does not know");
     refuse_with(&small, 4, "\0\0\0\0", 4, "no limits, or too many");
     refuse_with(&small, 4, "\x01\x40\0\0", 4, "no limits, or too many"); /* 16385 */
-    refuse_with(&small, 4, "\x01\0\0\0", 4, "it continues behind its end");
+    refuse_with(&small, 4, "\x01\0\0\0", 4, "it has bytes after its end");
     refuse_with(&small, 4, "\x04\0\0\0", 4, "it is damaged"); /* asks for a fourth */
     refuse_with(&small, 8, "\xff\xff", 2, "a text that is too long");
     saved_set_number(size, 2, RATION_LIMIT_TEXT_SIZE); /* no room for its end */
     refuse_with(&small, 8, size, 2, "a text that is too long");
     refuse_with(&small, 10, "!", 1, "one of its limits makes no sense");
-    refuse_with(&small, SIZE_MAX, "x", 1, "it continues behind its end");
+    refuse_with(&small, SIZE_MAX, "x", 1, "it has bytes after its end");
     limiters = (struct saved_bytes){.data = small.bytes.data, .size = first_size(&small.bytes)};
     limiters = saved_unwrap(&limiters);
     end_at = limiters.size;

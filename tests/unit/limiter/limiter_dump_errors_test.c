@@ -201,7 +201,7 @@ static void what_does_not_add_up_is_refused(void **state)
     saved_set_number(lie.data + lie.size - 8, 8, 0);
     saved_add(&lie, "", 1);
     wrapped = saved_wrap(lie.data, lie.size);
-    refuse(&options, &wrapped, RATION_EINVAL, "it continues behind its end");
+    refuse(&options, &wrapped, RATION_EINVAL, "it has bytes after its end");
     free(wrapped.data);
     free(lie.data);
     free(payload.data);
