@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void tell_fault(void *context, const struct ration_policy_error *fault)
+static void tell_error(void *context, const struct ration_policy_error *error)
 {
-    fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", (const char *)context, fault->line,
-            fault->column, fault->message);
+    fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", (const char *)context, error->line,
+            error->column, error->message);
 }
 
 /* "path=/login" is the attribute path. */
@@ -59,7 +59,7 @@ int main(int argument_count, char **arguments)
         fprintf(stderr, "usage: policy FILE name=value ...\n");
         return 2;
     }
-    if (ration_policy_load(arguments[1], tell_fault, arguments[1], &policy) != RATION_OK)
+    if (ration_policy_load(arguments[1], tell_error, arguments[1], &policy) != RATION_OK)
         return 2;
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK) {
         fprintf(stderr, "%s\n", error.message);

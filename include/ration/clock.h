@@ -49,7 +49,7 @@ RATION_API struct ration_clock ration_clock_coarse(void);
 /*
  * Returns the clock of the CPU's time stamp counter. The first call calibrates and tests the
  * counter for about 2 ms. If the counter is not reliable, the returned clock reads CLOCK_MONOTONIC
- * and has that kind, and ration_clock_tsc_fault() gives the reason.
+ * and has that kind, and ration_clock_tsc_error() gives the reason.
  *
  * While in use, the counter is compared with CLOCK_MONOTONIC about twice a second and adjusted
  * towards it. Time never runs backwards within one thread; between threads it may by microseconds,
@@ -59,7 +59,7 @@ RATION_API struct ration_clock ration_clock_coarse(void);
 RATION_API struct ration_clock ration_clock_tsc(void);
 
 /* Returns why the time stamp counter is not in use, or NULL if it is. Static storage. */
-RATION_API const char *ration_clock_tsc_fault(void);
+RATION_API const char *ration_clock_tsc_error(void);
 
 /*
  * Returns "monotonic", "boottime", "coarse", "tsc", "manual", "custom" or "unknown". Static

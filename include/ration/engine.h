@@ -174,28 +174,29 @@ RATION_API bool ration_engine_is_remote(const ration_engine *engine);
 typedef struct ration_engine_connection ration_engine_connection;
 
 /*
- * Starts to connect. *out_link is owned by the caller: release it with ration_engine_link_free(), after its batches.
+ * Starts to connect. *out_connection is owned by the caller: release it with ration_engine_connection_free(), after its batches.
  * loop is copied. Returns RATION_EINVAL if the engine does not use Redis, or RATION_ENOMEM.
  */
-RATION_API ration_status ration_engine_link_create(ration_engine *engine,
-                                                   const struct ration_redis_loop *loop,
-                                                   ration_engine_connection **out_link);
-RATION_API void ration_engine_link_free(ration_engine_connection *link);
+RATION_API ration_status ration_engine_connection_create(ration_engine *engine,
+                                                         const struct ration_redis_loop *loop,
+                                                         ration_engine_connection **out_connection);
+RATION_API void ration_engine_connection_free(ration_engine_connection *connection);
 
 /*
- * is_up: whether the connection to Redis works. trouble: the last error if it does not, else "". is_tried: false until
- * the first attempt to connect has succeeded or failed.
+ * is_connected: whether the connection to Redis works. last_error: why it does not, or "" if it does. has_connected:
+ * false until the first attempt to connect has ended, with success or failure.
  */
-RATION_API bool ration_engine_link_is_up(const ration_engine_connection *link);
-RATION_API bool ration_engine_link_is_tried(const ration_engine_connection *link);
-RATION_API const char *ration_engine_link_trouble(const ration_engine_connection *link);
-RATION_API void ration_engine_link_stats(const ration_engine_connection *link,
-                                         struct ration_redis_stats *out_stats);
+RATION_API bool ration_engine_connection_is_connected(const ration_engine_connection *connection);
+RATION_API bool ration_engine_connection_has_connected(const ration_engine_connection *connection);
+RATION_API const char *ration_engine_connection_last_error(
+    const ration_engine_connection *connection);
+RATION_API void ration_engine_connection_stats(const ration_engine_connection *connection,
+                                               struct ration_redis_stats *out_stats);
 
 /*
  * Checks that are decided together, asynchronously.
  *
- *     batch = ration_engine_batch_create(link, NULL, now_ns, done, context);
+ *     batch = ration_engine_batch_create(connection, NULL, now_ns, done, context);
  *     ration_engine_batch_add(batch, &check);                    for each check
  *     if (ration_engine_batch_send(batch))                       all are decided now
  *         use(ration_engine_batch_check(batch, 0));              otherwise done() is called once
@@ -208,7 +209,7 @@ typedef void ration_engine_batch_done(void *context);
  * Returns NULL without memory. The batch pins the guard's policy, or the current policy if guard is NULL, until the
  * batch is released: release it soon. The guard may be unlocked before that.
  */
-RATION_API ration_engine_batch *ration_engine_batch_create(ration_engine_connection *link,
+RATION_API ration_engine_batch *ration_engine_batch_create(ration_engine_connection *connection,
                                                            const struct ration_engine_guard *guard,
                                                            uint64_t now_ns,
                                                            ration_engine_batch_done *done,
@@ -260,13 +261,13 @@ struct ration_admin_op {
  * limits changed. Returns RATION_EINVAL; with Redis also RATION_ESTORE and RATION_ENOMEM.
  */
 RATION_API ration_status ration_engine_refund(ration_engine *engine,
-                                              const struct ration_admin_op *edit,
+                                              const struct ration_admin_op *op,
                                               uint64_t cost_tokens, uint64_t now_ns,
                                               size_t *out_count);
 
 /* Resets the buckets to those of unused keys, and unblocks the keys. Same returns. */
 RATION_API ration_status ration_engine_reset(ration_engine *engine,
-                                             const struct ration_admin_op *edit, uint64_t now_ns,
+                                             const struct ration_admin_op *op, uint64_t now_ns,
                                              size_t *out_count);
 
 /*
@@ -279,17 +280,17 @@ RATION_API ration_status ration_engine_reset(ration_engine *engine,
  * all limits, can be blocked at a time.
  */
 RATION_API ration_status ration_engine_block_until(ration_engine *engine,
-                                                   const struct ration_admin_op *edit,
+                                                   const struct ration_admin_op *op,
                                                    uint64_t until_ns, uint64_t now_ns,
                                                    size_t *out_count);
 
 /* The three admin operations above; here also for the keys of inline limits. */
 enum ration_admin_op_kind { RATION_ADMIN_REFUND = 0, RATION_ADMIN_RESET, RATION_ADMIN_BLOCK };
 
-struct ration_engine_task {
+struct ration_engine_admin_task {
     enum ration_admin_op_kind kind;
-    const struct ration_admin_op *edit; /* NULL: for keys of inline limits */
-    const struct ration_key *keys;      /* the keys, if edit is NULL */
+    const struct ration_admin_op *op; /* NULL: for keys of inline limits */
+    const struct ration_key *keys;    /* the keys, if op is NULL */
     size_t key_count;
     const struct ration_limit *limit; /* for a refund of inline limits */
     uint64_t tokens;                  /* of a refund */
@@ -301,16 +302,15 @@ struct ration_engine_task {
  * The same for a caller with an event loop and buckets in Redis. done() is called once, with the number of buckets
  * changed and a status: as above, or RATION_ESTORE if Redis did not answer; RATION_ERANGE for a block that is too long
  * applies to inline limits, too. done() may be called before this function returns; the function then returns NULL.
- * After ration_engine_editing_forget() of the returned operation, done() is not called, but the operation continues.
+ * After ration_engine_admin_forget() of the returned operation, done() is not called, but the operation continues.
  */
 typedef struct ration_engine_admin_run ration_engine_admin_run;
 typedef void ration_engine_admin_done(void *context, ration_status status, size_t count);
 
-RATION_API ration_engine_admin_run *ration_engine_edit_begin(ration_engine_connection *link,
-                                                             const struct ration_engine_task *task,
-                                                             ration_engine_admin_done *done,
-                                                             void *context);
-RATION_API void ration_engine_editing_forget(ration_engine_admin_run *editing);
+RATION_API ration_engine_admin_run *ration_engine_admin_begin(
+    ration_engine_connection *connection, const struct ration_engine_admin_task *task,
+    ration_engine_admin_done *done, void *context);
+RATION_API void ration_engine_admin_forget(ration_engine_admin_run *run);
 
 /*
  * The limiter for inline limits. Each struct ration_batch_item carries its own limit, which may be any continuous token

@@ -52,7 +52,7 @@ typedef struct ration_policy ration_policy;
 #define RATION_POLICY_KEY_PARTS_MAX  8    /* attributes in one key */
 #define RATION_POLICY_KEYS_MAX       UINT64_C(1000000000)
 #define RATION_POLICY_SETTINGS_MAX   256
-#define RATION_POLICY_FAULTS_MAX     100 /* errors reported; one more says that there are more */
+#define RATION_POLICY_ERRORS_MAX     100 /* errors reported; one more says that there are more */
 
 /* Limits of a request. */
 #define RATION_ATTRIBUTES_MAX     64
@@ -78,23 +78,23 @@ struct ration_policy_error {
     const char *message; /* one line of printable ASCII; borrowed for the call */
 };
 
-typedef void ration_policy_fault_fn(void *context, const struct ration_policy_error *fault);
+typedef void ration_policy_error_func(void *context, const struct ration_policy_error *error);
 
 /*
  * Parses a policy from text, which is borrowed for the call and needs no terminator. The caller
  * owns *out_policy and releases it with ration_policy_free(). Returns RATION_EINVAL for a text with
- * errors, after calling fault (may be NULL) for each of them in the order of their lines;
+ * errors, after calling on_error (may be NULL) for each of them in the order of their lines;
  * RATION_ENOMEM. On failure *out_policy is untouched.
  */
 RATION_API ration_status ration_policy_parse(const char *text, size_t text_size,
-                                             ration_policy_fault_fn *fault, void *context,
+                                             ration_policy_error_func *on_error, void *context,
                                              ration_policy **out_policy);
 
 /*
  * As ration_policy_parse(), from a file. A file that cannot be read is reported as an error without
  * a line, and RATION_EINVAL.
  */
-RATION_API ration_status ration_policy_load(const char *path, ration_policy_fault_fn *fault,
+RATION_API ration_status ration_policy_load(const char *path, ration_policy_error_func *on_error,
                                             void *context, ration_policy **out_policy);
 
 /* Releases a policy that no thread uses any more; NULL is allowed. */

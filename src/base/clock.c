@@ -149,41 +149,46 @@ static void publish(struct ration_tsc *tsc, const struct ration_tsc_anchor *anch
     __atomic_store_n(&tsc->seq, seq, __ATOMIC_RELEASE); /* release: pairs with the loads of seq */
 }
 
-static void fault_publish(struct ration_tsc *tsc, const struct ration_tsc_fault *fault)
+static void publish_error(struct ration_tsc *tsc, const struct ration_tsc_error *error)
 {
-    tsc->fault_text = *fault;
-    /* release: pairs with the acquire in ration_tsc_fault() */
-    __atomic_store_n(&tsc->fault, tsc->fault_text.text, __ATOMIC_RELEASE);
+    tsc->error_text = *error;
+    /* release: pairs with the acquire in ration_tsc_error() */
+    __atomic_store_n(&tsc->error, tsc->error_text.text, __ATOMIC_RELEASE);
 }
 
 void ration_tsc_start(struct ration_tsc *tsc, const struct ration_tsc_sources *sources,
                       uint64_t period_ns)
 {
     struct ration_tsc_anchor anchor = {0};
-    struct ration_tsc_fault fault;
+    struct ration_tsc_error error;
 
     assert(period_ns >= 1000 && period_ns <= RATION_TSC_PERIOD_NS_MAX);
     tsc->sources = sources;
-    if (!ration_tsc_calibrate(sources, period_ns, &anchor, &fault))
-        fault_publish(tsc, &fault);
+    if (!ration_tsc_calibrate(sources, period_ns, &anchor, &error))
+        publish_error(tsc, &error);
     publish(tsc, &anchor);
 }
 
-const char *ration_tsc_fault(const struct ration_tsc *tsc)
+const char *ration_tsc_error(const struct ration_tsc *tsc)
 {
-    return __atomic_load_n(&tsc->fault, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&tsc->error, __ATOMIC_ACQUIRE);
 }
 
-bool ration_tsc_reanchor(struct ration_tsc *tsc, uint64_t seq)
+/*
+ * If the line in use at seq is due, compares it with CLOCK_MONOTONIC and replaces it, unless
+ * another thread already did. Returns false if another thread is replacing it, or if the line
+ * stays. Any thread.
+ */
+static bool reanchor(struct ration_tsc *tsc, uint64_t seq)
 {
     struct ration_tsc_reading reading = ration_tsc_read(tsc->sources);
     struct ration_tsc_anchor anchor;
-    struct ration_tsc_fault fault;
+    struct ration_tsc_error error;
     enum ration_tsc_outcome outcome;
 
     if (anchor_load(tsc, &anchor) != seq || anchor.due_ticks == 0)
         return true;
-    outcome = ration_tsc_steer(&anchor, &reading, &anchor, &fault);
+    outcome = ration_tsc_steer(&anchor, &reading, &anchor, &error);
     if (outcome == RATION_TSC_KEEP)
         return false;
     /*
@@ -194,8 +199,8 @@ bool ration_tsc_reanchor(struct ration_tsc *tsc, uint64_t seq)
     if (__atomic_exchange_n(&tsc->busy, 1, __ATOMIC_ACQUIRE))
         return false;
     if (__atomic_load_n(&tsc->seq, __ATOMIC_RELAXED) == seq) {
-        if (outcome == RATION_TSC_FAULT)
-            fault_publish(tsc, &fault);
+        if (outcome == RATION_TSC_ERROR)
+            publish_error(tsc, &error);
         publish(tsc, &anchor);
     }
     __atomic_store_n(&tsc->busy, 0, __ATOMIC_RELEASE);
@@ -214,7 +219,7 @@ uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc)
     }
     for (unsigned i = 0; i < TRIES_MAX && anchor.due_ticks != 0; i++) {
         ticks = tsc->sources->counter(tsc->sources->context);
-        if (ticks - anchor.ticks < anchor.due_ticks || !ration_tsc_reanchor(tsc, seq))
+        if (ticks - anchor.ticks < anchor.due_ticks || !reanchor(tsc, seq))
             break;
         seq = anchor_load(tsc, &anchor);
     }
@@ -281,7 +286,9 @@ const struct ration_tsc_sources ration_tsc_machine = {
 
 /* The shared clock of the counter, which is the default clock. */
 
-struct ration_tsc ration_tsc_shared = {.begin = ration_tsc_shared_start};
+static void start_shared_once(void);
+
+struct ration_tsc ration_tsc_shared = {.begin = start_shared_once};
 
 /*
  * In a child of fork(): a thread that was computing a new line does not exist there to finish it.
@@ -291,7 +298,7 @@ static void busy_clear(void)
     __atomic_store_n(&ration_tsc_shared.busy, 0, __ATOMIC_RELAXED);
 }
 
-static void shared_start(void)
+static void start_shared(void)
 {
     int saved_errno = errno; /* reading a clock must not change errno */
 
@@ -304,11 +311,12 @@ static void shared_start(void)
     errno = saved_errno;
 }
 
-void ration_tsc_shared_start(void)
+/* Starts ration_tsc_shared if it is not started: takes about 2 ms. Any number of threads. */
+static void start_shared_once(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, shared_start);
+    pthread_once(&once, start_shared);
 }
 
 static uint64_t tsc_now(void *context)
@@ -319,15 +327,15 @@ static uint64_t tsc_now(void *context)
 
 struct ration_clock ration_clock_tsc(void)
 {
-    if (ration_clock_tsc_fault())
+    if (ration_clock_tsc_error())
         return ration_clock_monotonic();
     return (struct ration_clock){RATION_CLOCK_TSC, tsc_now, NULL};
 }
 
-const char *ration_clock_tsc_fault(void)
+const char *ration_clock_tsc_error(void)
 {
-    ration_tsc_shared_start();
-    return ration_tsc_fault(&ration_tsc_shared);
+    start_shared_once();
+    return ration_tsc_error(&ration_tsc_shared);
 }
 
 uint64_t ration_clock_default_now(void)

@@ -27,12 +27,12 @@
 
 #define STEP_NS        1000000u   /* a larger lag is stepped over, not steered */
 #define SLACK_NS       1000000u   /* tolerance of a check, whatever its length */
-#define AHEAD_NS_MAX   100000000u /* a larger lead is a fault */
-#define BACK_NS_MAX    1000000u   /* a larger step back is a fault */
+#define AHEAD_NS_MAX   100000000u /* a larger lead is a error */
+#define BACK_NS_MAX    1000000u   /* a larger step back is a error */
 #define LONG_RUN_NS    100000000u /* a measurement this long is better than the calibration's */
 #define LOST_COUNT_MAX 8u
 #define STEER_SHARE    1000u /* the slopes of line and counter differ by at most one part in this */
-#define FAULT_SHARE    100u  /* a rate that differs by more than one part in this is a fault */
+#define ERROR_SHARE    100u  /* a rate that differs by more than one part in this is a error */
 
 #define TRIES_COUNT       8u       /* per reading; the tightest one is used */
 #define WINDOW_NS         1000000u /* calibration compares windows of this length, ... */
@@ -43,15 +43,15 @@
 #define FREQUENCY_HZ_MAX  UINT64_C(100000000000)
 #define NS_PER_S          UINT64_C(1000000000)
 
-static void fault_set(struct ration_tsc_fault *fault, const char *format, ...)
+static void set_error(struct ration_tsc_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void fault_set(struct ration_tsc_fault *fault, const char *format, ...)
+static void set_error(struct ration_tsc_error *error, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(fault->text, sizeof(fault->text), format, arguments);
+    vsnprintf(error->text, sizeof(error->text), format, arguments);
     va_end(arguments);
 }
 
@@ -142,15 +142,15 @@ static void set_slope(struct ration_tsc_anchor *line)
  */
 static bool rate_learn(const struct ration_tsc_anchor *old,
                        const struct ration_tsc_reading *reading, struct ration_tsc_anchor *next,
-                       struct ration_tsc_fault *out_fault)
+                       struct ration_tsc_error *out_error)
 {
     uint64_t mono_ns = reading->mono_ns;
     uint64_t passed_ns = mono_ns > old->mark_ns ? mono_ns - old->mark_ns : 0;
     uint64_t counted_ns = ticks_to_ns(reading->ticks - old->ticks, old->nominal);
     uint64_t run_ns = mono_ns > old->base_ns ? mono_ns - old->base_ns : 0;
 
-    if (counted_ns > passed_ns && counted_ns - passed_ns > passed_ns / FAULT_SHARE + SLACK_NS) {
-        fault_set(out_fault, "the counter counted %" PRIu64 " ns in %" PRIu64 " ns of time",
+    if (counted_ns > passed_ns && counted_ns - passed_ns > passed_ns / ERROR_SHARE + SLACK_NS) {
+        set_error(out_error, "the counter counted %" PRIu64 " ns in %" PRIu64 " ns of time",
                   counted_ns, passed_ns);
         return false;
     }
@@ -160,7 +160,7 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
         next->base_ns = mono_ns;
         if (next->lost_count < LOST_COUNT_MAX)
             return true;
-        fault_set(out_fault, "the counter lost time %u checks in a row, last %" PRIu64 " ns",
+        set_error(out_error, "the counter lost time %u checks in a row, last %" PRIu64 " ns",
                   LOST_COUNT_MAX, passed_ns - counted_ns);
         return false;
     }
@@ -168,29 +168,29 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
     if (run_ns < LONG_RUN_NS)
         return true;
     next->nominal = slope(run_ns, reading->ticks - old->base_ticks);
-    if (!is_off(next->nominal, old->nominal, old->nominal / FAULT_SHARE))
+    if (!is_off(next->nominal, old->nominal, old->nominal / ERROR_SHARE))
         return true;
-    fault_set(out_fault, "the counter's rate went from %" PRIu64 " to %" PRIu64 " Hz",
+    set_error(out_error, "the counter's rate went from %" PRIu64 " to %" PRIu64 " Hz",
               slope_to_hertz(old->nominal), slope_to_hertz(next->nominal));
     return false;
 }
 
-/* Moves *next from old to reading. Returns false, with the reason, on a fault. */
+/* Moves *next from old to reading. Returns false, with the reason, on a error. */
 static bool line_next(const struct ration_tsc_anchor *old, const struct ration_tsc_reading *reading,
-                      struct ration_tsc_anchor *next, struct ration_tsc_fault *out_fault)
+                      struct ration_tsc_anchor *next, struct ration_tsc_error *out_error)
 {
     if (is_before(reading->ticks, old->ticks)) {
-        fault_set(out_fault, "the counter went back by %" PRIu64 " ns",
+        set_error(out_error, "the counter went back by %" PRIu64 " ns",
                   ticks_to_ns(old->ticks - reading->ticks, old->nominal));
         return false;
     }
-    if (!rate_learn(old, reading, next, out_fault))
+    if (!rate_learn(old, reading, next, out_error))
         return false;
     next->ticks = reading->ticks;
     next->mark_ns = reading->mono_ns;
     next->ns = start_ns(old, reading);
     if (next->ns > reading->mono_ns && next->ns - reading->mono_ns > AHEAD_NS_MAX) {
-        fault_set(out_fault, "the counter's time is %" PRIu64 " ns ahead",
+        set_error(out_error, "the counter's time is %" PRIu64 " ns ahead",
                   next->ns - reading->mono_ns);
         return false;
     }
@@ -201,7 +201,7 @@ static bool line_next(const struct ration_tsc_anchor *old, const struct ration_t
 enum ration_tsc_outcome ration_tsc_steer(const struct ration_tsc_anchor *old,
                                          const struct ration_tsc_reading *reading,
                                          struct ration_tsc_anchor *out_next,
-                                         struct ration_tsc_fault *out_fault)
+                                         struct ration_tsc_error *out_error)
 {
     struct ration_tsc_anchor next = *old;
     bool early = is_before(reading->ticks, old->ticks)
@@ -210,7 +210,7 @@ enum ration_tsc_outcome ration_tsc_steer(const struct ration_tsc_anchor *old,
 
     if (early)
         return RATION_TSC_KEEP;
-    if (line_next(old, reading, &next, out_fault)) {
+    if (line_next(old, reading, &next, out_error)) {
         *out_next = next;
         return RATION_TSC_NEXT;
     }
@@ -218,7 +218,7 @@ enum ration_tsc_outcome ration_tsc_steer(const struct ration_tsc_anchor *old,
     *out_next = (struct ration_tsc_anchor){
         .ns = ration_tsc_line(old, old->ticks + old->due_ticks),
     };
-    return RATION_TSC_FAULT;
+    return RATION_TSC_ERROR;
 }
 
 /* Calibration ---------------------------------------------------------------------------- */
@@ -255,25 +255,25 @@ static bool window_wait(const struct ration_tsc_sources *sources,
 }
 
 static bool frequency_check(const struct ration_tsc_reading *from,
-                            const struct ration_tsc_reading *to, struct ration_tsc_fault *out_fault)
+                            const struct ration_tsc_reading *to, struct ration_tsc_error *out_error)
 {
     uint64_t ns = to->mono_ns - from->mono_ns;
     ration_tsc_wide hz = (ration_tsc_wide)(to->ticks - from->ticks) * NS_PER_S / ns;
 
     if (to->width_ticks == UINT64_MAX || !is_before(from->ticks, to->ticks)) {
-        fault_set(out_fault, "the counter did not advance in %" PRIu64 " ns", ns);
+        set_error(out_error, "the counter did not advance in %" PRIu64 " ns", ns);
         return false;
     }
     if (hz >= FREQUENCY_HZ_MIN && hz <= FREQUENCY_HZ_MAX)
         return true;
-    fault_set(out_fault, "the counter runs at %" PRIu64 " Hz, outside 1 MHz to 100 GHz",
+    set_error(out_error, "the counter runs at %" PRIu64 " Hz, outside 1 MHz to 100 GHz",
               hz > UINT64_MAX ? UINT64_MAX : (uint64_t)hz);
     return false;
 }
 
 /* Measures until two windows agree; out[0] and out[1] are then the ends of the pair. */
 static bool windows_measure(const struct ration_tsc_sources *sources,
-                            struct ration_tsc_reading out[2], struct ration_tsc_fault *out_fault)
+                            struct ration_tsc_reading out[2], struct ration_tsc_error *out_error)
 {
     struct ration_tsc_reading ends[WINDOW_COUNT_MAX + 1] = {ration_tsc_read(sources)};
     uint64_t off_ppm = 0;
@@ -281,10 +281,10 @@ static bool windows_measure(const struct ration_tsc_sources *sources,
 
     for (unsigned i = 0; i < WINDOW_COUNT_MAX; i++) {
         if (!window_wait(sources, &ends[i], &ends[i + 1])) {
-            fault_set(out_fault, "CLOCK_MONOTONIC does not advance by %u ns", WINDOW_NS);
+            set_error(out_error, "CLOCK_MONOTONIC does not advance by %u ns", WINDOW_NS);
             return false;
         }
-        if (!frequency_check(&ends[i], &ends[i + 1], out_fault))
+        if (!frequency_check(&ends[i], &ends[i + 1], out_error))
             return false;
         uint64_t mult =
             slope(ends[i + 1].mono_ns - ends[i].mono_ns, ends[i + 1].ticks - ends[i].ticks);
@@ -297,7 +297,7 @@ static bool windows_measure(const struct ration_tsc_sources *sources,
         }
         last = mult;
     }
-    fault_set(out_fault, "the counter's rate differs by %" PRIu64 " ppm from one ms to the next",
+    set_error(out_error, "the counter's rate differs by %" PRIu64 " ppm from one ms to the next",
               off_ppm);
     return false;
 }
@@ -317,21 +317,21 @@ static bool has_word(const char *text, const char *name)
 }
 
 static bool machine_check(const struct ration_tsc_sources *sources,
-                          struct ration_tsc_fault *out_fault)
+                          struct ration_tsc_error *out_error)
 {
     char text[256];
 
     if (!sources->clocksource) {
-        fault_set(out_fault, "this CPU has no counter that ration can read");
+        set_error(out_error, "this CPU has no counter that ration can read");
         return false;
     }
     if (!sources->invariant(sources->context)) {
-        fault_set(out_fault, "this CPU's counter changes its rate (no invariant TSC)");
+        set_error(out_error, "this CPU's counter changes its rate (no invariant TSC)");
         return false;
     }
     if (sources->clocksources(sources->context, text, sizeof(text)) &&
         !has_word(text, sources->clocksource)) {
-        fault_set(out_fault, "the kernel does not trust the counter (no %s in its clock sources)",
+        set_error(out_error, "the kernel does not trust the counter (no %s in its clock sources)",
                   sources->clocksource);
         return false;
     }
@@ -339,11 +339,11 @@ static bool machine_check(const struct ration_tsc_sources *sources,
 }
 
 bool ration_tsc_calibrate(const struct ration_tsc_sources *sources, uint64_t period_ns,
-                          struct ration_tsc_anchor *out_anchor, struct ration_tsc_fault *out_fault)
+                          struct ration_tsc_anchor *out_anchor, struct ration_tsc_error *out_error)
 {
     struct ration_tsc_reading ends[2];
 
-    if (!machine_check(sources, out_fault) || !windows_measure(sources, ends, out_fault))
+    if (!machine_check(sources, out_error) || !windows_measure(sources, ends, out_error))
         return false;
     *out_anchor = (struct ration_tsc_anchor){
         .ticks = ends[1].ticks,

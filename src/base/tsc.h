@@ -53,15 +53,15 @@ struct ration_tsc_reading {
     uint64_t width_ticks; /* UINT64_MAX: the counter ran backwards at each try */
 };
 
-/* A sentence for a person. Empty: no fault. */
-struct ration_tsc_fault {
+/* A sentence for a person. Empty: no error. */
+struct ration_tsc_error {
     char text[160];
 };
 
 enum ration_tsc_outcome {
     RATION_TSC_KEEP,  /* the old line stays */
     RATION_TSC_NEXT,  /* a new line */
-    RATION_TSC_FAULT, /* the counter must not be used any more */
+    RATION_TSC_ERROR, /* the counter must not be used any more */
 };
 
 /* What the clock needs from the machine; tests provide their own. */
@@ -91,21 +91,18 @@ extern const struct ration_tsc_sources ration_tsc_machine;
 struct ration_tsc {
     uint64_t seq;
     uint32_t busy;
-    const char *fault;   /* NULL, or fault_text.text once that is complete */
+    const char *error;   /* NULL, or error_text.text once that is complete */
     void (*begin)(void); /* called by the first read to start the clock; otherwise NULL */
     const struct ration_tsc_sources *sources;
-    struct ration_tsc_fault fault_text;
+    struct ration_tsc_error error_text;
     _Alignas(64) struct ration_tsc_anchor slots[2];
 };
 
 /* The process's own clock: starts at its first read, and works after fork(). */
 extern struct ration_tsc ration_tsc_shared;
 
-/* Starts ration_tsc_shared if it is not started: takes about 2 ms. Any number of threads. */
-void ration_tsc_shared_start(void);
-
 /*
- * Measures and tests the counter, then starts a zeroed clock on it; or marks the clock faulty,
+ * Measures and tests the counter, then starts a zeroed clock on it; or marks the clock unusable,
  * after which it returns CLOCK_MONOTONIC. sources is borrowed for the clock's life; period_ns (1000
  * to RATION_TSC_PERIOD_NS_MAX) is the length of its lines. One thread, before any read.
  */
@@ -113,7 +110,7 @@ void ration_tsc_start(struct ration_tsc *tsc, const struct ration_tsc_sources *s
                       uint64_t period_ns);
 
 /* Returns why the counter is not in use, or NULL. The text lives as long as the clock. */
-const char *ration_tsc_fault(const struct ration_tsc *tsc);
+const char *ration_tsc_error(const struct ration_tsc *tsc);
 
 /*
  * Returns the time by the counter of tsc->sources, after computing a new line if one is due. Any
@@ -121,27 +118,20 @@ const char *ration_tsc_fault(const struct ration_tsc *tsc);
  */
 uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc);
 
-/*
- * If the line in use at seq is due, compares it with CLOCK_MONOTONIC and replaces it, unless
- * another thread already did. Returns false if another thread is replacing it, or if the line
- * stays. Any thread.
- */
-bool ration_tsc_reanchor(struct ration_tsc *tsc, uint64_t seq);
-
 /* Pure functions: no clock, no memory but the arguments. */
 
 /* Returns the line's time at ticks: its start's time before it, its end's time after it. */
 uint64_t ration_tsc_line(const struct ration_tsc_anchor *anchor, uint64_t ticks);
 
 /*
- * Compares old with a reading. NEXT writes the following line to *out_next; FAULT writes an anchor
- * that only bounds time from below, and the reason to *out_fault; KEEP, the outcome while old is
+ * Compares old with a reading. NEXT writes the following line to *out_next; ERROR writes an anchor
+ * that only bounds time from below, and the reason to *out_error; KEEP, the outcome while old is
  * not due, writes nothing. out_next may be old.
  */
 enum ration_tsc_outcome ration_tsc_steer(const struct ration_tsc_anchor *old,
                                          const struct ration_tsc_reading *reading,
                                          struct ration_tsc_anchor *out_next,
-                                         struct ration_tsc_fault *out_fault);
+                                         struct ration_tsc_error *out_error);
 
 /* Functions of the sources, without other state. */
 
@@ -150,10 +140,10 @@ struct ration_tsc_reading ration_tsc_read(const struct ration_tsc_sources *sourc
 
 /*
  * Tests the counter and measures its rate. On success writes the first line to *out_anchor and
- * returns true; on failure only the reason to *out_fault.
+ * returns true; on failure only the reason to *out_error.
  */
 bool ration_tsc_calibrate(const struct ration_tsc_sources *sources, uint64_t period_ns,
-                          struct ration_tsc_anchor *out_anchor, struct ration_tsc_fault *out_fault);
+                          struct ration_tsc_anchor *out_anchor, struct ration_tsc_error *out_error);
 
 /*
  * Reads the counter. No fence: it would make the caller's cache misses wait for one another, and a

@@ -201,7 +201,7 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
 }
 
 /* The changes other than takes: each is a function of the state and one of these. */
-struct edit {
+struct update {
     const struct ration_limit *limit;
     const struct ration_limit *new_limit;                /* NULL: the limit does not change */
     const struct ration_bucket_reservation *reservation; /* being settled; NULL: none */
@@ -212,23 +212,24 @@ struct edit {
     uint64_t now_ns;
 };
 
-typedef union ration_state edit_func(const struct edit *edit, union ration_state state);
+typedef union ration_state update_func(const struct update *update, union ration_state state);
 
-/* The bucket with the state next, and with the tokens that the edit returned to it counted. */
-static union ration_state count_edit(const struct edit *edit, union ration_state raw,
-                                     union ration_state state, union ration_state next)
+/* The bucket with the state next, and with the tokens that the update returned to it counted. */
+static union ration_state count_update(const struct update *update, union ration_state raw,
+                                       union ration_state state, union ration_state next)
 {
-    const struct ration_limit *limit = edit->new_limit != NULL ? edit->new_limit : edit->limit;
-    struct ration_spare spare = ration_spare_of(edit->limit);
+    const struct ration_limit *limit =
+        update->new_limit != NULL ? update->new_limit : update->limit;
+    struct ration_spare spare = ration_spare_of(update->limit);
     struct ration_spare new_spare = ration_spare_of(limit);
-    uint64_t returned = ration_algorithm_returned(edit->limit, state, next, edit->now_ns);
+    uint64_t returned = ration_algorithm_returned(update->limit, state, next, update->now_ns);
     bool is_used = (state.words[0] | state.words[1]) != 0;
-    bool is_same = edit->new_limit != NULL && memcmp(&next, &state, sizeof(next)) == 0;
+    bool is_same = update->new_limit != NULL && memcmp(&next, &state, sizeof(next)) == 0;
 
-    if (edit->refunded_tokens > 0 && is_used && !is_same)
-        raw = ration_count_refunded(raw, spare, ration_u64_max(returned, edit->refunded_tokens));
+    if (update->refunded_tokens > 0 && is_used && !is_same)
+        raw = ration_count_refunded(raw, spare, ration_u64_max(returned, update->refunded_tokens));
     /* The last reservation moves no other: there is no later one. */
-    else if (edit->reservation != NULL && !ration_release_is_last(&edit->release, state))
+    else if (update->reservation != NULL && !ration_release_is_last(&update->release, state))
         raw = ration_count_returned(raw, spare, returned);
     for (int i = 0; i < 2; i++)
         spare.words[i] &= new_spare.words[i];
@@ -236,70 +237,70 @@ static union ration_state count_edit(const struct edit *edit, union ration_state
 }
 
 /* Passes the tokens returned to the bucket since the reservation to its release. */
-static void load_returns(struct edit *edit, union ration_state seen)
+static void load_returns(struct update *update, union ration_state seen)
 {
     struct ration_returns returns =
-        ration_returns_since(edit->limit, edit->reservation->returned, seen);
-    uint64_t cost = edit->reservation->cost_tokens;
+        ration_returns_since(update->limit, update->reservation->returned, seen);
+    uint64_t cost = update->reservation->cost_tokens;
 
-    edit->release.returned_tokens = returns.returned_tokens;
+    update->release.returned_tokens = returns.returned_tokens;
     /* refunded tokens may have been the reservation's own: they are returned only once */
-    edit->release.cost_tokens = ration_u64_less(cost, returns.refunded_tokens);
-    edit->release.unused_tokens = ration_u64_less(cost - edit->tokens, returns.refunded_tokens);
+    update->release.cost_tokens = ration_u64_less(cost, returns.refunded_tokens);
+    update->release.unused_tokens = ration_u64_less(cost - update->tokens, returns.refunded_tokens);
 }
 
-static void apply_edit(struct ration_bucket *bucket, edit_func *function, struct edit *edit)
+static void apply_update(struct ration_bucket *bucket, update_func *function, struct update *update)
 {
-    const struct ration_spare spare = ration_spare_of(edit->limit);
+    const struct ration_spare spare = ration_spare_of(update->limit);
     union ration_state seen = load(bucket);
     union ration_state next;
 
     do {
         union ration_state state = ration_without_count(seen, spare);
 
-        if (edit->reservation != NULL)
-            load_returns(edit, seen);
-        next = count_edit(edit, seen, state, function(edit, state));
+        if (update->reservation != NULL)
+            load_returns(update, seen);
+        next = count_update(update, seen, state, function(update, state));
         if (memcmp(&next, &seen, sizeof(next)) == 0)
             return;
     } while (!publish(bucket, &seen, next));
 }
 
-static union ration_state edit_refund(const struct edit *edit, union ration_state state)
+static union ration_state update_refund(const struct update *update, union ration_state state)
 {
-    return ration_algorithm_refund(edit->limit, state, edit->tokens, edit->now_ns);
+    return ration_algorithm_refund(update->limit, state, update->tokens, update->now_ns);
 }
 
-static union ration_state edit_charge(const struct edit *edit, union ration_state state)
+static union ration_state update_charge(const struct update *update, union ration_state state)
 {
-    return ration_algorithm_charge(edit->limit, state, edit->tokens, edit->now_ns);
+    return ration_algorithm_charge(update->limit, state, update->tokens, update->now_ns);
 }
 
-static union ration_state edit_set(const struct edit *edit, union ration_state state)
+static union ration_state update_set(const struct update *update, union ration_state state)
 {
     (void)state;
-    return ration_algorithm_set(edit->limit, edit->tokens, edit->now_ns);
+    return ration_algorithm_set(update->limit, update->tokens, update->now_ns);
 }
 
-static union ration_state edit_start(const struct edit *edit, union ration_state state)
+static union ration_state update_start(const struct update *update, union ration_state state)
 {
     (void)state;
-    return ration_algorithm_start(edit->limit, edit->now_ns);
+    return ration_algorithm_start(update->limit, update->now_ns);
 }
 
-static union ration_state edit_block(const struct edit *edit, union ration_state state)
+static union ration_state update_block(const struct update *update, union ration_state state)
 {
-    return ration_algorithm_block(edit->limit, state, edit->now_ns);
+    return ration_algorithm_block(update->limit, state, update->now_ns);
 }
 
-static union ration_state edit_release(const struct edit *edit, union ration_state state)
+static union ration_state update_release(const struct update *update, union ration_state state)
 {
-    return ration_algorithm_release(edit->limit, state, &edit->release, edit->now_ns);
+    return ration_algorithm_release(update->limit, state, &update->release, update->now_ns);
 }
 
-static union ration_state edit_change(const struct edit *edit, union ration_state state)
+static union ration_state update_change(const struct update *update, union ration_state state)
 {
-    return ration_change_keep(state, edit->limit, edit->new_limit, edit->now_ns);
+    return ration_change_keep(state, update->limit, update->new_limit, update->now_ns);
 }
 
 ration_status ration_bucket_init(struct ration_bucket *bucket, const struct ration_limit *limit,
@@ -307,8 +308,9 @@ ration_status ration_bucket_init(struct ration_bucket *bucket, const struct rati
 {
     if (!ration_algorithm_fits(limit))
         return RATION_EUNSUPPORTED;
-    apply_edit(bucket, edit_start,
-               &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = now_ns});
+    apply_update(
+        bucket, update_start,
+        &(struct update){.limit = limit, .refunded_tokens = limit->burst, .now_ns = now_ns});
     return RATION_OK;
 }
 
@@ -316,28 +318,28 @@ void ration_bucket_refund(struct ration_bucket *bucket, const struct ration_limi
                           uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply_edit(bucket, edit_refund,
-               &(struct edit){.limit = limit,
-                              .tokens = tokens,
-                              .refunded_tokens = ration_u64_min(tokens, limit->burst),
-                              .now_ns = now_ns});
+    apply_update(bucket, update_refund,
+                 &(struct update){.limit = limit,
+                                  .tokens = tokens,
+                                  .refunded_tokens = ration_u64_min(tokens, limit->burst),
+                                  .now_ns = now_ns});
 }
 
 void ration_bucket_charge(struct ration_bucket *bucket, const struct ration_limit *limit,
                           uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply_edit(bucket, edit_charge,
-               &(struct edit){.limit = limit, .tokens = tokens, .now_ns = now_ns});
+    apply_update(bucket, update_charge,
+                 &(struct update){.limit = limit, .tokens = tokens, .now_ns = now_ns});
 }
 
 void ration_bucket_set(struct ration_bucket *bucket, const struct ration_limit *limit,
                        uint64_t tokens, uint64_t now_ns)
 {
     expect_fit(limit);
-    apply_edit(
-        bucket, edit_set,
-        &(struct edit){
+    apply_update(
+        bucket, update_set,
+        &(struct update){
             .limit = limit, .tokens = tokens, .refunded_tokens = limit->burst, .now_ns = now_ns});
 }
 
@@ -348,8 +350,9 @@ ration_status ration_bucket_block_until(struct ration_bucket *bucket,
     if (!ration_algorithm_can_block(limit))
         return RATION_EUNSUPPORTED;
     /* the tokens in use at that time keep the bucket blocked, so no reservation may return them */
-    apply_edit(bucket, edit_block,
-               &(struct edit){.limit = limit, .refunded_tokens = limit->burst, .now_ns = until_ns});
+    apply_update(
+        bucket, update_block,
+        &(struct update){.limit = limit, .refunded_tokens = limit->burst, .now_ns = until_ns});
     return RATION_OK;
 }
 
@@ -410,23 +413,23 @@ ration_status ration_bucket_settle(struct ration_bucket *bucket, const struct ra
     reservation->open = 0;
 
     uint64_t cost = reservation->cost_tokens;
-    struct edit edit = {.limit = limit, .now_ns = now_ns};
+    struct update update = {.limit = limit, .now_ns = now_ns};
 
     /* A reservation before its ready time is still promised that time, whatever it will use. */
     bool is_promised = used_tokens > 0 && ration_time_clamp(now_ns) < reservation->ready_at_ns;
 
     if (used_tokens < cost && !is_promised) {
-        edit.reservation = reservation;
-        edit.tokens = used_tokens;
-        edit.release = (struct ration_release){
+        update.reservation = reservation;
+        update.tokens = used_tokens;
+        update.release = (struct ration_release){
             .before = {.words = {reservation->before[0], reservation->before[1]}},
             .mark = {.words = {reservation->mark[0], reservation->mark[1]}},
             .turn_ns = reservation->ready_at_ns,
         };
-        apply_edit(bucket, edit_release, &edit);
+        apply_update(bucket, update_release, &update);
     } else if (used_tokens > cost) {
-        edit.tokens = used_tokens - cost;
-        apply_edit(bucket, edit_charge, &edit);
+        update.tokens = used_tokens - cost;
+        apply_update(bucket, update_charge, &update);
     }
     return RATION_OK;
 }
@@ -449,10 +452,10 @@ ration_status ration_bucket_change(struct ration_bucket *bucket,
         return RATION_EUNSUPPORTED;
     if (change == RATION_CHANGE_RESET)
         return ration_bucket_init(bucket, new_limit, now_ns);
-    apply_edit(bucket, edit_change,
-               &(struct edit){.limit = old_limit,
-                              .new_limit = new_limit,
-                              .refunded_tokens = old_limit->burst,
-                              .now_ns = now_ns});
+    apply_update(bucket, update_change,
+                 &(struct update){.limit = old_limit,
+                                  .new_limit = new_limit,
+                                  .refunded_tokens = old_limit->burst,
+                                  .now_ns = now_ns});
     return RATION_OK;
 }

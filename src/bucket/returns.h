@@ -4,14 +4,14 @@
  * A reservation returns the tokens of it that are still outstanding. To compute them it must know
  * how many tokens were returned since it was made, which may have moved it forward (core/gcra.h),
  * and whether some of them were its own, returned by a refund or by a call that replaced the state
- * (init, set, block, change). Such calls are named edits here.
+ * (init, set, block, change). Such calls are named updates here.
  *
- *     token bucket, queue    word 1   tokens returned, 40 bits | edits, 4 bits | fraction of the tat, 20
- *     interval refill        word 1   tokens returned, 40 bits | edits, 4 bits | spare tokens, 20
+ *     token bucket, queue    word 1   tokens returned, 40 bits | updates, 4 bits | fraction of the tat, 20
+ *     interval refill        word 1   tokens returned, 40 bits | updates, 4 bits | spare tokens, 20
  *     windows                word 0   their end; the low bits that are 0 in each multiple of the period
- *                                     count edits: 9 bits for a period of 1 s, none for an odd one
+ *                                     count updates: 9 bits for a period of 1 s, none for an odd one
  *
- * Tokens are counted modulo 2^40. The count of edits stops at its maximum; from then on any
+ * Tokens are counted modulo 2^40. The count of updates stops at its maximum; from then on any
  * returned token may have been a reservation's own, and a window returns nothing. The same holds
  * for an interval bucket of more than 2^20 tokens per period and for a window of an odd period,
  * which count nothing. A reservation may then return fewer tokens, never more.
@@ -22,12 +22,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/time.h"
 #include "base/u64.h"
 #include "core/algorithm.h"
 
-#define RATION_FRAC_BITS        20
-#define RATION_EDIT_BITS        4
-#define RATION_EDITS_MAX        ((UINT64_C(1) << RATION_EDIT_BITS) - 1)
+#define RATION_UPDATE_BITS      4
+#define RATION_UPDATES_MAX      ((UINT64_C(1) << RATION_UPDATE_BITS) - 1)
 #define RATION_COUNT_TOKENS_MAX ((UINT64_C(1) << 40) - 1)
 /* The most that is counted at once: it takes more than 2^38 of these to wrap the count to 0. */
 #define RATION_COUNT_STEP_MAX (RATION_COUNT_TOKENS_MAX / 2)
@@ -107,11 +107,11 @@ static inline union ration_state ration_count_returned(union ration_state raw,
     uint64_t step = ration_u64_min(tokens, RATION_COUNT_STEP_MAX);
 
     if (spare.words[1] != 0) /* an overflow of the count leaves the word at its high end */
-        raw.words[1] += step << (RATION_FRAC_BITS + RATION_EDIT_BITS);
+        raw.words[1] += step << (RATION_FRAC_BITS + RATION_UPDATE_BITS);
     return raw;
 }
 
-/* The bucket with an edit counted, and its tokens (at least one). */
+/* The bucket with an update counted, and its tokens (at least one). */
 static inline union ration_state ration_count_refunded(union ration_state raw,
                                                        struct ration_spare spare, uint64_t tokens)
 {
@@ -119,7 +119,7 @@ static inline union ration_state ration_count_refunded(union ration_state raw,
 
     if (count < spare.words[0])
         raw.words[0]++;
-    if (spare.words[1] != 0 && (count & RATION_EDITS_MAX) < RATION_EDITS_MAX)
+    if (spare.words[1] != 0 && (count & RATION_UPDATES_MAX) < RATION_UPDATES_MAX)
         raw.words[1] += RATION_FRAC_COUNT;
     return ration_count_returned(raw, spare, tokens);
 }
@@ -131,14 +131,15 @@ static inline struct ration_returns ration_returns_since(const struct ration_lim
     struct ration_spare spare = ration_spare_of(limit);
     uint64_t now = ration_count_of(raw, spare);
     uint64_t tokens =
-        ((now >> RATION_EDIT_BITS) - (then >> RATION_EDIT_BITS)) & RATION_COUNT_TOKENS_MAX;
-    uint64_t edits = now & RATION_EDITS_MAX;
+        ((now >> RATION_UPDATE_BITS) - (then >> RATION_UPDATE_BITS)) & RATION_COUNT_TOKENS_MAX;
+    uint64_t updates = now & RATION_UPDATES_MAX;
 
     if (spare.words[1] == 0)
         tokens = then == now && now < spare.words[0] ? 0 : UINT64_MAX;
     else if (tokens > 0 && limit->burst > RATION_COUNT_STEP_MAX)
         tokens = UINT64_MAX; /* more than RATION_COUNT_STEP_MAX may have been returned at once */
-    if (spare.words[1] != 0 && edits == (then & RATION_EDITS_MAX) && edits < RATION_EDITS_MAX)
+    if (spare.words[1] != 0 && updates == (then & RATION_UPDATES_MAX) &&
+        updates < RATION_UPDATES_MAX)
         return (struct ration_returns){tokens, 0};
     return (struct ration_returns){tokens, tokens};
 }

@@ -63,5 +63,5 @@ int command_bench(int argument_count, char **arguments)
         fputs(CLEAR_LINE, stderr);
     if (!done || !write_report(&options, &result, &error))
         return print_failure(&error);
-    return result.tally.error_count > 0 ? EXIT_NO : EXIT_DONE;
+    return result.totals.error_count > 0 ? EXIT_NO : EXIT_DONE;
 }

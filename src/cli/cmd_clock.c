@@ -32,7 +32,7 @@ int command_clock(int argument_count, char **arguments)
     struct ration_clock monotonic = ration_clock_monotonic();
     struct ration_clock boottime = ration_clock_boottime();
     struct ration_clock coarse = ration_clock_coarse();
-    const char *tsc_problem = ration_clock_tsc_fault();
+    const char *tsc_problem = ration_clock_tsc_error();
 
     if (argument_count > 0) {
         bool is_help = command_asks_help(argument_count, arguments);

@@ -32,16 +32,16 @@ static const char *escape_text(const char *text, char buffer[SHOWN_SIZE])
     return load_escape(text, strlen(text), buffer, SHOWN_SIZE);
 }
 
-static void print_error(void *context, const struct ration_policy_error *fault)
+static void print_error(void *context, const struct ration_policy_error *error)
 {
     char path[SHOWN_SIZE], message[SHOWN_SIZE];
 
     escape_text(context, path);
-    escape_text(fault->message, message);
-    if (fault->line == 0)
+    escape_text(error->message, message);
+    if (error->line == 0)
         fprintf(stderr, "%s: %s\n", path, message);
     else
-        fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", path, fault->line, fault->column,
+        fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", path, error->line, error->column,
                 message);
 }
 
@@ -112,12 +112,12 @@ static void print_row(const struct widths *widths, const char *name, const char 
            (int)widths->limit, limit, match, note);
 }
 
-static void print_missing_option(void *context, const struct ration_policy_error *fault)
+static void print_missing_option(void *context, const struct ration_policy_error *error)
 {
     char path[SHOWN_SIZE], message[SHOWN_SIZE];
 
     fprintf(stderr, "%s: ration serve needs more options: %s\n", escape_text(context, path),
-            escape_text(fault->message, message));
+            escape_text(error->message, message));
 }
 
 /*

@@ -33,10 +33,10 @@ static void print_warning(void *unused, const char *message)
     fprintf(stderr, "ration serve: warning: %s\n", message);
 }
 
-static void print_error(void *unused, const struct ration_policy_error *fault)
+static void print_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
-    fprintf(stderr, "ration serve: %s\n", fault->message);
+    fprintf(stderr, "ration serve: %s\n", error->message);
 }
 
 int command_serve(int argument_count, char **arguments)

@@ -2,8 +2,8 @@
  * algorithm: the algorithms whose state is 16 bytes, behind one interface.
  *
  * Each call dispatches on limit->algorithm to gcra.h, interval.h, fixed_window.h or
- * sliding_window.h. Two algorithms need a larger state and are called directly: reserve.h (two
- * times) and sliding_log.h (a ring).
+ * sliding_window.h. Two algorithms need a larger state: reserve.h (two times), and the sliding log,
+ * whose ring lies in a table (limiter/log_ring.h).
  *
  *     algorithm                      state                           take, peek  reservations wait
  *     token bucket                   tat                             yes         yes

@@ -7,8 +7,9 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "base/wide.h"
-#include "core/sliding_log.h"
 #include "core/sliding_window.h"
+
+#define LOG_TOKENS_MAX UINT32_MAX /* the cells of a ring are counted in 32 bits */
 
 static struct ration_bare_rate with_default_burst(uint64_t tokens, uint64_t period_ns,
                                                   uint64_t burst)
@@ -77,7 +78,7 @@ uint64_t ration_limit_tokens_max(const struct ration_limit_spec *spec)
     case RATION_SLIDING_WINDOW:
         return RATION_SLIDING_WINDOW_TOKENS_MAX;
     case RATION_SLIDING_LOG:
-        return RATION_SLIDING_LOG_TOKENS_MAX;
+        return LOG_TOKENS_MAX;
     default:
         return UINT64_MAX;
     }

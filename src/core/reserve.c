@@ -65,26 +65,6 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
     return complete_decision(step, limit, now_ns);
 }
 
-struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state,
-                                                     const struct ration_limit *limit,
-                                                     uint64_t cost_tokens_max, uint64_t now_ns,
-                                                     uint64_t *out_granted_tokens)
-{
-    now_ns = ration_time_clamp(now_ns);
-
-    uint64_t sustained =
-        ration_gcra_remaining(state.tats[RATION_PART_SUSTAINED], &limit->rate, now_ns);
-    uint64_t reserve =
-        ration_gcra_remaining(state.tats[RATION_PART_RESERVE], &limit->reserve_rate, now_ns);
-    uint64_t tokens_max = sustained > reserve ? sustained : reserve;
-    uint64_t granted = cost_tokens_max < tokens_max ? cost_tokens_max : tokens_max;
-
-    *out_granted_tokens = granted;
-    /* With no tokens left, the decision is that of a single token. */
-    return ration_reserve_take(state, limit, granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0,
-                               now_ns);
-}
-
 uint64_t ration_reserve_remaining(struct ration_reserve state, const struct ration_limit *limit,
                                   uint64_t now_ns)
 {

@@ -56,12 +56,6 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
                                                uint64_t cost_tokens, uint64_t max_wait_ns,
                                                uint64_t now_ns);
 
-/* Takes as many tokens as one part has, at most cost_tokens_max. *out_granted_tokens may be 0. */
-struct ration_reserve_step ration_reserve_take_up_to(struct ration_reserve state,
-                                                     const struct ration_limit *limit,
-                                                     uint64_t cost_tokens_max, uint64_t now_ns,
-                                                     uint64_t *out_granted_tokens);
-
 /* Returns the single tokens available now: the sum of both parts. */
 uint64_t ration_reserve_remaining(struct ration_reserve state, const struct ration_limit *limit,
                                   uint64_t now_ns);

@@ -171,9 +171,9 @@ static ration_status run_admin_op(ration_engine *engine, const struct ration_adm
     ration_status status;
 
     if (engine->remote != NULL) {
-        struct ration_engine_task remote = {
+        struct ration_engine_admin_task remote = {
             .kind = args->kind,
-            .edit = op,
+            .op = op,
             .tokens = args->cost_tokens,
             .until_ns = args->until_ns,
             .now_ns = args->now_ns,

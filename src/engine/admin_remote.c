@@ -102,7 +102,7 @@ static void invalidate_local(const struct ration_engine_admin_run *run)
     };
 
     if (target->rule != NULL)
-        ration_local_cache_edited(remote->local_cache, &request, run->kind, run->now_ns);
+        ration_local_cache_apply_admin(remote->local_cache, &request, run->kind, run->now_ns);
 }
 
 static void finish_target(struct ration_engine_admin_run *run)
@@ -206,7 +206,7 @@ static void read_bucket(struct ration_engine_admin_run *run)
 {
     struct ration_redis_bucket bucket = current_bucket(run);
     struct ration_redis_take_request request = {
-        .is_look = true,
+        .is_peek = true,
         .has_now = run->connection->engine->remote->has_manual_clock,
         .now_ns = run->now_ns,
         .deadline_ns = run->deadline_ns,
@@ -301,12 +301,12 @@ static void add_target(struct ration_engine_admin_run *run, const struct target 
 
 /* Adds the limits of a request as targets. */
 static ration_status add_limit_targets(struct ration_engine_admin_run *run,
-                                       const struct ration_engine_task *task)
+                                       const struct ration_engine_admin_task *task)
 {
     const struct ration_engine *engine = run->connection->engine;
     const struct ration_engine_plan *plan = run->guard.plan;
     const ration_policy *policy = plan->policy;
-    const struct ration_admin_op *op = task->edit;
+    const struct ration_admin_op *op = task->op;
     struct ration_policy_match match;
     size_t keys_used = 0;
 
@@ -343,7 +343,7 @@ static ration_status add_limit_targets(struct ration_engine_admin_run *run,
 
 /* Adds keys of inline limits as targets. */
 static ration_status add_inline_targets(struct ration_engine_admin_run *run,
-                                        const struct ration_engine_task *task)
+                                        const struct ration_engine_admin_task *task)
 {
     size_t size = 1, keys_used = 0;
 
@@ -371,17 +371,17 @@ static ration_status add_inline_targets(struct ration_engine_admin_run *run,
 }
 
 static ration_status add_targets(struct ration_engine_admin_run *run,
-                                 const struct ration_engine_task *task)
+                                 const struct ration_engine_admin_task *task)
 {
     if (task->kind == RATION_ADMIN_BLOCK &&
         !ration_limiter_block_fits(task->until_ns, task->now_ns))
         return RATION_ERANGE;
-    return task->edit != NULL ? add_limit_targets(run, task) : add_inline_targets(run, task);
+    return task->op != NULL ? add_limit_targets(run, task) : add_inline_targets(run, task);
 }
 
-ration_engine_admin_run *ration_engine_edit_begin(ration_engine_connection *connection,
-                                                  const struct ration_engine_task *task,
-                                                  ration_engine_admin_done *done, void *context)
+ration_engine_admin_run *ration_engine_admin_begin(ration_engine_connection *connection,
+                                                   const struct ration_engine_admin_task *task,
+                                                   ration_engine_admin_done *done, void *context)
 {
     struct ration_engine_admin_run *run;
 
@@ -395,7 +395,7 @@ ration_engine_admin_run *ration_engine_edit_begin(ration_engine_connection *conn
         return NULL;
     }
     run->connection = connection;
-    ration_engine_guard_plan(connection->engine, task->edit != NULL ? task->edit->guard : NULL,
+    ration_engine_guard_plan(connection->engine, task->op != NULL ? task->op->guard : NULL,
                              &run->guard);
     run->kind = task->kind;
     run->until_ns = task->until_ns;
@@ -415,7 +415,7 @@ ration_engine_admin_run *ration_engine_edit_begin(ration_engine_connection *conn
     return NULL;
 }
 
-void ration_engine_editing_forget(ration_engine_admin_run *run)
+void ration_engine_admin_forget(ration_engine_admin_run *run)
 {
     if (run != NULL)
         run->done = NULL;

@@ -25,7 +25,7 @@
 struct ration_hash ration_engine_block_secret(const struct ration_engine *engine,
                                               const struct ration_policy_limit *limit)
 {
-    const struct ration_hash_secret *secret = &engine->blocks->quick_section->block->secret;
+    const struct ration_hash_secret *secret = &engine->blocks->fast_section->block->secret;
     /* with the terminating 0, which separates the name from the key text */
     size_t name_size = strlen(limit->limit.name) + 1;
     char text[RATION_LIMIT_NAME_MAX + 1 + RATION_ENGINE_KEY_TEXT_SIZE];

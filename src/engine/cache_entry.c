@@ -48,7 +48,7 @@ void ration_cache_entry_find(const struct ration_local_cache *local_cache,
                              enum ration_cache_entry_aspect aspect,
                              struct ration_cache_entry *entry)
 {
-    const struct ration_section *section = local_cache->limiter->quick_section;
+    const struct ration_section *section = local_cache->limiter->fast_section;
     struct ration_hash secret = entry_secret(request, aspect);
     struct ration_hash hash = ration_hash_siphash(&secret, request->key->bytes, request->key->size);
 
@@ -64,7 +64,7 @@ bool ration_cache_entry_change(struct ration_local_cache *local_cache,
                                struct ration_cache_entry *entry, uint64_t until_ns, uint64_t count,
                                uint32_t flags, uint64_t table_now_ns)
 {
-    const struct ration_section *section = local_cache->limiter->quick_section;
+    const struct ration_section *section = local_cache->limiter->fast_section;
     struct ration_slot next = {
         entry->location.tag, flags, {until_ns, count < COUNT_MAX ? count : COUNT_MAX}};
     struct ration_claim claim;

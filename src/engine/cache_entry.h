@@ -91,9 +91,9 @@ void ration_local_lease_learn(struct ration_local_cache *local_cache,
                               const struct ration_decision *decision,
                               const struct ration_local_lease_granted *granted,
                               uint64_t table_now_ns);
-void ration_local_lease_edited(struct ration_local_cache *local_cache,
-                               const struct ration_local_cache_request *request,
-                               enum ration_admin_op_kind kind, uint64_t table_now_ns);
+void ration_local_lease_apply_admin(struct ration_local_cache *local_cache,
+                                    const struct ration_local_cache_request *request,
+                                    enum ration_admin_op_kind kind, uint64_t table_now_ns);
 
 enum ration_local_cache_answer ration_local_bucket_take(
     struct ration_local_cache *local_cache, const struct ration_local_cache_request *request,
@@ -104,8 +104,8 @@ void ration_local_bucket_put_back(struct ration_local_cache *local_cache,
 void ration_local_bucket_learn(struct ration_local_cache *local_cache,
                                const struct ration_local_cache_request *request,
                                const struct ration_decision *decision, uint64_t table_now_ns);
-void ration_local_bucket_edited(struct ration_local_cache *local_cache,
-                                const struct ration_local_cache_request *request,
-                                enum ration_admin_op_kind kind, uint64_t table_now_ns);
+void ration_local_bucket_apply_admin(struct ration_local_cache *local_cache,
+                                     const struct ration_local_cache_request *request,
+                                     enum ration_admin_op_kind kind, uint64_t table_now_ns);
 
 #endif

@@ -21,8 +21,9 @@ static ration_status open_connection(ration_engine *engine, const struct ration_
     return RATION_OK;
 }
 
-ration_status ration_engine_link_create(ration_engine *engine, const struct ration_redis_loop *loop,
-                                        ration_engine_connection **out_connection)
+ration_status ration_engine_connection_create(ration_engine *engine,
+                                              const struct ration_redis_loop *loop,
+                                              ration_engine_connection **out_connection)
 {
     return engine->remote != NULL ? open_connection(engine, loop, NULL, out_connection)
                                   : RATION_EINVAL;
@@ -39,7 +40,7 @@ struct ration_engine_connection *ration_engine_connection_open(ration_engine *en
     return connection;
 }
 
-void ration_engine_link_free(ration_engine_connection *connection)
+void ration_engine_connection_free(ration_engine_connection *connection)
 {
     if (connection == NULL)
         return;
@@ -48,23 +49,23 @@ void ration_engine_link_free(ration_engine_connection *connection)
     free(connection);
 }
 
-bool ration_engine_link_is_up(const ration_engine_connection *connection)
+bool ration_engine_connection_is_connected(const ration_engine_connection *connection)
 {
     return ration_redis_client_is_connected(connection->client);
 }
 
-bool ration_engine_link_is_tried(const ration_engine_connection *connection)
+bool ration_engine_connection_has_connected(const ration_engine_connection *connection)
 {
     return ration_redis_client_has_connected(connection->client);
 }
 
-const char *ration_engine_link_trouble(const ration_engine_connection *connection)
+const char *ration_engine_connection_last_error(const ration_engine_connection *connection)
 {
     return ration_redis_client_last_error(connection->client);
 }
 
-void ration_engine_link_stats(const ration_engine_connection *connection,
-                              struct ration_redis_stats *out_stats)
+void ration_engine_connection_stats(const ration_engine_connection *connection,
+                                    struct ration_redis_stats *out_stats)
 {
     ration_redis_client_stats(connection->client, out_stats);
 }

@@ -15,7 +15,7 @@ static void free_connections(struct ration_engine_connection *connection)
     while (connection != NULL) {
         struct ration_engine_connection *next = connection->next;
 
-        ration_engine_link_free(connection);
+        ration_engine_connection_free(connection);
         connection = next;
     }
 }
@@ -79,12 +79,12 @@ static void wait_for_connection(struct ration_engine_connection *connection, uin
 
     if (now_ns < connection->await_after_ns)
         return;
-    while (!ration_engine_link_is_up(connection) &&
+    while (!ration_engine_connection_is_connected(connection) &&
            ration_redis_client_is_trying(connection->client) && now_ns < deadline_ns) {
         ration_poll_loop_run_until(connection->poll_loop, deadline_ns);
         now_ns = hooks->now_ns(hooks->context);
     }
-    if (!ration_engine_link_is_up(connection))
+    if (!ration_engine_connection_is_connected(connection))
         connection->await_after_ns = now_ns + FAILED_WAIT_NS;
 }
 
@@ -107,7 +107,7 @@ struct ration_engine_connection *ration_engine_pool_take(ration_engine *engine,
         return NULL;
     *out_deadline_ns = ration_redis_client_deadline(connection->client);
     ration_poll_loop_poll(connection->poll_loop);
-    if (!ration_engine_link_is_up(connection))
+    if (!ration_engine_connection_is_connected(connection))
         wait_for_connection(connection, *out_deadline_ns);
     return connection;
 }

@@ -131,7 +131,7 @@ static void get_text(struct ration_chunk_reader *reader, char *text, size_t text
 static void fail_without_memory(struct ration_chunk_reader *reader)
 {
     reader->status = RATION_ENOMEM;
-    reader->fault = "there is no memory for its limits";
+    reader->reason = "there is no memory for its limits";
 }
 
 static void get_limiter(struct ration_chunk_reader *reader, struct saved_limiters *saved)
@@ -188,10 +188,10 @@ static ration_status get_limiters(ration_reader *read, void *context, struct sav
     while (reader->status == RATION_OK && saved->count < count)
         get_limiter(reader, saved);
     if (reader->status == RATION_OK && !ration_chunks_is_used(reader))
-        ration_chunks_refuse(reader, "it goes on behind its end");
+        ration_chunks_refuse(reader, "it has bytes after its end");
     status = reader->status;
     if (status != RATION_OK)
-        ration_error_set(error, status, "the state cannot be loaded: %s", reader->fault);
+        ration_error_set(error, status, "the state cannot be loaded: %s", reader->reason);
     free(reader);
     return status;
 }

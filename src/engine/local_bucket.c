@@ -163,9 +163,9 @@ void ration_local_bucket_put_back(struct ration_local_cache *local_cache,
 }
 
 /* After a reset the local bucket is full; after a block it is empty, so that Redis decides. */
-void ration_local_bucket_edited(struct ration_local_cache *local_cache,
-                                const struct ration_local_cache_request *request,
-                                enum ration_admin_op_kind kind, uint64_t table_now_ns)
+void ration_local_bucket_apply_admin(struct ration_local_cache *local_cache,
+                                     const struct ration_local_cache_request *request,
+                                     enum ration_admin_op_kind kind, uint64_t table_now_ns)
 {
     struct ration_cache_entry entry;
 

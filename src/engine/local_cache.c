@@ -83,9 +83,9 @@ void ration_local_cache_learn(struct ration_local_cache *local_cache,
         ration_local_bucket_learn(local_cache, request, decision, table_now_ns);
 }
 
-void ration_local_cache_edited(struct ration_local_cache *local_cache,
-                               const struct ration_local_cache_request *request,
-                               enum ration_admin_op_kind kind, uint64_t now_ns)
+void ration_local_cache_apply_admin(struct ration_local_cache *local_cache,
+                                    const struct ration_local_cache_request *request,
+                                    enum ration_admin_op_kind kind, uint64_t now_ns)
 {
     uint64_t table_now_ns = ration_cache_entry_since(local_cache, now_ns);
 
@@ -94,7 +94,7 @@ void ration_local_cache_edited(struct ration_local_cache *local_cache,
     ration_cache_entry_forget(local_cache, request, RATION_CACHE_ENTRY_DENIAL, table_now_ns);
     ration_cache_entry_forget(local_cache, request, RATION_CACHE_ENTRY_DENIAL_TTL, table_now_ns);
     if (request->limit->mode == RATION_POLICY_LEASE)
-        ration_local_lease_edited(local_cache, request, kind, table_now_ns);
+        ration_local_lease_apply_admin(local_cache, request, kind, table_now_ns);
     else
-        ration_local_bucket_edited(local_cache, request, kind, table_now_ns);
+        ration_local_bucket_apply_admin(local_cache, request, kind, table_now_ns);
 }

@@ -128,8 +128,8 @@ void ration_local_lease_fill(struct ration_local_cache *local_cache,
                              const struct ration_local_lease_granted *granted, uint64_t now_ns);
 
 /* This node has changed the bucket in Redis by an admin operation: drops what the cache knows about it. */
-void ration_local_cache_edited(struct ration_local_cache *local_cache,
-                               const struct ration_local_cache_request *request,
-                               enum ration_admin_op_kind kind, uint64_t now_ns);
+void ration_local_cache_apply_admin(struct ration_local_cache *local_cache,
+                                    const struct ration_local_cache_request *request,
+                                    enum ration_admin_op_kind kind, uint64_t now_ns);
 
 #endif

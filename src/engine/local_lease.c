@@ -366,9 +366,9 @@ void ration_local_lease_put_back(struct ration_local_cache *local_cache,
 }
 
 /* After a reset or a block the lease ends. Its tokens are not returned to Redis. */
-void ration_local_lease_edited(struct ration_local_cache *local_cache,
-                               const struct ration_local_cache_request *request,
-                               enum ration_admin_op_kind kind, uint64_t table_now_ns)
+void ration_local_lease_apply_admin(struct ration_local_cache *local_cache,
+                                    const struct ration_local_cache_request *request,
+                                    enum ration_admin_op_kind kind, uint64_t table_now_ns)
 {
     struct ration_cache_entry entry;
 

@@ -302,7 +302,7 @@ void ration_pending_check_send(struct ration_pending_check *pending)
     ration_engine_batch *batch = pending->batch;
     const struct ration_engine_prepared *prepared = &pending->prepared;
     struct ration_redis_take_request request = {
-        .is_look = pending->check.is_peek,
+        .is_peek = pending->check.is_peek,
         .has_now = batch->connection->engine->remote->has_manual_clock,
         .now_ns = batch->now_ns,
         .deadline_ns = pending->deadline_ns > 0 ? pending->deadline_ns : batch->deadline_ns,

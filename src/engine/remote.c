@@ -289,7 +289,8 @@ static void set_admin_result(void *context, ration_status status, size_t count)
 }
 
 ration_status ration_engine_admin_remote(ration_engine *engine,
-                                         const struct ration_engine_task *task, size_t *out_count)
+                                         const struct ration_engine_admin_task *task,
+                                         size_t *out_count)
 {
     uint64_t deadline_ns;
     struct ration_engine_connection *connection = ration_engine_pool_take(engine, &deadline_ns);
@@ -297,7 +298,7 @@ ration_status ration_engine_admin_remote(ration_engine *engine,
 
     if (connection == NULL)
         return RATION_ENOMEM;
-    (void)ration_engine_edit_begin(connection, task, set_admin_result, &admin_result);
+    (void)ration_engine_admin_begin(connection, task, set_admin_result, &admin_result);
     while (!admin_result.is_done)
         ration_poll_loop_run(connection->poll_loop);
     ration_engine_pool_give_back(engine, connection);

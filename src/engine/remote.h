@@ -58,6 +58,7 @@ void ration_engine_check_remote(const struct ration_engine_guard *guard,
 
 /* Runs an admin operation on buckets in Redis, and waits for it. */
 ration_status ration_engine_admin_remote(ration_engine *engine,
-                                         const struct ration_engine_task *task, size_t *out_count);
+                                         const struct ration_engine_admin_task *task,
+                                         size_t *out_count);
 
 #endif

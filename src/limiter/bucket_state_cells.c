@@ -4,8 +4,6 @@
 
 #include "base/time.h"
 
-#define FRAC_BITS 20
-
 /* The layouts of a state in cells that bucket_state.h lists. */
 enum state_layout {
     LAYOUT_TAT,
@@ -64,12 +62,12 @@ bool ration_bucket_state_is_same_layout(const struct ration_limit *a, const stru
 /* Stores any 64 bits in a cell that is not a time. */
 static struct ration_time cell_of(uint64_t word)
 {
-    return (struct ration_time){word >> FRAC_BITS, word & (RATION_FRAC_COUNT - 1)};
+    return (struct ration_time){word >> RATION_FRAC_BITS, word & (RATION_FRAC_COUNT - 1)};
 }
 
 static uint64_t word_of(struct ration_time cell)
 {
-    return cell.ns << FRAC_BITS | cell.frac;
+    return cell.ns << RATION_FRAC_BITS | cell.frac;
 }
 
 static struct ration_time to_epoch_time(struct ration_time time, uint64_t epoch_ns)
@@ -88,12 +86,12 @@ static struct ration_fixed_window read_fixed(const struct ration_limit *limit,
     uint64_t ns = cell.ns + epoch_ns;
     uint64_t end_ns = ns / limit->period_ns * limit->period_ns;
     uint64_t whole = ns - end_ns;
-    uint64_t count_max = UINT64_MAX >> FRAC_BITS;
+    uint64_t count_max = UINT64_MAX >> RATION_FRAC_BITS;
 
     if (cell.ns == 0)
         return (struct ration_fixed_window){0, 0};
     return (struct ration_fixed_window){
-        end_ns, (whole < count_max ? whole : count_max) << FRAC_BITS | cell.frac};
+        end_ns, (whole < count_max ? whole : count_max) << RATION_FRAC_BITS | cell.frac};
 }
 
 /* A count above the largest that fits a period is stored as the largest. */

@@ -97,12 +97,12 @@ ration_status ration_chunks_finish(struct ration_chunk_writer *writer)
     return writer->status;
 }
 
-void ration_chunks_refuse(struct ration_chunk_reader *reader, const char *fault)
+void ration_chunks_refuse(struct ration_chunk_reader *reader, const char *reason)
 {
     if (reader->status != RATION_OK)
         return;
     reader->status = RATION_EINVAL;
-    reader->fault = fault;
+    reader->reason = reason;
 }
 
 /* Reads exactly size bytes. */
@@ -114,7 +114,7 @@ static bool read_bytes(struct ration_chunk_reader *reader, uint8_t *bytes, size_
 
         if (status != RATION_OK) {
             reader->status = status;
-            reader->fault = "it could not be read";
+            reader->reason = "it could not be read";
         } else if (count == 0 || count > size - got) {
             ration_chunks_refuse(reader, "it is truncated");
         }
@@ -130,7 +130,7 @@ void ration_chunks_open(struct ration_chunk_reader *reader, ration_reader *read,
     reader->read = read;
     reader->context = context;
     reader->status = RATION_OK;
-    reader->fault = NULL;
+    reader->reason = NULL;
     reader->used = 0;
     reader->chunk.size = 0;
     if (!read_bytes(reader, prelude, sizeof(prelude)))

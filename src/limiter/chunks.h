@@ -42,8 +42,8 @@ struct ration_chunk_reader {
     ration_reader *read;
     void *context;
     ration_status status;
-    const char *fault; /* the reason for status. Static storage */
-    uint32_t used;     /* bytes of the chunk that were read */
+    const char *reason; /* the reason for status. Static storage */
+    uint32_t used;      /* bytes of the chunk that were read */
     struct ration_chunk chunk;
 };
 
@@ -69,6 +69,6 @@ static inline bool ration_chunks_is_used(const struct ration_chunk_reader *reade
 }
 
 /* Records that the data is invalid, and why. An earlier failure is not replaced. */
-void ration_chunks_refuse(struct ration_chunk_reader *reader, const char *fault);
+void ration_chunks_refuse(struct ration_chunk_reader *reader, const char *reason);
 
 #endif

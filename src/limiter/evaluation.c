@@ -361,8 +361,8 @@ static struct ration_bucket_state block_item(const struct ration_evaluation *eva
     return ration_bucket_state_full_after_ns(&next, eval->now_ns) == 0 ? item->before : next;
 }
 
-static struct ration_bucket_state edit_item(const struct ration_evaluation *eval,
-                                            struct ration_limit_eval *item)
+static struct ration_bucket_state update_item(const struct ration_evaluation *eval,
+                                              struct ration_limit_eval *item)
 {
     bool is_amount = eval->op->kind == RATION_OP_REFUND || eval->op->kind == RATION_OP_CHARGE;
 
@@ -408,7 +408,7 @@ void ration_evaluation_run(struct ration_evaluation *eval)
                 eval->items[i].before = eval->items[eval->items[i].shares_with].after;
             eval->items[i].verdict = RATION_ALLOW;
             eval->items[i].wait_ns = 0;
-            eval->items[i].after = edit_item(eval, &eval->items[i]);
+            eval->items[i].after = update_item(eval, &eval->items[i]);
         }
     }
 }

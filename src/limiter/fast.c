@@ -27,7 +27,7 @@ static ALWAYS_INLINE bool fast_begin(struct ration_limiter *limiter, uint64_t no
             !RATION_CONFIG_READ(config->terms.is_simple) || config_number == UINT64_MAX, 0))
         return false;
     out_fast->limiter = limiter;
-    out_fast->section = limiter->quick_section;
+    out_fast->section = limiter->fast_section;
     out_fast->config = config;
     out_fast->config_number = config_number;
     out_fast->since_ns = ration_block_now(limiter->store->epoch_ns, now_ns);
@@ -266,10 +266,10 @@ int ration_fast_take(struct ration_limiter *limiter, const void *request, uint64
     struct fast fast;
 
     /*
-     * With a key function (then quick_section is NULL) the request is of the caller's own type, and may be
+     * With a key function (then fast_section is NULL) the request is of the caller's own type, and may be
      * smaller than a key.
      */
-    if (limiter->quick_section == NULL || !fast_begin(limiter, now_ns, &fast))
+    if (limiter->fast_section == NULL || !fast_begin(limiter, now_ns, &fast))
         return RATION_FAST_MISS;
     key = request_key(request);
     if (key == NULL)
@@ -367,7 +367,7 @@ static size_t take_chunk_portable(const struct fast *fast, struct ration_batch_i
 
 bool ration_fast_is_possible(const struct ration_limiter *limiter)
 {
-    return limiter->quick_section != NULL &&
+    return limiter->fast_section != NULL &&
            RATION_CONFIG_READ(ration_config_table_current(&limiter->configs)->terms.is_simple);
 }
 
@@ -376,7 +376,7 @@ size_t ration_fast_take_chunk(struct ration_limiter *limiter, struct ration_batc
 {
     struct fast fast;
 
-    if (limiter->quick_section == NULL || !fast_begin(limiter, now_ns, &fast))
+    if (limiter->fast_section == NULL || !fast_begin(limiter, now_ns, &fast))
         return 0;
     if (limiter->allow == ration_fast_simd_allow)
         return take_chunk_simd(&fast, items, item_count, allowed);
@@ -522,7 +522,7 @@ size_t ration_fast_decide_chunk(struct ration_limiter *limiter, struct ration_ba
     struct fast fast;
     size_t i;
 
-    if (limiter->quick_section == NULL || !fast_begin(limiter, now_ns, &fast) ||
+    if (limiter->fast_section == NULL || !fast_begin(limiter, now_ns, &fast) ||
         limiter->configs.rule_count != 1)
         return 0;
     ration_config_read_limit(&fast.config->rules[0].limit, &own_limit);
@@ -549,7 +549,7 @@ bool ration_fast_decide(struct ration_limiter *limiter, const void *request, uin
 uint64_t ration_fast_full_after_ns(const struct ration_limiter *limiter,
                                    const struct ration_key *key, uint64_t now_ns)
 {
-    const struct ration_section *section = limiter->quick_section;
+    const struct ration_section *section = limiter->fast_section;
     struct ration_location location = ration_location_of(
         ration_hash_key(&section->block->secret, key->bytes, key->size), section->set_count);
     struct ration_pair value;

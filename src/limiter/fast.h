@@ -14,7 +14,7 @@
 
 /*
  * Decides and counts one request. Returns a verdict; or RATION_FAST_MISS, with nothing done, if the fast path
- * cannot decide it or the limiter has no quick_section.
+ * cannot decide it or the limiter has no fast_section.
  */
 int ration_fast_take(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                      uint64_t now_ns);

@@ -156,7 +156,7 @@ static ALWAYS_INLINE bool count_verdict(struct ration_limiter *limiter, int verd
 RATION_WITH_AES static __attribute__((noinline)) bool allow_elsewhere(
     struct ration_limiter *limiter, const struct ration_key *key, uint64_t now_ns)
 {
-    const struct ration_section *section = limiter->quick_section;
+    const struct ration_section *section = limiter->fast_section;
     const struct ration_config *config = ration_config_table_current(&limiter->configs);
     uint64_t config_number = __atomic_load_n(&config->number, __ATOMIC_ACQUIRE);
     struct ration_location location = ration_location_of(
@@ -190,7 +190,7 @@ RATION_WITH_AES static ALWAYS_INLINE bool allow_in_first_line(struct ration_limi
     if (LIKELY(cost_tokens == 1 && RATION_CONFIG_READ(config->terms.is_simple) &&
                config_number != UINT64_MAX && key != NULL &&
                key->size - 1 < RATION_HASH_CHUNK_SIZE && key->bytes != NULL)) {
-        const struct ration_section *section = limiter->quick_section;
+        const struct ration_section *section = limiter->fast_section;
         struct ration_location location = ration_location_of(
             ration_hash_aes_chunk(&section->block->secret, key->bytes, key->size),
             section->set_count);

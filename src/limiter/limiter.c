@@ -22,8 +22,8 @@ static void choose_allow(struct ration_limiter *limiter,
     limiter->allow_now = allow_now;
     if (options->key_func != NULL || store->calls->section == NULL)
         return;
-    limiter->quick_section = store->calls->section(limiter->store, limiter->section_index);
-    if (ration_fast_simd_possible(limiter->quick_section) && options->top_keys == 0 &&
+    limiter->fast_section = store->calls->section(limiter->store, limiter->section_index);
+    if (ration_fast_simd_possible(limiter->fast_section) && options->top_keys == 0 &&
         !options->sample_latency)
         limiter->allow = ration_fast_simd_allow;
     if (limiter->allow == ration_fast_simd_allow &&
@@ -218,8 +218,9 @@ static bool choose_all(const struct ration_limiter *limiter, const void *request
     return true;
 }
 
-ration_status ration_limiter_choose(const struct ration_limiter *limiter, const void *request,
-                                    uint64_t cost_tokens, struct ration_key_part *part)
+/* Chooses, from the current config, the rules that apply to a part whose key is known. */
+static ration_status choose_rules(const struct ration_limiter *limiter, const void *request,
+                                  uint64_t cost_tokens, struct ration_key_part *part)
 {
     ration_status status;
 
@@ -242,5 +243,5 @@ ration_status ration_limiter_open_part(const struct ration_limiter *limiter, con
     out_part->has_overflowed = 0;
     out_part->has_created = 0;
     out_part->has_reclaimed = 0;
-    return ration_limiter_choose(limiter, request, cost_tokens, out_part);
+    return choose_rules(limiter, request, cost_tokens, out_part);
 }

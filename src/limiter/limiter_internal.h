@@ -14,7 +14,7 @@
 struct ration_limiter {
     struct ration_store *store;
     uint32_t section_index;
-    const struct ration_section *quick_section; /* see fast.h. NULL: no fast path */
+    const struct ration_section *fast_section; /* see fast.h. NULL: no fast path */
     bool (*allow)(struct ration_limiter *limiter, const void *request, uint64_t cost_tokens,
                   uint64_t now_ns); /* the fastest function that fits: see fast_simd.h */
     bool (*allow_now)(struct ration_limiter *limiter, const void *request);
@@ -93,9 +93,5 @@ ration_status ration_limiter_key(const struct ration_limiter *limiter, const voi
 ration_status ration_limiter_open_part(const struct ration_limiter *limiter, const void *request,
                                        char *room, uint64_t cost_tokens,
                                        struct ration_key_part *out_part);
-
-/* Chooses, from the current config, the rules that apply to a part whose key is known. */
-ration_status ration_limiter_choose(const struct ration_limiter *limiter, const void *request,
-                                    uint64_t cost_tokens, struct ration_key_part *part);
 
 #endif

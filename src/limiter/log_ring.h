@@ -1,8 +1,19 @@
 /*
- * log_ring: core/sliding_log.h for a ring that lies in a table.
+ * log_ring: the sliding log, exactly as many tokens as the limit in any window, from one time per token.
  *
- * The steps are the same; but a function reads the ring cell by cell, and a step returns its writes instead of
- * making them, since they must be published together with the head.
+ * The log is a ring with one cell per token of the limit: the time at which that token is available again (when it
+ * was taken, plus the window). Oldest first from the head:
+ *
+ *     head
+ *      v
+ *     [ 12.1 | 12.4 | 15.0 | 19.9 ]      4 per 10s, now = 12.3: the first is available again
+ *
+ * A cost of c is allowed if the c-th oldest token is available again, one comparison; it then overwrites the c
+ * oldest cells. Zero bytes are times long past: a full bucket. A now that runs backwards is counted at the newest
+ * time in the ring, so the ring stays in order.
+ *
+ * The ring lies in a table: a function reads it cell by cell, and a step returns its writes instead of making
+ * them, since they must be published together with the head.
  */
 #ifndef RATION_LIMITER_LOG_RING_H
 #define RATION_LIMITER_LOG_RING_H

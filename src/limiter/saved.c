@@ -101,7 +101,7 @@ static void get_limiters(struct ration_chunk_reader *reader, struct ration_saved
             larger = realloc(header->limiters, limiters_max * sizeof(*larger));
             if (larger == NULL) {
                 reader->status = RATION_ENOMEM;
-                reader->fault = "there is no memory for its limiters";
+                reader->reason = "there is no memory for its limiters";
                 break;
             }
             header->limiters = larger;

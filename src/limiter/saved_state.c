@@ -208,7 +208,7 @@ static void get_log(struct ration_chunk_reader *reader, const struct ration_limi
         last_ns = duration_ns;
         if (left_ns > 0 && !add_run(log, time.now_ns + left_ns, count)) {
             reader->status = RATION_ENOMEM;
-            reader->fault = "no memory for its log";
+            reader->reason = "no memory for its log";
             return;
         }
     }

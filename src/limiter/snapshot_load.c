@@ -10,7 +10,7 @@ static ration_status set_error(const struct ration_chunk_reader *reader, struct 
 {
     if (reader->status == RATION_OK)
         return RATION_OK;
-    return ration_error_set(error, reader->status, "the dump cannot be loaded: %s", reader->fault);
+    return ration_error_set(error, reader->status, "the dump cannot be loaded: %s", reader->reason);
 }
 
 ration_status ration_snapshot_load_open(struct ration_snapshot_load *load, ration_reader *read,
@@ -207,7 +207,7 @@ ration_status ration_snapshot_load_keys(struct ration_snapshot_load *load,
     if (reader->status == RATION_OK && record.word != record_count)
         ration_chunks_refuse(reader, "records are missing");
     if (reader->status == RATION_OK && !ration_chunks_is_used(reader))
-        ration_chunks_refuse(reader, "it goes on behind its end");
+        ration_chunks_refuse(reader, "it has bytes after its end");
     free(log.runs);
     return set_error(reader, error);
 }

@@ -23,7 +23,7 @@ struct builder {
     const char *text;
     size_t text_size;
     struct ration_arena *arena;
-    struct ration_policy_errors *faults;
+    struct ration_policy_errors *errors;
     struct level levels[RATION_POLICY_DEPTH_MAX];
     size_t depth;
     struct ration_document_node *root;
@@ -31,7 +31,7 @@ struct builder {
 
 static ration_status report_error(struct builder *builder, yaml_mark_t mark, const char *message)
 {
-    ration_policy_errors_add(builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
+    ration_policy_errors_add(builder->errors, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1,
                              "%s", message);
     return RATION_EINVAL;
 }
@@ -62,20 +62,20 @@ static ration_status report_syntax_error(struct builder *builder)
     if (parser->error == YAML_READER_ERROR) {
         ration_utf8_place(builder->text, builder->text_size, parser->problem_offset, &line,
                           &column);
-        ration_policy_errors_add(builder->faults, line, column, "not YAML: %s", problem);
+        ration_policy_errors_add(builder->errors, line, column, "not YAML: %s", problem);
         return RATION_EINVAL;
     }
     if (begins_with_tab(builder, mark.line))
         return report_error(builder, mark,
                             "not YAML: the line begins with a tab; indent with spaces");
     if (parser->context && parser->context_mark.line != mark.line)
-        ration_policy_errors_add(builder->faults, (uint32_t)mark.line + 1,
+        ration_policy_errors_add(builder->errors, (uint32_t)mark.line + 1,
                                  (uint32_t)mark.column + 1,
                                  "not YAML: %s (%s that begins in line %zu)", problem,
                                  parser->context, parser->context_mark.line + 1);
     else
         ration_policy_errors_add(
-            builder->faults, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1, "not YAML: %s%s%s",
+            builder->errors, (uint32_t)mark.line + 1, (uint32_t)mark.column + 1, "not YAML: %s%s%s",
             problem, parser->context ? ", " : "", parser->context ? parser->context : "");
     return RATION_EINVAL;
 }
@@ -133,13 +133,13 @@ static ration_status add_node(struct builder *builder, struct ration_document_no
     struct level *level = &builder->levels[builder->depth - 1];
     if (level->node->kind == RATION_DOCUMENT_NODE_MAPPING && !level->name) {
         if (node->kind != RATION_DOCUMENT_NODE_SCALAR) {
-            ration_policy_errors_add(builder->faults, node->line, node->column,
+            ration_policy_errors_add(builder->errors, node->line, node->column,
                                      "%s cannot be a name: write NAME: VALUE",
                                      ration_document_node_kind_text(node));
             return RATION_EINVAL;
         }
         if (!node->is_quoted && ration_document_node_is(node, "<<")) {
-            ration_policy_errors_add(builder->faults, node->line, node->column,
+            ration_policy_errors_add(builder->errors, node->line, node->column,
                                      "merge keys (<<) are not supported: write the fields out");
             return RATION_EINVAL;
         }
@@ -166,7 +166,7 @@ static ration_status open_level(struct builder *builder, const yaml_event_t *eve
     if (!node)
         return RATION_ENOMEM;
     if (builder->depth == RATION_POLICY_DEPTH_MAX) {
-        ration_policy_errors_add(builder->faults, node->line, node->column,
+        ration_policy_errors_add(builder->errors, node->line, node->column,
                                  "lists and mappings are nested deeper than %d",
                                  RATION_POLICY_DEPTH_MAX);
         return RATION_EINVAL;
@@ -312,14 +312,14 @@ static ration_status handle_events(struct builder *builder)
 }
 
 ration_status ration_document_read(const char *text, size_t text_size, struct ration_arena *arena,
-                                   struct ration_policy_errors *faults,
+                                   struct ration_policy_errors *errors,
                                    const struct ration_document_node **out_root)
 {
     struct builder builder = {
-        .text = text, .text_size = text_size, .arena = arena, .faults = faults};
+        .text = text, .text_size = text_size, .arena = arena, .errors = errors};
     ration_status status;
 
-    if (!ration_utf8_check(text, text_size, faults))
+    if (!ration_utf8_check(text, text_size, errors))
         return RATION_EINVAL;
     if (!yaml_parser_initialize(&builder.parser))
         return RATION_ENOMEM;
@@ -331,7 +331,7 @@ ration_status ration_document_read(const char *text, size_t text_size, struct ra
     if (status != RATION_OK)
         return status;
     if (!builder.root) {
-        ration_policy_errors_add(faults, 1, 1, "the policy is empty: it begins with limits:");
+        ration_policy_errors_add(errors, 1, 1, "the policy is empty: it begins with limits:");
         return RATION_EINVAL;
     }
     *out_root = builder.root;

@@ -40,10 +40,10 @@ struct ration_document_node {
 
 /*
  * Parses text into *out_root, which is owned by the arena. Returns RATION_EINVAL after recording an
- * error in faults, or RATION_ENOMEM.
+ * error in errors, or RATION_ENOMEM.
  */
 ration_status ration_document_read(const char *text, size_t text_size, struct ration_arena *arena,
-                                   struct ration_policy_errors *faults,
+                                   struct ration_policy_errors *errors,
                                    const struct ration_document_node **out_root);
 
 /* Whether a node is a scalar that equals this word. */

@@ -34,7 +34,7 @@ struct composed {
     size_t size;
     struct part parts[PARTS_MAX];
     size_t part_count;
-    bool has_fault;
+    bool has_error;
 };
 
 static void append_text(struct composed *composed, const char *text, size_t size)
@@ -52,12 +52,12 @@ static void add_part(struct composed *composed, const struct ration_document_nod
     if (!node)
         return;
     if (!(is_one_word ? ration_schema_word : ration_schema_text)(composed->schema, node, what)) {
-        composed->has_fault = true;
+        composed->has_error = true;
         return;
     }
     if (node->size > PART_SIZE_MAX) {
         RATION_SCHEMA_ERROR(composed->schema, node, "%s has at most %d bytes", what, PART_SIZE_MAX);
-        composed->has_fault = true;
+        composed->has_error = true;
         return;
     }
     append_text(composed, word, strlen(word));
@@ -82,7 +82,7 @@ static void check_algorithm(struct composed *composed, const struct ration_docum
 
     if (node &&
         !ration_schema_choice(composed->schema, node, "algorithm", words, COUNT_OF(words), &unused))
-        composed->has_fault = true;
+        composed->has_error = true;
 }
 
 /* Records an error of ration_limit_parse_bytes() at the field that contains its offset. */
@@ -109,19 +109,19 @@ bool ration_limit_fields_make(struct ration_schema *schema,
 
     if (!fields->rate) {
         RATION_SCHEMA_ERROR(schema, entry, "the limit has no rate: write for example rate: 10/s");
-        composed.has_fault = true;
+        composed.has_error = true;
     }
     check_algorithm(&composed, fields->algorithm);
     add_part(&composed, fields->rate, "rate", "", false);
     add_part(&composed, fields->name, "name", " name ", true);
-    if (!composed.has_fault)
+    if (!composed.has_error)
         add_part(&composed, fields->algorithm, "algorithm", " ", true);
     add_part(&composed, fields->refill, "refill", " refill ", true);
     add_part(&composed, fields->start, "start", " start ", true);
     add_part(&composed, fields->burst, "burst", " burst ", true);
     add_part(&composed, fields->reserve, "reserve", " reserve ", false);
     if (composed
-            .has_fault) { /* The remaining fields may not fit together; only the rate is still checked. */
+            .has_error) { /* The remaining fields may not fit together; only the rate is still checked. */
         composed.size =
             fields->rate && composed.part_count && composed.parts[0].node == fields->rate
                 ? composed.parts[0].end
@@ -133,5 +133,5 @@ bool ration_limit_fields_make(struct ration_schema *schema,
         report_parse_error(&composed, &error);
         return false;
     }
-    return !composed.has_fault;
+    return !composed.has_error;
 }

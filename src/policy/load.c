@@ -10,14 +10,14 @@
 #include "ration/policy.h"
 
 /* Reports why a file cannot be read. */
-static ration_status report_read_error(ration_policy_fault_fn *fault, void *context, int error)
+static ration_status report_read_error(ration_policy_error_func *on_error, void *context, int error)
 {
     char message[256];
     struct ration_policy_error read_error = {.message = message};
 
     snprintf(message, sizeof(message), "the file cannot be read: %s", strerror(error));
-    if (fault)
-        fault(context, &read_error);
+    if (on_error)
+        on_error(context, &read_error);
     return RATION_EINVAL;
 }
 
@@ -42,8 +42,8 @@ static bool read_file(int file, char *text, size_t text_size_max, size_t *out_si
     return true;
 }
 
-ration_status ration_policy_load(const char *path, ration_policy_fault_fn *fault, void *context,
-                                 ration_policy **out_policy)
+ration_status ration_policy_load(const char *path, ration_policy_error_func *on_error,
+                                 void *context, ration_policy **out_policy)
 {
     size_t text_size_max =
         RATION_POLICY_BYTES_MAX + 1; /* one byte more than ration_policy_parse() accepts */
@@ -52,14 +52,14 @@ ration_status ration_policy_load(const char *path, ration_policy_fault_fn *fault
     int file = open(path, O_RDONLY | O_CLOEXEC);
 
     if (file < 0)
-        return report_read_error(fault, context, errno);
+        return report_read_error(on_error, context, errno);
     char *text = malloc(text_size_max);
     if (!text)
         status = RATION_ENOMEM;
     else if (!read_file(file, text, text_size_max, &size))
-        status = report_read_error(fault, context, errno);
+        status = report_read_error(on_error, context, errno);
     else
-        status = ration_policy_parse(text, size, fault, context, out_policy);
+        status = ration_policy_parse(text, size, on_error, context, out_policy);
     if (text)
         explicit_bzero(text, size); /* a policy may contain passwords */
     free(text);

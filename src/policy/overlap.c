@@ -79,7 +79,7 @@ static size_t find_overlap(struct search *search, size_t queue)
     size_t other = 0;
 
     while (other < policy->limit_count && search->comparison_count < COMPARISONS_MAX &&
-           (other == queue || policy->limits[other].has_fault ||
+           (other == queue || policy->limits[other].has_error ||
             rules_exclude(search, ration_policy_limit_rule(policy, queue),
                           ration_policy_limit_rule(policy, other)))) {
         search->comparison_count++;
@@ -95,19 +95,19 @@ void ration_overlap_check(struct ration_schema *schema)
 
     for (size_t i = 0; i < policy->limit_count; i++) {
         const struct ration_policy_limit *view = &policy->limits[i].view;
-        if (view->limit.algorithm != RATION_LEAKY_QUEUE || policy->limits[i].has_fault)
+        if (view->limit.algorithm != RATION_LEAKY_QUEUE || policy->limits[i].has_error)
             continue;
         size_t other = find_overlap(&search, i);
         if (search.comparison_count >= COMPARISONS_MAX) {
             ration_policy_errors_add(
-                schema->faults, view->line, policy->limits[i].column,
+                schema->errors, view->line, policy->limits[i].column,
                 "too many limits and values to determine whether a leaky_queue is the only "
                 "limit of its requests");
             return;
         }
         if (other < policy->limit_count)
             ration_policy_errors_add(
-                schema->faults, view->line, policy->limits[i].column,
+                schema->errors, view->line, policy->limits[i].column,
                 "%s is a leaky_queue, which must be the only limit of its requests, but %s in line "
                 "%" PRIu32
                 " may apply to them too: give the two a match on the same attribute with "

@@ -72,7 +72,7 @@ static void check_unconditional(struct ration_schema *schema)
         count += rule->term_count == 0 && rule->needed_count == 0;
         if (count > RATION_POLICY_MATCHES_MAX) {
             ration_policy_errors_add(
-                schema->faults, rule->line, policy->limits[i].column,
+                schema->errors, rule->line, policy->limits[i].column,
                 "more than %d limits have no match and apply to every request: a "
                 "request has at most %d limits",
                 RATION_POLICY_MATCHES_MAX, RATION_POLICY_MATCHES_MAX);
@@ -95,9 +95,9 @@ static void read_limits(struct ration_schema *schema, const struct ration_docume
         return;
     for (const struct ration_document_node *node = list->first; node; node = node->next, i++) {
         const struct ration_document_node *name = NULL;
-        size_t fault_count = schema->faults->count;
+        size_t error_count = schema->errors->count;
         ration_limit_entry_read(schema, node, &policy->limits[i], &rules[i], &name);
-        policy->limits[i].has_fault = schema->faults->count > fault_count;
+        policy->limits[i].has_error = schema->errors->count > error_count;
         if (name && name->kind == RATION_DOCUMENT_NODE_SCALAR && name->size > 0)
             names[name_count++] = name;
     }
@@ -200,44 +200,45 @@ static ration_status read_policy(struct ration_schema *schema, const char *text,
     ration_status status;
 
     if (text == NULL && text_size > 0) {
-        ration_policy_errors_add(schema->faults, 1, 1, "the text is NULL, with a size of %zu bytes",
+        ration_policy_errors_add(schema->errors, 1, 1, "the text is NULL, with a size of %zu bytes",
                                  text_size);
         return RATION_EINVAL;
     }
     if (text_size > RATION_POLICY_BYTES_MAX) {
-        ration_policy_errors_add(schema->faults, 1, 1, "a policy has at most %d bytes (got %zu)",
+        ration_policy_errors_add(schema->errors, 1, 1, "a policy has at most %d bytes (got %zu)",
                                  RATION_POLICY_BYTES_MAX, text_size);
         return RATION_EINVAL;
     }
     /* libyaml aborts the process if the text is NULL, even with size 0 */
     status = ration_document_read(text != NULL ? text : "", text_size, schema->scratch,
-                                  schema->faults, &root);
+                                  schema->errors, &root);
     if (status != RATION_OK)
         return status;
     read_root(schema, root);
-    if (schema->faults->count > 0)
+    if (schema->errors->count > 0)
         return RATION_EINVAL;
     return ration_index_build(schema->policy, schema->scratch) ? RATION_OK : RATION_ENOMEM;
 }
 
-ration_status ration_policy_parse(const char *text, size_t text_size, ration_policy_fault_fn *fault,
-                                  void *context, ration_policy **out_policy)
+ration_status ration_policy_parse(const char *text, size_t text_size,
+                                  ration_policy_error_func *on_error, void *context,
+                                  ration_policy **out_policy)
 {
     struct ration_arena scratch = {0};
-    struct ration_policy_errors *faults = ration_arena_take(&scratch, 1, sizeof(*faults));
+    struct ration_policy_errors *errors = ration_arena_take(&scratch, 1, sizeof(*errors));
     struct ration_policy *policy = calloc(1, sizeof(*policy));
     ration_status status = RATION_ENOMEM;
 
-    if (faults && policy) {
-        struct ration_schema schema = {policy, &scratch, faults};
-        faults->arena = &scratch;
+    if (errors && policy) {
+        struct ration_schema schema = {policy, &scratch, errors};
+        errors->arena = &scratch;
         policy->ip_name = RATION_INDEX_NONE;
         status = read_policy(&schema, text, text_size);
         if (scratch.is_exhausted || policy->arena.is_exhausted)
             status = RATION_ENOMEM;
     }
     if (status == RATION_EINVAL)
-        ration_policy_errors_report(faults, fault, context);
+        ration_policy_errors_report(errors, on_error, context);
     ration_arena_done(&scratch);
     if (status == RATION_OK)
         *out_policy = policy;

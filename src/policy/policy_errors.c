@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ration_policy_errors_add(struct ration_policy_errors *faults, uint32_t line, uint32_t column,
+void ration_policy_errors_add(struct ration_policy_errors *errors, uint32_t line, uint32_t column,
                               const char *format, ...)
 {
     char message[RATION_ERROR_MESSAGE_MAX];
     va_list arguments;
 
-    if (faults->count == RATION_POLICY_FAULTS_MAX) {
-        faults->has_more = true;
+    if (errors->count == RATION_POLICY_ERRORS_MAX) {
+        errors->has_more = true;
         return;
     }
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    const char *copy = ration_arena_copy(faults->arena, message, strlen(message));
+    const char *copy = ration_arena_copy(errors->arena, message, strlen(message));
     if (copy)
-        faults->faults[faults->count++] = (struct ration_policy_error){line, column, copy};
+        errors->errors[errors->count++] = (struct ration_policy_error){line, column, copy};
 }
 
 /* Orders errors by position, then by message, so that the order is always the same. */
@@ -35,17 +35,17 @@ static int compare_errors(const void *left, const void *right)
     return strcmp(a->message, b->message);
 }
 
-void ration_policy_errors_report(struct ration_policy_errors *faults, ration_policy_fault_fn *fault,
-                                 void *context)
+void ration_policy_errors_report(struct ration_policy_errors *errors,
+                                 ration_policy_error_func *on_error, void *context)
 {
-    if (!fault || faults->count == 0)
+    if (!on_error || errors->count == 0)
         return;
-    qsort(faults->faults, faults->count, sizeof(faults->faults[0]), compare_errors);
-    for (size_t i = 0; i < faults->count; i++)
-        fault(context, &faults->faults[i]);
-    if (faults->has_more) {
-        struct ration_policy_error last = faults->faults[faults->count - 1];
+    qsort(errors->errors, errors->count, sizeof(errors->errors[0]), compare_errors);
+    for (size_t i = 0; i < errors->count; i++)
+        on_error(context, &errors->errors[i]);
+    if (errors->has_more) {
+        struct ration_policy_error last = errors->errors[errors->count - 1];
         last.message = "and more: fix these first";
-        fault(context, &last);
+        on_error(context, &last);
     }
 }

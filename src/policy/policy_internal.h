@@ -47,7 +47,7 @@ struct ration_limit_entry {
     uint16_t key_names[RATION_POLICY_KEY_PARTS_MAX]; /* indexes of names */
     uint16_t cost_name;
     uint32_t column; /* column of the entry in the policy file */
-    bool has_fault;  /* while parsing: an error was found, so its conditions are incomplete */
+    bool has_error;  /* while parsing: an error was found, so its conditions are incomplete */
 };
 
 struct ration_policy {

@@ -164,7 +164,7 @@ void ration_schema_error(struct ration_schema *schema, const struct ration_docum
 
     snprintf(text, sizeof(text), "%s", message);
     remove_byte_offsets(text);
-    ration_policy_errors_add(schema->faults, node->line, ration_document_node_column(node, offset),
+    ration_policy_errors_add(schema->errors, node->line, ration_document_node_column(node, offset),
                              "%s", text);
 }
 
@@ -186,7 +186,7 @@ static bool read_unit(struct ration_schema *schema, const struct ration_document
     }
     if (used != node->size) {
         char quote[RATION_TEXT_QUOTE_SIZE];
-        ration_policy_errors_add(schema->faults, node->line,
+        ration_policy_errors_add(schema->errors, node->line,
                                  ration_document_node_column(node, used),
                                  "unexpected text after the number of %s (got '%s')", what,
                                  ration_text_quote(node->text + used, node->size - used, quote));

@@ -18,12 +18,12 @@
 struct ration_schema {
     struct ration_policy *policy;
     struct ration_arena *scratch;
-    struct ration_policy_errors *faults;
+    struct ration_policy_errors *errors;
 };
 
 /* Records an error at the position of a node. */
 #define RATION_SCHEMA_ERROR(schema, node, ...) \
-    ration_policy_errors_add((schema)->faults, (node)->line, (node)->column, __VA_ARGS__)
+    ration_policy_errors_add((schema)->errors, (node)->line, (node)->column, __VA_ARGS__)
 
 /* Names of the fields a mapping may have. */
 struct ration_schema_fields {

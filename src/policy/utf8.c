@@ -38,14 +38,14 @@ static size_t character_size(const unsigned char *text, size_t size)
     return expected_size;
 }
 
-bool ration_utf8_check(const char *text, size_t text_size, struct ration_policy_errors *faults)
+bool ration_utf8_check(const char *text, size_t text_size, struct ration_policy_errors *errors)
 {
     for (size_t at = 0; at < text_size;) {
         size_t size = character_size((const unsigned char *)text + at, text_size - at);
         uint32_t line, column;
         if (size == 0) {
             ration_utf8_place(text, text_size, at, &line, &column);
-            ration_policy_errors_add(faults, line, column,
+            ration_policy_errors_add(errors, line, column,
                                      "the byte 0x%02X is not UTF-8: save the file as UTF-8",
                                      (unsigned)(unsigned char)text[at]);
             return false;

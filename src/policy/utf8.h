@@ -9,7 +9,7 @@
 #include "policy/policy_errors.h"
 
 /* Whether all of text is UTF-8. Records the first invalid position as an error. */
-bool ration_utf8_check(const char *text, size_t text_size, struct ration_policy_errors *faults);
+bool ration_utf8_check(const char *text, size_t text_size, struct ration_policy_errors *errors);
 
 /* The number of characters in text. */
 size_t ration_utf8_count(const char *text, size_t text_size);

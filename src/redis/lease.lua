@@ -7,7 +7,7 @@ The text of a bucket with tokens out on lease has a lease record before its limi
 and fraction.
 
     charged   grows by all that is taken and leased; it is first moved up to now if it is earlier
-    min_tat   the bucket's arrival time after the last lease: until then an administrator cannot make it fuller (edit.lua)
+    min_tat   the bucket's arrival time after the last lease: until then an administrator cannot make it fuller (admin.lua)
     since     leases acquired before this time cannot be returned: there was no record, or the bucket was blocked or of
               another limit
 

@@ -70,6 +70,6 @@ void ration_redis_admin(struct ration_redis_client *client, const struct ration_
     *call = (struct call){done, context};
     ration_redis_argv_init(&argv);
     ration_redis_admin_write(op, ration_redis_client_names(client), &argv);
-    ration_redis_client_call(client, RATION_REDIS_EDIT, &argv, deadline_ns, on_done, call);
+    ration_redis_client_call(client, RATION_REDIS_ADMIN, &argv, deadline_ns, on_done, call);
     ration_redis_argv_done(&argv);
 }

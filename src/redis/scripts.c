@@ -2,7 +2,7 @@
 
 extern const unsigned char ration_redis_take_lua[], ration_redis_take_lua_end[];
 extern const unsigned char ration_redis_lease_lua[], ration_redis_lease_lua_end[];
-extern const unsigned char ration_redis_edit_lua[], ration_redis_edit_lua_end[];
+extern const unsigned char ration_redis_admin_lua[], ration_redis_admin_lua_end[];
 extern const unsigned char ration_redis_swap_lua[], ration_redis_swap_lua_end[];
 
 /* A script is called by its SHA-1, which the build computes. */
@@ -13,7 +13,7 @@ static const struct {
 } scripts[RATION_REDIS_SCRIPT_COUNT] = {
     [RATION_REDIS_TAKE] = {ration_redis_take_lua, ration_redis_take_lua_end, RATION_SHA1_TAKE},
     [RATION_REDIS_LEASE] = {ration_redis_lease_lua, ration_redis_lease_lua_end, RATION_SHA1_LEASE},
-    [RATION_REDIS_EDIT] = {ration_redis_edit_lua, ration_redis_edit_lua_end, RATION_SHA1_EDIT},
+    [RATION_REDIS_ADMIN] = {ration_redis_admin_lua, ration_redis_admin_lua_end, RATION_SHA1_ADMIN},
     [RATION_REDIS_SWAP] = {ration_redis_swap_lua, ration_redis_swap_lua_end, RATION_SHA1_SWAP},
 };
 

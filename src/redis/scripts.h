@@ -5,7 +5,7 @@
  *
  *     take     decides several buckets together
  *     lease    takes a cost, and leases tokens for use later
- *     edit     refunds, fills or blocks a token bucket, for an administrator
+ *     admin    refunds, fills or blocks a token bucket, for an administrator
  *     swap     replaces any other bucket, if it is unchanged
  */
 #ifndef RATION_REDIS_SCRIPTS_H
@@ -16,7 +16,7 @@
 enum ration_redis_script {
     RATION_REDIS_TAKE,
     RATION_REDIS_LEASE,
-    RATION_REDIS_EDIT,
+    RATION_REDIS_ADMIN,
     RATION_REDIS_SWAP,
     RATION_REDIS_SCRIPT_COUNT
 };

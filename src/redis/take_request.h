@@ -50,7 +50,7 @@ struct ration_redis_part {
 };
 
 struct ration_redis_take_request {
-    bool is_look;
+    bool is_peek;
     bool has_now;         /* use now_ns; else Redis' time */
     uint64_t now_ns;      /* for tests */
     uint64_t deadline_ns; /* a time of the loop's clock; 0: now plus the client's timeout */

@@ -125,26 +125,6 @@ void ration_histogram_read(const struct ration_histogram *histogram,
 
 /* The counts ---------------------------------------------------------------------------- */
 
-void ration_histogram_counts_add(struct ration_histogram_counts *counts,
-                                 const struct ration_histogram_counts *other)
-{
-    add_counts(counts, other);
-}
-
-void ration_histogram_counts_subtract(struct ration_histogram_counts *counts,
-                                      const struct ration_histogram_counts *earlier)
-{
-    counts->sum_ns -= earlier->sum_ns;
-    for (uint32_t i = 0; i < RATION_HISTOGRAM_BUCKETS; i++)
-        counts->buckets[i] -= earlier->buckets[i];
-
-    uint32_t last = last_bucket(counts);
-    uint64_t highest_ns = ration_histogram_highest_ns(last);
-
-    if (last < RATION_HISTOGRAM_BUCKETS - 1 && highest_ns < counts->max_ns)
-        counts->max_ns = highest_ns;
-}
-
 static uint64_t total_of(const struct ration_histogram_counts *counts)
 {
     uint64_t total = 0;

@@ -56,17 +56,6 @@ void ration_histogram_record(struct ration_histogram *histogram, uint64_t ns);
 void ration_histogram_read(const struct ration_histogram *histogram,
                            struct ration_histogram_counts *out_counts);
 
-/* Adds another histogram's counts to these. */
-void ration_histogram_counts_add(struct ration_histogram_counts *counts,
-                                 const struct ration_histogram_counts *other);
-
-/*
- * Subtracts an earlier read of the same histogram, which leaves the times recorded between the two.
- * The longest time is then known only to the precision of its bucket.
- */
-void ration_histogram_counts_subtract(struct ration_histogram_counts *counts,
-                                      const struct ration_histogram_counts *earlier);
-
 /*
  * Returns the time that ppm parts per million of the recorded times did not exceed (500000: the
  * median), at most 1/32 above the exact one and never below it; 0 if nothing was recorded.

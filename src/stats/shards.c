@@ -5,7 +5,8 @@
 #define EXCLUSIVE_PER_CPU 2u
 #define EXCLUSIVE_MIN     16u
 
-uint32_t ration_shards_cpu_count(void)
+/* The CPUs of this machine, rounded up to a power of two. Makes system calls. */
+static uint32_t count_cpus(void)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t count = 1;
@@ -17,7 +18,7 @@ uint32_t ration_shards_cpu_count(void)
 
 struct ration_shards ration_shards_private(void)
 {
-    uint32_t wanted = ration_shards_cpu_count() * EXCLUSIVE_PER_CPU;
+    uint32_t wanted = count_cpus() * EXCLUSIVE_PER_CPU;
 
     if (wanted < EXCLUSIVE_MIN)
         wanted = EXCLUSIVE_MIN;

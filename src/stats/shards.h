@@ -45,9 +45,6 @@ struct ration_shard {
     bool is_exclusive;
 };
 
-/* Returns the CPUs of this machine, rounded up to a power of two. Makes system calls. */
-uint32_t ration_shards_cpu_count(void);
-
 /*
  * For memory of one process: two exclusive shards per CPU, at least 16, and half as many shared
  * ones.

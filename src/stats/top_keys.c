@@ -91,19 +91,3 @@ void ration_top_keys_add(struct ration_top_keys *top, const struct ration_top_ke
     }
     count_lost(ration_top_keys_shard(top, first), weight);
 }
-
-void ration_top_keys_recover(struct ration_top_keys *top)
-{
-    for (uint32_t i = 0; i < top->shape.shard_count; i++) {
-        struct ration_top_keys_shard *shard = ration_top_keys_shard(top, i);
-
-        if (ration_top_keys_enter(shard)) {
-            ration_top_keys_leave(shard);
-            continue;
-        }
-        count_lost(shard, shard->total);
-        shard->total = 0;
-        ration_space_saving_init(&shard->sketch, top->shape.key_max);
-        ration_top_keys_leave(shard);
-    }
-}

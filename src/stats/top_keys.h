@@ -82,13 +82,6 @@ ration_status ration_top_keys_init(void *block, size_t block_size,
 void ration_top_keys_add(struct ration_top_keys *top, const struct ration_top_key_ref *key,
                          uint64_t weight);
 
-/*
- * Frees the sketches whose lock holder no longer exists; their content is lost, and counted as
- * lost. Only while no other thread or process uses the top keys: in a child of fork(), or when
- * attaching alone.
- */
-void ration_top_keys_recover(struct ration_top_keys *top);
-
 /* Returns the bytes of scratch memory that ration_top_keys_read() needs. */
 size_t ration_top_keys_scratch_size(struct ration_top_keys_shape shape);
 
@@ -96,7 +89,7 @@ size_t ration_top_keys_scratch_size(struct ration_top_keys_shape shape);
  * Writes up to keys_max keys, the highest count first, and their accuracy. Returns how many.
  * Everything added before the call is within the reported bounds; weight added meanwhile may be.
  * scratch, of ration_top_keys_scratch_size() bytes aligned for uint64_t, is borrowed for the call.
- * Any thread, any time; where a sketch is busy it sleeps, at most 50 ms each.
+ * Any thread, any time; where a sketch is busy it sleeps, at most 20 ms each.
  */
 uint32_t ration_top_keys_read(struct ration_top_keys *top, void *scratch,
                               struct ration_top_key *out_keys, uint32_t keys_max,

@@ -261,54 +261,6 @@ void ration_block_init(struct ration_block *block, const struct ration_block_pla
         ration_hash_secret_init_kind(&block->secret, plan->seed, plan->hash);
     for (size_t i = 0; i < plan->shape_count; i++)
         (void)ration_block_add(block, &plan->shapes[i]); /* the plan has room for it */
-    /* release: pairs with the acquire in ration_block_check(); a block with the magic is complete */
+    /* release: a block with the magic is complete */
     __atomic_store_n(&block->magic, RATION_BLOCK_MAGIC, __ATOMIC_RELEASE);
-}
-
-/* Whether the sections are at the offsets that their shapes give. */
-static bool is_laid_out(const struct ration_block *block)
-{
-    struct outline offsets = outline(block->section_max, block->descriptor_count);
-    uint32_t section_count = ration_block_section_count(block);
-
-    if (block->section_max > RATION_BLOCK_SECTIONS_MAX || section_count > block->section_max ||
-        block->sections_offset != offsets.sections_offset ||
-        block->descriptors_offset != offsets.descriptors_offset ||
-        offsets.extent.end > block->size_bytes)
-        return false;
-    for (uint32_t i = 0; i < section_count; i++) {
-        const struct ration_section_header *header = &ration_block_sections(block)[i];
-        struct ration_section_header expected = lay_out_exact(header->shape, &offsets.extent);
-
-        expected.limit_offset = header->limit_offset;
-        if (!is_shape_valid(&header->shape, block->descriptor_count) ||
-            memcmp(&expected, header, sizeof(expected)) != 0 ||
-            header->limit_offset < header->end_offset)
-            return false;
-        offsets.extent.end = header->limit_offset;
-    }
-    return !offsets.extent.is_over && offsets.extent.end <= block->end_offset &&
-           block->end_offset <= block->size_bytes;
-}
-
-ration_status ration_block_check(const struct ration_block *block, size_t size_bytes,
-                                 const char **out_reason)
-{
-    *out_reason = "it is smaller than the header of a table";
-    if (size_bytes < sizeof(*block))
-        return RATION_EINVAL;
-    *out_reason = "it does not start with the header of a table";
-    if (__atomic_load_n(&block->magic, __ATOMIC_ACQUIRE) != RATION_BLOCK_MAGIC)
-        return RATION_EINVAL;
-    *out_reason = "it has another version of the table format";
-    if (block->version != RATION_BLOCK_VERSION)
-        return RATION_EINVAL;
-    *out_reason = "it is truncated";
-    if (block->size_bytes > size_bytes)
-        return RATION_EINVAL;
-    *out_reason = "its sections are not at the expected offsets";
-    if (!is_laid_out(block))
-        return RATION_EINVAL;
-    *out_reason = "this machine does not support its hash function";
-    return ration_hash_kind_usable(block->secret.kind) ? RATION_OK : RATION_EINVAL;
 }

@@ -170,13 +170,6 @@ static inline uint32_t ration_block_section_count(const struct ration_block *blo
     return __atomic_load_n(&block->section_count, __ATOMIC_ACQUIRE);
 }
 
-/*
- * Checks that memory holds a block that this program can use: RATION_OK, or RATION_EINVAL with *out_reason (static
- * storage) saying what is wrong with it.
- */
-ration_status ration_block_check(const struct ration_block *block, size_t size_bytes,
-                                 const char **out_reason);
-
 /* now_ns as time since the epoch, limited to what slots can hold. */
 static inline uint64_t ration_block_now(uint64_t epoch_ns, uint64_t now_ns)
 {

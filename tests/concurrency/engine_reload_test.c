@@ -1,6 +1,6 @@
 /*
  * A policy replaced again and again while threads check one key: of each round's key exactly the
- * burst is admitted, whatever policy decides, and what a visitor was told of the policy stays.
+ * burst is admitted, whatever policy decides, and what a guard has returned of the policy stays.
  *
  * Policies that the engine releases arrive here. Their limits' names are overwritten, and they are kept
  * until the end, so that a visitor who still looks at one sees it; with a sanitizer of addresses they
@@ -85,7 +85,7 @@ struct game {
     uint64_t reload_index;
     uint32_t is_over; /* this round's reloads are done */
     uint64_t stale_count;
-    uint64_t mixed_count; /* guards that told of two policies */
+    uint64_t mixed_count; /* guards that returned two policies */
     char ip[32];
     struct ration_attribute attributes[2];
 };
@@ -128,7 +128,7 @@ static uint64_t reload(struct game *game)
     return 0;
 }
 
-/* Whether names that were told of are still there after a while. */
+/* Whether names that were returned are still there after a while. */
 static bool is_stale(const struct ration_check *check)
 {
     bool is_any = false;
@@ -139,7 +139,7 @@ static bool is_stale(const struct ration_check *check)
     return is_any;
 }
 
-/* Whether all that a guard tells is of the policy that it told first. */
+/* Whether all that a guard reports is of the policy that it reported first. */
 static bool is_of_one_policy(const struct ration_engine_guard *guard, const ration_policy *policy,
                              uint64_t generation, const struct ration_check *check)
 {
@@ -209,7 +209,7 @@ static bool holds(void *context, uint64_t total)
     return total == BURST;
 }
 
-static struct tally run(uint64_t *out_stale_count, uint64_t *out_mixed_count)
+static struct totals run(uint64_t *out_stale_count, uint64_t *out_mixed_count)
 {
     struct ration_manual_clock manual = {NOW_NS};
     struct ration_clock clock = ration_clock_manual(&manual);
@@ -224,19 +224,19 @@ static struct tally run(uint64_t *out_stale_count, uint64_t *out_mixed_count)
                             .prepare = prepare,
                             .play = play,
                             .holds = holds};
-    struct tally tally;
+    struct totals totals;
 
     assert_int_equal(ration_engine_create(&options, parse(0), &game.engine, NULL), RATION_OK);
-    tally = rounds_run(&rounds);
+    totals = rounds_run(&rounds);
     ration_engine_free(game.engine);
     while (kept_count > 0)
         __real_ration_policy_free(kept[--kept_count]);
     *out_stale_count = game.stale_count;
     *out_mixed_count = game.mixed_count;
     print_message("  %" PRIu64 " of %" PRIu64 " rounds wrong, %" PRIu64
-                  " guards of what was gone, %" PRIu64 " guards that told of two policies\n",
-                  tally.bad_count, tally.round_count, game.stale_count, game.mixed_count);
-    return tally;
+                  " guards of what was gone, %" PRIu64 " guards that returned two policies\n",
+                  totals.bad_count, totals.round_count, game.stale_count, game.mixed_count);
+    return totals;
 }
 
 #ifdef RATION_TESTS_CONTROL_GUARD
@@ -272,12 +272,12 @@ static void a_grace_period_that_does_not_wait_is_caught(void **state)
 static void r1_r3_exactly_the_burst_whatever_policy_decides(void **state)
 {
     uint64_t stale_count, mixed_count;
-    struct tally tally;
+    struct totals totals;
 
     (void)state;
-    tally = run(&stale_count, &mixed_count);
-    assert_true(tally.round_count > 0);
-    assert_int_equal(tally.bad_count, 0);
+    totals = run(&stale_count, &mixed_count);
+    assert_true(totals.round_count > 0);
+    assert_int_equal(totals.bad_count, 0);
     assert_int_equal(stale_count, 0);
     assert_int_equal(mixed_count, 0);
 }

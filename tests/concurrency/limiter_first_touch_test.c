@@ -19,11 +19,11 @@ static uint64_t seed;
 static void play_list(const struct scene_list *list, enum ground ground, uint64_t round_count)
 {
     for (unsigned i = 0; i < list->count; i++) {
-        struct tally tally = scene_run(&list->scenes[i], ground, 2, round_count, seed);
+        struct totals totals = scene_run(&list->scenes[i], ground, 2, round_count, seed);
 
         print_message("  %s, %s: %" PRIu64 " of %" PRIu64 " rounds wrong\n", list->scenes[i].name,
-                      ground_name(ground), tally.bad_count, tally.round_count);
-        assert_int_equal(tally.bad_count, 0);
+                      ground_name(ground), totals.bad_count, totals.round_count);
+        assert_int_equal(totals.bad_count, 0);
     }
 }
 

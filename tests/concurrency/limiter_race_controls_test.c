@@ -39,15 +39,15 @@ static enum ground ground_named(const char *name)
 static bool is_caught(const struct scene *scene, enum ground ground, uint64_t seed)
 {
     for (unsigned i = 0; i < TRIES_MAX; i++) {
-        struct tally tally;
+        struct totals totals;
 
 #ifdef RATION_YIELD_POINTS
         yields_start(seed + i, YIELDS_ONE_IN);
 #endif
-        tally = scene_run(scene, ground, THREAD_COUNT, ROUND_COUNT, seed + i);
+        totals = scene_run(scene, ground, THREAD_COUNT, ROUND_COUNT, seed + i);
         printf("  %s, %s: caught in %" PRIu64 " of %" PRIu64 " rounds\n", scene->name,
-               ground_name(ground), tally.bad_count, tally.round_count);
-        if (tally.bad_count > 0)
+               ground_name(ground), totals.bad_count, totals.round_count);
+        if (totals.bad_count > 0)
             return true;
     }
     return false;

@@ -68,7 +68,7 @@ static void note_denied(struct account *account, const struct ration_decision *d
     }
 }
 
-/* Random keys and costs; by the call that tells everything. */
+/* Random keys and costs; by the call that reports everything. */
 static void take_often(void *context, unsigned thread_index)
 {
     struct crowd *crowd = context;

@@ -21,16 +21,16 @@ static void play_list(const struct scene_list *list, enum ground ground, unsigne
     uint64_t bad_count = 0;
 
     for (unsigned i = 0; i < list->count; i++) {
-        struct tally tally;
+        struct totals totals;
 
         yields_start(seed + i, YIELDS_ONE_IN);
-        tally = scene_run(&list->scenes[i], ground, thread_count, ROUND_COUNT(thread_count), seed);
+        totals = scene_run(&list->scenes[i], ground, thread_count, ROUND_COUNT(thread_count), seed);
         print_message("  %s, %s, %u threads: %" PRIu64 " of %" PRIu64 " rounds wrong, %" PRIu64
                       " yields\n",
-                      list->scenes[i].name, ground_name(ground), thread_count, tally.bad_count,
-                      tally.round_count, yields_count());
+                      list->scenes[i].name, ground_name(ground), thread_count, totals.bad_count,
+                      totals.round_count, yields_count());
         assert_true(yields_count() > 0);
-        bad_count += tally.bad_count;
+        bad_count += totals.bad_count;
     }
     assert_int_equal(bad_count, 0);
 }

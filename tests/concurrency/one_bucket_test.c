@@ -43,27 +43,27 @@ static bool is_control_sure(void)
 #endif
 }
 
-static void expect_hold(struct tally tally, const char *name)
+static void expect_hold(struct totals totals, const char *name)
 {
-    print_message("  %s: %" PRIu64 " of %" PRIu64 " rounds wrong\n", name, tally.bad_count,
-                  tally.round_count);
-    assert_int_equal(tally.bad_count, 0);
+    print_message("  %s: %" PRIu64 " of %" PRIu64 " rounds wrong\n", name, totals.bad_count,
+                  totals.round_count);
+    assert_int_equal(totals.bad_count, 0);
 }
 
 /* Expects the control to fail in more than one in one_in rounds. */
-static void expect_caught(struct tally (*control)(void), const char *name, uint64_t one_in)
+static void expect_caught(struct totals (*control)(void), const char *name, uint64_t one_in)
 {
-    struct tally tally = {0, 0};
+    struct totals totals = {0, 0};
 
-    for (unsigned i = 0; i < CONTROL_TRIES_MAX && tally.bad_count * one_in <= tally.round_count;
+    for (unsigned i = 0; i < CONTROL_TRIES_MAX && totals.bad_count * one_in <= totals.round_count;
          i++) {
-        tally = control();
+        totals = control();
         print_message("  control, %s: caught in %" PRIu64 " of %" PRIu64 " rounds\n", name,
-                      tally.bad_count, tally.round_count);
+                      totals.bad_count, totals.round_count);
         if (!is_control_sure())
             return;
     }
-    assert_true(tally.bad_count * one_in > tally.round_count);
+    assert_true(totals.bad_count * one_in > totals.round_count);
 }
 
 /* Takes ---------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static void r1_so_they_do_with_every_algorithm(void **state)
     }
 }
 
-static struct tally racy_contest(void)
+static struct totals racy_contest(void)
 {
     struct contest contest = contest_make(LIMIT_TEXT, racy_allow_at, seed);
 
@@ -175,7 +175,7 @@ static bool is_drained(void *context, uint64_t total)
            is_same_tat(&contest->bucket, &drained);
 }
 
-static struct tally lend_rounds(allow_function *allow)
+static struct totals lend_rounds(allow_function *allow)
 {
     struct contest contest = contest_make(LIMIT_TEXT, allow, seed);
 
@@ -195,7 +195,7 @@ static void r1_what_is_lent_and_given_back_is_neither_lost_nor_minted(void **sta
     expect_hold(lend_rounds(ration_bucket_allow_at), "lend, reserve, take");
 }
 
-static struct tally racy_lend_rounds(void)
+static struct totals racy_lend_rounds(void)
 {
     return lend_rounds(racy_allow_at);
 }
@@ -254,7 +254,7 @@ static bool is_out(void *context, uint64_t total)
     return is_same_tat(&contest->bucket, &expected);
 }
 
-static struct tally change_rounds(allow_function *allow)
+static struct totals change_rounds(allow_function *allow)
 {
     struct contest contest = contest_make(CHANGES_LIMIT, allow, seed);
 
@@ -274,7 +274,7 @@ static void r1_every_change_of_two_threads_counts_once(void **state)
     expect_hold(change_rounds(ration_bucket_allow_at), "take, take up to, force, refund");
 }
 
-static struct tally racy_change_rounds(void)
+static struct totals racy_change_rounds(void)
 {
     return change_rounds(racy_allow_at);
 }

@@ -1,5 +1,5 @@
 /*
- * Top keys that many threads count while one reads: what is told of them is true, with what is told
+ * Top keys that many threads count while one reads: what is reported of them is true, with what is reported
  * as lost. Leaving that out must be caught.
  */
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static bool is_all_there(void *context, uint64_t total)
     return __atomic_load_n(&duel->shard.total, __ATOMIC_RELAXED) == total;
 }
 
-static struct tally duel_rounds(bool is_racy)
+static struct totals duel_rounds(bool is_racy)
 {
     struct duel duel = {.is_racy = is_racy};
 
@@ -84,17 +84,18 @@ static void one_thread_at_a_time_is_in(void **state)
 
 static void a_racy_lock_is_caught(void **state)
 {
-    struct tally tally = {0, 0};
+    struct totals totals = {0, 0};
 
     (void)state;
-    for (unsigned i = 0; i < CONTROL_TRIES_MAX && tally.bad_count * 10 <= tally.round_count; i++) {
-        tally = duel_rounds(true);
+    for (unsigned i = 0; i < CONTROL_TRIES_MAX && totals.bad_count * 10 <= totals.round_count;
+         i++) {
+        totals = duel_rounds(true);
         print_message("  control: two were in at once in %" PRIu64 " of %" PRIu64 " rounds\n",
-                      tally.bad_count, tally.round_count);
+                      totals.bad_count, totals.round_count);
         if (!is_control_sure())
             return;
     }
-    assert_true(tally.bad_count * 10 > tally.round_count);
+    assert_true(totals.bad_count * 10 > totals.round_count);
 }
 
 /* Lists --------------------------------------------------------------------------------- */
@@ -132,7 +133,7 @@ static void name_often(void *context, unsigned thread_index)
     }
 }
 
-/* What is told of the heaviest key in the midst of it all is true at that time. */
+/* What is reported of the heaviest key in the midst of it all is true at that time. */
 static void read_keys(void *context)
 {
     struct naming *naming = context;
@@ -152,7 +153,7 @@ static void read_keys(void *context)
 }
 
 /* Counts by eight threads in so many shards, and judges the list, with what was lost or without. */
-static struct stats_faults name_and_judge(uint32_t shard_count, bool forgets_lost,
+static struct stats_errors name_and_judge(uint32_t shard_count, bool forgets_lost,
                                           uint64_t *out_lost)
 {
     struct ration_top_keys_shape shape = {KEY_MAX, shard_count};
@@ -178,38 +179,38 @@ static struct stats_faults name_and_judge(uint32_t shard_count, bool forgets_los
     if (forgets_lost)
         stats.lost = 0;
 
-    struct stats_faults faults =
+    struct stats_errors errors =
         stats_judge(&naming->exact[0], KEY_MAX, naming->keys, count, &stats);
 
     print_message("  %u shards: %" PRIu64 " of %u lost\n", shard_count, *out_lost,
                   WRITER_COUNT * ADD_COUNT);
-    faults.sum += naming->is_wrong;
+    errors.sum += naming->is_wrong;
     free(naming->top);
     free(naming->scratch);
     free(naming);
-    return faults;
+    return errors;
 }
 
-static void what_is_told_of_keys_is_true_with_what_was_lost(void **state)
+static void what_is_reported_of_keys_is_true_with_what_was_lost(void **state)
 {
     uint64_t lost;
 
     (void)state;
     for (uint32_t shard_count = 1; shard_count <= 16; shard_count *= 4)
-        assert_int_equal(stats_faults_count(name_and_judge(shard_count, false, &lost)), 0);
+        assert_int_equal(stats_errors_count(name_and_judge(shard_count, false, &lost)), 0);
 }
 
-/* The control: the same, but what was lost is not told. */
-static void a_loss_that_is_not_told_is_caught(void **state)
+/* The control: the same, but what was lost is not reported. */
+static void a_loss_that_is_not_reported_is_caught(void **state)
 {
     uint64_t lost = 0;
 
     (void)state;
     for (unsigned i = 0; i < CONTROL_TRIES_MAX && lost < 100; i++) {
-        struct stats_faults faults = name_and_judge(1, true, &lost);
+        struct stats_errors errors = name_and_judge(1, true, &lost);
 
-        assert_int_equal(faults.sum, lost > 0);
-        assert_true(lost < 100 || faults.above + faults.unlisted > 0);
+        assert_int_equal(errors.sum, lost > 0);
+        assert_true(lost < 100 || errors.above + errors.unlisted > 0);
     }
     assert_true(lost > 0 || !is_control_sure());
 }
@@ -219,8 +220,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_at_a_time_is_in),
         cmocka_unit_test(a_racy_lock_is_caught),
-        cmocka_unit_test(what_is_told_of_keys_is_true_with_what_was_lost),
-        cmocka_unit_test(a_loss_that_is_not_told_is_caught),
+        cmocka_unit_test(what_is_reported_of_keys_is_true_with_what_was_lost),
+        cmocka_unit_test(a_loss_that_is_not_reported_is_caught),
     };
 
     seed = threads_seed("stats_keys_test");

@@ -108,7 +108,7 @@ static bool is_all_there(void *context, uint64_t total)
 }
 
 /* Rounds in which counts were lost, of a shard that is shared or is taken for an exclusive one. */
-static struct tally duel_rounds(bool is_exclusive)
+static struct totals duel_rounds(bool is_exclusive)
 {
     struct duel duel = {.shard = {0, is_exclusive}};
 
@@ -130,17 +130,18 @@ static void two_threads_lose_nothing_in_a_shared_shard(void **state)
 
 static void two_threads_in_an_exclusive_shard_are_caught(void **state)
 {
-    struct tally tally = {0, 0};
+    struct totals totals = {0, 0};
 
     (void)state;
-    for (unsigned i = 0; i < CONTROL_TRIES_MAX && tally.bad_count * 10 <= tally.round_count; i++) {
-        tally = duel_rounds(true);
+    for (unsigned i = 0; i < CONTROL_TRIES_MAX && totals.bad_count * 10 <= totals.round_count;
+         i++) {
+        totals = duel_rounds(true);
         print_message("  control: counts lost in %" PRIu64 " of %" PRIu64 " rounds\n",
-                      tally.bad_count, tally.round_count);
+                      totals.bad_count, totals.round_count);
         if (!is_control_sure())
             return;
     }
-    assert_true(tally.bad_count * 10 > tally.round_count);
+    assert_true(totals.bad_count * 10 > totals.round_count);
 }
 
 /* Threads that come and go, so that shards change hands --------------------------------- */

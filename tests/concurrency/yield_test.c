@@ -46,13 +46,13 @@ static uint64_t wrong_count(allow_function *allow, unsigned thread_count, const 
 
     __atomic_store_n(&yield_count, 0, __ATOMIC_RELAXED);
 
-    struct tally tally = contest_run(&contest, thread_count, ROUND_COUNT);
+    struct totals totals = contest_run(&contest, thread_count, ROUND_COUNT);
 
     print_message("  %s, %u threads: %" PRIu64 " of %" PRIu64 " rounds wrong, %" PRIu64 " yields\n",
-                  name, thread_count, tally.bad_count, tally.round_count, yield_count);
+                  name, thread_count, totals.bad_count, totals.round_count, yield_count);
     /* none would mean that the library's own bucket was linked, not the one built for this */
     assert_true(yield_count > 0);
-    return tally.bad_count;
+    return totals.bad_count;
 }
 
 static void r1_more_threads_than_cores_get_exactly_the_burst(void **state)

@@ -25,10 +25,10 @@ bool crash_can_trace(void);
 void crash_start(struct stepper *stepper, struct story *story);
 
 /* Modes with many deaths on one table: lineage.c. */
-enum fault crash_run_lineage(struct story *story, struct crash_count *count);
-enum fault crash_run_forgotten(struct story *story, struct crash_count *count);
-enum fault crash_run_claims(struct story *story, struct crash_count *count);
-enum fault crash_run_changer(struct story *story, struct crash_count *count);
-enum fault crash_run_zombies(struct story *story, struct crash_count *count);
+enum failure crash_run_lineage(struct story *story, struct crash_count *count);
+enum failure crash_run_forgotten(struct story *story, struct crash_count *count);
+enum failure crash_run_claims(struct story *story, struct crash_count *count);
+enum failure crash_run_changer(struct story *story, struct crash_count *count);
+enum failure crash_run_zombies(struct story *story, struct crash_count *count);
 
 #endif

@@ -1,18 +1,18 @@
 /*
  * A process that uses a table and dies, at every instruction of what it does (R11).
  *
- *     crash_test MODE [STRIDE [SCENARIO [FAULT]]]
+ *     crash_test MODE [STRIDE [SCENARIO [FAILURE]]]
  *
  *     states      steps through the operation once and keeps every state of the shared memory that
  *                 there was in between; the survivors then get each of them, in every program
  *     twice       the same of a second process, in each of the states that a first one left
  *     kill        kills a process after each instruction, or each STRIDE-th
- *     sleep       stops it there, and lets it go on after the others' calls
+ *     sleep       stops it there, and lets it continue after the others' calls
  *     absence     likewise after days, and with its old now: it may be denied (R6)
  *     lineage, forgotten, claims, changer, zombies: see lineage.c
  *
  * SCENARIO: those whose name contains it; without it, those that the mode is for.
- * FAULT: negative control. The library was built with a bug, and this is what has to be found.
+ * FAILURE: negative control. The library was built with a bug, and this is what has to be found.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -84,57 +84,57 @@ static void begin(struct story *story)
     walk(story, &images);
 }
 
-/* Modes: each returns the first fault it finds. -------------------------------------------- */
+/* Modes: each returns the first failure it finds. -------------------------------------------- */
 
-static enum fault run_states(struct story *story, struct crash_count *count)
+static enum failure run_states(struct story *story, struct crash_count *count)
 {
     begin(story);
     for (size_t i = 0; i < images.count; i++)
         for (enum program_kind kind = 0; kind < PROGRAM_COUNT; kind++) {
-            enum fault fault =
+            enum failure failure =
                 story_check(story, kind, &story->right[kind], images.all[i].block, true);
 
             count->checks++;
-            if (fault != FAULT_NONE) {
+            if (failure != FAILURE_NONE) {
                 printf("  in the state after instruction %zu of %zu\n", images.all[i].step_count,
                        trace.step_count);
-                return fault;
+                return failure;
             }
         }
-    return FAULT_NONE;
+    return FAILURE_NONE;
 }
 
-static enum fault run_twice(struct story *story, struct crash_count *count)
+static enum failure run_twice(struct story *story, struct crash_count *count)
 {
     if (scenario_is(story->scenario, SCENARIO_ONCE) || scenario_is(story->scenario, SCENARIO_SPLIT))
-        return FAULT_NONE;
+        return FAILURE_NONE;
     begin(story);
     story_open_twice(story);
     for (size_t i = 0; i < images.count; i++) {
         world_restore(&story->world, images.all[i].block);
         walk(story, &images_second);
         for (size_t k = 0; k < images_second.count; k++) {
-            enum fault fault = story_check(story, PROGRAM_LOOK, &story->right_twice,
-                                           images_second.all[k].block, k % TAIL_ONE_IN == 0);
+            enum failure failure = story_check(story, PROGRAM_LOOK, &story->right_twice,
+                                               images_second.all[k].block, k % TAIL_ONE_IN == 0);
 
             count->checks++;
-            if (fault != FAULT_NONE) {
+            if (failure != FAILURE_NONE) {
                 printf("  after instruction %zu of the first, %zu of the second\n",
                        images.all[i].step_count, images_second.all[k].step_count);
-                return fault;
+                return failure;
             }
         }
     }
-    return FAULT_NONE;
+    return FAILURE_NONE;
 }
 
-static enum fault run_kill(struct story *story, struct crash_count *count)
+static enum failure run_kill(struct story *story, struct crash_count *count)
 {
     begin(story);
     for (size_t n = 0; n <= trace.step_count; n += stride) {
         enum program_kind kind = (enum program_kind)(count->kills % PROGRAM_COUNT);
         struct stepper stepper;
-        enum fault fault;
+        enum failure failure;
 
         if (!trace_is_boundary(&trace, n))
             continue;
@@ -143,74 +143,74 @@ static enum fault run_kill(struct story *story, struct crash_count *count)
         if (!stepper_forward(&stepper, &trace, n))
             crash_stop("an operation that goes another way");
         stepper_kill(&stepper);
-        fault =
+        failure =
             story_check(story, kind, &story->right[kind], NULL, count->kills % TAIL_ONE_IN == 0);
         count->kills++;
         count->checks++;
-        if (fault != FAULT_NONE) {
+        if (failure != FAILURE_NONE) {
             printf("  killed after instruction %zu of %zu\n", n, trace.step_count);
-            return fault;
+            return failure;
         }
     }
-    return FAULT_NONE;
+    return FAILURE_NONE;
 }
 
-/* One process stopped after n instructions, a program up to some call, and it goes on. */
-static enum fault sleep_through(struct story *story, enum program_kind kind, size_t n, size_t until,
-                                size_t end)
+/* One process stopped after n instructions, a program up to some call, and it continues. */
+static enum failure sleep_through(struct story *story, enum program_kind kind, size_t n,
+                                  size_t until, size_t end)
 {
     enum fate fate = until == story->programs[kind].head_count ? FATE_ASLEEP : FATE_ABSENT;
     static struct telling telling;
     struct stepper stepper;
-    enum fault fault;
+    enum failure failure;
 
     memset(&telling, 0, sizeof(telling));
     world_restore(&story->world, story->begin);
     crash_start(&stepper, story);
     if (!stepper_forward(&stepper, &trace, n))
         crash_stop("an operation that goes another way");
-    fault = story_play(story, kind, 0, until, &telling);
-    if (fault != FAULT_NONE) {
+    failure = story_play(story, kind, 0, until, &telling);
+    if (failure != FAILURE_NONE) {
         stepper_kill(&stepper);
-        return fault;
+        return failure;
     }
     if (!stepper_finish(&stepper))
-        return FAULT_HANG;
+        return FAILURE_HANG;
     telling.operation = seen_of((const struct answer *)(const void *)story->stage->room);
-    fault = story_play(story, kind, until, end, &telling);
-    return fault != FAULT_NONE ? fault
-                               : story_judge(story, kind, &story->right[kind], &telling, fate);
+    failure = story_play(story, kind, until, end, &telling);
+    return failure != FAILURE_NONE ? failure
+                                   : story_judge(story, kind, &story->right[kind], &telling, fate);
 }
 
-static enum fault run_sleeps(struct story *story, struct crash_count *count, bool is_long)
+static enum failure run_sleeps(struct story *story, struct crash_count *count, bool is_long)
 {
     begin(story);
     for (size_t n = 0; n < trace.step_count; n += stride) {
         enum program_kind kind = (enum program_kind)(count->checks % PROGRAM_STALE);
         const struct program *program = &story->programs[kind];
         bool is_whole = is_long || count->checks % TAIL_ONE_IN == 0;
-        enum fault fault;
+        enum failure failure;
 
         if (!trace_is_boundary(&trace, n))
             continue;
-        fault = sleep_through(story, kind, n, is_long ? program->tail_end : program->head_count,
-                              story_end(story, kind, is_whole));
+        failure = sleep_through(story, kind, n, is_long ? program->tail_end : program->head_count,
+                                story_end(story, kind, is_whole));
         count->checks++;
-        if (fault != FAULT_NONE) {
+        if (failure != FAILURE_NONE) {
             printf("  %s: %s, stopped after instruction %zu of %zu, program %d\n",
-                   story->scenario->name, fault_names[fault], n, trace.step_count, (int)kind);
-            return fault;
+                   story->scenario->name, failure_names[failure], n, trace.step_count, (int)kind);
+            return failure;
         }
     }
-    return FAULT_NONE;
+    return FAILURE_NONE;
 }
 
-static enum fault run_sleep(struct story *story, struct crash_count *count)
+static enum failure run_sleep(struct story *story, struct crash_count *count)
 {
     return run_sleeps(story, count, false);
 }
 
-static enum fault run_absence(struct story *story, struct crash_count *count)
+static enum failure run_absence(struct story *story, struct crash_count *count)
 {
     return run_sleeps(story, count, true);
 }
@@ -219,7 +219,7 @@ static enum fault run_absence(struct story *story, struct crash_count *count)
 
 static const struct mode {
     const char *name;
-    enum fault (*run)(struct story *story, struct crash_count *count);
+    enum failure (*run)(struct story *story, struct crash_count *count);
     uint32_t seat_counts[2]; /* the second for main scenarios that have seats; 0: none */
     unsigned traits;         /* of scenarios that it is for; 0: all */
 } modes[] = {
@@ -240,7 +240,7 @@ static const struct mode *find_mode(const char *name)
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
         if (strcmp(modes[i].name, name) == 0)
             return &modes[i];
-    fprintf(stderr, "usage: crash_test MODE [STRIDE [SCENARIO [FAULT]]]\n");
+    fprintf(stderr, "usage: crash_test MODE [STRIDE [SCENARIO [FAILURE]]]\n");
     exit(2);
 }
 
@@ -252,28 +252,28 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static enum fault run(const struct mode *mode, const struct scenario *scenario,
-                      uint32_t descriptor_count, struct crash_count *total)
+static enum failure run(const struct mode *mode, const struct scenario *scenario,
+                        uint32_t descriptor_count, struct crash_count *total)
 {
     static struct story story;
     struct crash_count count = {0};
     double began = seconds();
-    enum fault fault;
+    enum failure failure;
 
     story_open(&story, scenario, descriptor_count, crash_stage());
     images.count = 0;
-    fault = mode->run(&story, &count);
+    failure = mode->run(&story, &count);
     printf("%-30s %4u seats %6zu instructions %5zu states %6" PRIu64 " kills %7" PRIu64
            " checks %6.2f s  %s\n",
            scenario->name, descriptor_count, trace.step_count, images.count, count.kills,
-           count.checks, seconds() - began, fault == FAULT_NONE ? "" : fault_names[fault]);
+           count.checks, seconds() - began, failure == FAILURE_NONE ? "" : failure_names[failure]);
     fflush(stdout);
     free_images(&images);
     free_images(&images_second);
     story_close(&story);
     total->kills += count.kills;
     total->checks += count.checks;
-    return fault;
+    return failure;
 }
 
 static bool is_wanted(const struct mode *mode, const struct scenario *scenario, const char *name)
@@ -283,28 +283,28 @@ static bool is_wanted(const struct mode *mode, const struct scenario *scenario, 
     return mode->traits == 0 || (scenario->traits & mode->traits) != 0;
 }
 
-/* Counts the faults. With an expected one, ends there. */
+/* Counts the failures. With an expected one, ends there. */
 static size_t run_all(const struct mode *mode, const char *name, const char *expected,
                       struct crash_count *total)
 {
-    size_t fault_count = 0;
+    size_t failure_count = 0;
 
     for (size_t i = 0; i < scenario_count; i++)
         for (size_t k = 0; k < 2 && is_wanted(mode, &scenarios[i], name); k++) {
-            enum fault fault;
+            enum failure failure;
 
             if (mode->seat_counts[k] == 0 ||
                 (k > 0 &&
                  (!scenario_is(&scenarios[i], SCENARIO_MAIN) || scenarios[i].world == WORLD_PLAIN)))
                 continue;
-            fault = run(mode, &scenarios[i], mode->seat_counts[k], total);
-            fault_count += fault != FAULT_NONE;
-            if (expected != NULL && strcmp(fault_names[fault], expected) == 0) {
+            failure = run(mode, &scenarios[i], mode->seat_counts[k], total);
+            failure_count += failure != FAILURE_NONE;
+            if (expected != NULL && strcmp(failure_names[failure], expected) == 0) {
                 printf("caught: %s\n", expected);
                 exit(0);
             }
         }
-    return fault_count;
+    return failure_count;
 }
 
 int main(int argc, char **argv)
@@ -313,18 +313,19 @@ int main(int argc, char **argv)
     const char *expected = argc > 4 ? argv[4] : NULL;
     struct crash_count total = {0};
     double began = seconds();
-    size_t fault_count;
+    size_t failure_count;
 
     stride = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     if (!crash_can_trace()) {
         printf("skipped: this process may not trace its children\n");
         return EXIT_SKIPPED;
     }
-    fault_count = run_all(mode, argc > 3 ? argv[3] : "", expected, &total);
+    failure_count = run_all(mode, argc > 3 ? argv[3] : "", expected, &total);
     printf("%s: %" PRIu64 " single steps, %" PRIu64 " kills, %" PRIu64
-           " checks, %zu faults, %.1f s\n",
-           mode->name, stepper_total(), total.kills, total.checks, fault_count, seconds() - began);
+           " checks, %zu failures, %.1f s\n",
+           mode->name, stepper_total(), total.kills, total.checks, failure_count,
+           seconds() - began);
     if (expected != NULL)
         printf("not caught: %s\n", expected);
-    return fault_count > 0 || expected != NULL || total.checks == 0;
+    return failure_count > 0 || expected != NULL || total.checks == 0;
 }

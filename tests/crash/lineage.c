@@ -1,5 +1,5 @@
 /*
- * Deaths that add up: one table, never made anew, on which one process after the other dies. What
+ * Deaths that add up: one table, never made again, on which one process after the other dies. What
  * they leave behind must not fill the table, nor use up the seats.
  */
 #include <stdio.h>
@@ -73,16 +73,16 @@ static void next_round(struct story *story, uint64_t round)
 }
 
 /* Each after another number of writes: one process per write, and again until so many steps. */
-enum fault crash_run_lineage(struct story *story, struct crash_count *count)
+enum failure crash_run_lineage(struct story *story, struct crash_count *count)
 {
     void *last = malloc(world_size(&story->world));
     uint64_t end = stepper_total() + DEATH_STEPS;
-    enum fault fault = FAULT_NONE;
+    enum failure failure = FAILURE_NONE;
     size_t write_count = 0;
 
     if (last == NULL)
         crash_stop("no memory");
-    while (fault == FAULT_NONE && count->kills < DEATHS_MAX &&
+    while (failure == FAILURE_NONE && count->kills < DEATHS_MAX &&
            (stepper_total() < end || write_count > 0)) {
         enum program_kind kind = (enum program_kind)(count->kills % PROGRAM_STALE);
         struct stepper stepper;
@@ -93,15 +93,15 @@ enum fault crash_run_lineage(struct story *story, struct crash_count *count)
         crash_start(&stepper, story);
         is_inside = step_writes(&stepper, story, write_count, last);
         stepper_kill(&stepper);
-        fault = story_check(story, kind, &story->right[kind], NULL, true);
-        if (fault != FAULT_NONE)
+        failure = story_check(story, kind, &story->right[kind], NULL, true);
+        if (failure != FAILURE_NONE)
             printf("  death %zu, after write %zu\n", (size_t)count->kills, write_count);
         count->kills++;
         count->checks++;
         write_count = is_inside ? write_count + 1 : 0;
     }
     free(last);
-    return fault;
+    return failure;
 }
 
 struct crowd {
@@ -126,17 +126,17 @@ static void take_places(void *context)
 }
 
 /* Whether all of them find one. */
-static enum fault check_room(struct story *story, const char *after_what)
+static enum failure check_room(struct story *story, const char *after_what)
 {
     struct crowd crowd = {story, 0};
 
     if (watchdog_run(take_places, &crowd) != WATCHDOG_RETURNED)
-        return FAULT_HANG;
+        return FAILURE_HANG;
     if (crowd.count == 0)
-        return FAULT_NONE;
+        return FAILURE_NONE;
     printf("  %s: %u of %u keys find no place in a table without debt, %s\n", story->scenario->name,
            crowd.count, (unsigned)(WORLD_PLACES * story->world.limiter_count), after_what);
-    return FAULT_WRONG;
+    return FAILURE_WRONG;
 }
 
 /* Steps until the table itself is written to, not just a seat. */
@@ -155,7 +155,7 @@ static void step_into_table(struct stepper *stepper, const struct story *story, 
  * Each at its first write to the table, with a key that nobody ever asks for again. A key in debt
  * keeps its place until it is full, whoever died in it, and no longer (R7).
  */
-enum fault crash_run_forgotten(struct story *story, struct crash_count *count)
+enum failure crash_run_forgotten(struct story *story, struct crash_count *count)
 {
     char *last = malloc(world_size(&story->world));
 
@@ -177,13 +177,13 @@ enum fault crash_run_forgotten(struct story *story, struct crash_count *count)
 }
 
 /* Nearly every place has a claim of a process that died. They lapse after a second, for good. */
-enum fault crash_run_claims(struct story *story, struct crash_count *count)
+enum failure crash_run_claims(struct story *story, struct crash_count *count)
 {
-    enum fault fault = FAULT_NONE;
+    enum failure failure = FAILURE_NONE;
 
     if (story->scenario->account_count > 2)
-        return FAULT_NONE; /* a crowd leaves no room for claims */
-    for (uint64_t s = 3; s < 500 * UINT64_C(86400) && fault == FAULT_NONE; s += 1 + s / 7) {
+        return FAILURE_NONE; /* a crowd leaves no room for claims */
+    for (uint64_t s = 3; s < 500 * UINT64_C(86400) && failure == FAILURE_NONE; s += 1 + s / 7) {
         char when[40];
 
         world_restore(&story->world, story->begin);
@@ -194,9 +194,9 @@ enum fault crash_run_claims(struct story *story, struct crash_count *count)
         world_turn(&story->world, 1, story->world.now_ns + s * RATION_NS_PER_SECOND);
         count->checks++;
         snprintf(when, sizeof(when), "%u s after claims", (unsigned)s);
-        fault = check_room(story, when);
+        failure = check_room(story, when);
     }
-    return fault;
+    return failure;
 }
 
 /* Changes the limits, which this process alone knows then, and uses them. */
@@ -220,7 +220,7 @@ static void take_three(void *context)
  * A process changes its limits and dies. The others have the old ones, and meet buckets of a
  * generation that they know nothing of. The dead one has taken one token of those that were left.
  */
-enum fault crash_run_changer(struct story *story, struct crash_count *count)
+enum failure crash_run_changer(struct story *story, struct crash_count *count)
 {
     struct crowd crowd = {story, 0};
     struct stepper stepper;
@@ -233,11 +233,11 @@ enum fault crash_run_changer(struct story *story, struct crash_count *count)
     count->checks++;
     switch (watchdog_run(take_three, &crowd)) {
     case WATCHDOG_CRASHED:
-        return FAULT_CRASH;
+        return FAILURE_CRASH;
     case WATCHDOG_HUNG:
-        return FAULT_HANG;
+        return FAILURE_HANG;
     default:
-        return crowd.count < left ? FAULT_NONE : FAULT_WRONG;
+        return crowd.count < left ? FAILURE_NONE : FAILURE_WRONG;
     }
 }
 
@@ -245,22 +245,22 @@ enum fault crash_run_changer(struct story *story, struct crash_count *count)
  * Every seat belongs to a process that was killed and that nobody has waited for yet. Its parent
  * may be the very one that decides next.
  */
-enum fault crash_run_zombies(struct story *story, struct crash_count *count)
+enum failure crash_run_zombies(struct story *story, struct crash_count *count)
 {
     struct stepper steppers[ZOMBIES_MAX];
     uint32_t descriptor_count = story->world.memory->block->descriptor_count;
-    enum fault fault;
+    enum failure failure;
 
     for (uint32_t i = 0; i < descriptor_count; i++, count->kills++) {
         crash_start(&steppers[i], story);
         while (world_seat_owner(&story->world, i) != (uint64_t)steppers[i].pid)
             if (!stepper_step(&steppers[i]))
-                return FAULT_NONE; /* it needs no seat */
+                return FAILURE_NONE; /* it needs no seat */
         stepper_kill_unreaped(&steppers[i]);
     }
-    fault = story_check(story, PROGRAM_LOOK, &story->right[PROGRAM_LOOK], NULL, true);
+    failure = story_check(story, PROGRAM_LOOK, &story->right[PROGRAM_LOOK], NULL, true);
     count->checks++;
     for (uint32_t i = 0; i < descriptor_count; i++)
         stepper_kill(&steppers[i]);
-    return fault;
+    return failure;
 }

@@ -1,5 +1,5 @@
 /*
- * Processes killed at random while others go on (R1, R2, R11).
+ * Processes killed at random while others continue (R1, R2, R11).
  *
  *     random_kill_test [KILLS [SECONDS [caught]]]
  *
@@ -9,7 +9,7 @@
  * down each call before it and its verdict after it. One of them is killed by a timer. Then the
  * other pauses, and every bucket must hold what the records say: all that was allowed, and of the
  * call that the dead one was in, either everything or nothing. Two hours later, when all is full
- * again, another process is born. The tables are never made anew, and have two seats.
+ * again, another process is born. The tables are never made again, and have two seats.
  *
  * What is right is arithmetic here, not another run of the library.
  */
@@ -223,7 +223,7 @@ static void add(const struct record *record, uint64_t tokens)
     }
 }
 
-static bool is_told(uint32_t table, uint32_t number)
+static bool is_reported(uint32_t table, uint32_t number)
 {
     struct key bytes = key_of(number);
     struct ration_key key = {&bytes, sizeof(bytes)};
@@ -240,11 +240,11 @@ static bool is_told(uint32_t table, uint32_t number)
 }
 
 /* Whether every bucket that was touched holds what the records say. */
-static bool is_all_told(void)
+static bool is_all_reported(void)
 {
     for (uint32_t t = 0; t < TABLES; t++)
         for (uint32_t k = 0; k < KEYS_MAX; k++)
-            if (is_touched[t][k] && !is_told(t, k))
+            if (is_touched[t][k] && !is_reported(t, k))
                 return false;
     return true;
 }
@@ -262,7 +262,7 @@ static void explain(const struct record *record)
            record->keys[1], record->cost, record->state, shared->round);
     for (uint32_t t = 0; t < TABLES; t++)
         for (uint32_t k = 0; k < KEYS_MAX; k++)
-            if (is_touched[t][k] && !is_told(t, k))
+            if (is_touched[t][k] && !is_reported(t, k))
                 printf("table %u key %u: not %" PRIu64 " taken\n", t, k, taken[t][k]);
 }
 
@@ -283,12 +283,12 @@ static void check(struct count *count)
         }
     if (last->state == BEGUN)
         count->inside++;
-    if (is_all_told())
+    if (is_all_reported())
         return;
     if (last->state == BEGUN) {
         add(last, last->cost);
         count->done++;
-        if (is_all_told())
+        if (is_all_reported())
             return;
     }
     explain(last);

@@ -182,7 +182,7 @@ static void stack_settle(struct world *world, struct answer *out)
 const struct scenario scenarios[] = {
     {"plain insert", WORLD_PLAIN, absent, allow, TWO, SCENARIO_MAIN | SCENARIO_OFTEN},
     {"plain take", WORLD_PLAIN, present, allow, TWO, SCENARIO_MAIN},
-    {"plain take, all told", WORLD_PLAIN, present, take, TWO, 0},
+    {"plain take, all reported", WORLD_PLAIN, present, take, TWO, 0},
     {"plain denied", WORLD_PLAIN, drained, allow, TWO, 0},
     {"plain reclaim", WORLD_PLAIN, idle_crowd, take, CROWD, SCENARIO_MAIN},
     {"plain insert, a dead claim", WORLD_PLAIN, claimed, take, TWO, 0},
@@ -196,7 +196,7 @@ const struct scenario scenarios[] = {
     {"start empty, first touch", WORLD_EMPTY, absent, take, TWO, 0},
     {"entry insert", WORLD_ENTRY, absent, allow, TWO, SCENARIO_MAIN},
     {"entry take", WORLD_ENTRY, present, allow, TWO, SCENARIO_MAIN | SCENARIO_OFTEN},
-    {"entry take, all told", WORLD_ENTRY, present, take, TWO, 0},
+    {"entry take, all reported", WORLD_ENTRY, present, take, TWO, 0},
     {"entry denied", WORLD_ENTRY, drained, allow, TWO, 0},
     {"entry reclaim", WORLD_ENTRY, idle_crowd, take, CROWD, SCENARIO_MAIN},
     {"entry insert, a dead claim", WORLD_ENTRY, claimed, take, TWO, 0},

@@ -202,7 +202,7 @@ bool stepper_finish(struct stepper *stepper)
     while (waitpid(stepper->pid, &status, __WALL) != stepper->pid)
         if (errno != EINTR)
             stop("waitpid");
-    if (WIFSTOPPED(status)) { /* by a fault, or by its time being over */
+    if (WIFSTOPPED(status)) { /* by a failure, or by its time being over */
         stepper_kill(stepper);
         return false;
     }

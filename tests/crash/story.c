@@ -7,7 +7,7 @@
 
 #include "watchdog.h"
 
-const char *const fault_names[] = {"none", "hang", "crash", "wrong"};
+const char *const failure_names[] = {"none", "hang", "crash", "wrong"};
 
 static void *allocate(size_t size)
 {
@@ -128,18 +128,18 @@ static void play_guarded(void *context)
     play(playing->story, playing->program, playing->first, playing->end, playing->telling);
 }
 
-enum fault story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
-                      struct telling *telling)
+enum failure story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
+                        struct telling *telling)
 {
     struct playing playing = {story, &story->programs[kind], first, end, telling};
 
     switch (watchdog_run(play_guarded, &playing)) {
     case WATCHDOG_HUNG:
-        return FAULT_HANG;
+        return FAILURE_HANG;
     case WATCHDOG_CRASHED:
-        return FAULT_CRASH;
+        return FAILURE_CRASH;
     default:
-        return FAULT_NONE;
+        return FAILURE_NONE;
     }
 }
 
@@ -174,25 +174,25 @@ static void explain(const struct story *story, enum program_kind kind, const str
 {
     const struct program *program = &story->programs[kind];
 
-    printf("  %s: told what cannot be, program %s, call %zu of %zu\n", story->scenario->name,
+    printf("  %s: reported what cannot be, program %s, call %zu of %zu\n", story->scenario->name,
            program_names[kind], agreed_count, program->call_count);
     if (agreed_count < telling->call_count) {
         const struct call *call = &program->calls[agreed_count];
 
         printf("    limiter %u, key %u, cost %u, after %" PRId64 " ns\n", call->limiter_index,
                call->key, call->cost, call->after_ns);
-        print_seen("told ", &telling->calls[agreed_count]);
+        print_seen("reported ", &telling->calls[agreed_count]);
         print_seen("right", &right->calls[agreed_count]);
     }
-    printf("    overflows: %" PRIu64 " told, %" PRIu64 " right\n", telling->overflow_count,
+    printf("    overflows: %" PRIu64 " reported, %" PRIu64 " right\n", telling->overflow_count,
            right->overflow_count);
-    print_seen("operation, told ", &telling->operation);
+    print_seen("operation, reported ", &telling->operation);
     print_seen("operation, right", &right->operation);
 }
 
-/* Nobody who looks with a stale now is told more than is ever right. */
-static enum fault judge_stale(const struct story *story, const struct tellings *right,
-                              const struct telling *telling)
+/* A peek with a stale now never reports more than is right. */
+static enum failure judge_stale(const struct story *story, const struct tellings *right,
+                                const struct telling *telling)
 {
     for (size_t i = 0; i < story->programs[PROGRAM_STALE].call_count; i++)
         for (size_t rule = 0; rule < SEEN_RULES_MAX; rule++) {
@@ -203,10 +203,10 @@ static enum fault judge_stale(const struct story *story, const struct tellings *
                     most = right->all[k].calls[i].rules[rule].remaining;
             if (telling->calls[i].rules[rule].remaining > most) {
                 explain(story, PROGRAM_STALE, &right->all[0], telling, i);
-                return FAULT_WRONG;
+                return FAILURE_WRONG;
             }
         }
-    return FAULT_NONE;
+    return FAILURE_NONE;
 }
 
 /*
@@ -227,8 +227,9 @@ static bool answers_as(const struct story *story, const struct program *program,
     return is_same(&right->operation, &telling->operation);
 }
 
-enum fault story_judge(const struct story *story, enum program_kind kind,
-                       const struct tellings *right, const struct telling *telling, enum fate fate)
+enum failure story_judge(const struct story *story, enum program_kind kind,
+                         const struct tellings *right, const struct telling *telling,
+                         enum fate fate)
 {
     const struct program *program = &story->programs[kind];
     uint32_t limiters =
@@ -256,10 +257,10 @@ enum fault story_judge(const struct story *story, enum program_kind kind,
         }
         if (!is_right) {
             explain(story, kind, nearest, telling, most);
-            return FAULT_WRONG;
+            return FAILURE_WRONG;
         }
     }
-    return FAULT_NONE;
+    return FAILURE_NONE;
 }
 
 size_t story_end(const struct story *story, enum program_kind kind, bool is_whole)
@@ -267,19 +268,19 @@ size_t story_end(const struct story *story, enum program_kind kind, bool is_whol
     return is_whole ? story->programs[kind].call_count : story->programs[kind].head_count;
 }
 
-enum fault story_check(struct story *story, enum program_kind kind, const struct tellings *right,
-                       const void *image, bool is_whole)
+enum failure story_check(struct story *story, enum program_kind kind, const struct tellings *right,
+                         const void *image, bool is_whole)
 {
     static struct telling telling;
-    enum fault fault;
+    enum failure failure;
 
     memset(&telling, 0, sizeof(telling));
     if (image != NULL)
         world_restore(&story->world, image);
-    fault = story_play(story, kind, 0, story_end(story, kind, is_whole), &telling);
-    if (fault == FAULT_NONE)
+    failure = story_play(story, kind, 0, story_end(story, kind, is_whole), &telling);
+    if (failure == FAILURE_NONE)
         return story_judge(story, kind, right, &telling, FATE_DEAD);
-    printf("  %s: a survivor's %s, program %s\n", story->scenario->name, fault_names[fault],
+    printf("  %s: a survivor's %s, program %s\n", story->scenario->name, failure_names[failure],
            program_names[kind]);
-    return fault;
+    return failure;
 }

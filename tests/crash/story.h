@@ -1,11 +1,11 @@
 /*
- * story: what the survivors do, and what they may be told.
+ * story: what the survivors do, and which answers they may get.
  *
  * A program (program.h) is a list of calls by those who survive. A telling is what they are
  * answered. The tellings that are right are found by doing, in one process and undisturbed, what
  * the dead one wanted to do before the first call, before the second, ..., after the last of the
  * program's head; and not at all. Whatever the instruction at which a process dies, the survivors
- * must be told one of these: the dead one has done all it wanted at one moment, or nothing (R1,
+ * must get one of these answers: the dead one has done all it wanted at one moment, or nothing (R1,
  * R2, R11). They may find out late: what is half done is finished by whoever meets it.
  *
  * Who was only asleep may also do it after the tail, with a now that is days old.
@@ -42,9 +42,9 @@ struct story {
     struct tellings right_twice;          /* of two, for PROGRAM_LOOK; empty until asked for */
 };
 
-enum fault { FAULT_NONE, FAULT_HANG, FAULT_CRASH, FAULT_WRONG };
+enum failure { FAILURE_NONE, FAILURE_HANG, FAILURE_CRASH, FAILURE_WRONG };
 
-extern const char *const fault_names[];
+extern const char *const failure_names[];
 
 /* Release: story_close(). */
 void story_open(struct story *story, const struct scenario *scenario, uint32_t descriptor_count,
@@ -54,12 +54,12 @@ void story_close(struct story *story);
 /* What a child of stepper_start() does: context is the story. The answer goes to the stage. */
 void story_act(void *story);
 
-/* What may be told if two processes died in the same operation, one after the other. */
+/* The answers that are right if two processes died in the same operation, one after the other. */
 void story_open_twice(struct story *story);
 
 /* Plays calls from first to end on the block as it is. */
-enum fault story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
-                      struct telling *telling);
+enum failure story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
+                        struct telling *telling);
 
 /* What became of the process with the operation. */
 enum fate {
@@ -68,13 +68,14 @@ enum fate {
     FATE_ABSENT  /* it has gone on so late that it may be denied in any case (R6) */
 };
 
-/* Whether what was told is right. Prints what is wrong. */
-enum fault story_judge(const struct story *story, enum program_kind kind,
-                       const struct tellings *right, const struct telling *telling, enum fate fate);
+/* Whether the answers are right. Prints what is wrong. */
+enum failure story_judge(const struct story *story, enum program_kind kind,
+                         const struct tellings *right, const struct telling *telling,
+                         enum fate fate);
 
 /* Plays the program, or only its head, on the image (NULL: the block as it is), and judges it. */
-enum fault story_check(struct story *story, enum program_kind kind, const struct tellings *right,
-                       const void *image, bool is_whole);
+enum failure story_check(struct story *story, enum program_kind kind, const struct tellings *right,
+                         const void *image, bool is_whole);
 
 /* Where to end: the tail takes most of the time, and is always the same. */
 size_t story_end(const struct story *story, enum program_kind kind, bool is_whole);

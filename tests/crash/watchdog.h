@@ -8,7 +8,7 @@ enum watchdog_end { WATCHDOG_RETURNED, WATCHDOG_HUNG, WATCHDOG_CRASHED };
 
 /*
  * Calls work(context). HUNG: it has used a fifth of a second of CPU time, or was asleep for a
- * minute, and was left where it was. CRASHED: likewise, by a fault. The work must hold no lock of
+ * minute, and was left where it was. CRASHED: likewise, by a failure. The work must hold no lock of
  * the C library's. One thread, and not within itself.
  */
 enum watchdog_end watchdog_run(void (*work)(void *context), void *context);

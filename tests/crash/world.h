@@ -3,7 +3,7 @@
  *
  * Every call passes its time, so the clock stands still. Two sets of eight places: every key may
  * stand in all of them, and 16 keys are a crowd. Keys are numbers, told apart by the world's salt
- * too, so that the same story can be told again with other keys.
+ * too, so that the same story can be played again with other keys.
  */
 #ifndef RATION_TESTS_CRASH_WORLD_H
 #define RATION_TESTS_CRASH_WORLD_H
@@ -81,7 +81,7 @@ void world_turn(struct world *world, uint32_t salt, uint64_t now_ns);
 
 void world_key(const struct world *world, uint32_t number, struct world_key *out_key);
 
-/* Takes at now + after_ns and tells everything, or by the shortest way. Cost 0 looks for 1. */
+/* Takes at now + after_ns and reports everything, or by the shortest way. Cost 0 looks for 1. */
 struct seen world_take(struct world *world, uint32_t limiter_index, uint32_t key, uint64_t cost,
                        int64_t after_ns);
 struct seen world_allow(struct world *world, uint32_t limiter_index, uint32_t key, uint64_t cost,

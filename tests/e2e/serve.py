@@ -50,7 +50,7 @@ def die_with_parent():
 
 
 def freeze(process):
-    """SIGSTOP, and not back before every thread has met it: one may go on for a while behind the call."""
+    """SIGSTOP, and not back before every thread has met it: one may continue for a while behind the call."""
     process.send_signal(signal.SIGSTOP)
     while True:
         states = []
@@ -217,10 +217,10 @@ class Server:
                 self.check_end()
             else:
                 self.stop()
-        except AssertionError as fault:
+        except AssertionError as error:
             if kind is None:
                 raise
-            print(fault, file=sys.stderr)  # the first fault is raised, and this may be why
+            print(error, file=sys.stderr)  # the first error is raised, and this may be why
         finally:
             self.kill()
 

@@ -182,7 +182,7 @@ stop
 
 # By a real clock: a client that believes Retry-After gets through.
 start -e '1/s name client'
-same 'after the told wait' $'200\n200' \
+same 'after the reported wait' $'200\n200' \
     "$(curl -s -m 60 --retry 5 -o "$body" -w '%{http_code}\n' "$url/[1-2]")"
 stop TERM
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The embedded policy answers, and tells what is wrong with one.   policy.sh PROGRAM POLICIES_FOLDER
+# The embedded policy answers, and reports what is wrong with one.   policy.sh PROGRAM POLICIES_FOLDER
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -18,5 +18,5 @@ END
 "$1" "$2/login.yaml" method=POST path=/login ip=192.0.2.7 user=u | grep -q '^allowed: tries-per-network has 9 left$'
 
 printf 'limits: [{name: three, kye: ip, rate: 3/h}]\n' >"$folder/wrong.yaml"
-if "$1" "$folder/wrong.yaml" 2>"$folder/fault"; then exit 1; fi
-grep -q 'wrong.yaml:1:24: .*did you mean key' "$folder/fault"
+if "$1" "$folder/wrong.yaml" 2>"$folder/error"; then exit 1; fi
+grep -q 'wrong.yaml:1:24: .*did you mean key' "$folder/error"

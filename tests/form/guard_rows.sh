@@ -19,7 +19,7 @@ if $control; then
     exit
 fi
 diff <(echo "$called") <(echo "$exported") || {
-    echo "functions with a row (<) and exported functions (>) differ: add rows to tests/unit/guard_page_*.c" >&2
+    echo "functions with a row (<) and exported functions (>) differ: add rows to tests/unit/api/guard_page_*.c" >&2
     exit 1
 }
 echo "$(wc -l <<<"$exported") exported functions, each with a row"

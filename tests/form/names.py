@@ -4,11 +4,14 @@ Names that a newcomer can follow: a function says where it lives, and a file nam
 
     names.py prefixes NM SOURCE_FOLDER OBJECT...     each function that is not static begins with ration_<module>_
     names.py files SOURCE_FOLDER                     no two source files have the same name
-    names.py unused NM SOURCE_FOLDER OBJECT...       no function of the product is called by tests only
+    names.py unused NM SOURCE_FOLDER OBJECT...       no function of the product is called by tests only, or could be static
     names.py --control CHECK ARGUMENT...             the check finds a case that is planted
 
 The module of a function is its folder, its file, or the header that declares it; of a name in several words the first
 ones are enough (limit_text.c may define ration_limit_parse()).
+
+A function is used if a public header declares it, or another source of the product refers to it. One that only its own
+file uses is static, unless a test calls it too.
 """
 import collections
 import os
@@ -86,21 +89,32 @@ def check_files(folder, planted=()):
     return fail([f"{name}: {' and '.join(sorted(paths))}" for name, paths in sorted(places.items()) if len(paths) > 1])
 
 
+def code(path):
+    """A file's text without comments and strings; nothing if there is no such file."""
+    text = open(path).read() if os.path.exists(path) else ""
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', " ", text, flags=re.S)
+
+
+def folder_code(folder):
+    return "".join(code(f"{place}/{name}") for place, _, names in os.walk(folder) for name in names if name.endswith((".c", ".h")))
+
+
 def check_unused(nm, folder, *objects, planted=()):
-    public = "".join(open(f"{folder}/include/ration/{name}").read() for name in os.listdir(f"{folder}/include/ration"))
+    public = folder_code(f"{folder}/include/ration")
+    tests = folder_code(f"{folder}/tests")
     used = collections.defaultdict(set)
     for path in objects:
         for words in symbols(nm, path, "-u"):
             used[words[-1]].add(source_of(path, folder))
     bad = []
     for name, source in [*defined(nm, folder, objects), *planted]:
-        if re.search(rf"\b{name}\b", public) or used[name] - {source}:
+        word = re.compile(rf"\b{name}\b")
+        if word.search(public) or used[name] - {source}:
             continue
-        text = open(f"{folder}/src/{source}").read() if os.path.exists(f"{folder}/src/{source}") else ""
-        if len(re.findall(rf"\b{name}\b", text)) > 1:
-            bad.append(f"src/{source}: {name}() is used in its file only: make it static, or let the product use it")
-        else:
-            bad.append(f"src/{source}: {name}() is called by no other part of the product: delete it")
+        if len(word.findall(code(f"{folder}/src/{source}"))) < 2:
+            bad.append(f"src/{source}: {name}() is called by no part of the product: delete it")
+        elif not word.search(tests):
+            bad.append(f"src/{source}: {name}() is used in its file only: make it static")
     return fail(bad)
 
 
@@ -108,7 +122,7 @@ CHECKS = {"prefixes": check_prefixes, "files": check_files, "unused": check_unus
 PLANTED = {
     "prefixes": [("ration_elsewhere_begin", "base/time.c")],
     "files": ["src/engine/limit.c"],
-    "unused": [("ration_base_planted", "base/time.c")],
+    "unused": [("ration_base_planted", "base/clock.c")],
 }
 
 

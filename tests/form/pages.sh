@@ -46,13 +46,13 @@ for command in $commands; do
     done
 done
 
-completes() { # completes EXPECTED WORD...: the last word goes on so
+completes() { # completes EXPECTED WORD...: the last word continues so
     local expected=$1 got
     shift
     got=$(bash -c '. completions/ration.bash
         COMP_WORDS=(ration "$@") COMP_CWORD=$#
         _ration && echo "${COMPREPLY[*]}"' bash "$@")
-    [ "$got" = "$expected" ] || fail "'ration $*' goes on with '$got' instead of '$expected'"
+    [ "$got" = "$expected" ] || fail "'ration $*' continues with '$got' instead of '$expected'"
 }
 completes 'serve' se
 completes '--retry-after-max --retry-after-spread' serve --retry
@@ -70,7 +70,7 @@ if command -v mandoc >/dev/null; then
     done
 elif command -v man >/dev/null; then
     for page in man/*; do
-        [ -z "$(man --warnings -l "$page" 2>&1 >/dev/null)" ] || fail "$page has faults"
+        [ -z "$(man --warnings -l "$page" 2>&1 >/dev/null)" ] || fail "$page has errors"
     done
 fi
 exit $failed

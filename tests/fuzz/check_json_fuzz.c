@@ -9,6 +9,7 @@
 
 #include "codec/http/check_json.h"
 #include "codec/http/problem.h"
+#include "support/json_complete.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \
@@ -64,7 +65,7 @@ static void check_refusal(const struct ration_check_error *error)
     ration_output_init(&output, 8192);
     ration_json_init(&json, &output);
     ration_problem_write(&json, &(struct ration_problem){400, error->message, error->pointer});
-    CHECK(ration_json_is_complete(&json) && !output.is_failed);
+    CHECK(json_is_complete(&json) && !output.is_failed);
     ration_output_done(&output);
 }
 

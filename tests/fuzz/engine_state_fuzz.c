@@ -137,8 +137,8 @@ static struct saved_bytes wrap_parts(const uint8_t *data, size_t size)
     struct saved_bytes state = {0};
 
     for (int part = 0; part < PART_COUNT && size >= 2; part++) {
-        size_t told = (size_t)saved_number(data, 2);
-        size_t part_size = part == PART_COUNT - 1 || told > size - 2 ? size - 2 : told;
+        size_t reported = (size_t)saved_number(data, 2);
+        size_t part_size = part == PART_COUNT - 1 || reported > size - 2 ? size - 2 : reported;
         struct saved_bytes wrapped = saved_wrap(data + 2, part_size);
 
         saved_add(&state, wrapped.data, wrapped.size);

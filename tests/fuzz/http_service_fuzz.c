@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(!fakes[i].connection.is_aborted);
         check_answers(&fakes[i], find(stream, size, "HEAD") != NULL);
     }
-    if (find(stream, size, "/metrics") == NULL) { /* which tells of the process, too */
+    if (find(stream, size, "/metrics") == NULL) { /* which reports on the process, too */
         check_same(&fakes[0], &fakes[1]);
         check_same(&fakes[0], &fakes[2]);
     }

@@ -19,21 +19,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct told {
+struct reported {
     size_t count;
     uint32_t line;
 };
 
-static void check_fault(void *context, const struct ration_policy_error *fault)
+static void check_error(void *context, const struct ration_policy_error *error)
 {
-    struct told *told = context;
+    struct reported *reported = context;
 
-    CHECK(fault->line >= told->line && fault->line > 0 && fault->column > 0);
-    CHECK(fault->message[0]);
-    for (const char *at = fault->message; *at; at++)
+    CHECK(error->line >= reported->line && error->line > 0 && error->column > 0);
+    CHECK(error->message[0]);
+    for (const char *at = error->message; *at; at++)
         CHECK(*at >= 0x20 && *at < 0x7F);
-    told->line = fault->line;
-    told->count++;
+    reported->line = error->line;
+    reported->count++;
 }
 
 /* A match and the explanations of the limits tell the same. */
@@ -93,17 +93,17 @@ static void check_policy(const ration_policy *policy, const char *text, size_t s
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct told told = {0};
+    struct reported reported = {0};
     ration_policy *policy = NULL;
     ration_status status =
-        ration_policy_parse((const char *)data, size, check_fault, &told, &policy);
+        ration_policy_parse((const char *)data, size, check_error, &reported, &policy);
 
     if (status == RATION_OK) {
-        CHECK(policy && told.count == 0);
+        CHECK(policy && reported.count == 0);
         check_policy(policy, (const char *)data, size);
     } else {
         CHECK(status == RATION_EINVAL && !policy);
-        CHECK(told.count >= 1 && told.count <= RATION_POLICY_FAULTS_MAX + 1);
+        CHECK(reported.count >= 1 && reported.count <= RATION_POLICY_ERRORS_MAX + 1);
     }
     ration_policy_free(policy);
     return 0;

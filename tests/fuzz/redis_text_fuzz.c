@@ -71,11 +71,11 @@ static void check_answer(const struct ration_limit *limit, struct ration_redis_t
                                          .is_taken = is_taken,
                                          .text_count = 1,
                                          .texts = {text}};
-    struct ration_redis_take_result told;
+    struct ration_redis_take_result reported;
     struct ration_redis_argv words;
 
-    if (ration_redis_take_result_read(&ask, &answer, &told) == RATION_OK)
-        CHECK((told.decision.verdict == RATION_ALLOW) == is_taken);
+    if (ration_redis_take_result_read(&ask, &answer, &reported) == RATION_OK)
+        CHECK((reported.decision.verdict == RATION_ALLOW) == is_taken);
     ration_redis_argv_init(&words);
     ration_redis_take_request_write(&ask, &(struct ration_redis_names){.prefix = "ration"}, &words);
     (void)ration_redis_convert_all(&ask, &answer, &words);

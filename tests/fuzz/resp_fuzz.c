@@ -14,6 +14,7 @@
 #include "codec/resp/commands.h"
 #include "codec/resp/resp_request.h"
 #include "support/resp_check.h"
+#include "support/resp_limits.h"
 
 #define CHECK(condition)  \
     do {                  \
@@ -29,7 +30,7 @@ static const struct ration_resp_limits narrow = {
     .arguments_max = 6, .argument_bytes_max = 20, .request_bytes_max = 100, .inline_bytes_max = 40};
 
 static const struct ration_resp_limits *const choices[] = {
-    &ration_resp_limits_default, &ration_resp_limits_unauthenticated, &narrow};
+    &resp_limits_default, &ration_resp_limits_unauthenticated, &narrow};
 
 static struct ration_resp_request whole, cut;
 

@@ -8,7 +8,7 @@
  *     ... fake.answers, fake.answer_size, fake.is_closed
  *     fake_close(&fake);
  *
- * Each has an engine of its own that begins anew, on a clock that only RATION.CLOCK moves, so what is
+ * Each has an engine of its own that begins again, on a clock that only RATION.CLOCK moves, so what is
  * answered depends on the bytes alone. The link wraps clock_gettime: dates stand still.
  */
 #ifndef RATION_TESTS_SERVICE_FAKE_H
@@ -26,6 +26,7 @@
 #include "server/ops/log.h"
 #include "server/ops/reloader.h"
 #include "server/ops/service.h"
+#include "support/resp_limits.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \
@@ -368,7 +369,7 @@ static void fake_open(struct fake *fake, const struct ration_protocol *protocol,
     fake->settings.deny_status = 429;
     fake->settings.pipeline_max = 8;
     fake->settings.inline_keys = 16;
-    fake->settings.resp_limits = ration_resp_limits_default;
+    fake->settings.resp_limits = resp_limits_default;
     fake->settings.http_limits = RATION_HTTP_LIMITS_DEFAULT;
     if (secret[0] != '\0') {
         CHECK(ration_secret_set(&fake->settings.admin_secret, secret, strlen(secret)));

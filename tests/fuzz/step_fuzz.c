@@ -111,10 +111,10 @@ static void take(struct input *input, struct ration_bucket *bucket,
     if (decision.verdict != RATION_ALLOW)
         check_denial(&before, bucket, limit, cost, &decision, now_ns);
     if (idle) {
-        struct ration_decision anew = ration_bucket_take(&forgotten, limit, cost, now_ns);
+        struct ration_decision again = ration_bucket_take(&forgotten, limit, cost, now_ns);
 
-        if (anew.verdict != decision.verdict || anew.remaining != decision.remaining ||
-            anew.reset_after_ns != decision.reset_after_ns)
+        if (again.verdict != decision.verdict || again.remaining != decision.remaining ||
+            again.reset_after_ns != decision.reset_after_ns)
             __builtin_trap();
     }
 }

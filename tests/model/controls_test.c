@@ -17,11 +17,11 @@ enum mutant {
     NONE,
     TRUNCATED_TOKEN, /* token time cut to whole nanoseconds */
     ROUNDED_TOKEN,   /* token time rounded up to whole nanoseconds */
-    TRUNCATED_WAIT,  /* told wait cut to whole nanoseconds */
-    LONG_WAIT,       /* told wait one nanosecond too long */
+    TRUNCATED_WAIT,  /* reported wait cut to whole nanoseconds */
+    LONG_WAIT,       /* reported wait one nanosecond too long */
     LESS_NOT_EQUAL,  /* < where <= belongs */
     NO_CLAMP,        /* tokens pile up beyond the burst */
-    STALE_REWINDS,   /* a time before the last one starts the bucket anew */
+    STALE_REWINDS,   /* a time before the last one starts the bucket again */
     DENIAL_CONSUMES,
     LOOK_WRITES /* cost 0 moves the state */
 };
@@ -141,9 +141,9 @@ static const struct control controls[] = {
     {"token time truncated", take_truncated_token, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},
     {"token time truncated", take_truncated_token, TRACE_TOKEN, TRACE_CHECK_R1, "R1"},
     {"token time rounded up to ns", take_rounded_token, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},
-    {"told wait truncated", take_truncated_wait, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},
-    {"told wait truncated", take_truncated_wait, TRACE_TOKEN, TRACE_CHECK_R4, "R4"},
-    {"told wait 1 ns too long", take_long_wait, TRACE_TOKEN, TRACE_CHECK_R4, "R4"},
+    {"reported wait truncated", take_truncated_wait, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},
+    {"reported wait truncated", take_truncated_wait, TRACE_TOKEN, TRACE_CHECK_R4, "R4"},
+    {"reported wait 1 ns too long", take_long_wait, TRACE_TOKEN, TRACE_CHECK_R4, "R4"},
     {"< where <= belongs", take_less_not_equal, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},
     {"< where <= belongs", take_less_not_equal, TRACE_TOKEN, TRACE_CHECK_R4, "R4"},
     {"refill without clamp", take_no_clamp, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},

@@ -3,7 +3,7 @@
  *
  * Tokens 1 to 4, periods of a few ns, bursts 1 to 4; every sequence of costs 1 to 3 and steps in
  * time from -2 to 3 ns. At each of its points also cost 0, one token more than the burst, and the
- * largest cost, which must change nothing; and every denial is tried again at its told moment.
+ * largest cost, which must change nothing; and every denial is tried again at its reported moment.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void check_retry(const struct point *p, unsigned depth, uint64_t cost,
     if (take(copy, cost, moment_ns - 1).verdict == RATION_ALLOW)
         report("R4: passes too early", depth, got, got);
     if (take(copy, cost, moment_ns).verdict != RATION_ALLOW)
-        report("R4: denied at the told moment", depth, got, got);
+        report("R4: denied at the reported moment", depth, got, got);
 }
 
 /* One take at a point, compared; p becomes the point after it. */

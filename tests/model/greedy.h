@@ -1,5 +1,5 @@
 /*
- * greedy: a caller who takes a token whenever it may, and otherwise comes back when told.
+ * greedy: a caller who takes a token whenever it may, and otherwise comes back at the reported time.
  */
 #ifndef RATION_TESTS_GREEDY_H
 #define RATION_TESTS_GREEDY_H

@@ -4,7 +4,7 @@
  * A limiter converts a key when it is next met, from the limit that wrote it to the one that is then in
  * force, each change as of its own time; and writes it so when the call changes the bucket, not when it is
  * denied (R2). So each bucket remembers its limit and the changes since, which ration_bucket_change() makes.
- * What a change keeps is told in core/change.h, and tested there.
+ * What a change keeps is described in core/change.h, and tested there.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void begin(struct change_trace *t, const struct limiter_trace_options *op
     t->setup.limiter_count = 1;
     t->setup.key_count = 1 + (unsigned)trace_random_below(&t->walk.random, KEYS_MAX);
     t->setup.clock_ns = trace_random_sized(&t->walk.random, UINT64_C(1) << 57);
-    t->setup.has_keyer = trace_random_below(&t->walk.random, 2);
+    t->setup.has_key_func = trace_random_below(&t->walk.random, 2);
     t->setup.is_stackable = trace_random_below(&t->walk.random, 2);
     t->setup.plans[0].rule_count = 1;
     t->setup.plans[0].keys_max = 600;

@@ -97,7 +97,7 @@ static bool applies(const struct choice_trace *t, const struct choice_request *r
 
 /* Every limit's own decision about a take: all that apply pass, or none is charged. */
 static void expect_take(struct choice_trace *t, const struct choice_request *request, uint64_t cost,
-                        bool is_look, struct ration_decision *out_details)
+                        bool is_peek, struct ration_decision *out_details)
 {
     uint64_t now_ns = t->clock.ns;
     bool passes = true;
@@ -113,7 +113,7 @@ static void expect_take(struct choice_trace *t, const struct choice_request *req
         out_details[i].limit_index = i;
         passes &= out_details[i].verdict == RATION_ALLOW;
     }
-    for (unsigned i = 0; i <= t->choice_count && passes && !is_look; i++) {
+    for (unsigned i = 0; i <= t->choice_count && passes && !is_peek; i++) {
         const struct ration_limit *limit;
         struct ration_bucket *bucket = bucket_of(t, request->key, i, &limit);
 
@@ -126,19 +126,19 @@ static void expect_take(struct choice_trace *t, const struct choice_request *req
 
 static bool run_take(struct choice_trace *t, const struct choice_request *request, uint64_t cost)
 {
-    bool is_look = trace_random_below(&t->random, 4) == 0;
+    bool is_peek = trace_random_below(&t->random, 4) == 0;
     struct ration_decision got, details[CHOICES_MAX + 1], want[CHOICES_MAX + 1];
-    ration_status status = (is_look ? ration_limiter_peek : ration_limiter_take)(
+    ration_status status = (is_peek ? ration_limiter_peek : ration_limiter_take)(
         t->limiter, request, cost, t->clock.ns, &got, details);
 
-    expect_take(t, request, cost, is_look, want);
+    expect_take(t, request, cost, is_peek, want);
     return status == RATION_OK &&
            memcmp(details, want, (t->choice_count + 1) * sizeof(want[0])) == 0;
 }
 
 /* What the limiter does to every limit that applies; a reset and a block to all that could be chosen. */
-static bool run_edit(struct choice_trace *t, const struct choice_request *request, uint64_t tokens,
-                     unsigned kind)
+static bool run_update(struct choice_trace *t, const struct choice_request *request,
+                       uint64_t tokens, unsigned kind)
 {
     uint64_t now_ns = t->clock.ns, until_ns = now_ns + tokens;
     bool can_choices = request->choice >= 0;
@@ -180,7 +180,7 @@ static bool run_step(struct choice_trace *t)
 
     if (trace_random_below(&t->random, 3) == 0)
         t->clock.ns += trace_random_sized(&t->random, t->limits[0].period_ns);
-    return call < 4 ? run_edit(t, &request, tokens, call) : run_take(t, &request, tokens);
+    return call < 4 ? run_update(t, &request, tokens, call) : run_take(t, &request, tokens);
 }
 
 uint64_t limiter_choice_run(const struct limiter_trace_options *options,

@@ -99,8 +99,8 @@ static void denial_costs(struct limiter_answerer *self, const struct limiter_ste
     }
 }
 
-static void tells_less(struct limiter_answerer *self, const struct limiter_step *step,
-                       struct limiter_answer *out)
+static void reports_less(struct limiter_answerer *self, const struct limiter_step *step,
+                         struct limiter_answer *out)
 {
     (void)self;
     pass(step, out);
@@ -108,8 +108,8 @@ static void tells_less(struct limiter_answerer *self, const struct limiter_step 
         out->decision.retry_after_ns--;
 }
 
-static void tells_more(struct limiter_answerer *self, const struct limiter_step *step,
-                       struct limiter_answer *out)
+static void reports_more(struct limiter_answerer *self, const struct limiter_step *step,
+                         struct limiter_answer *out)
 {
     (void)self;
     pass(step, out);
@@ -197,7 +197,7 @@ static void look_takes(struct limiter_answerer *self, const struct limiter_step 
     }
 }
 
-/* A now that runs back starts the key anew. */
+/* A now that runs back starts the key again. */
 static void stale_resets(struct limiter_answerer *self, const struct limiter_step *step,
                          struct limiter_answer *out)
 {
@@ -232,9 +232,9 @@ static const struct control controls[] = {
     {"first limit keeps its token", charges_first, LIMITER_EXACT, LIMITER_CHECK_MODEL, "model"},
     {"first limit keeps its token", charges_first, LIMITER_OVERFLOW, LIMITER_CHECK_R2, "R2"},
     {"denial costs", denial_costs, LIMITER_OVERFLOW, LIMITER_CHECK_R2, "R2"},
-    {"told wait 1 ns too short", tells_less, LIMITER_EXACT, LIMITER_CHECK_MODEL, "model"},
-    {"told wait 1 ns too short", tells_less, LIMITER_OVERFLOW, LIMITER_CHECK_R4, "R4"},
-    {"told wait 1 ns too long", tells_more, LIMITER_OVERFLOW, LIMITER_CHECK_R4, "R4"},
+    {"reported wait 1 ns too short", reports_less, LIMITER_EXACT, LIMITER_CHECK_MODEL, "model"},
+    {"reported wait 1 ns too short", reports_less, LIMITER_OVERFLOW, LIMITER_CHECK_R4, "R4"},
+    {"reported wait 1 ns too long", reports_more, LIMITER_OVERFLOW, LIMITER_CHECK_R4, "R4"},
     {"refunds twice", refunds_twice, LIMITER_CHANGE, LIMITER_CHECK_MODEL, "model"},
     {"evicts keys in debt", forgets, LIMITER_CHANGE, LIMITER_CHECK_MODEL, "model"},
     {"refunds twice", refunds_twice, LIMITER_EXACT, LIMITER_CHECK_MODEL, "model"},

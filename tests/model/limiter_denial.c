@@ -1,4 +1,4 @@
-/* R2 and R4 by looks: before a take, after its denial, and at the moment that it was told. */
+/* R2 and R4 by looks: before a take, after its denial, and at the reported moment. */
 #include "limiter_trace_state.h"
 
 static struct limiter_step as_look(const struct limiter_step *step, uint64_t now_ns)

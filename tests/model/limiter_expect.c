@@ -62,7 +62,7 @@ static void set_aside(struct limiter_expect *e, unsigned limiter, unsigned key)
         model_copy(&lost->models[i], &e->models[limiter][key][i]);
 }
 
-/* Those that were not started anew are what they were. */
+/* Those that were not started again are what they were. */
 static void bring_back(struct limiter_expect *e)
 {
     for (unsigned k = 0; k < e->lost_count; k++) {
@@ -267,8 +267,8 @@ static void refund(struct limiter_expect *e, const struct limiter_item *item, ui
     e->is_seen[item->limiter][item->key] = true;
 }
 
-static void edit(struct limiter_expect *e, const struct limiter_step *step,
-                 const struct limiter_items *c, struct limiter_answer *out)
+static void update(struct limiter_expect *e, const struct limiter_step *step,
+                   const struct limiter_items *c, struct limiter_answer *out)
 {
     const struct limiter_ask *ask = &step->asks[0];
 
@@ -347,7 +347,7 @@ static void answer_asks(struct limiter_expect *e, const struct limiter_step *ste
         keep_reservation(e, step, &c, out);
         break;
     default:
-        edit(e, step, &c, out);
+        update(e, step, &c, out);
         return;
     }
     if (step->call != LIMITER_LOOK)

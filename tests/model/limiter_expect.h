@@ -12,7 +12,7 @@
 
 /*
  * A window's count and the rest of an interval refill lie in the low bits of the moment from which
- * a slot carries no information: it may be kept so much longer than is told.
+ * a slot carries no information: it may be kept so much longer than is reported.
  */
 #define LIMITER_SLACK_NS 4096
 
@@ -35,7 +35,7 @@ struct limiter_expect {
     const struct limiter_setup *setup; /* borrowed */
     uint64_t epoch_ns;                 /* when it was made, however often it was loaded since */
     bool is_seen[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX];
-    struct limiter_expect_reservation reservations[LIMITER_TICKETS_MAX];
+    struct limiter_expect_reservation reservations[LIMITER_RESERVATIONS_MAX];
     uint64_t returned[LIMITER_DETAILS_MAX]; /* set before a SETTLE, from who answered it */
     uint64_t refunded[LIMITER_DETAILS_MAX]; /* likewise */
     unsigned lost_count; /* keys that the step at hand finds forgotten, and their models */
@@ -50,7 +50,7 @@ struct limiter_expect {
 /* All keys are new. e is large, and touched where it is used: keep it in static storage. */
 void limiter_expect_init(struct limiter_expect *e, const struct limiter_setup *setup);
 
-/* The models of the key as they are at now: started anew if it is not seen, or forgotten. */
+/* The models of the key as they are at now: started again if it is not seen, or forgotten. */
 struct model *limiter_expect_open(struct limiter_expect *e, unsigned limiter, unsigned key,
                                   uint64_t now_ns);
 

@@ -104,7 +104,7 @@ static void charge_shadows(struct limiter_items *c)
             model_take(c->items[i].model, c->items[i].tokens, c->now_ns);
 }
 
-/* The answer when all has been done. binding is the one that is told. */
+/* The answer when all has been done. binding is the one that is reported. */
 static struct ration_decision tell(const struct limiter_items *c, unsigned binding,
                                    enum ration_verdict verdict, uint64_t delay_ns)
 {
@@ -119,7 +119,7 @@ static struct ration_decision tell(const struct limiter_items *c, unsigned bindi
     return d;
 }
 
-/* Who will not wait in a queue is told when it could go at once. */
+/* A caller that will not wait in a queue gets the time at which it could go at once. */
 static void refuse_queues(struct limiter_items *c, uint64_t max_wait_ns)
 {
     for (unsigned i = 0; i < c->count; i++) {

@@ -35,7 +35,7 @@ static bool is_monotone(const struct ration_limit *limit)
 }
 
 /*
- * Open: a log that starts with some tokens forgets, when its key is started anew, when they were last
+ * Open: a log that starts with some tokens forgets, when its key is started again, when they were last
  * back. A now that runs back behind that moment finds them once more.
  */
 static bool is_log_open(const struct limiter_trace *t, const struct ration_limit *limit)
@@ -55,7 +55,7 @@ static bool has_history(const struct limiter_trace *t, const struct ration_limit
 
 /*
  * What is asked for in a window gone by is charged to the window that the bucket has reached. Of the
- * overflow bucket only those know it who were there; and a key that starts anew reaches it unseen.
+ * overflow bucket only those know it who were there; and a key that starts again reaches it unseen.
  */
 static bool is_window_unknown(const struct limiter_trace *t, const struct limiter_ask *a,
                               const struct ration_limit *limit)
@@ -159,8 +159,8 @@ static void admit_all(struct limiter_trace *t, const struct limiter_step *step,
 
 /* --- what changes without being asked --- */
 
-static void edit_rule(struct limiter_trace *t, const struct limiter_step *step,
-                      const struct limiter_ask *a, unsigned rule)
+static void update_rule(struct limiter_trace *t, const struct limiter_step *step,
+                        const struct limiter_ask *a, unsigned rule)
 {
     struct model *own = &t->expect.models[a->limiter][a->key][rule];
     uint64_t now_ns = limiter_setup_clamp(&t->setup, step->now_ns);
@@ -181,26 +181,26 @@ static void edit_rule(struct limiter_trace *t, const struct limiter_step *step,
     else if (is_forced && is_kept)
         model_force(own, step->call == LIMITER_FORCE ? a->tokens : used - a->tokens, now_ns);
     key->has_shared |= is_forced && !is_kept; /* who has no place may not have been forced */
-    if (is_forced)                            /* maybe of the overflow bucket: nothing tells */
+    if (is_forced)                            /* maybe of the overflow bucket: nothing shows it */
         key->is_own = false;
     if (is_forced && now_ns > key->last_ns) /* the moment that the bucket has reached */
         key->last_ns = now_ns;
 }
 
 /* A block is not modelled: what it denies is denied. */
-static void edit(struct limiter_trace *t, const struct limiter_step *step)
+static void update(struct limiter_trace *t, const struct limiter_step *step)
 {
     const struct limiter_step *whose =
         step->call == LIMITER_SETTLE ? &t->reservations[step->reservation] : step;
 
     for (unsigned i = 0; i < whose->ask_count; i++)
         for (unsigned r = 0; r < t->setup.plans[whose->asks[i].limiter].rule_count; r++)
-            edit_rule(t, step, &whose->asks[i], r);
+            update_rule(t, step, &whose->asks[i], r);
 }
 
 /* --- a step --- */
 
-/* Who is not told when to go is asked in words that tell it. */
+/* A caller without a reported time asks by the call that returns one. */
 static void ask_for_delay(const struct limiter_trace *t, struct limiter_step *step)
 {
     const struct limiter_plan *plan = &t->setup.plans[0];
@@ -246,6 +246,6 @@ void limiter_keys_run(struct limiter_trace *t, struct limiter_step *step)
     if (step->call <= LIMITER_RESERVE)
         admit_all(t, step, &got, &around);
     else
-        edit(t, step);
+        update(t, step);
     limiter_walk_note(&t->walk, step, &got);
 }

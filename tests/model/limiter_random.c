@@ -58,38 +58,39 @@ static struct ration_limit as_full(struct ration_limit limit)
     return limit;
 }
 
-static enum trace_kind random_kind(struct trace_random *random, const struct limiter_wishes *wishes,
-                                   bool has_queue, bool has_log)
+static enum trace_kind random_kind(struct trace_random *random,
+                                   const struct limiter_options *options, bool has_queue,
+                                   bool has_log)
 {
     enum trace_kind kind;
 
     do {
         kind = pick(random, 3) ? (enum trace_kind)pick(random, TRACE_KIND_COUNT) : TRACE_TOKEN;
     } while ((kind == TRACE_QUEUE && !has_queue) || (kind == TRACE_LOG && has_log) ||
-             (wishes->only_algorithms_of_buckets && (kind == TRACE_LOG || kind == TRACE_RESERVE)));
+             (options->only_algorithms_of_buckets && (kind == TRACE_LOG || kind == TRACE_RESERVE)));
     return kind;
 }
 
-static void random_plan(struct trace_random *random, const struct limiter_wishes *wishes,
+static void random_plan(struct trace_random *random, const struct limiter_options *options,
                         uint64_t scale_ns, bool has_queue, struct limiter_plan *plan)
 {
     bool has_log = false;
     bool is_simple = pick(random, 4) == 0; /* what the short way decides */
 
-    plan->rule_count = 1 + (unsigned)pick(random, wishes->rules_max);
-    plan->keys_max = wishes->is_tight ? 1 + pick(random, 20) : 600;
+    plan->rule_count = 1 + (unsigned)pick(random, options->rules_max);
+    plan->keys_max = options->is_tight ? 1 + pick(random, 20) : 600;
     plan->overflow =
-        wishes->is_tight ? (enum ration_overflow)(pick(random, 4) % 3) : RATION_OVERFLOW_SHARED;
+        options->is_tight ? (enum ration_overflow)(pick(random, 4) % 3) : RATION_OVERFLOW_SHARED;
     for (unsigned i = 0; i < plan->rule_count; i++) {
         enum trace_kind kind =
-            is_simple ? TRACE_TOKEN : random_kind(random, wishes, has_queue, has_log);
+            is_simple ? TRACE_TOKEN : random_kind(random, options, has_queue, has_log);
         struct ration_limit limit = limiter_random_limit(random, scale_ns, kind);
         uint64_t stale_ns = pick(random, 4) ? trace_random_sized(random, 64 * scale_ns)
                                             : trace_random_sized(random, 365 * RATION_NS_PER_DAY);
 
         has_log |= kind == TRACE_LOG;
         plan->rules[i] = (struct ration_rule){
-            .limit = is_simple || wishes->starts_full ? as_full(limit) : limit,
+            .limit = is_simple || options->starts_full ? as_full(limit) : limit,
             .stale_after_ns = stale_ns,
             .is_shadow = !is_simple && pick(random, 6) == 0,
         };
@@ -97,24 +98,24 @@ static void random_plan(struct trace_random *random, const struct limiter_wishes
 }
 
 struct limiter_setup limiter_random_setup(struct trace_random *random,
-                                          const struct limiter_wishes *wishes)
+                                          const struct limiter_options *options)
 {
     static const uint64_t scales[] = {3, 20, 1000, RATION_NS_PER_MS, RATION_NS_PER_HOUR};
     uint64_t scale_ns = scales[pick(random, sizeof scales / sizeof scales[0])];
     struct limiter_setup setup;
 
     memset(&setup, 0, sizeof setup);
-    setup.limiter_count = 1 + (unsigned)pick(random, wishes->limiters_max);
+    setup.limiter_count = 1 + (unsigned)pick(random, options->limiters_max);
     setup.is_stack = setup.limiter_count > 1 || pick(random, 8) == 0;
-    setup.has_keyer = pick(random, 2);
+    setup.has_key_func = pick(random, 2);
     setup.is_stackable = pick(random, 4) == 0;
-    setup.trusts_keys = wishes->is_replayable || pick(random, 2);
+    setup.trusts_keys = options->is_replayable || pick(random, 2);
     setup.key_count =
-        wishes->keys_min + (unsigned)pick(random, wishes->keys_max - wishes->keys_min + 1);
+        options->keys_min + (unsigned)pick(random, options->keys_max - options->keys_min + 1);
     setup.clock_ns = trace_random_sized(random, UINT64_C(1) << 57);
     if (pick(random, 4) == 0) /* a clock that counts from long ago */
         setup.clock_ns += UINT64_C(1) << 60;
     for (unsigned i = 0; i < setup.limiter_count; i++)
-        random_plan(random, wishes, scale_ns, setup.limiter_count == 1, &setup.plans[i]);
+        random_plan(random, options, scale_ns, setup.limiter_count == 1, &setup.plans[i]);
     return setup;
 }

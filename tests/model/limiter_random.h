@@ -2,7 +2,7 @@
  * limiter_random: random limiters and stacks, and random calls of them.
  *
  * Limits of one setup are mostly of one scale of time, so that several matter at once, and small,
- * so that they are used up. Moments that were told, and those one nanosecond beside them, are as
+ * so that they are used up. Moments that were reported, and those one nanosecond beside them, are as
  * frequent as any.
  */
 #ifndef RATION_TESTS_LIMITER_RANDOM_H
@@ -11,7 +11,7 @@
 #include "limiter_step.h"
 #include "trace.h"
 
-struct limiter_wishes {
+struct limiter_options {
     unsigned limiters_max;
     unsigned rules_max;
     unsigned keys_min;
@@ -23,7 +23,7 @@ struct limiter_wishes {
 };
 
 struct limiter_setup limiter_random_setup(struct trace_random *random,
-                                          const struct limiter_wishes *wishes);
+                                          const struct limiter_options *options);
 
 /* A limit of about the scale, that may stand beside others. */
 struct ration_limit limiter_random_limit(struct trace_random *random, uint64_t scale_ns,
@@ -36,7 +36,7 @@ struct limiter_walk {
     uint64_t clock_ns; /* the latest now */
     uint64_t last_now_ns;
     struct ration_decision last; /* what was said then */
-    bool is_slow;                /* time seldom goes on: debts pile up */
+    bool is_slow;                /* time seldom advances: debts pile up */
     bool may_run_back;
     bool may_give_back; /* refunds, resets, and reservations settled with less */
     bool may_wait;      /* reservations for later */
@@ -46,7 +46,7 @@ struct limiter_walk {
         unsigned limiter;
         unsigned key;
         uint64_t tokens;
-    } reservations[LIMITER_TICKETS_MAX];
+    } reservations[LIMITER_RESERVATIONS_MAX];
 };
 
 /* The next step. What it needs to know of answers is told by limiter_walk_note(). */

@@ -64,7 +64,7 @@ void limiter_print_setup(const struct limiter_setup *setup)
 {
     printf("  %s of %u, %u keys, made at %" PRIu64 "%s%s\n", setup->is_stack ? "stack" : "limiter",
            setup->limiter_count, setup->key_count, setup->clock_ns,
-           setup->has_keyer ? ", key_func" : "", setup->trusts_keys ? "" : ", secret hash");
+           setup->has_key_func ? ", key_func" : "", setup->trusts_keys ? "" : ", secret hash");
     for (unsigned i = 0; i < setup->limiter_count; i++) {
         const struct limiter_plan *plan = &setup->plans[i];
 

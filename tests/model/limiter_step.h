@@ -12,12 +12,12 @@
 
 #include "ration/limiter.h"
 
-#define LIMITER_COUNT_MAX   3
-#define LIMITER_RULES_MAX   4
-#define LIMITER_KEYS_MAX    64
-#define LIMITER_ASKS_MAX    48 /* a batch of more than one chunk */
-#define LIMITER_TICKETS_MAX 6
-#define LIMITER_DETAILS_MAX (LIMITER_COUNT_MAX * LIMITER_RULES_MAX)
+#define LIMITER_COUNT_MAX        3
+#define LIMITER_RULES_MAX        4
+#define LIMITER_KEYS_MAX         64
+#define LIMITER_ASKS_MAX         48 /* a batch of more than one chunk */
+#define LIMITER_RESERVATIONS_MAX 6
+#define LIMITER_DETAILS_MAX      (LIMITER_COUNT_MAX * LIMITER_RULES_MAX)
 
 enum limiter_call {
     LIMITER_TAKE,
@@ -69,7 +69,7 @@ struct limiter_answer {
     struct ration_decision details[LIMITER_DETAILS_MAX];
     enum ration_verdict verdicts[LIMITER_ASKS_MAX]; /* BATCH */
     uint64_t returned[LIMITER_DETAILS_MAX]; /* SETTLE: by others, as the table counts them for
-                                                       each slip. Not compared: no decision tells it */
+                                                       each slip. Not compared: no decision reports it */
     uint64_t refunded[LIMITER_DETAILS_MAX]; /* likewise: of those, by no other reservation */
 };
 
@@ -94,7 +94,7 @@ struct limiter_setup {
     unsigned key_count;
     uint64_t clock_ns; /* of the manual clock when they are made */
     bool is_stack;
-    bool has_keyer;    /* each limiter has a key of its own in a request */
+    bool has_key_func; /* each limiter has a key of its own in a request */
     bool is_stackable; /* entries, though there be one bucket */
     bool trusts_keys;  /* a trace is the same each time it is run */
 };

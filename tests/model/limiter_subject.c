@@ -33,7 +33,7 @@ static const void *make_request(const struct limiter_subject *s, const struct li
 
     for (unsigned i = 0; i < ask_count; i++)
         out->keys[asks[i].limiter] = asks[i].key;
-    if (s->setup->has_keyer)
+    if (s->setup->has_key_func)
         return out;
     if (asks[0].key > 0)
         size = snprintf(out->room, sizeof out->room, "k%u", asks[0].key);
@@ -290,7 +290,7 @@ static void make(struct limiter_subject *s, struct bytes *dump)
             .rule_count = setup->plans[i].rule_count,
             .keys_max = setup->plans[i].keys_max,
             .overflow = setup->plans[i].overflow,
-            .key_func = setup->has_keyer ? find_key : NULL,
+            .key_func = setup->has_key_func ? find_key : NULL,
             .key_context = (void *)(uintptr_t)&indexes[i],
             .clock = &clock,
             .is_stackable = setup->is_stackable,

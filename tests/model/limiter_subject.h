@@ -13,7 +13,7 @@ struct limiter_subject {
     struct ration_manual_clock clock;
     ration_limiter *limiter; /* one of the two */
     ration_stack *stack;
-    struct ration_reservation reservations[LIMITER_TICKETS_MAX];
+    struct ration_reservation reservations[LIMITER_RESERVATIONS_MAX];
 };
 
 /* Stops the program if it cannot be made. Release with limiter_subject_done(). */
@@ -25,7 +25,7 @@ ration_limiter *limiter_subject_at(const struct limiter_subject *s, unsigned ind
 /* What became of the keys of all its limiters. */
 struct ration_limiter_stats limiter_subject_stats(const struct limiter_subject *s);
 
-/* Writes it down at now, and reads it back when the clock says later_ns. Tickets stay good. */
+/* Writes it down at now, and reads it back when the clock says later_ns. Reservations stay good. */
 void limiter_subject_reload(struct limiter_subject *s, uint64_t now_ns, uint64_t later_ns);
 
 #endif

@@ -133,14 +133,14 @@ static void run_exact(struct limiter_trace *t, struct limiter_step *step)
 
 /* --- the run of a trace --- */
 
-static const struct limiter_wishes roomy = {
+static const struct limiter_options roomy = {
     .limiters_max = 3, .rules_max = 4, .keys_min = 1, .keys_max = 50};
-static const struct limiter_wishes tight = {.limiters_max = 3,
-                                            .rules_max = 3,
-                                            .keys_min = 40,
-                                            .keys_max = LIMITER_KEYS_MAX,
-                                            .is_tight = true,
-                                            .is_replayable = true};
+static const struct limiter_options tight = {.limiters_max = 3,
+                                             .rules_max = 3,
+                                             .keys_min = 40,
+                                             .keys_max = LIMITER_KEYS_MAX,
+                                             .is_tight = true,
+                                             .is_replayable = true};
 
 static void begin(struct limiter_trace *t, const struct limiter_trace_options *options,
                   struct limiter_trace_count *count)
@@ -156,16 +156,16 @@ static void begin(struct limiter_trace *t, const struct limiter_trace_options *o
     t->is_tight = mode == LIMITER_OVERFLOW ||
                   (mode != LIMITER_EXACT && trace_random_below(&t->walk.random, 2));
 
-    struct limiter_wishes wishes = t->is_tight ? tight : roomy;
+    struct limiter_options choices = t->is_tight ? tight : roomy;
 
     /*
      * A key that is full and still remembered is not in a dump, and when one was forgotten is not the
      * same for a now that runs back. There, what each key gets is checked.
      */
-    wishes.starts_full =
+    choices.starts_full =
         (mode == LIMITER_STALE || mode == LIMITER_RELOAD) && trace_random_below(&t->walk.random, 2);
-    t->is_by_keys = t->is_tight || (mode != LIMITER_EXACT && !wishes.starts_full);
-    t->setup = limiter_random_setup(&t->walk.random, &wishes);
+    t->is_by_keys = t->is_tight || (mode != LIMITER_EXACT && !choices.starts_full);
+    t->setup = limiter_random_setup(&t->walk.random, &choices);
     t->walk.setup = &t->setup;
     t->made_ns = t->setup.clock_ns;
     t->walk.clock_ns = t->walk.last_now_ns = t->setup.clock_ns;
@@ -223,7 +223,8 @@ static void reload(struct limiter_trace *t)
     limiter_subject_reload(&t->real, t->walk.clock_ns, later_ns);
     for (unsigned i = 0; later_ns > t->walk.clock_ns && i < t->setup.limiter_count; i++)
         for (unsigned key = 0; key < t->setup.key_count; key++)
-            t->keys[i][key].is_own = false; /* windows that were moved may end earlier than told */
+            t->keys[i][key].is_own =
+                false; /* windows that were moved may end earlier than reported */
     t->setup.clock_ns = later_ns;
     t->walk.clock_ns = later_ns;
     t->count->reloads++;

@@ -55,7 +55,7 @@ struct limiter_trace_options {
 struct limiter_trace_count {
     uint64_t traces;
     uint64_t decisions; /* answers that were compared or checked */
-    uint64_t denials;   /* whose told wait was tried */
+    uint64_t denials;   /* whose reported wait was tried */
     uint64_t reclaimed;
     uint64_t overflow_shared;
     uint64_t overflow_deny;

@@ -42,7 +42,7 @@ struct limiter_trace {
 
     /* Where there are fewer places than keys. */
     struct limiter_key keys[LIMITER_COUNT_MAX][LIMITER_KEYS_MAX];
-    struct limiter_step reservations[LIMITER_TICKETS_MAX]; /* that got them */
+    struct limiter_step reservations[LIMITER_RESERVATIONS_MAX]; /* that got them */
 };
 
 void limiter_trace_fail(struct limiter_trace *t, const char *rule, const struct limiter_step *step);

@@ -30,16 +30,16 @@ static uint64_t pick_span(struct limiter_walk *w)
     return pick(w, 3) ? pick(w, 2 * unit_ns + 2) : trace_random_sized(&w->random, 16 * unit_ns);
 }
 
-/* The moment that a caller was told last, or one nanosecond beside it. */
-static uint64_t pick_told(struct limiter_walk *w)
+/* The moment that was last reported to a caller, or one nanosecond beside it. */
+static uint64_t pick_reported(struct limiter_walk *w)
 {
-    uint64_t told_ns = 0;
+    uint64_t reported_ns = 0;
 
     if (w->last.verdict == RATION_DENY)
-        told_ns = w->last.retry_after_ns;
+        reported_ns = w->last.retry_after_ns;
     else if (pick(w, 4) == 0)
-        told_ns = w->last.reset_after_ns;
-    return later(w->last_now_ns, told_ns) + (pick(w, 2) ? 0 : pick(w, 3) - 1);
+        reported_ns = w->last.reset_after_ns;
+    return later(w->last_now_ns, reported_ns) + (pick(w, 2) ? 0 : pick(w, 3) - 1);
 }
 
 /* A time that has been, or an extreme. */
@@ -75,7 +75,7 @@ static uint64_t pick_now(struct limiter_walk *w)
     if (choice < 16)
         now_ns = later(now_ns, pick_span(w));
     else if (choice < 34)
-        now_ns = pick_told(w);
+        now_ns = pick_reported(w);
     else if (choice < 35)
         now_ns = later(now_ns, trace_random_sized(&w->random, RATION_NS_PER_YEAR / 16));
     else if (choice < 43 && w->may_run_back)
@@ -155,7 +155,7 @@ static void ask_all(struct limiter_walk *w, struct limiter_step *step)
     step->scope = LIMITER_ALL;
     step->ask_count = w->setup->limiter_count;
     for (unsigned i = 0; i < step->ask_count; i++)
-        step->asks[i] = (struct limiter_ask){i, w->setup->has_keyer ? pick_key(w) : key, tokens};
+        step->asks[i] = (struct limiter_ask){i, w->setup->has_key_func ? pick_key(w) : key, tokens};
 }
 
 /* Several keys, some of them twice; no more rules than a stack may decide. */
@@ -197,7 +197,7 @@ static void ask_reserve(struct limiter_walk *w, struct limiter_step *step)
     const struct ration_limit *limit;
 
     step->call = LIMITER_RESERVE;
-    step->reservation = (unsigned)pick(w, LIMITER_TICKETS_MAX);
+    step->reservation = (unsigned)pick(w, LIMITER_RESERVATIONS_MAX);
     if (w->setup->is_stack && pick(w, 2))
         ask_all(w, step);
     else
@@ -211,7 +211,7 @@ static void ask_reserve(struct limiter_walk *w, struct limiter_step *step)
 
 static void ask_settle(struct limiter_walk *w, struct limiter_step *step)
 {
-    unsigned reservation = (unsigned)pick(w, LIMITER_TICKETS_MAX);
+    unsigned reservation = (unsigned)pick(w, LIMITER_RESERVATIONS_MAX);
     uint64_t tokens = w->reservations[reservation].tokens;
     bool is_one_way = false;
 

@@ -341,7 +341,7 @@ static void failure_9_state_lives_as_long_as_its_debt(void **state)
     assert_int_equal(admitted, 800);
 }
 
-static void failure_11_the_told_wait_suffices_at_3_per_second(void **state)
+static void failure_11_the_reported_wait_suffices_at_3_per_second(void **state)
 {
     struct ration_limit limit = limit_of("3/s");
     struct ration_bucket bucket = {{0, 0}};
@@ -389,7 +389,7 @@ int main(void)
         cmocka_unit_test(failure_6_huge_costs_neither_pass_nor_mint),
         cmocka_unit_test(failure_8_ten_at_once_after_idling_not_seventeen),
         cmocka_unit_test(failure_9_state_lives_as_long_as_its_debt),
-        cmocka_unit_test(failure_11_the_told_wait_suffices_at_3_per_second),
+        cmocka_unit_test(failure_11_the_reported_wait_suffices_at_3_per_second),
         cmocka_unit_test(failure_12_timestamps_out_of_order_rewind_nothing),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,7 @@ static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
         m->paid_part = paying_part(m, cost, now_ns);
         if (kind_of(m) == RESERVE) /* the other one knows that it was now then */
             model_tokens_touch(&m->parts[1 - m->paid_part], now_ns);
-        /* The turn is taken at the whole nanosecond that was told. */
+        /* The turn is taken at the whole nanosecond that was reported. */
         model_tokens_pay(&m->parts[m->paid_part], cost,
                          now_ns + part_wait(m, m->paid_part, cost, now_ns));
     }
@@ -229,7 +229,7 @@ static struct ration_decision decide_and_pay(struct model *m, uint64_t cost_toke
     return with_state(m, d, now_ns);
 }
 
-/* Who would wait in a queue, but not so long, is told when it could go at once. */
+/* A caller that would wait in a queue, but not so long, gets the time at which it could go at once. */
 struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
                                      uint64_t now_ns)
 {

@@ -50,7 +50,7 @@ struct line {
     bool returns_all;   /* control: what was not used is refunded */
     bool returns_newer; /* control: the reservation is made to look as if it was just written */
     bool returns_reset; /* control: as if nobody had refunded or reset since */
-    bool has_edits;     /* resets, blocks and refunds in between */
+    bool has_updates;   /* resets, blocks and refunds in between */
     struct ration_manual_clock clock;
     uint64_t blocked_until_ns[KEYS];
     bool is_block_broken;
@@ -172,7 +172,7 @@ static void refund_place(struct line *l, struct trace_random *random)
         l->blocked_until_ns[p->key] = 0;
 }
 
-static void edit_key(struct line *l, struct trace_random *random)
+static void update_key(struct line *l, struct trace_random *random)
 {
     unsigned key = trace_random_below(random, 4) == 0;
     uint64_t until_ns = l->clock.ns + trace_random_below(random, 80);
@@ -304,8 +304,8 @@ static bool run_line(struct line *l, uint64_t seed, unsigned steps)
     for (unsigned i = 0; i < steps && holds; i++) {
         if (trace_random_below(&random, 2))
             ration_clock_manual_set(&l->clock, l->clock.ns + trace_random_below(&random, 30));
-        if (l->has_edits && trace_random_below(&random, 4) == 0)
-            edit_key(l, &random);
+        if (l->has_updates && trace_random_below(&random, 4) == 0)
+            update_key(l, &random);
         else if (!l->returns_all && !l->returns_newer && !l->returns_reset &&
                  trace_random_below(&random, 8) == 0)
             holds = is_undone(l, &random);
@@ -357,10 +357,10 @@ int main(int argc, char **argv)
         !check_control("does not count what others returned", (struct line){.returns_newer = true},
                        seed) ||
         !check_control("gives back what a reset or a refund has",
-                       (struct line){.returns_reset = true, .has_edits = true}, seed))
+                       (struct line){.returns_reset = true, .has_updates = true}, seed))
         return 1;
     for (int i = 0; i < 2; i++) {
-        line.has_edits = i == 1;
+        line.has_updates = i == 1;
         if (first_failure(&line, seed + (uint64_t)i, traces / 2) != 0) {
             printf("R1 or a block broken, or a cancelled reservation left something\n");
             print_line(&line);

@@ -56,7 +56,7 @@ struct line {
     settle_function *settle;
     bool is_whole_ns; /* only limits whose token time is whole nanoseconds */
     bool is_gcra;     /* only continuous token buckets */
-    bool has_edits;   /* sets, starts, blocks and refunds in between */
+    bool has_updates; /* sets, starts, blocks and refunds in between */
     struct ration_limit limit;
     struct ration_bucket bucket;
     uint64_t now_ns;
@@ -110,16 +110,16 @@ static void settle_uncounted(struct ration_bucket *bucket, const struct ration_l
 }
 
 /* Another: a set or a refund counts as if other reservations had returned the tokens. */
-static void settle_edited(struct ration_bucket *bucket, const struct ration_limit *limit,
-                          struct ration_bucket_reservation *reservation, uint64_t used_tokens,
-                          uint64_t now_ns)
+static void settle_updated(struct ration_bucket *bucket, const struct ration_limit *limit,
+                           struct ration_bucket_reservation *reservation, uint64_t used_tokens,
+                           uint64_t now_ns)
 {
     uint64_t count =
         ration_count_of((union ration_state){.words = {bucket->words[0], bucket->words[1]}},
                         ration_spare_of(limit));
 
     reservation->returned =
-        (reservation->returned & ~RATION_EDITS_MAX) | (count & RATION_EDITS_MAX);
+        (reservation->returned & ~RATION_UPDATES_MAX) | (count & RATION_UPDATES_MAX);
     ration_bucket_settle(bucket, limit, reservation, used_tokens, now_ns);
 }
 
@@ -160,7 +160,7 @@ static bool keeps_distance(const struct line *l)
     struct event events[PLACES_MAX];
     unsigned count = events_of(l, events);
     model_units period = (model_units)l->limit.period_ns;
-    uint64_t grain_ns = l->limit.rate.token.frac > 0; /* moments are told in whole ns */
+    uint64_t grain_ns = l->limit.rate.token.frac > 0; /* moments are reported in whole ns */
     const struct event *before = NULL;
 
     for (unsigned i = 0; i < count; i++) {
@@ -301,7 +301,7 @@ static void refund_place(struct line *l, struct trace_random *random)
         l->blocked_until_ns = 0;
 }
 
-static void edit_bucket(struct line *l, struct trace_random *random)
+static void update_bucket(struct line *l, struct trace_random *random)
 {
     uint64_t until_ns = l->now_ns + trace_random_below(random, 2 * l->limit.period_ns);
     uint64_t choice = trace_random_below(random, 4);
@@ -367,7 +367,7 @@ static void run_line(struct line *l, uint64_t seed, unsigned steps)
     struct line fresh = {.settle = l->settle,
                          .is_whole_ns = l->is_whole_ns,
                          .is_gcra = l->is_gcra,
-                         .has_edits = l->has_edits,
+                         .has_updates = l->has_updates,
                          .decisions = l->decisions};
 
     *l = fresh;
@@ -378,8 +378,8 @@ static void run_line(struct line *l, uint64_t seed, unsigned steps)
     for (unsigned i = 0; i < steps; i++) {
         if (trace_random_below(&random, 2))
             l->now_ns += trace_random_below(&random, 2 * l->limit.rate.token.ns + 2);
-        if (l->has_edits && trace_random_below(&random, 4) == 0)
-            edit_bucket(l, &random);
+        if (l->has_updates && trace_random_below(&random, 4) == 0)
+            update_bucket(l, &random);
         else if (l->count == 0 || trace_random_below(&random, 3))
             take_place(l, &random);
         else
@@ -402,14 +402,14 @@ static unsigned first_failure(struct line *l, uint64_t seed, uint64_t traces)
     return 0;
 }
 
-static bool check_control(const char *name, settle_function *settle_wrongly, bool has_edits,
+static bool check_control(const char *name, settle_function *settle_wrongly, bool has_updates,
                           uint64_t seed)
 {
     static struct line line;
     unsigned steps;
 
     line = (struct line){
-        .settle = settle_wrongly, .is_whole_ns = true, .is_gcra = true, .has_edits = has_edits};
+        .settle = settle_wrongly, .is_whole_ns = true, .is_gcra = true, .has_updates = has_updates};
     steps = first_failure(&line, seed, 1000000);
     printf("control '%s': %s %u\n", name, steps ? "caught at step" : "NOT caught", steps);
     return steps != 0;
@@ -427,10 +427,10 @@ int main(int argc, char **argv)
     if (!check_control("gives back what others were promised", settle_all, false, seed) ||
         !check_control("gives back what time has paid back", settle_paid, false, seed) ||
         !check_control("does not count what others returned", settle_uncounted, false, seed) ||
-        !check_control("gives back what a set or a refund has", settle_edited, true, seed))
+        !check_control("gives back what a set or a refund has", settle_updated, true, seed))
         return 1;
     for (int i = 0; i < 2; i++) {
-        line.has_edits = i == 1;
+        line.has_updates = i == 1;
         if (first_failure(&line, seed + (uint64_t)i, traces / 2) != 0) {
             printf("R1 broken, or a block\n");
             print_line(&line);

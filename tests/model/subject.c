@@ -4,7 +4,7 @@
 
 #include "bucket/returns.h"
 #include "core/algorithm.h"
-#include "core/sliding_log.h"
+#include "support/large_state.h"
 
 /* --- 16 bytes, by the public interface --- */
 
@@ -149,7 +149,7 @@ static uint64_t reserve_take_up_to(void *state, const struct ration_limit *limit
     struct ration_reserve *s = state;
     uint64_t granted = 0;
     struct ration_reserve_step step =
-        ration_reserve_take_up_to(*s, limit, cost_max, now_ns, &granted);
+        large_state_reserve_up_to(*s, limit, cost_max, now_ns, &granted);
 
     *s = step.next;
     *out = step.decision;
@@ -232,59 +232,58 @@ const struct subject subject_reserve = {
     reserve_reserve,    reserve_settle, reserve_full_after,
 };
 
-/* --- sliding log: the head's index, then the ring --- */
+/* --- sliding log: its head, then the ring --- */
 
 static size_t log_size(const struct ration_limit *limit)
 {
-    return sizeof(uint64_t) * (limit->tokens + 1);
+    return sizeof(struct ration_log_ring_head) + sizeof(uint64_t) * limit->tokens;
 }
 
-static struct ration_sliding_log log_view(void *state)
+static struct array_log log_view(const void *state)
 {
-    uint64_t *words = state;
+    struct ration_log_ring_head *head = (struct ration_log_ring_head *)(uintptr_t)state;
 
-    return (struct ration_sliding_log){words + 1, words[0]};
+    return (struct array_log){*head, (uint64_t *)(head + 1)};
 }
 
-static void log_keep(void *state, const struct ration_sliding_log *log)
+static void log_keep(void *state, const struct array_log *log)
 {
-    *(uint64_t *)state = log->head_index;
+    *(struct ration_log_ring_head *)state = log->head;
 }
 
 static struct ration_decision log_take(void *state, const struct ration_limit *limit, uint64_t cost,
                                        uint64_t now_ns)
 {
-    struct ration_sliding_log log = log_view(state);
-    struct ration_sliding_log_step step = ration_sliding_log_take(&log, limit, cost, now_ns);
+    struct array_log log = log_view(state);
+    struct ration_decision decision = array_log_take(&log, limit, cost, now_ns);
 
     log_keep(state, &log);
-    return ration_sliding_log_describe(&log, limit, step, now_ns);
+    return decision;
 }
 
 static void log_refund(void *state, const struct ration_limit *limit, uint64_t tokens,
                        uint64_t now_ns)
 {
-    struct ration_sliding_log log = log_view(state);
+    struct array_log log = log_view(state);
 
-    (void)now_ns;
-    ration_sliding_log_refund(&log, limit, tokens);
+    array_log_refund(&log, limit, tokens, now_ns);
     log_keep(state, &log);
 }
 
 static void log_force(void *state, const struct ration_limit *limit, uint64_t tokens,
                       uint64_t now_ns)
 {
-    struct ration_sliding_log log = log_view(state);
+    struct array_log log = log_view(state);
 
-    ration_sliding_log_charge(&log, limit, tokens, now_ns);
+    array_log_charge(&log, limit, tokens, now_ns);
     log_keep(state, &log);
 }
 
 static void log_set(void *state, const struct ration_limit *limit, uint64_t tokens, uint64_t now_ns)
 {
-    struct ration_sliding_log log = log_view(state);
+    struct array_log log = log_view(state);
 
-    ration_sliding_log_set(&log, limit, tokens, now_ns);
+    array_log_set(&log, limit, tokens, now_ns);
     log_keep(state, &log);
 }
 
@@ -298,10 +297,9 @@ static void log_start(void *state, const struct ration_limit *limit, uint64_t no
 
 static uint64_t log_full_after(const void *state, const struct ration_limit *limit, uint64_t now_ns)
 {
-    uint64_t *words = (uint64_t *)(uintptr_t)state;
-    struct ration_sliding_log log = {words + 1, words[0]};
+    struct array_log log = log_view(state);
 
-    return ration_sliding_log_full_after_ns(&log, limit, now_ns);
+    return array_log_full_after_ns(&log, limit, now_ns);
 }
 
 const struct subject subject_log = {

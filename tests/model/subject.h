@@ -2,7 +2,7 @@
  * subject: what is tested, behind one interface.
  *
  * Three kinds of state: 16 bytes by the public ration_bucket_* calls, and the two that need more
- * room, by their own functions. A negative control is a copy of one with a call replaced.
+ * room, by the library's inner functions. A negative control is a copy of one with a call replaced.
  */
 #ifndef RATION_TESTS_SUBJECT_H
 #define RATION_TESTS_SUBJECT_H
@@ -14,7 +14,7 @@
 #include "ration/bucket.h"
 
 #define SUBJECT_LOG_TOKENS_MAX 4096
-#define SUBJECT_STATE_SIZE_MAX (sizeof(uint64_t) * (SUBJECT_LOG_TOKENS_MAX + 1))
+#define SUBJECT_STATE_SIZE_MAX (sizeof(uint64_t) * (SUBJECT_LOG_TOKENS_MAX + 2))
 
 struct subject_reservation {
     struct ration_bucket_reservation bucket; /* ready_at_ns and cost_tokens are set for all kinds */

@@ -111,7 +111,7 @@ static void check_history(struct trace *t, const struct ration_decision *got, ui
 
 /*
  * The twin is made of zero bytes whenever the bucket is full. It answers alike as long as time
- * does not run back behind that moment; then it is copied anew.
+ * does not run back behind that moment; then it is copied again.
  */
 static bool twin_follows(struct trace *t, uint64_t now_ns)
 {

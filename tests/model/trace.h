@@ -40,7 +40,7 @@ enum trace_checks {
     TRACE_CHECK_MODEL = 1, /* every field of every answer */
     TRACE_CHECK_R1 = 2,    /* all that was admitted; only where time does not run back */
     TRACE_CHECK_R2 = 4,    /* a denial leaves every byte */
-    TRACE_CHECK_R4 = 8,    /* passes at the told moment, not one nanosecond before */
+    TRACE_CHECK_R4 = 8,    /* passes at the reported moment, not one nanosecond before */
     TRACE_CHECK_R6 = 16,   /* cost 0 leaves every byte */
     TRACE_CHECK_R7 = 32,   /* a full bucket may be replaced by zero bytes */
     TRACE_CHECK_ALL = 63
@@ -61,7 +61,7 @@ struct trace_count {
     uint64_t traces;
     uint64_t decisions; /* calls that decide, the probes of R4 and the twins of R7 among them */
     uint64_t denials;
-    uint64_t retries_skipped; /* told moments beyond 2^63 - 1 */
+    uint64_t retries_skipped; /* reported moments beyond 2^63 - 1 */
     uint64_t forgotten;       /* full buckets replaced by zero bytes */
 };
 

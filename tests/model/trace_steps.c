@@ -23,17 +23,17 @@ static uint64_t pick_step(struct trace *t)
     return pick(t, 3) ? pick(t, 2 * unit_ns + 2) : trace_random_sized(&t->random, 16 * unit_ns);
 }
 
-/* The moment that a caller was told last, or one nanosecond beside it. */
-static uint64_t pick_told(struct trace *t)
+/* The moment that was last reported to a caller, or one nanosecond beside it. */
+static uint64_t pick_reported(struct trace *t)
 {
-    uint64_t told_ns = 0;
+    uint64_t reported_ns = 0;
     uint64_t moment_ns;
 
     if (t->last.verdict == RATION_DENY)
-        told_ns = t->last.retry_after_ns;
+        reported_ns = t->last.retry_after_ns;
     else if (pick(t, 4) == 0)
-        told_ns = t->last.reset_after_ns;
-    moment_ns = later(t->last_now_ns, told_ns);
+        reported_ns = t->last.reset_after_ns;
+    moment_ns = later(t->last_now_ns, reported_ns);
 
     moment_ns += pick(t, 2) ? 0 : pick(t, 3) - 1;
     return moment_ns;
@@ -67,7 +67,7 @@ static uint64_t pick_now(struct trace *t)
     if (choice < 20)
         now_ns = later(now_ns, pick_step(t));
     else if (choice < 44)
-        now_ns = pick_told(t);
+        now_ns = pick_reported(t);
     else if (choice < 45)
         now_ns = later(now_ns, trace_random_sized(&t->random, RATION_NS_PER_YEAR));
     else if (choice < 49 && !t->is_monotone)

@@ -12,7 +12,7 @@ import jsonschema, yaml
 control = sys.argv[1] == "--control"
 probe, path = sys.argv[-2:]
 document = yaml.safe_load(open(path, encoding="utf-8"))
-faults = []
+errors = []
 
 
 def plain(node):
@@ -53,7 +53,7 @@ for reference in references(document):
     for step in reference.removeprefix("#/").split("/"):
         node = node.get(step, {})
     if not node:
-        faults.append(f"{reference} points nowhere")
+        errors.append(f"{reference} points nowhere")
 
 ABSENT = object()
 pool = {
@@ -87,20 +87,20 @@ validators = {name: validator(name) for _, name, _ in questions}
 for (_, name, body), answer in zip(questions, answers):
     accepted += answer == "ok"
     if validators[name].is_valid(body) != (answer == "ok"):
-        faults.append(f"{name}: {json.dumps(body)} is {answer}, which is not what the schema says")
+        errors.append(f"{name}: {json.dumps(body)} is {answer}, which is not what the schema says")
 if accepted < 50:
-    faults.append("hardly any body was read: the bodies are not what they should be")
+    errors.append("hardly any body was read: the bodies are not what they should be")
 
 for line in subprocess.run([probe, "write"], capture_output=True, text=True,
                            check=True).stdout.splitlines():
     name, text = line.split(" ", 1)
     for error in validator(name).iter_errors(json.loads(text)):
-        faults.append(f"{name}: {text}: {error.message}")
+        errors.append(f"{name}: {text}: {error.message}")
 
 embedded = subprocess.run([probe, "document"], capture_output=True, check=True).stdout
 if embedded != open(path, "rb").read():
-    faults.append("the document that is embedded is another one")
+    errors.append("the document that is embedded is another one")
 
-print("\n".join(faults[:20]), f"{len(questions)} bodies, {accepted} read, {len(faults)} faults",
+print("\n".join(errors[:20]), f"{len(questions)} bodies, {accepted} read, {len(errors)} errors",
       sep="\n")
-sys.exit(bool(faults) != control)
+sys.exit(bool(errors) != control)

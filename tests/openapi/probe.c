@@ -14,6 +14,7 @@
 #include "codec/http/problem.h"
 #include "codec/json/admin_answer.h"
 #include "codec/json/check_answer.h"
+#include "support/json_complete.h"
 
 #define LINE_SIZE 4096
 
@@ -37,7 +38,7 @@ static struct ration_json json;
 
 static void end(const char *schema)
 {
-    if (output.is_failed || !ration_json_is_complete(&json))
+    if (output.is_failed || !json_is_complete(&json))
         abort();
     printf("%s %.*s\n", schema, (int)output.size, output.bytes);
     ration_output_reset(&output);

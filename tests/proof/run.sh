@@ -50,7 +50,7 @@ prove()
     local first=$1 log=$2 seconds=$3
     shift 3
     while [ "$(jobs -pr | wc -l)" -ge "$JOBS_MAX" ]; do
-        wait -n || true # the log tells
+        wait -n || true # the log shows it
     done
     frama-c -c11 -cpp-extra-args="-I$first -I$root/src -I$root/include" \
         -wp -wp-rte -warn-unsigned-overflow -wp-prover z3,cvc4 -wp-par 2 -wp-cache none \
@@ -145,7 +145,7 @@ seeds=(
     'release while others wait|core/gcra.h|ration_gcra_release|others_wait_ensures|s/ || ration_gcra_is_waited(tat, rate, now_ns)//'
     'release of what time has paid back|core/gcra.h|ration_gcra_release|free_ensures|s/less(outstanding, unused)/less(unused, outstanding)/'
     'returns of others not counted|core/gcra.h|ration_gcra_outstanding|ensures_2|s/worth(rate, release->returned_tokens)/worth(rate, 0)/'
-    'turn told too early|core/gcra.h|ration_gcra_take|decide_ensures_3|s/max(tat, turn)/max(tat, now)/'
+    'turn reported too early|core/gcra.h|ration_gcra_take|decide_ensures_3|s/max(tat, turn)/max(tat, now)/'
 )
 
 for index in "${!seeds[@]}"; do

@@ -1,6 +1,6 @@
 /*
  * An engine in front of Redis against one in memory (R9): the same requests at the same times are decided and
- * told alike, one by one and in batches, and so are edits; also when limits become others, of the same names or
+ * reported alike, one by one and in batches, and so are admin operations; also when limits become others, of the same names or
  * of another kind. Then Redis goes away, and what the policy has instead decides.
  *
  *     redis_engine_test SOCKET SERVER_PID
@@ -59,7 +59,7 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n",
 
-    /* other algorithms, as far as memory does not begin anew for them */
+    /* other algorithms, as far as memory does not begin again for them */
     "limits:\n"
     "  - {name: login, match: {path: /login}, key: ip, rate: 3/s fixed_window}\n"
     "  - {name: window, match: {path: /window}, key: user, rate: 9/7s sliding_window}\n"
@@ -84,18 +84,18 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void tell_fault(void *unused, const struct ration_policy_error *fault)
+static void tell_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
-    fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", fault->line, fault->column,
-            fault->message);
+    fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", error->line, error->column,
+            error->message);
 }
 
 static ration_policy *read_policy(size_t index)
 {
     ration_policy *policy;
 
-    if (ration_policy_parse(policy_texts[index], strlen(policy_texts[index]), tell_fault, NULL,
+    if (ration_policy_parse(policy_texts[index], strlen(policy_texts[index]), tell_error, NULL,
                             &policy) != RATION_OK)
         fail("the policy is wrong");
     return policy;
@@ -208,13 +208,13 @@ static bool has_windows(const char *path)
 }
 
 /*
- * The same edit of both. Where limits change no windows are blocked: in Redis that converts them, and in memory
+ * The same admin operation of both. Where limits change no windows are blocked: in Redis that converts them, and in memory
  * blocks of windows stand elsewhere.
  */
-static void edit_alike(ration_engine *far, ration_engine *near, bool has_reloads)
+static void admin_alike(ration_engine *far, ration_engine *near, bool has_reloads)
 {
     struct request request;
-    struct ration_admin_op edit = {.attributes = request.attributes};
+    struct ration_admin_op op = {.attributes = request.attributes};
     uint64_t now_ns = ration_engine_now(far), tokens = draw(4),
              until_ns = now_ns + draw(3000000000);
     ration_engine *engines[] = {far, near};
@@ -223,17 +223,16 @@ static void edit_alike(ration_engine *far, ration_engine *near, bool has_reloads
     uint64_t kind = draw(3);
 
     draw_request(&request);
-    edit.attribute_count = request.count;
+    op.attribute_count = request.count;
     if (kind == 2 && has_reloads && has_windows(request.attributes[0].value.bytes))
         kind = 0;
     for (int i = 0; i < 2; i++)
         statuses[i] =
-            kind == 0 ? ration_engine_refund(engines[i], &edit, tokens, now_ns, &counts[i])
-            : kind == 1
-                ? ration_engine_reset(engines[i], &edit, now_ns, &counts[i])
-                : ration_engine_block_until(engines[i], &edit, until_ns, now_ns, &counts[i]);
+            kind == 0   ? ration_engine_refund(engines[i], &op, tokens, now_ns, &counts[i])
+            : kind == 1 ? ration_engine_reset(engines[i], &op, now_ns, &counts[i])
+                        : ration_engine_block_until(engines[i], &op, until_ns, now_ns, &counts[i]);
     if (statuses[0] != statuses[1] || counts[0] != counts[1]) {
-        fprintf(stderr, "edit %" PRIu64 " of %s: redis %d %zu, memory %d %zu\n", kind,
+        fprintf(stderr, "operation %" PRIu64 " of %s: redis %d %zu, memory %d %zu\n", kind,
                 (const char *)request.attributes[0].value.bytes, statuses[0], counts[0],
                 statuses[1], counts[1]);
         exit(1);
@@ -258,21 +257,21 @@ static void write_every_bucket(ration_engine *far, ration_engine *near,
 {
     ration_engine *const engines[] = {far, near};
     struct request request;
-    struct ration_admin_op edit = {.attributes = request.attributes};
+    struct ration_admin_op op = {.attributes = request.attributes};
 
     for (size_t i = 0; i < PATH_COUNT * USER_COUNT * IP_COUNT; i++) {
         struct ration_check checks[2];
 
         set_request(&request, paths[i % PATH_COUNT], users[i / PATH_COUNT % USER_COUNT],
                     ips[i / PATH_COUNT / USER_COUNT], "1");
-        edit.attribute_count = request.count;
+        op.attribute_count = request.count;
         ration_clock_manual_advance(manual, 25 * RATION_NS_PER_SECOND / 1000); /* one of `all` */
         for (int g = 0; g < 2; g++) {
             checks[g] = (struct ration_check){.attributes = request.attributes,
                                               .attribute_count = request.count,
                                               .cost_tokens = 1};
-            if (ration_engine_refund(engines[g], &edit, 1000, ration_engine_now(engines[g]),
-                                     NULL) != RATION_OK)
+            if (ration_engine_refund(engines[g], &op, 1000, ration_engine_now(engines[g]), NULL) !=
+                RATION_OK)
                 fail("a bucket cannot be refunded");
             ration_engine_check(engines[g], &checks[g], 1, ration_engine_now(engines[g]));
             if (checks[g].status != RATION_OK)
@@ -301,7 +300,7 @@ static void check_alike(ration_engine *far, ration_engine *near, struct ration_m
 
         ration_clock_manual_advance(manual, draw(3) == 0 ? draw(RATION_NS_PER_SECOND) : draw(9));
         if (draw(10) == 0)
-            edit_alike(far, near, reloads_max > 0);
+            admin_alike(far, near, reloads_max > 0);
         if (reload_count < reloads_max && draw(60) == 0) {
             size_t index = draw(TEXT_COUNT);
 
@@ -350,7 +349,7 @@ static void check_unmet(ration_engine *far, ration_engine *near, struct ration_m
 {
     struct ration_attribute attributes[] = {{text_key("path"), text_key("/slow")},
                                             {text_key("user"), text_key("zoe")}};
-    struct ration_admin_op edit = {.attributes = attributes, .attribute_count = 2};
+    struct ration_admin_op op = {.attributes = attributes, .attribute_count = 2};
     uint64_t now_ns = ration_engine_now(far);
     ration_engine *engines[] = {far, near};
     struct ration_check_part parts[2][RATION_POLICY_MATCHES_MAX];
@@ -358,9 +357,9 @@ static void check_unmet(ration_engine *far, ration_engine *near, struct ration_m
     struct ration_engine_guard guards[2];
 
     for (int i = 0; i < 2; i++)
-        if (ration_engine_block_until(engines[i], &edit, now_ns + 1, now_ns, NULL) != RATION_OK ||
-            ration_engine_refund(engines[i], &edit, 0, now_ns, NULL) != RATION_OK)
-            fail("an edit of a key that nobody asked about");
+        if (ration_engine_block_until(engines[i], &op, now_ns + 1, now_ns, NULL) != RATION_OK ||
+            ration_engine_refund(engines[i], &op, 0, now_ns, NULL) != RATION_OK)
+            fail("an admin operation of a key that nobody asked about");
     ration_clock_manual_advance(manual, RATION_NS_PER_SECOND);
     for (int i = 0; i < 2; i++) {
         ration_engine_lock(engines[i], &guards[i]);
@@ -375,13 +374,13 @@ static void check_unmet(ration_engine *far, ration_engine *near, struct ration_m
 
 /* What both say of a request, which must be the same; of what is denied, when to come back. */
 static enum ration_verdict peek_alike(ration_engine *const engines[2],
-                                      const struct ration_admin_op *edit, uint64_t *out_retry_ns)
+                                      const struct ration_admin_op *op, uint64_t *out_retry_ns)
 {
     struct ration_check checks[2];
 
     for (int i = 0; i < 2; i++) {
-        checks[i] = (struct ration_check){.attributes = edit->attributes,
-                                          .attribute_count = edit->attribute_count,
+        checks[i] = (struct ration_check){.attributes = op->attributes,
+                                          .attribute_count = op->attribute_count,
                                           .cost_tokens = 1,
                                           .is_peek = 1};
         ration_engine_check(engines[i], &checks[i], 1, ration_engine_now(engines[i]));
@@ -407,7 +406,7 @@ static void check_long_blocks(ration_engine *far, ration_engine *near,
         struct ration_attribute attributes[] = {{text_key("path"), text_key(blocked[i])},
                                                 {text_key("user"), text_key("blocked")},
                                                 {text_key("ip"), text_key("192.0.2.99")}};
-        struct ration_admin_op edit = {.attributes = attributes, .attribute_count = 3};
+        struct ration_admin_op op = {.attributes = attributes, .attribute_count = 3};
         uint64_t now_ns = ration_engine_now(far);
 
         for (size_t k = 0; k < sizeof(lengths_ns) / sizeof(lengths_ns[0]); k++) {
@@ -415,23 +414,23 @@ static void check_long_blocks(ration_engine *far, ration_engine *near,
                 lengths_ns[k] < UINT64_MAX - now_ns ? now_ns + lengths_ns[k] : UINT64_MAX;
 
             for (int g = 0; g < 2; g++)
-                if (ration_engine_block_until(engines[g], &edit, until_ns, now_ns, NULL) !=
+                if (ration_engine_block_until(engines[g], &op, until_ns, now_ns, NULL) !=
                     RATION_ERANGE)
                     fail("a block that is too long must be an error");
-            if (peek_alike(engines, &edit, &retry_ns) != RATION_ALLOW)
+            if (peek_alike(engines, &op, &retry_ns) != RATION_ALLOW)
                 fail("a block that is an error blocks nobody");
         }
         for (int g = 0; g < 2; g++)
-            if (ration_engine_block_until(engines[g], &edit, now_ns + RATION_BLOCK_NS_MAX, now_ns,
+            if (ration_engine_block_until(engines[g], &op, now_ns + RATION_BLOCK_NS_MAX, now_ns,
                                           NULL) != RATION_OK)
                 fail("the longest block cannot be made");
-        if (peek_alike(engines, &edit, &retry_ns) != RATION_DENY || retry_ns != RATION_BLOCK_NS_MAX)
+        if (peek_alike(engines, &op, &retry_ns) != RATION_DENY || retry_ns != RATION_BLOCK_NS_MAX)
             fail("the longest block does not hold");
         ration_clock_manual_advance(manual, RATION_BLOCK_NS_MAX - 1);
-        if (peek_alike(engines, &edit, &retry_ns) != RATION_DENY || retry_ns != 1)
+        if (peek_alike(engines, &op, &retry_ns) != RATION_DENY || retry_ns != 1)
             fail("the longest block does not hold to its end");
         ration_clock_manual_advance(manual, 1);
-        if (peek_alike(engines, &edit, &retry_ns) != RATION_ALLOW)
+        if (peek_alike(engines, &op, &retry_ns) != RATION_ALLOW)
             fail("the longest block does not end");
     }
     printf("long blocks: as in memory\n");

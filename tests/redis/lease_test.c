@@ -3,7 +3,7 @@
  * take, somebody who refunds, and a Redis that forgets, in the worst order that chance finds. Whatever they spend has
  * to fit a bucket that sees every token at the moment when it is spent. Times are injected.
  *
- *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, edit or take): a wrong one
+ *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, admin or take): a wrong one
  *                                                must be caught
  */
 #include <inttypes.h>
@@ -19,8 +19,8 @@
 #define NODE_COUNT  3
 #define EPOCH_NS    (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
 
-/* What a node has in its pocket. */
-struct pocket {
+/* What a node has left of its lease. */
+struct local_lease {
     uint64_t tokens;
     uint64_t last_drawn;
     uint64_t until_ns;
@@ -37,7 +37,7 @@ static struct {
     char key[24];
     uint64_t now_ns;
     struct ration_time tat; /* of the bucket that sees all */
-    struct pocket pockets[NODE_COUNT];
+    struct local_lease local_leases[NODE_COUNT];
     bool has_refunds;
     uint64_t spent, drawn, back, refunded;
 } story;
@@ -125,44 +125,45 @@ static void take(uint64_t cost)
         spend(cost);
 }
 
-/* As near_lease.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
-static void draw_lease(struct pocket *pocket, uint64_t cost, uint64_t want)
+/* As local_lease.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
+static void draw_lease(struct local_lease *local_lease, uint64_t cost, uint64_t want)
 {
-    bool has_ended = pocket->until_ns <= story.now_ns;
-    bool is_too_late = pocket->until_ns + 2 * story.length_ns <= story.now_ns;
-    uint64_t least = pocket->tokens < pocket->last_drawn ? pocket->tokens : pocket->last_drawn;
-    struct back back = {has_ended && !is_too_late ? least : 0, pocket->number,
-                        story.now_ns - pocket->drawn_ns};
+    bool has_ended = local_lease->until_ns <= story.now_ns;
+    bool is_too_late = local_lease->until_ns + 2 * story.length_ns <= story.now_ns;
+    uint64_t least = local_lease->tokens < local_lease->last_drawn ? local_lease->tokens
+                                                                   : local_lease->last_drawn;
+    struct back back = {has_ended && !is_too_late ? least : 0, local_lease->number,
+                        story.now_ns - local_lease->drawn_ns};
     struct ration_redis_grant portion;
 
     if (has_ended)
-        pocket->tokens = 0;
+        local_lease->tokens = 0;
     if (ask(cost, want, back, &portion) && cost > 0)
         spend(cost);
     story.back += back.tokens;
     if (portion.tokens == 0)
         return;
     story.drawn += portion.tokens;
-    if (pocket->tokens == 0 || pocket->until_ns > story.now_ns + story.length_ns)
-        pocket->until_ns = story.now_ns + story.length_ns;
-    pocket->tokens += portion.tokens;
-    pocket->last_drawn = portion.tokens;
-    pocket->number = portion.number;
-    pocket->drawn_ns = story.now_ns;
+    if (local_lease->tokens == 0 || local_lease->until_ns > story.now_ns + story.length_ns)
+        local_lease->until_ns = story.now_ns + story.length_ns;
+    local_lease->tokens += portion.tokens;
+    local_lease->last_drawn = portion.tokens;
+    local_lease->number = portion.number;
+    local_lease->drawn_ns = story.now_ns;
 }
 
-static void spend_from(struct pocket *pocket, uint64_t tokens)
+static void spend_from(struct local_lease *local_lease, uint64_t tokens)
 {
-    if (pocket->until_ns <= story.now_ns || pocket->tokens < tokens)
+    if (local_lease->until_ns <= story.now_ns || local_lease->tokens < tokens)
         return;
-    pocket->tokens -= tokens;
+    local_lease->tokens -= tokens;
     spend(tokens);
 }
 
 /* Of what was spent; or all of it. What was out on lease counts as before. */
 static void refund(uint64_t tokens)
 {
-    struct ration_redis_admin edit = {
+    struct ration_redis_admin op = {
         .bucket = {&story.limit, {story.key, strlen(story.key)}, false},
         .kind = tokens > 0 ? RATION_REDIS_REFUND : RATION_REDIS_FILL,
         .tokens = tokens,
@@ -171,8 +172,8 @@ static void refund(uint64_t tokens)
     };
 
     ration_redis_argv_reset(&story.words);
-    ration_redis_admin_write(&edit, &names, &story.words);
-    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
+    ration_redis_admin_write(&op, &names, &story.words);
+    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_ADMIN], &story.words));
     story.tat = ration_gcra_refund(story.tat, &story.limit.rate,
                                    tokens > 0 ? tokens : story.limit.rate.span_tokens);
     story.refunded += tokens;
@@ -184,21 +185,21 @@ static void rush(void)
     for (uint64_t cost = story.limit.burst; cost > 0; cost /= 2)
         take(cost);
     for (int i = 0; i < NODE_COUNT; i++)
-        spend_from(&story.pockets[i], story.pockets[i].tokens);
+        spend_from(&story.local_leases[i], story.local_leases[i].tokens);
 }
 
 static void pass_time(void)
 {
-    const struct pocket *pocket = &story.pockets[draw(NODE_COUNT)];
+    const struct local_lease *local_lease = &story.local_leases[draw(NODE_COUNT)];
 
     switch (draw(4)) {
     case 0: /* to the last moment of a lease */
-        if (pocket->tokens > 0 && pocket->until_ns > story.now_ns)
-            story.now_ns = pocket->until_ns - 1;
+        if (local_lease->tokens > 0 && local_lease->until_ns > story.now_ns)
+            story.now_ns = local_lease->until_ns - 1;
         break;
     case 1: /* to its end */
-        if (pocket->tokens > 0 && pocket->until_ns > story.now_ns)
-            story.now_ns = pocket->until_ns;
+        if (local_lease->tokens > 0 && local_lease->until_ns > story.now_ns)
+            story.now_ns = local_lease->until_ns;
         break;
     case 2:
         story.now_ns += draw(2 * story.length_ns);
@@ -210,7 +211,7 @@ static void pass_time(void)
 
 static void step(void)
 {
-    struct pocket *pocket = &story.pockets[draw(NODE_COUNT)];
+    struct local_lease *local_lease = &story.local_leases[draw(NODE_COUNT)];
     uint64_t most = story.limit.burst / 4 + 1;
 
     pass_time();
@@ -222,17 +223,17 @@ static void step(void)
         break;
     case 0:
         if (story.has_refunds && draw(2) == 0)
-            draw_lease(pocket, 0, most);
+            draw_lease(local_lease, 0, most);
         take(1 + draw(most));
         break;
     case 1:
         rush();
         break;
     case 2:
-        spend_from(pocket, 1 + draw(pocket->tokens + 1));
+        spend_from(local_lease, 1 + draw(local_lease->tokens + 1));
         break;
     default:
-        draw_lease(pocket, draw(3), 1 + draw(most));
+        draw_lease(local_lease, draw(3), 1 + draw(most));
     }
 }
 
@@ -242,11 +243,11 @@ static void forget(void)
     freeReplyObject(redisCommand(story.redis, "DEL ration:{%s}:l", story.key));
     story.tat = (struct ration_time){0, 0};
     for (int i = 0; i < NODE_COUNT; i++)
-        if (story.pockets[i].until_ns > story.now_ns)
-            story.pockets[i].until_ns = story.now_ns;
+        if (story.local_leases[i].until_ns > story.now_ns)
+            story.local_leases[i].until_ns = story.now_ns;
 }
 
-/* Where all is asked for, what is given back is there again: only what waits in pockets is missing. */
+/* Where all is asked for, what is given back is there again: only what waits in local leases is missing. */
 static void test_it_comes_back(void)
 {
     uint64_t admitted = 0, begun_ns = story.now_ns, due;
@@ -254,12 +255,12 @@ static void test_it_comes_back(void)
     struct back nothing = {0, 0, 0};
 
     for (int i = 0; i < 400; i++) {
-        struct pocket *pocket = &story.pockets[i % NODE_COUNT];
+        struct local_lease *local_lease = &story.local_leases[i % NODE_COUNT];
 
-        if (pocket->until_ns <= story.now_ns)
-            draw_lease(pocket, 0, 2); /* which it hardly spends */
+        if (local_lease->until_ns <= story.now_ns)
+            draw_lease(local_lease, 0, 2); /* which it hardly spends */
         if (i % 4 == 0)
-            spend_from(pocket, 1);
+            spend_from(local_lease, 1);
         while (ask(1, 0, nothing, &none))
             spend(1);
         story.now_ns += story.length_ns / 6;
@@ -280,8 +281,8 @@ static void test_it_comes_back(void)
  */
 static void begin_record(void)
 {
-    draw_lease(&story.pockets[NODE_COUNT - 1], 0, 1);
-    story.now_ns = story.pockets[NODE_COUNT - 1].until_ns + story.length_ns / 2;
+    draw_lease(&story.local_leases[NODE_COUNT - 1], 0, 1);
+    story.now_ns = story.local_leases[NODE_COUNT - 1].until_ns + story.length_ns / 2;
 }
 
 /* Takes that are refunded count as charged: so many of them that a lease's number comes round. */
@@ -290,9 +291,9 @@ static void test_numbers_come_round(void)
     uint64_t part = story.limit.burst / 2 - 1;
 
     begin_record();
-    draw_lease(&story.pockets[0], 0, story.limit.burst / 4);
+    draw_lease(&story.local_leases[0], 0, story.limit.burst / 4);
     story.now_ns += story.length_ns * 9 / 10;
-    draw_lease(&story.pockets[1], 0, story.limit.burst / 4);
+    draw_lease(&story.local_leases[1], 0, story.limit.burst / 4);
     for (int i = 0; i < 33; i++)
         if (ask_strictly(part)) {
             spend(part);
@@ -300,9 +301,9 @@ static void test_numbers_come_round(void)
         }
     if (ask_strictly(story.limit.burst / 8))
         spend(story.limit.burst / 8);
-    story.now_ns = story.pockets[0].until_ns;
-    draw_lease(&story.pockets[0], 0, 0);
-    story.now_ns = story.pockets[1].until_ns - 1;
+    story.now_ns = story.local_leases[0].until_ns;
+    draw_lease(&story.local_leases[0], 0, 0);
+    story.now_ns = story.local_leases[1].until_ns - 1;
     rush();
 }
 
@@ -320,15 +321,15 @@ static void test_blocks_outlast_leases(uint64_t length_ns)
     uint64_t end_ns;
 
     begin_record();
-    draw_lease(&story.pockets[0], 0, story.limit.burst / 4);
+    draw_lease(&story.local_leases[0], 0, story.limit.burst / 4);
     block.now_ns = story.now_ns;
     end_ns = story.now_ns + length_ns;
     ration_redis_argv_reset(&story.words);
     ration_redis_admin_write(&block, &names, &story.words);
-    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_EDIT], &story.words));
-    for (story.now_ns = story.pockets[0].until_ns; story.now_ns < end_ns;
+    freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_ADMIN], &story.words));
+    for (story.now_ns = story.local_leases[0].until_ns; story.now_ns < end_ns;
          story.now_ns += length_ns / 10 + 1)
-        draw_lease(&story.pockets[0], 1, story.limit.burst / 4);
+        draw_lease(&story.local_leases[0], 1, story.limit.burst / 4);
     story.now_ns = end_ns - 1;
     if (ask(1, 0, nothing, &none)) {
         fprintf(stderr, "a block of %" PRIu64 " ns ended earlier\n", length_ns);
@@ -348,7 +349,7 @@ static void begin_story(unsigned number)
     story.now_ns = EPOCH_NS;
     story.has_refunds = number / 4 % 2 == 1;
     story.tat = (struct ration_time){0, 0};
-    memset(story.pockets, 0, sizeof(story.pockets));
+    memset(story.local_leases, 0, sizeof(story.local_leases));
     snprintf(story.key, sizeof(story.key), "story %u", number);
 }
 
@@ -369,7 +370,7 @@ int main(int argument_count, char **arguments)
     seed_chance();
     story.redis = connect_or_exit(argument_count > 1 ? arguments[1] : NULL);
     load(RATION_REDIS_LEASE, "lease", argument_count, arguments);
-    load(RATION_REDIS_EDIT, "edit", argument_count, arguments);
+    load(RATION_REDIS_ADMIN, "admin", argument_count, arguments);
     load(RATION_REDIS_TAKE, "take", argument_count, arguments);
     ration_redis_argv_init(&story.words);
     for (unsigned number = 0; number < STORY_COUNT; number++) {

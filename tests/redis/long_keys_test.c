@@ -1,6 +1,6 @@
 /*
  * Keys of any length that a client may choose, in engines that ask a real Redis: each names one bucket on all nodes, in
- * every mode and for every edit (R9), and what is sent to Redis and stored there has a longest size (R10).
+ * every mode and for every admin operation (R9), and what is sent to Redis and stored there has a longest size (R10).
  *
  *     redis_long_keys_test SOCKET
  */
@@ -39,11 +39,11 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void tell_fault(void *unused, const struct ration_policy_error *fault)
+static void tell_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
-    fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", fault->line, fault->column,
-            fault->message);
+    fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", error->line, error->column,
+            error->message);
 }
 
 static ration_engine *make_engine(const char *secret)
@@ -61,7 +61,7 @@ static ration_engine *make_engine(const char *secret)
     ration_engine *engine;
 
     snprintf(url, sizeof(url), "unix:%s", socket_path);
-    if (ration_policy_parse(policy_text, strlen(policy_text), tell_fault, NULL, &policy) !=
+    if (ration_policy_parse(policy_text, strlen(policy_text), tell_error, NULL, &policy) !=
         RATION_OK)
         fail("the policy is wrong");
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
@@ -71,7 +71,7 @@ static ration_engine *make_engine(const char *secret)
 
 struct request {
     struct ration_attribute attributes[2];
-    struct ration_admin_op edit;
+    struct ration_admin_op op;
 };
 
 static struct request *request_of(const char *path)
@@ -80,7 +80,7 @@ static struct request *request_of(const char *path)
 
     request.attributes[0] = (struct ration_attribute){RATION_KEY("path"), {path, strlen(path)}};
     request.attributes[1] = (struct ration_attribute){RATION_KEY("user"), {key, sizeof(key)}};
-    request.edit = (struct ration_admin_op){.attributes = request.attributes, .attribute_count = 2};
+    request.op = (struct ration_admin_op){.attributes = request.attributes, .attribute_count = 2};
     return &request;
 }
 
@@ -103,10 +103,10 @@ static void expect(bool blocks, const char *path, const char *what)
     exit(1);
 }
 
-/* What one node takes is taken for the other, and so are edits. */
+/* What one node takes is taken for the other, and so are admin operations. */
 static void check_shared(ration_engine *const nodes[2], const char *path)
 {
-    struct ration_admin_op *edit = &request_of(path)->edit;
+    struct ration_admin_op *op = &request_of(path)->op;
     uint64_t now_ns = ration_engine_now(nodes[0]);
     size_t count = 0;
 
@@ -117,17 +117,17 @@ static void check_shared(ration_engine *const nodes[2], const char *path)
     key[KEY_SIZE - 1] ^= 1;
     expect(check(nodes[0], path) == RATION_ALLOW, path, "the last byte of a key does not count");
     key[KEY_SIZE - 1] ^= 1;
-    expect(ration_engine_refund(nodes[1], edit, 1, now_ns, &count) == RATION_OK && count == 1, path,
+    expect(ration_engine_refund(nodes[1], op, 1, now_ns, &count) == RATION_OK && count == 1, path,
            "a refund fails");
     expect(check(nodes[0], path) == RATION_ALLOW, path, "a refund is of another bucket");
-    expect(ration_engine_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
+    expect(ration_engine_reset(nodes[0], op, now_ns, &count) == RATION_OK && count == 1, path,
            "a reset fails");
-    expect(ration_engine_block_until(nodes[1], edit, now_ns + RATION_NS_PER_HOUR, now_ns, &count) ==
+    expect(ration_engine_block_until(nodes[1], op, now_ns + RATION_NS_PER_HOUR, now_ns, &count) ==
                    RATION_OK &&
                count == 1,
            path, "a block fails");
     expect(check(nodes[0], path) == RATION_DENY, path, "a block is of another bucket");
-    expect(ration_engine_reset(nodes[0], edit, now_ns, &count) == RATION_OK && count == 1, path,
+    expect(ration_engine_reset(nodes[0], op, now_ns, &count) == RATION_OK && count == 1, path,
            "a reset fails");
     expect(check(nodes[1], path) == RATION_ALLOW, path, "a reset is of another bucket");
 }

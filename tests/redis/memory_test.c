@@ -1,6 +1,6 @@
 /*
  * Each piece of memory that an engine in front of Redis asks for is refused in turn: it is made or not, its checks
- * are decided, by Redis or without, or told that there is no memory, and nothing leaks or is lost. And what is
+ * are decided, by Redis or without, or fail for lack of memory, and nothing leaks or is lost. And what is
  * decided without asking Redis needs neither memory nor a lock (R8).
  *
  *     redis_memory_test SOCKET
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ration/ration.h"
-#include "unit/limiter_allocations.h"
+#include "unit/limiter/limiter_allocations.h"
 
 #define CHECKS 12
 
@@ -79,23 +79,23 @@ static void check_all(ration_engine *engine, uint64_t refused)
             fail("a check has another status", refused);
 }
 
-static void edit_all(ration_engine *engine, uint64_t refused)
+static void admin_all(ration_engine *engine, uint64_t refused)
 {
     uint64_t now_ns = ration_engine_now(engine);
     struct ration_attribute attributes[2];
-    struct ration_admin_op edit = {.attributes = attributes, .attribute_count = 2};
+    struct ration_admin_op op = {.attributes = attributes, .attribute_count = 2};
 
     for (size_t i = 0; i < 3; i++) {
         ration_status statuses[3];
 
         fill_request(attributes, i);
-        statuses[0] = ration_engine_refund(engine, &edit, 1, now_ns, NULL);
-        statuses[1] = ration_engine_block_until(engine, &edit, now_ns + 1000, now_ns, NULL);
-        statuses[2] = ration_engine_reset(engine, &edit, now_ns, NULL);
+        statuses[0] = ration_engine_refund(engine, &op, 1, now_ns, NULL);
+        statuses[1] = ration_engine_block_until(engine, &op, now_ns + 1000, now_ns, NULL);
+        statuses[2] = ration_engine_reset(engine, &op, now_ns, NULL);
         for (size_t k = 0; k < 3; k++)
             if (statuses[k] != RATION_OK && statuses[k] != RATION_ENOMEM &&
                 statuses[k] != RATION_ESTORE)
-                fail("an edit has another status", refused);
+                fail("an admin operation has another status", refused);
     }
 }
 
@@ -105,12 +105,12 @@ static void use(ration_engine *engine, uint64_t refused)
 
     for (int i = 0; i < 3; i++)
         check_all(engine, refused);
-    edit_all(engine, refused);
+    admin_all(engine, refused);
     other = read_policy(1);
     if (other != NULL && ration_engine_reload(engine, other, NULL, NULL, NULL) != RATION_OK)
         ration_policy_free(other);
     check_all(engine, refused);
-    edit_all(engine, refused);
+    admin_all(engine, refused);
 }
 
 static void run(const struct ration_redis *redis, uint64_t refused)

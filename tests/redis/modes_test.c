@@ -81,7 +81,7 @@ struct traffic {
 #define PAUSE_EVERY 200 /* checks, or so */
 #define RUSH_CHECKS 20
 
-struct tally {
+struct totals {
     struct ration_time tat; /* of a bucket that sees all */
     uint64_t first_ns;
 };
@@ -115,14 +115,14 @@ static bool check(ration_engine *engine, const char *user, uint64_t cost)
 }
 
 /* The tokens by which a bucket that sees all is overdrawn. */
-static uint64_t overdrawn(const struct tally *tally, const struct ration_limit *limit,
+static uint64_t overdrawn(const struct totals *totals, const struct ration_limit *limit,
                           uint64_t now_ns)
 {
     struct ration_time room = ration_time_add(ration_time_from_ns(now_ns), limit->rate.capacity);
 
-    if (!ration_time_less(room, tally->tat))
+    if (!ration_time_less(room, totals->tat))
         return 0;
-    return ration_time_ceil_ns(ration_time_sub(tally->tat, room)) / limit->rate.token.ns + 1;
+    return ration_time_ceil_ns(ration_time_sub(totals->tat, room)) / limit->rate.token.ns + 1;
 }
 
 /* What came of a run. */
@@ -164,24 +164,24 @@ static uint64_t choose_gap(const struct traffic *traffic)
     return draw(traffic->pause_ns);
 }
 
-static void step(ration_engine **nodes, const struct traffic *traffic, struct tally *tallies,
+static void step(ration_engine **nodes, const struct traffic *traffic, struct totals *all_totals,
                  const struct ration_limit *limit, struct outcome *outcome)
 {
     size_t key = draw(traffic->key_count);
     int node = choose_node(traffic);
     uint64_t cost = 1 + draw(traffic->cost_max), now_ns = ration_engine_now(nodes[node]), over;
-    struct tally *tally = &tallies[key];
+    struct totals *totals = &all_totals[key];
     char user[32];
 
     snprintf(user, sizeof(user), "u%zu", key);
-    if (tally->first_ns == 0)
-        tally->first_ns = now_ns;
+    if (totals->first_ns == 0)
+        totals->first_ns = now_ns;
     outcome->asked += cost;
     if (!check(nodes[node], user, cost))
         return;
     outcome->admitted += cost;
-    tally->tat = ration_gcra_charge(tally->tat, &limit->rate, cost, now_ns);
-    over = overdrawn(tally, limit, now_ns);
+    totals->tat = ration_gcra_charge(totals->tat, &limit->rate, cost, now_ns);
+    over = overdrawn(totals, limit, now_ns);
     if (over > outcome->most_over)
         outcome->most_over = over;
 }
@@ -191,7 +191,7 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
 {
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
-    static struct tally tallies[KEYS_MAX];
+    static struct totals totals[KEYS_MAX];
     ration_engine *nodes[NODE_COUNT];
     /* fewer where each is a call */
     int step_count =
@@ -199,7 +199,7 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
     struct outcome outcome = {0};
     struct ration_limit limit;
 
-    memset(tallies, 0, sizeof(tallies));
+    memset(totals, 0, sizeof(totals));
     (void)ration_limit_make(&(struct ration_limit_spec){.tokens = RATE,
                                                         .period_ns = RATION_NS_PER_SECOND,
                                                         .burst = burst},
@@ -211,13 +211,13 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
     outcome.calls = script_calls(redis);
     for (int i = 0; i < step_count; i++) {
         ration_clock_manual_advance(&manual, choose_gap(traffic));
-        step(nodes, traffic, tallies, &limit, &outcome);
+        step(nodes, traffic, totals, &limit, &outcome);
     }
     outcome.calls = script_calls(redis) - outcome.calls;
     for (size_t key = 0; key < traffic->key_count; key++)
-        outcome.due += tallies[key].first_ns == 0
+        outcome.due += totals[key].first_ns == 0
                            ? 0
-                           : burst + (ration_clock_now(&clock) - tallies[key].first_ns) * RATE /
+                           : burst + (ration_clock_now(&clock) - totals[key].first_ns) * RATE /
                                          RATION_NS_PER_SECOND;
     for (int i = 0; i < NODE_COUNT; i++)
         ration_engine_free(nodes[i]);

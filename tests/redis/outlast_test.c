@@ -36,7 +36,8 @@ static ration_policy *read_policy(const char *text)
     return policy;
 }
 
-static ration_engine *make_engine(const char *text, const struct ration_clock *clock, bool is_told)
+static ration_engine *make_engine(const char *text, const struct ration_clock *clock,
+                                  bool is_reported)
 {
     char url[300];
     struct ration_redis options_redis = {.url = url,
@@ -46,7 +47,7 @@ static ration_engine *make_engine(const char *text, const struct ration_clock *c
     struct ration_engine_options options = {.struct_size = sizeof(options),
                                             .clock = clock,
                                             .redis = &options_redis,
-                                            .sends_time = is_told};
+                                            .sends_time = is_reported};
     struct ration_error error;
     ration_engine *engine;
 
@@ -96,7 +97,7 @@ static void test_R1_leases_outlast_a_reset(const char *kind)
         "limits: [{name: l, key: user, rate: 100/s, burst: 1001, redis_mode: strict}]";
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
-    struct ration_admin_op edit = {.attributes = &user, .attribute_count = 1};
+    struct ration_admin_op op = {.attributes = &user, .attribute_count = 1};
     ration_engine *lessee, *other;
     uint64_t spent, allowed;
     ration_status status;
@@ -106,10 +107,10 @@ static void test_R1_leases_outlast_a_reset(const char *kind)
     other = make_engine(new_text, &clock, true);
     spent = count_allowed(lessee, BURST / 5, EPOCH_NS);
     status = strcmp(kind, "reset") == 0
-                 ? ration_engine_reset(other, &edit, EPOCH_NS, NULL)
-                 : ration_engine_refund(other, &edit, 2 * spent, EPOCH_NS, NULL);
+                 ? ration_engine_reset(other, &op, EPOCH_NS, NULL)
+                 : ration_engine_refund(other, &op, 2 * spent, EPOCH_NS, NULL);
     if (status != RATION_OK)
-        fail("the bucket was not edited");
+        fail("the bucket was not changed");
     allowed = count_allowed(other, 2 * BURST, EPOCH_NS);
     allowed += count_allowed(lessee, 2 * BURST, EPOCH_NS);
     printf("after a %s, with tokens out on lease: %" PRIu64 " of %d\n", kind, allowed, BURST + 1);
@@ -175,7 +176,7 @@ static void test_R2_something_else_is_not_charged_for(void)
                                           "-5 -5 -5 -5 ",
                                           "1790000000 ",
                                           ""};
-    struct ration_admin_op edit = {.attributes = &user, .attribute_count = 1};
+    struct ration_admin_op op = {.attributes = &user, .attribute_count = 1};
     uint64_t readable = 0, wrong = 0;
 
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
@@ -208,7 +209,7 @@ static void test_R2_something_else_is_not_charged_for(void)
                 wrong++;
             free(before);
             free(after);
-            if (ration_engine_reset(engine, &edit, ration_engine_now(engine), NULL) != RATION_OK)
+            if (ration_engine_reset(engine, &op, ration_engine_now(engine), NULL) != RATION_OK)
                 fail("a reset does not remove what cannot be read");
             if (check(engine, ration_engine_now(engine)).status != RATION_OK)
                 fail("after a reset Redis does not decide");

@@ -1,6 +1,6 @@
 /*
  * The script that decides in Redis, against the algorithms in memory (R9): the same takes and looks, of
- * the same buckets at the same times, must be decided, told and left alike. Times are injected, to the
+ * the same buckets at the same times, must be decided, reported and left alike. Times are injected, to the
  * nanosecond, and also run back. Now and then a limit becomes another one.
  *
  *     redis_take_test SOCKET [take SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
@@ -146,7 +146,7 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_take_request *ask, str
     size_t used = 0;
 
     *ask = (struct ration_redis_take_request){
-        .is_look = draw(5) == 0, .has_now = true, .now_ns = now_ns};
+        .is_peek = draw(5) == 0, .has_now = true, .now_ns = now_ns};
     for (size_t i = 0; i < count; i++) {
         struct picked one = {draw(LIMIT_COUNT), draw(KEY_COUNT)};
         bool is_new = !(used > 0 && stands_alone(one.limit));
@@ -160,7 +160,7 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_take_request *ask, str
             .limit = &limits[one.limit],
             .key = {keys[one.key], strlen(keys[one.key])},
             .cost_tokens = draw_cost(&limits[one.limit]),
-            .debt_tokens = may_owe(&one, now_ns) && !ask->is_look && draw(10) == 0 ? draw(3) : 0,
+            .debt_tokens = may_owe(&one, now_ns) && !ask->is_peek && draw(10) == 0 ? draw(3) : 0,
             .stale_after_ns = RATION_NS_PER_DAY,
             .is_shadow = draw(6) == 0,
         };
@@ -194,9 +194,9 @@ static void publish(struct ration_bucket_state *any, uint64_t *ring)
 
 /* Decides in memory. */
 static void decide(const struct ration_redis_take_request *ask, const struct picked *picked,
-                   struct ration_redis_take_result *told)
+                   struct ration_redis_take_result *reported)
 {
-    struct ration_op op = {.kind = ask->is_look ? RATION_OP_PEEK : RATION_OP_TAKE,
+    struct ration_op op = {.kind = ask->is_peek ? RATION_OP_PEEK : RATION_OP_TAKE,
                            .now_ns = ask->now_ns};
     static struct ration_evaluation c;
     static uint64_t befores[RATION_REDIS_PARTS_MAX][LOG_MAX];
@@ -232,14 +232,14 @@ static void decide(const struct ration_redis_take_request *ask, const struct pic
                                                 .before = before};
     }
     ration_evaluation_run(&c);
-    told->now_ns = ask->now_ns;
-    told->decision = ration_evaluation_describe_all(&c);
+    reported->now_ns = ask->now_ns;
+    reported->decision = ration_evaluation_describe_all(&c);
     for (uint32_t i = 0; i < ask->part_count; i++) {
         const struct ration_limit_eval *item = &c.items[i];
         bool *there = &is_there[picked[i].limit][picked[i].key];
 
-        told->parts[i] = ration_evaluation_describe(&c, item);
-        if (ask->is_look || (item->cost_tokens == 0 && !is_changed[i]))
+        reported->parts[i] = ration_evaluation_describe(&c, item);
+        if (ask->is_peek || (item->cost_tokens == 0 && !is_changed[i]))
             continue;
         if (item->limiter_index != i)
             abort();
@@ -276,7 +276,7 @@ static int fail(unsigned step, const char *what, const struct ration_redis_take_
                 const struct ration_redis_answer *answer)
 {
     fprintf(stderr, "step %u at %" PRIu64 " (%s): %s\n", step, ask->now_ns,
-            ask->is_look ? "look" : "take", what);
+            ask->is_peek ? "look" : "take", what);
     for (uint32_t i = 0; i < ask->part_count; i++)
         fprintf(stderr, "  %s cost %" PRIu64 " owed %" PRIu64 " shadow %d was '%.*s'\n",
                 ask->parts[i].limit->name, ask->parts[i].cost_tokens, ask->parts[i].debt_tokens,
@@ -317,7 +317,7 @@ int main(int argument_count, char **arguments)
     }
     ration_redis_argv_init(&words);
     for (unsigned step = 0; step < STEP_COUNT; step++) {
-        struct ration_redis_take_result told, wanted;
+        struct ration_redis_take_result reported, wanted;
         struct ration_redis_answer answer;
         struct ration_redis_take_request ask;
         struct picked picked[4];
@@ -340,22 +340,22 @@ int main(int argument_count, char **arguments)
             converted_count++;
         }
         decide(&ask, picked, &wanted);
-        if (ration_redis_take_result_read(&ask, &answer, &told) != RATION_OK)
+        if (ration_redis_take_result_read(&ask, &answer, &reported) != RATION_OK)
             return fail(step, "the answer contradicts the buckets", &ask, &answer);
-        if (told.now_ns != wanted.now_ns || !is_same(&told.decision, &wanted.decision)) {
+        if (reported.now_ns != wanted.now_ns || !is_same(&reported.decision, &wanted.decision)) {
             fail(step, "another decision", &ask, &answer);
-            print_decision("redis ", &told.decision);
+            print_decision("redis ", &reported.decision);
             print_decision("memory", &wanted.decision);
             return 1;
         }
         for (uint32_t i = 0; i < ask.part_count; i++)
-            if (!is_same(&told.parts[i], &wanted.parts[i])) {
+            if (!is_same(&reported.parts[i], &wanted.parts[i])) {
                 fail(step, "another part", &ask, &answer);
-                print_decision("redis ", &told.parts[i]);
+                print_decision("redis ", &reported.parts[i]);
                 print_decision("memory", &wanted.parts[i]);
                 return 1;
             }
-        counts[told.decision.verdict]++;
+        counts[reported.decision.verdict]++;
         freeReplyObject(reply);
     }
     printf("%u allowed, %u denied, %u never, %u of changed limits: all as in memory\n",

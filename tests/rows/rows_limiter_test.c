@@ -20,8 +20,8 @@
 #include "limiter/bucket_state.h"
 #include "rows/rows.h"
 
-#define TICKETS_MAX    16
-#define LOG_TOKENS_MAX 64
+#define RESERVATIONS_MAX 16
+#define LOG_TOKENS_MAX   64
 
 /* A multiple of every window's period in the rows. */
 #define LATER_NS (7000 * RATION_NS_PER_SECOND)
@@ -38,7 +38,7 @@ struct subject {
     struct ration_limit limit;
     ration_limiter *limiter;
     ration_stack *stack;
-    struct ration_reservation reservations[TICKETS_MAX];
+    struct ration_reservation reservations[RESERVATIONS_MAX];
     size_t reservation_count;
 };
 
@@ -149,7 +149,7 @@ static struct ration_decision look(struct subject *s, uint64_t cost, uint64_t no
     return d;
 }
 
-/* By a call that tells only the verdict, between two looks. */
+/* By a call that reports only the verdict, between two looks. */
 static struct ration_decision take_by_verdict(struct subject *s, uint64_t cost, uint64_t now_ns)
 {
     struct ration_batch_item item = {.request = &key, .cost_tokens = cost};

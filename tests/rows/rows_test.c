@@ -1,6 +1,6 @@
 /*
- * Runs files of rows through the library's call: the 16-byte bucket for what fits it, the core's
- * own functions for the two algorithms that need more room.
+ * Runs files of rows through the library's call: the 16-byte bucket for what fits it, the
+ * library's inner functions for the two algorithms that need more room.
  *
  *     rows_test FILE...
  */
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/reserve.h"
-#include "core/sliding_log.h"
 #include "rows/rows.h"
+#include "support/large_state.h"
 
 #define RESERVATIONS_MAX 16
 #define LOG_TOKENS_MAX   64
@@ -19,7 +19,7 @@ struct library {
     struct ration_limit limit;
     struct ration_bucket bucket;
     struct ration_reserve reserve;
-    struct ration_sliding_log log;
+    struct array_log log;
     uint64_t log_words[LOG_TOKENS_MAX];
     struct ration_bucket_reservation reservations[RESERVATIONS_MAX];
     size_t reservation_count;
@@ -31,7 +31,7 @@ static bool library_open(void *context, const struct ration_limit *limit)
 
     memset(library, 0, sizeof(*library));
     library->limit = *limit;
-    library->log.back_at_ns = library->log_words;
+    library->log.ring = library->log_words;
     if (ration_bucket_fits(limit))
         return ration_bucket_init(&library->bucket, limit, 0) == RATION_OK;
     return limit->algorithm == RATION_BURST_RESERVE || limit->tokens <= LOG_TOKENS_MAX;
@@ -40,15 +40,11 @@ static bool library_open(void *context, const struct ration_limit *limit)
 static void library_change(void *context, const struct ration_limit *limit, uint64_t now_ns)
 {
     struct library *library = context;
-    uint64_t new_words[LOG_TOKENS_MAX] = {0};
-    struct ration_sliding_log new_log = {new_words, 0};
 
     if (limit->algorithm == RATION_BURST_RESERVE) {
         library->reserve = ration_reserve_change(library->reserve, &library->limit, limit, now_ns);
     } else if (limit->algorithm == RATION_SLIDING_LOG) {
-        ration_sliding_log_change(&library->log, &library->limit, &new_log, limit, now_ns);
-        memcpy(library->log_words, new_words, sizeof(new_words));
-        library->log.head_index = new_log.head_index;
+        array_log_change(&library->log, &library->limit, limit, now_ns);
     } else if (ration_bucket_change(&library->bucket, &library->limit, limit, RATION_CHANGE_KEEP,
                                     now_ns) != RATION_OK) {
         abort();
@@ -72,7 +68,7 @@ static struct ration_decision reserve_call(struct library *library,
                                    request->now_ns);
         break;
     case ROWS_UPTO:
-        step = ration_reserve_take_up_to(library->reserve, limit, request->tokens, request->now_ns,
+        step = large_state_reserve_up_to(library->reserve, limit, request->tokens, request->now_ns,
                                          granted);
         break;
     case ROWS_REFUND:
@@ -109,19 +105,15 @@ static struct ration_decision log_call(struct library *library, const struct row
 
     switch (request->call) {
     case ROWS_TAKE:
-        return ration_sliding_log_describe(&library->log, &library->limit,
-                                           ration_sliding_log_take(&library->log, &library->limit,
-                                                                   request->tokens,
-                                                                   request->now_ns),
-                                           request->now_ns);
+        return array_log_take(&library->log, &library->limit, request->tokens, request->now_ns);
     case ROWS_REFUND:
-        ration_sliding_log_refund(&library->log, &library->limit, request->tokens);
+        array_log_refund(&library->log, &library->limit, request->tokens, request->now_ns);
         return none;
     case ROWS_FORCE:
-        ration_sliding_log_charge(&library->log, &library->limit, request->tokens, request->now_ns);
+        array_log_charge(&library->log, &library->limit, request->tokens, request->now_ns);
         return none;
     case ROWS_SET:
-        ration_sliding_log_set(&library->log, &library->limit, request->tokens, request->now_ns);
+        array_log_set(&library->log, &library->limit, request->tokens, request->now_ns);
         return none;
     default:
         abort();
@@ -136,7 +128,7 @@ static struct ration_bucket_reservation *reservation_of(struct library *library,
 }
 
 /* The calls that give no decision. */
-static void bucket_edit(struct library *library, const struct rows_request *request)
+static void bucket_update(struct library *library, const struct rows_request *request)
 {
     struct ration_bucket *bucket = &library->bucket;
     const struct ration_limit *limit = &library->limit;
@@ -183,7 +175,7 @@ static struct ration_decision bucket_call(struct library *library,
         library->reservation_count += decision.verdict == RATION_ALLOW;
         return decision;
     default:
-        bucket_edit(library, request);
+        bucket_update(library, request);
         return decision;
     }
 }

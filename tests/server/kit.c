@@ -495,7 +495,7 @@ const struct ration_protocol kit_polite = {.name = "polite",
                                            .close = count_close};
 const struct ration_protocol kit_phases = {.name = "phases",
                                            .state_size = sizeof(struct state),
-                                           .tells_phases = true,
+                                           .reports_phases = true,
                                            .receive = phases,
                                            .refuse = refuse,
                                            .close = count_close};

@@ -96,7 +96,7 @@ static size_t drain(int file, char *buffer, size_t size)
     return used;
 }
 
-/* Nobody reads: lines are dropped, not waited for; then their count is told. */
+/* Nobody reads: lines are dropped, not waited for; then their count is reported. */
 static void a_reader_that_does_not_keep_up_loses_lines(void **state)
 {
     static char received[1 << 20];

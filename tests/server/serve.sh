@@ -10,7 +10,7 @@ policy() { # policy RATE [SERVER_LINE]: writes the policy
         "${2:+  $2}" "$1" >"$scratch/policy.yaml"
 }
 
-# The built-in policy: what to try is told, and it works.
+# The built-in policy: the log says what to try, and it works.
 start
 await "try: curl -i 'http://$http/v1/check?path=/login&ip=192.0.2.7'"
 await "try: redis-cli -p ${resp##*:} RATION.CHECK path /login ip 192.0.2.7"
@@ -130,8 +130,8 @@ start
 refuses "cannot listen on resp $resp: " --resp "$resp"
 finish 0 TERM
 
-# A service manager is told (sd_notify).
-exec {told}< <(exec python3 -c '
+# A service manager is notified (sd_notify).
+exec {reported}< <(exec python3 -c '
 import socket, sys
 manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 manager.bind(sys.argv[1])
@@ -140,10 +140,10 @@ print("bound", flush=True)
 for _ in range(4):
     print(manager.recv(4096).decode(), flush=True)
 ' "$scratch/notify")
-manager() { # manager WORD: what it is told next
+manager() { # manager WORD: its next notification
     local word
-    read -r -t 60 word <&"$told" || true
-    same "what the manager is told" "$1" "$word"
+    read -r -t 60 word <&"$reported" || true
+    same "what the manager is reported" "$1" "$word"
 }
 manager bound
 export NOTIFY_SOCKET=$scratch/notify
@@ -177,7 +177,7 @@ check 2 "ration check: --check-secret-file: others may use $scratch/secret (mode
 finish 0 TERM
 refuses 'others may use ' --check-secret-file "$scratch/secret"
 
-# A leaky queue tells when to go; check --wait goes then, and gives up in time.
+# A leaky queue reports when to go; check --wait goes then, and gives up in time.
 printf 'limits:\n  - {name: q, rate: 50/s burst 1}\n  - {name: h, match: {path: /h}, rate: 1/h}\n' \
     >"$scratch/policy.yaml"
 start --policy "$scratch/policy.yaml"

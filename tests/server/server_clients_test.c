@@ -648,7 +648,7 @@ static void a_transaction_over_its_bound_is_discarded(void **unused)
         ask(&client, echo, "+QUEUED");
     ask(&client, echo, "-ERR the requests of one MULTI are at most 1048576 bytes");
     assert_int_equal(server.service.loops->memory_bytes, 0);
-    ask(&client, echo, "+QUEUED"); /* as Redis: the error was told */
+    ask(&client, echo, "+QUEUED"); /* as Redis: the error was reported */
     ask(&client, "EXEC\r\n", "-EXECABORT Transaction discarded because of previous errors.");
     ask(&client, "MULTI\r\nPING\r\nEXEC\r\n", "*1\r\n+PONG");
     close_clients(&client, 1);

@@ -82,7 +82,7 @@ static void an_idle_connection_is_closed(void **unused)
     (void)unused;
     int fd = start(&kit_lines);
     kit_pass(&kit, 399);
-    client_say(fd, "a\n"); /* begins it anew */
+    client_say(fd, "a\n"); /* begins it again */
     client_expect(fd, "a\n");
     expect_deadline(400, RATION_CLOSE_REASON_IDLE_DEADLINE);
     client_expect_end(fd);
@@ -132,7 +132,7 @@ static void a_request_that_ends_gives_the_next_its_own_time(void **unused)
     kit_stop(&kit);
 }
 
-static void the_late_are_told_why(void **unused)
+static void late_clients_get_the_reason(void **unused)
 {
     (void)unused;
     int fd = start(&kit_polite);
@@ -167,7 +167,7 @@ static void a_body_has_its_time_after_the_head(void **unused)
     kit_stop(&kit);
 }
 
-static void a_phase_that_is_told_again_goes_on(void **unused)
+static void a_phase_that_is_set_again_continues(void **unused)
 {
     (void)unused;
     int fd = start(&kit_phases);
@@ -224,9 +224,9 @@ int main(void)
         cmocka_unit_test(one_that_says_nothing_at_all_is_idle),
         cmocka_unit_test(a_head_has_its_time_from_the_first_byte),
         cmocka_unit_test(a_request_that_ends_gives_the_next_its_own_time),
-        cmocka_unit_test(the_late_are_told_why),
+        cmocka_unit_test(late_clients_get_the_reason),
         cmocka_unit_test(a_body_has_its_time_after_the_head),
-        cmocka_unit_test(a_phase_that_is_told_again_goes_on),
+        cmocka_unit_test(a_phase_that_is_set_again_continues),
         cmocka_unit_test(held_connections_have_no_deadline),
         cmocka_unit_test(each_listener_may_have_its_own_idle_time),
     };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/kit.h"
+#include "server/net/loop_parts.h"
 
 #define FILES_MAX   120
 #define CLIENTS_MAX 100
@@ -30,7 +31,7 @@ static void newcomers_without_a_file_are_closed(void **unused)
     (void)unused;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     kit_start(&kit, &options, &kit_lines, NULL);
-    assert_true(ration_loops_limits(kit.loops)->connections_max < FILES_MAX);
+    assert_true(kit.loops->limits.connections_max < FILES_MAX);
     int guest = client_open(&kit);
     client_say(guest, "in\n");
     client_expect(guest, "in\n");

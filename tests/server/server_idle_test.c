@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "server/kit.h"
+#include "server/net/loop_parts.h"
 
 #define CONNECTIONS_MAX 10000u
 #define OUR_BYTES_MAX   1024
@@ -25,7 +26,7 @@ static struct kit kit;
 /* As many as the limit of files lets one process have. */
 static unsigned connection_count(void)
 {
-    unsigned most = ration_loops_limits(kit.loops)->connections_max;
+    unsigned most = kit.loops->limits.connections_max;
 
     return most < CONNECTIONS_MAX ? most : CONNECTIONS_MAX;
 }

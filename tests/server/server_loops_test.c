@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "server/kit.h"
+#include "server/net/loop_parts.h"
 
 static struct kit kit;
 
@@ -82,7 +83,7 @@ static void note(struct ration_loop *loop, void *argument)
 {
     struct post *post = argument;
 
-    assert_int_equal(ration_loop_index(loop), 1);
+    assert_int_equal(loop->index, 1);
     assert_int_equal(post->log->last[post->poster] + 1, post->number);
     post->log->last[post->poster] = post->number;
     if (++post->log->count == POSTERS * POSTS)
@@ -129,7 +130,7 @@ static void messages_arrive_once_and_in_order(void **unused)
 
 static void count_loop(struct ration_loop *loop, void *seen)
 {
-    __atomic_add_fetch(&((unsigned *)seen)[ration_loop_index(loop)], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&((unsigned *)seen)[loop->index], 1, __ATOMIC_RELAXED);
 }
 
 static void a_call_reaches_each_loop_once(void **unused)

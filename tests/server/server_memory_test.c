@@ -103,7 +103,7 @@ static int connect_to(const char *path)
     return -1;
 }
 
-/* Sends all of it and reads what comes until the server closes. An answer that never comes is a fault. */
+/* Sends all of it and reads what comes until the server closes. An answer that never comes is a error. */
 static const char *exchange(const char *path, const char *request)
 {
     static char answer[1 << 20];
@@ -198,19 +198,19 @@ static void ask_all(void)
 /* A failed reload says so and changes nothing. */
 static void reload_by_http(const char *text, char name, char before)
 {
-    char told[512];
+    char reported[512];
     int status;
     char after;
 
     write_policy(text);
-    snprintf(told, sizeof(told), "%s", http("POST", "/v1/reload", ""));
-    status = status_of(told);
+    snprintf(reported, sizeof(reported), "%s", http("POST", "/v1/reload", ""));
+    status = status_of(reported);
     after = policy_in_force();
     if (status == 200)
         assert_true(after == name || after == '?');
     else if (status != 0 && before != '?' && after != before && after != '?')
         fail_msg("policy %c is in force, with %lu refused: %s", after,
-                 (unsigned long)allocations.fails_at, told);
+                 (unsigned long)allocations.fails_at, reported);
     assert_true(status == 200 || status == 422 || status == 503 || status == 0);
 }
 

@@ -1,4 +1,5 @@
 /* Settings: every value that is wrong has its message and place; who wins; what follows from what. */
+#include "support/resp_limits.h"
 #include "support/unit.h"
 
 #include <fcntl.h>
@@ -16,26 +17,26 @@
 #define TEXT_SIZE 8192
 #define WORDS_MAX 16
 
-/* Faults, a line each. */
-struct told {
+/* Errors, a line each. */
+struct reported {
     char text[TEXT_SIZE];
     size_t used;
 };
 
-static void note(void *context, const struct ration_policy_error *fault)
+static void note(void *context, const struct ration_policy_error *error)
 {
-    struct told *told = context;
+    struct reported *reported = context;
     char place[32] = "";
 
-    if (fault->line > 0)
-        snprintf(place, sizeof(place), "%u:%u: ", fault->line, fault->column);
-    told->used += (size_t)snprintf(told->text + told->used, TEXT_SIZE - told->used, "%s%s\n", place,
-                                   fault->message);
+    if (error->line > 0)
+        snprintf(place, sizeof(place), "%u:%u: ", error->line, error->column);
+    reported->used += (size_t)snprintf(reported->text + reported->used, TEXT_SIZE - reported->used,
+                                       "%s%s\n", place, error->message);
 }
 
 /* The words of a command line, apart by blanks. */
 static ration_status read_arguments(struct ration_settings *settings, const char *line,
-                                    struct told *told)
+                                    struct reported *reported)
 {
     char copy[TEXT_SIZE];
     char *words[WORDS_MAX];
@@ -44,56 +45,56 @@ static ration_status read_arguments(struct ration_settings *settings, const char
     snprintf(copy, sizeof(copy), "%s", line);
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
         words[count++] = word;
-    return ration_settings_read_arguments(settings, count, words, note, told);
+    return ration_settings_read_arguments(settings, count, words, note, reported);
 }
 
 /* A policy whose section server: has these lines, from line 2 on. */
 static ration_status read_section(struct ration_settings *settings, const char *lines,
-                                  struct told *told)
+                                  struct reported *reported)
 {
     char text[TEXT_SIZE];
     ration_policy *policy;
     ration_status status;
 
     snprintf(text, sizeof(text), "server:\n%slimits: [{name: a, rate: 1/s}]\n", lines);
-    assert_int_equal(ration_policy_parse(text, strlen(text), note, told, &policy), RATION_OK);
-    status = ration_settings_read_policy(settings, policy, note, told);
+    assert_int_equal(ration_policy_parse(text, strlen(text), note, reported, &policy), RATION_OK);
+    status = ration_settings_read_policy(settings, policy, note, reported);
     ration_policy_free(policy);
     return status;
 }
 
 /* Reads a command line, then a section, then completes. Returns the first status that is not OK. */
 static ration_status read_both(struct ration_settings *settings, const char *line,
-                               const char *section, struct told *told)
+                               const char *section, struct reported *reported)
 {
     ration_status status;
 
-    memset(told, 0, sizeof(*told));
+    memset(reported, 0, sizeof(*reported));
     ration_settings_init(settings);
-    status = read_arguments(settings, line, told);
+    status = read_arguments(settings, line, reported);
     if (status == RATION_OK)
-        status = read_section(settings, section, told);
+        status = read_section(settings, section, reported);
     if (status == RATION_OK)
-        status = ration_settings_complete(settings, note, told);
+        status = ration_settings_complete(settings, note, reported);
     return status;
 }
 
 static void refused(const char *line, const char *section, const char *wanted)
 {
     struct ration_settings settings;
-    struct told told;
+    struct reported reported;
 
-    assert_int_equal(read_both(&settings, line, section, &told), RATION_EINVAL);
-    assert_string_equal(told.text, wanted);
+    assert_int_equal(read_both(&settings, line, section, &reported), RATION_EINVAL);
+    assert_string_equal(reported.text, wanted);
     ration_settings_done(&settings);
 }
 
 static void accepted(const char *line, const char *section, struct ration_settings *settings)
 {
-    struct told told;
-    ration_status status = read_both(settings, line, section, &told);
+    struct reported reported;
+    ration_status status = read_both(settings, line, section, &reported);
 
-    assert_string_equal(told.text, "");
+    assert_string_equal(reported.text, "");
     assert_int_equal(status, RATION_OK);
 }
 
@@ -162,7 +163,7 @@ static void the_table_is_sound(void **state)
 }
 
 /* What --help shows as a default is read back as the default. */
-static void defaults_are_what_they_are_told_to_be(void **state)
+static void defaults_are_what_is_documented(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ration_settings_table_count; i++) {
@@ -204,7 +205,7 @@ static void nothing_given_is_the_defaults(void **state)
     assert_int_equal(settings.shutdown_timeout_ms, 10000);
     assert_int_equal(settings.pipeline_max, 1024);
     assert_int_equal(settings.resp_limits.argument_bytes_max,
-                     ration_resp_limits_default.argument_bytes_max);
+                     resp_limits_default.argument_bytes_max);
     assert_memory_equal(&settings.http_limits, &RATION_HTTP_LIMITS_DEFAULT,
                         sizeof(settings.http_limits));
     assert_true(settings.limits.input_bytes_max >= ration_http_bytes_max(&settings.http_limits));
@@ -269,7 +270,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
                                 "did you mean --retry-after-max\n"},
         {"--port 80",
          "there is no setting --port; pass --http ADDRESS:PORT and --resp ADDRESS:PORT\n"},
-        {"--header-timeout 1500",
+        {"--header-timeout 1500ms",
          "--header-timeout cannot be '1500'; write a time (1500ms or 1.5s) from 1ms to "
          "1073741824ms, or none\n"},
         {"--max-output 1",
@@ -290,7 +291,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
         refused(rows[i][0], "  {}\n", rows[i][1]);
 }
 
-static void every_fault_is_told_at_once(void **state)
+static void every_error_is_reported_at_once(void **state)
 {
     (void)state;
     refused("--threads 0 --nonsuch 3 --log-format xml", "  {}\n",
@@ -319,7 +320,7 @@ static void a_policy_writes_names_with_underscores(void **state)
     assert_int_equal(settings.retry.seconds_max, 60);
     assert_int_equal(settings.retry.spread_seconds, 5);
     ration_settings_done(&settings);
-    refused("", "  top-keys: 1\n", "2:3: there is no setting top-keys; did you mean top_keys\n");
+    refused("", "  top_keys: 1\n", "2:3: there is no setting top-keys; did you mean top_keys\n");
 }
 
 static void zero_bytes_are_refused(void **state)
@@ -422,27 +423,28 @@ static void lists_repeat_on_the_command_line(void **state)
 
 static void note_name(void *context, const char *name)
 {
-    struct told *told = context;
+    struct reported *reported = context;
 
-    told->used += (size_t)snprintf(told->text + told->used, TEXT_SIZE - told->used, "%s ", name);
+    reported->used +=
+        (size_t)snprintf(reported->text + reported->used, TEXT_SIZE - reported->used, "%s ", name);
 }
 
 static void what_differs_is_named(void **state)
 {
     struct ration_settings before, after;
-    struct told told = {0};
+    struct reported reported = {0};
 
     (void)state;
     accepted("--threads 2 --check-secret x", "  {}\n", &before);
     accepted("--threads 2 --check-secret y",
              "  threads: 9\n  http: 127.0.0.1:0\n  state: s\n  trusted_proxies: unix\n", &after);
-    ration_settings_compare(&before, &after, note_name, &told);
-    assert_string_equal(told.text, "http state check-secret trusted-proxies ");
+    ration_settings_compare(&before, &after, note_name, &reported);
+    assert_string_equal(reported.text, "http state check-secret trusted-proxies ");
     ration_settings_done(&after);
     assert_int_equal(ration_settings_copy(&before, &after), RATION_OK);
-    memset(&told, 0, sizeof(told));
-    ration_settings_compare(&before, &after, note_name, &told);
-    assert_string_equal(told.text, "");
+    memset(&reported, 0, sizeof(reported));
+    ration_settings_compare(&before, &after, note_name, &reported);
+    assert_string_equal(reported.text, "");
     assert_ptr_not_equal(before.http[0], after.http[0]);
     ration_settings_done(&before);
     ration_settings_done(&after);
@@ -458,16 +460,17 @@ static void note_warning(void *context, const char *message)
 /* Reads variables and arguments; the settings are complete. Returns what was reported. */
 static ration_status read_sources(const char *const *environment, char **arguments,
                                   int argument_count, struct ration_settings *settings,
-                                  struct told *told)
+                                  struct reported *reported)
 {
     ration_status status;
 
-    memset(told, 0, sizeof(*told));
+    memset(reported, 0, sizeof(*reported));
     ration_settings_init(settings);
     status = ration_settings_read_environment(settings, (char *const *)(uintptr_t)environment, note,
-                                              note_warning, told);
+                                              note_warning, reported);
     if (status == RATION_OK)
-        status = ration_settings_read_arguments(settings, argument_count, arguments, note, told);
+        status =
+            ration_settings_read_arguments(settings, argument_count, arguments, note, reported);
     return status;
 }
 
@@ -486,11 +489,11 @@ static void the_environment_is_below_the_command_line(void **state)
     char threads[] = "--threads", two[] = "2";
     char *arguments[] = {threads, two};
     struct ration_settings settings;
-    struct told told;
+    struct reported reported;
 
     (void)state;
-    assert_int_equal(read_sources(environment, arguments, 2, &settings, &told), RATION_OK);
-    assert_string_equal(told.text, "");
+    assert_int_equal(read_sources(environment, arguments, 2, &settings, &reported), RATION_OK);
+    assert_string_equal(reported.text, "");
     assert_int_equal(settings.threads, 2);
     assert_int_equal(settings.top_keys, 7);
     assert_int_equal(settings.trust.proxy_count, 1);
@@ -507,15 +510,17 @@ static void wrong_variables_are_reported(void **state)
     const char *wrong[] = {"RATION_THREADS=0", NULL};
     const char *unknown[] = {"RATION_MAX_CONECTIONS=5", NULL};
     struct ration_settings settings;
-    struct told told;
+    struct reported reported;
 
     (void)state;
-    assert_int_equal(read_sources(wrong, NULL, 0, &settings, &told), RATION_EINVAL);
-    assert_string_equal(told.text, "RATION_THREADS cannot be '0'; write a number from 1 to 64\n");
+    assert_int_equal(read_sources(wrong, NULL, 0, &settings, &reported), RATION_EINVAL);
+    assert_string_equal(reported.text,
+                        "RATION_THREADS cannot be '0'; write a number from 1 to 64\n");
     ration_settings_done(&settings);
-    assert_int_equal(read_sources(unknown, NULL, 0, &settings, &told), RATION_OK);
-    assert_string_equal(told.text, "the variable RATION_MAX_CONECTIONS is ignored; did you mean "
-                                   "RATION_MAX_CONNECTIONS ");
+    assert_int_equal(read_sources(unknown, NULL, 0, &settings, &reported), RATION_OK);
+    assert_string_equal(reported.text,
+                        "the variable RATION_MAX_CONECTIONS is ignored; did you mean "
+                        "RATION_MAX_CONNECTIONS ");
     ration_settings_done(&settings);
 }
 
@@ -695,7 +700,7 @@ static void secrets_on_a_command_line_are_overwritten(void **state)
 static void hidden_urls_are_compared(void **state)
 {
     struct ration_settings one, same, other, plain;
-    struct told names = {0};
+    struct reported names = {0};
 
     (void)state;
     accepted("--redis redis://:pw@host", "  {}\n", &one);
@@ -747,10 +752,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_limit_is_a_setting),
         cmocka_unit_test(the_table_is_sound),
-        cmocka_unit_test(defaults_are_what_they_are_told_to_be),
+        cmocka_unit_test(defaults_are_what_is_documented),
         cmocka_unit_test(nothing_given_is_the_defaults),
         cmocka_unit_test(values_that_are_wrong_say_what_is_right),
-        cmocka_unit_test(every_fault_is_told_at_once),
+        cmocka_unit_test(every_error_is_reported_at_once),
         cmocka_unit_test(a_policy_writes_names_with_underscores),
         cmocka_unit_test(zero_bytes_are_refused),
         cmocka_unit_test(times_have_units),

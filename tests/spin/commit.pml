@@ -21,7 +21,7 @@
  *
  * There are two entries with two cells each. A thread changes both (a commit), or one of them. It
  * reads, takes a seat, changes, leaves, and starts over if that failed. What it writes into the
- * cells is the number of the attempt, so a cell tells who wrote it.
+ * cells is the number of the attempt, so a cell shows who wrote it.
  *
  * What is checked, in every state of every interleaving:
  *

@@ -90,7 +90,7 @@ byte k, n; /* within a step; 0 between steps */
 mtype = { FIND, LOOKED, ENTER, ROOM, RAISE, PUT_CLAIM, ALONE, STANDS, WITHDRAW, CANCEL, ORIGIN,
           COMPLETE, GIVE_UP, CHARGE, FIND_MOMENT, EARLY_LOOK, HELP, DONE }
 
-/* A line of the interleaving, when a trail is replayed. A slot is told as tag.moment.claim */
+/* A line of the interleaving, when a trail is replayed. A slot is reported as tag.moment.claim */
 inline say()
 {
     printf("thread %d, key %d at %d: %e %d; origin %d; slots %d.%d.%d %d.%d.%d\n", me, key, now,

@@ -5,7 +5,7 @@
 #     tests/spin/run.sh <scratch folder> <model> <states|cycles> <text of the error|-> <define...>
 #
 # states: the assertions hold in every state, and nobody is left waiting. cycles: the assertions
-# hold, and no run goes on for ever without anybody getting done (Spin's non-progress cycles,
+# hold, and no run continues for ever without anybody getting done (Spin's non-progress cycles,
 # without fairness; the states are then counted about twice). -: nothing may be found. Else that
 # error must be.
 #

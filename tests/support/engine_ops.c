@@ -61,9 +61,9 @@ static void trace(const char *format, ...)
 
 /* Policies ------------------------------------------------------------------------------------- */
 
-static void on_policy_error(void *context, const struct ration_policy_error *fault)
+static void on_policy_error(void *context, const struct ration_policy_error *error)
 {
-    fail(context, "the policy has an error in column %u: %s", fault->column, fault->message);
+    fail(context, "the policy has an error in column %u: %s", error->column, error->message);
 }
 
 /* NULL: it has failed. */
@@ -229,7 +229,7 @@ static void run_charge(struct run *run)
     ration_engine_unlock(&guard);
 }
 
-static struct ration_admin_op edit_of(const struct request *request)
+static struct ration_admin_op admin_op_of(const struct request *request)
 {
     return (struct ration_admin_op){.attributes = request->attributes, .attribute_count = 2};
 }
@@ -237,16 +237,16 @@ static struct ration_admin_op edit_of(const struct request *request)
 static void run_refund(struct run *run)
 {
     struct request request;
-    struct ration_admin_op edit;
+    struct ration_admin_op op;
     uint64_t tokens, now_ns;
 
     choose_request(run, &request);
-    edit = edit_of(&request);
+    op = admin_op_of(&request);
     tokens = engine_ops_tokens(&run->input);
     now_ns = choose_now(run);
     trace("refund %s user %s %" PRIu64 " at %" PRIu64 "\n", request.path, request.user, tokens,
           now_ns);
-    if (ration_engine_refund(run->engine, &edit, tokens, now_ns, NULL) != RATION_OK)
+    if (ration_engine_refund(run->engine, &op, tokens, now_ns, NULL) != RATION_OK)
         fail(run, "a refund failed");
     forget_admissions(run, &request);
 }
@@ -254,14 +254,14 @@ static void run_refund(struct run *run)
 static void run_reset(struct run *run)
 {
     struct request request;
-    struct ration_admin_op edit;
+    struct ration_admin_op op;
     uint64_t now_ns;
 
     choose_request(run, &request);
-    edit = edit_of(&request);
+    op = admin_op_of(&request);
     now_ns = choose_now(run);
     trace("reset %s user %s at %" PRIu64 "\n", request.path, request.user, now_ns);
-    if (ration_engine_reset(run->engine, &edit, now_ns, NULL) != RATION_OK)
+    if (ration_engine_reset(run->engine, &op, now_ns, NULL) != RATION_OK)
         fail(run, "a reset failed");
     forget_admissions(run, &request);
 }
@@ -278,16 +278,16 @@ static void expect_blocked(struct run *run, ration_status status, uint64_t until
 static void run_block(struct run *run)
 {
     struct request request;
-    struct ration_admin_op edit;
+    struct ration_admin_op op;
     uint64_t now_ns, until_ns;
 
     choose_request(run, &request);
-    edit = edit_of(&request);
+    op = admin_op_of(&request);
     now_ns = choose_now(run);
     until_ns = engine_ops_block_end_ns(&run->input, now_ns);
     trace("block %s user %s until %" PRIu64 " at %" PRIu64 "\n", request.path, request.user,
           until_ns, now_ns);
-    expect_blocked(run, ration_engine_block_until(run->engine, &edit, until_ns, now_ns, NULL),
+    expect_blocked(run, ration_engine_block_until(run->engine, &op, until_ns, now_ns, NULL),
                    until_ns, now_ns);
 }
 

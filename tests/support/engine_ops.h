@@ -8,7 +8,7 @@
  *     the loaded engine then answers each key under each limit as the one that was saved (or reloaded) does
  *     a block longer than RATION_BLOCK_NS_MAX is an error, and no shorter one is
  *     a peek has the verdict and the wait of the check that follows
- *     R2: a denial leaves what the next caller is told as it was
+ *     R2: a denial leaves the next caller's answer as it was
  *     R4: a denied check passes retry_after_ns later, and not a nanosecond earlier
  *     R1: one limit that no reload changes admits each key at most burst + rate * t over any interval
  *

@@ -10,7 +10,7 @@
 /* In debt before a skewed round, some until between the threads' nows. All keys find room beside. */
 #define SKEWED_PLACES 8
 
-/* Any time of the first nine years; rounds go on from there. */
+/* Any time of the first nine years; rounds continue from there. */
 #define FIRST_NOW_SHIFT 6
 
 static void need(bool holds, const char *what)

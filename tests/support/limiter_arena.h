@@ -9,7 +9,7 @@
  *     SKEWED    the same, some of them in debt; and every other thread's now is later, so that
  *               what is free differs from thread to thread
  *
- * Time goes on from round to round by so much that all debt of the last one is paid.
+ * Time advances from round to round by so much that all debt of the last one is paid.
  */
 #ifndef RATION_TESTS_SUPPORT_LIMITER_ARENA_H
 #define RATION_TESTS_SUPPORT_LIMITER_ARENA_H

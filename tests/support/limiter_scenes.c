@@ -25,7 +25,7 @@ static uint64_t allow_each(struct arena *arena, unsigned thread_index)
     return admitted;
 }
 
-/* The call that tells everything, beside the one that does not. */
+/* The call that reports everything, beside the one that does not. */
 static uint64_t take_each(struct arena *arena, unsigned thread_index)
 {
     uint64_t now_ns = arena_now(arena, thread_index);
@@ -241,8 +241,8 @@ static bool holds(void *context, uint64_t total)
     return stage->scene->holds(&stage->arena, total);
 }
 
-struct tally scene_run(const struct scene *scene, enum ground ground, unsigned thread_count,
-                       uint64_t round_count, uint64_t seed)
+struct totals scene_run(const struct scene *scene, enum ground ground, unsigned thread_count,
+                        uint64_t round_count, uint64_t seed)
 {
     struct stage stage = {.scene = scene};
     struct arena_plan plan = {.is_stack = scene->is_stack,
@@ -250,11 +250,11 @@ struct tally scene_run(const struct scene *scene, enum ground ground, unsigned t
                               .overflow = scene->overflow,
                               .thread_count = thread_count,
                               .seed = seed};
-    struct tally tally;
+    struct totals totals;
 
     memcpy(plan.rules, scene->rules, sizeof(plan.rules));
     arena_init(&stage.arena, &plan);
-    tally = rounds_run(&(struct rounds){
+    totals = rounds_run(&(struct rounds){
         .thread_count = thread_count,
         .round_count = round_count,
         .context = &stage,
@@ -263,5 +263,5 @@ struct tally scene_run(const struct scene *scene, enum ground ground, unsigned t
         .holds = holds,
     });
     arena_done(&stage.arena);
-    return tally;
+    return totals;
 }

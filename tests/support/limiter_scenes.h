@@ -48,8 +48,8 @@ const struct scene *scene_named(const char *name);
 extern const struct scene limiter_scene_rollback;
 
 /* Plays up to round_count rounds. */
-struct tally scene_run(const struct scene *scene, enum ground ground, unsigned thread_count,
-                       uint64_t round_count, uint64_t seed);
+struct totals scene_run(const struct scene *scene, enum ground ground, unsigned thread_count,
+                        uint64_t round_count, uint64_t seed);
 
 const char *ground_name(enum ground ground);
 

@@ -77,7 +77,7 @@ static inline uint32_t stats_zipf_draw(const struct stats_zipf *zipf, uint64_t *
 }
 
 /* How often each rule was broken. */
-struct stats_faults {
+struct stats_errors {
     uint64_t above;    /* true count above count + lost */
     uint64_t below;    /* true count below count - error */
     uint64_t missing;  /* more than 1 / K of everything (and lost), but not listed */
@@ -86,19 +86,19 @@ struct stats_faults {
     uint64_t sum;      /* total and lost are not all there was */
 };
 
-static inline uint64_t stats_faults_count(struct stats_faults faults)
+static inline uint64_t stats_errors_count(struct stats_errors errors)
 {
-    return faults.above + faults.below + faults.missing + faults.unlisted + faults.order +
-           faults.sum;
+    return errors.above + errors.below + errors.missing + errors.unlisted + errors.order +
+           errors.sum;
 }
 
 /* Judges a list that has room for the K = key_max keys, or more. */
-static inline struct stats_faults stats_judge(const struct stats_exact *exact, uint32_t key_max,
+static inline struct stats_errors stats_judge(const struct stats_exact *exact, uint32_t key_max,
                                               const struct ration_top_key *keys, uint32_t key_count,
                                               const struct ration_top_keys_stats *stats)
 {
     bool *is_listed = calloc(STATS_KEYS_COUNT, sizeof(*is_listed));
-    struct stats_faults faults = {.sum = stats->total + stats->lost != exact->total};
+    struct stats_errors errors = {.sum = stats->total + stats->lost != exact->total};
 
     if (is_listed == NULL)
         abort();
@@ -106,21 +106,21 @@ static inline struct stats_faults stats_judge(const struct stats_exact *exact, u
         uint64_t number = keys[i].hash[1];
         uint64_t known = number < STATS_KEYS_COUNT ? exact->counts[number] : 1;
 
-        faults.above += known > keys[i].count + stats->lost;
-        faults.below += keys[i].count > known + keys[i].error;
-        faults.order += i > 0 && keys[i - 1].count < keys[i].count;
-        faults.order += number < STATS_KEYS_COUNT && is_listed[number];
+        errors.above += known > keys[i].count + stats->lost;
+        errors.below += keys[i].count > known + keys[i].error;
+        errors.order += i > 0 && keys[i - 1].count < keys[i].count;
+        errors.order += number < STATS_KEYS_COUNT && is_listed[number];
         if (number < STATS_KEYS_COUNT)
             is_listed[number] = true;
     }
     for (uint32_t i = 0; i < STATS_KEYS_COUNT; i++) {
         if (is_listed[i])
             continue;
-        faults.missing += exact->counts[i] > stats->total / key_max + stats->lost;
-        faults.unlisted += exact->counts[i] > stats->unlisted_max + stats->lost;
+        errors.missing += exact->counts[i] > stats->total / key_max + stats->lost;
+        errors.unlisted += exact->counts[i] > stats->unlisted_max + stats->lost;
     }
     free(is_listed);
-    return faults;
+    return errors;
 }
 
 /* A list as it was read. */
@@ -169,7 +169,7 @@ static inline void stats_top_add(struct ration_top_keys *top, struct stats_exact
 }
 
 /* How often the list with room for all keys kept breaks a rule. */
-static inline uint64_t stats_top_faults(const struct stats_exact *exact,
+static inline uint64_t stats_top_errors(const struct stats_exact *exact,
                                         struct ration_top_keys *top)
 {
     static struct stats_list list;
@@ -177,10 +177,10 @@ static inline uint64_t stats_top_faults(const struct stats_exact *exact,
 
     stats_top_read(top, key_max, &list);
 
-    struct stats_faults faults =
+    struct stats_errors errors =
         stats_judge(exact, key_max, list.keys, list.key_count, &list.stats);
 
-    return stats_faults_count(faults) + (list.stats.unlisted_max > list.stats.total / key_max);
+    return stats_errors_count(errors) + (list.stats.unlisted_max > list.stats.total / key_max);
 }
 
 #endif

@@ -145,7 +145,7 @@ struct table {
     const struct rounds *rounds;
     struct spin_barrier barrier;
     struct score scores[THREADS_COUNT_MAX];
-    struct tally tally;
+    struct totals totals;
     uint64_t end_ns;
     bool is_over;
 };
@@ -164,14 +164,14 @@ static void judge(struct table *table)
 
     for (unsigned i = 0; i < rounds->thread_count; i++)
         total += table->scores[i].count;
-    table->tally.round_count++;
-    table->tally.bad_count += !rounds->holds(rounds->context, total);
+    table->totals.round_count++;
+    table->totals.bad_count += !rounds->holds(rounds->context, total);
 }
 
 static void open_round(struct table *table)
 {
     table->is_over =
-        table->tally.round_count == table->rounds->round_count || monotonic_ns() >= table->end_ns;
+        table->totals.round_count == table->rounds->round_count || monotonic_ns() >= table->end_ns;
     if (!table->is_over)
         table->rounds->prepare(table->rounds->context);
 }
@@ -194,13 +194,13 @@ static void play_all(void *context, unsigned thread_index)
     }
 }
 
-struct tally rounds_run(const struct rounds *rounds)
+struct totals rounds_run(const struct rounds *rounds)
 {
     struct table table = {.rounds = rounds, .end_ns = monotonic_ns() + ROUNDS_TIME_NS_MAX};
 
     spin_barrier_init(&table.barrier, rounds->thread_count);
     threads_run(rounds->thread_count, play_all, &table);
-    return table.tally;
+    return table.totals;
 }
 
 /* Contest -------------------------------------------------------------------------------- */
@@ -241,7 +241,7 @@ static bool is_burst(void *context, uint64_t total)
     return total == contest->limit.burst;
 }
 
-struct tally contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count)
+struct totals contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count)
 {
     return rounds_run(&(struct rounds){
         .thread_count = thread_count,

@@ -70,7 +70,7 @@ struct rounds {
 };
 
 /* How many rounds were played, and how many of them did not hold. */
-struct tally {
+struct totals {
     uint64_t round_count;
     uint64_t bad_count;
 };
@@ -79,7 +79,7 @@ struct tally {
 #define ROUNDS_TIME_NS_MAX UINT64_C(8000000000)
 
 /* Plays the rounds, as many as ROUNDS_TIME_NS_MAX allows. */
-struct tally rounds_run(const struct rounds *rounds);
+struct totals rounds_run(const struct rounds *rounds);
 
 /* ration_bucket_allow_at(), or something that pretends to be it. */
 typedef bool allow_function(struct ration_bucket *bucket, const struct ration_limit *limit,
@@ -97,7 +97,7 @@ struct contest {
 struct contest contest_make(const char *limit_text, allow_function *allow, uint64_t seed);
 
 /* Plays up to round_count rounds, bad where not exactly the burst was admitted. */
-struct tally contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count);
+struct totals contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count);
 
 /* Fills the bucket and moves the clock: the contest's prepare, for other rounds to share. */
 void contest_prepare(void *contest);

@@ -31,10 +31,10 @@ static uint64_t read_coarse(void *server)
     return ((struct whole_server *)server)->coarse_ms;
 }
 
-static void print_fault(void *unused, const struct ration_policy_error *fault)
+static void print_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
-    fprintf(stderr, "%u:%u: %s\n", fault->line, fault->column, fault->message);
+    fprintf(stderr, "%u:%u: %s\n", error->line, error->column, error->message);
 }
 
 static void open_engine(struct whole_server *server, const struct whole_server_options *given)
@@ -48,7 +48,7 @@ static void open_engine(struct whole_server *server, const struct whole_server_o
         .threads_max = 2};
     ration_policy *policy = NULL;
 
-    CHECK(ration_policy_parse(given->policy, strlen(given->policy), print_fault, NULL, &policy) ==
+    CHECK(ration_policy_parse(given->policy, strlen(given->policy), print_error, NULL, &policy) ==
           RATION_OK);
     CHECK(ration_engine_create(&options, policy, &server->service.engine, NULL) == RATION_OK);
 }
@@ -100,8 +100,8 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
     set_secret(&server->settings.check_secret, options->check_secret);
     set_secret(&server->settings.admin_secret, options->admin_secret);
     CHECK(ration_settings_read_arguments(&server->settings, options->argument_count,
-                                         options->arguments, print_fault, NULL) == RATION_OK);
-    CHECK(ration_settings_complete(&server->settings, print_fault, NULL) == RATION_OK);
+                                         options->arguments, print_error, NULL) == RATION_OK);
+    CHECK(ration_settings_complete(&server->settings, print_error, NULL) == RATION_OK);
     open_engine(server, options);
     of_loops.limits = server->settings.limits;
     of_loops.clock = server->clock;

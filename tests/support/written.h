@@ -28,7 +28,7 @@ static int written_done(void **state)
     return 0;
 }
 
-/* Compares all that was written since the last call, and starts anew. */
+/* Compares all that was written since the last call, and starts again. */
 static inline void assert_written(const char *expected)
 {
     assert_false(written.is_failed);

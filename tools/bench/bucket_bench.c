@@ -256,8 +256,8 @@ static void bench_with_clocks(struct bench *bench)
 {
     struct scene scene = scene_full();
 
-    if (ration_clock_tsc_fault() != NULL)
-        printf("(no tsc: %s)\n", ration_clock_tsc_fault());
+    if (ration_clock_tsc_error() != NULL)
+        printf("(no tsc: %s)\n", ration_clock_tsc_error());
     bench_clock(bench, ration_clock_tsc(), "tsc, then allow_at", "tsc + 1.8 swaps");
     bench_clock(bench, ration_clock_monotonic(), "monotonic, then allow_at",
                 "monotonic + 1.8 swaps");

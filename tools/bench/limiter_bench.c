@@ -460,9 +460,9 @@ static void bench_mutex_table(struct bench *bench, const struct peer_key *keys)
                               .step_ns = STEP_NS};
     struct visit_pair pair = {.halves = {visit, visit}};
 
-    if (mutex_table_fault() != NULL || all.table == NULL) {
+    if (mutex_table_error() != NULL || all.table == NULL) {
         printf("mutex table: %s\n",
-               mutex_table_fault() != NULL ? mutex_table_fault() : "no memory");
+               mutex_table_error() != NULL ? mutex_table_error() : "no memory");
         ration_limiter_free(limiter);
         return;
     }

@@ -14,19 +14,6 @@ static const char *const header_names[] = {
     [RATION_FORWARDED_REAL] = "x-real-ip",
 };
 
-bool ration_forwarded_header_parse(const char *name, size_t size,
-                                   enum ration_forwarded_header *out_header)
-{
-    const struct ration_key slice = {name, size};
-    for (int header = RATION_FORWARDED_NONE; header <= RATION_FORWARDED_REAL; header++) {
-        if (ration_http_is_any_case(&slice, header_names[header])) {
-            *out_header = (enum ration_forwarded_header)header;
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_trusted(const struct ration_forwarded_trust *trust,
                        const struct ration_address *address)
 {

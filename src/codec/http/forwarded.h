@@ -44,12 +44,6 @@ struct ration_forwarded_trust {
 };
 
 /*
- * Returns the header of that name in a policy ("x-forwarded-for"), ignoring case. False if unknown.
- */
-bool ration_forwarded_header_parse(const char *name, size_t size,
-                                   enum ration_forwarded_header *out_header);
-
-/*
  * Returns the client address of a request that came from peer. The family of peer is 0 for a Unix
  * socket, and so is that of the result if no address is known. Cannot fail.
  */

@@ -90,7 +90,7 @@ static enum ration_http_result read_line(const struct ration_http_limits *limits
         ration_http_line_pass(progress);
         if (line_size == 0)
             return RATION_HTTP_REQUEST;
-        reason = ration_http_line_fault(line, line_size);
+        reason = ration_http_line_error(line, line_size);
         return reason ? ration_http_refuse(progress, 400, reason) : RATION_HTTP_MORE;
     }
 }

@@ -52,7 +52,7 @@ static const char *check_version(const char *version, size_t size, uint16_t *out
     return NULL;
 }
 
-const char *ration_http_request_line_fault(const char *line, size_t size, size_t target_bytes_max,
+const char *ration_http_request_line_error(const char *line, size_t size, size_t target_bytes_max,
                                            uint16_t *out_status)
 {
     const char *end = line + size;

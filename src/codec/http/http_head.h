@@ -14,7 +14,7 @@ enum ration_http_framing {
  * Checks a request line. Returns NULL if it is acceptable; otherwise the reason, with the HTTP
  * status in *out_status.
  */
-const char *ration_http_request_line_fault(const char *line, size_t size, size_t target_bytes_max,
+const char *ration_http_request_line_error(const char *line, size_t size, size_t target_bytes_max,
                                            uint16_t *out_status);
 
 /*

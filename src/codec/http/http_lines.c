@@ -44,7 +44,7 @@ static bool is_value(const char *bytes, size_t size)
     return true;
 }
 
-const char *ration_http_line_fault(const char *line, size_t size)
+const char *ration_http_line_error(const char *line, size_t size)
 {
     size_t name_size = token_size(line, size);
     if (name_size == size)

@@ -38,6 +38,6 @@ bool ration_http_is_graphic(const char *bytes, size_t size);
  * Checks that a line is one header: a token, directly followed by a colon, and a value without
  * control bytes. Returns NULL if it is, otherwise the reason.
  */
-const char *ration_http_line_fault(const char *line, size_t size);
+const char *ration_http_line_error(const char *line, size_t size);
 
 #endif

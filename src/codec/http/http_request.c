@@ -32,9 +32,9 @@ static enum ration_http_result check_line(const struct ration_http_limits *limit
     uint16_t status = 400;
     const char *reason;
     if (progress->line_count == 0)
-        reason = ration_http_request_line_fault(line, size, limits->target_bytes_max, &status);
+        reason = ration_http_request_line_error(line, size, limits->target_bytes_max, &status);
     else
-        reason = ration_http_line_fault(line, size);
+        reason = ration_http_line_error(line, size);
     return reason ? ration_http_refuse(progress, status, reason) : RATION_HTTP_MORE;
 }
 

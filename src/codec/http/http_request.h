@@ -17,7 +17,7 @@
  * another (request smuggling). So a request that another parser might read differently is refused
  * and its connection closed: lengths given twice or in two ways, lines that do not end in CRLF,
  * folded lines, blanks before a colon, control bytes, a second Host.
- * tests/unit/http_smuggling_test.c has the list.
+ * tests/unit/codec/http/http_smuggling_test.c has the list.
  */
 #ifndef RATION_CODEC_HTTP_HTTP_REQUEST_H
 #define RATION_CODEC_HTTP_HTTP_REQUEST_H

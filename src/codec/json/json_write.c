@@ -72,11 +72,6 @@ void ration_json_end(struct ration_json *json)
     json->depth--;
 }
 
-bool ration_json_is_complete(const struct ration_json *json)
-{
-    return json->depth == 0 && (json->begun & level_bit(json)) != 0;
-}
-
 static void begin_name(struct ration_json *json)
 {
     require(json->depth > 0 && (json->objects & level_bit(json)) && !json->has_name);
@@ -167,13 +162,6 @@ static void write_string(struct ration_output *output, const unsigned char *text
         at += character ? character : 1;
     }
     ration_output_append_byte(output, '"');
-}
-
-void ration_json_name_bytes(struct ration_json *json, const void *bytes, size_t size)
-{
-    begin_name(json);
-    write_string(json->output, bytes, size);
-    ration_output_append_byte(json->output, ':');
 }
 
 void ration_json_string(struct ration_json *json, const void *bytes, size_t size)

@@ -41,17 +41,11 @@ void ration_json_end(struct ration_json *json);
 /* Writes the name of the next value. It must be a constant that needs no escapes. */
 void ration_json_name(struct ration_json *json, const char *name);
 
-/* Writes any bytes as a name, escaped as in ration_json_string(). */
-void ration_json_name_bytes(struct ration_json *json, const void *bytes, size_t size);
-
 /* Writes any bytes as a string. Each byte that is not valid UTF-8 becomes U+FFFD. */
 void ration_json_string(struct ration_json *json, const void *bytes, size_t size);
 void ration_json_text(struct ration_json *json, const char *text);
 void ration_json_u64(struct ration_json *json, uint64_t number);
 void ration_json_bool(struct ration_json *json, bool value);
 void ration_json_null(struct ration_json *json);
-
-/* Whether one value has been written and every begin has its end. */
-bool ration_json_is_complete(const struct ration_json *json);
 
 #endif

@@ -54,20 +54,6 @@ void ration_resp_write_null(struct ration_output *output, enum ration_resp_versi
     ration_output_append_text(output, version == RATION_RESP3 ? "_\r\n" : "$-1\r\n");
 }
 
-void ration_resp_write_null_array(struct ration_output *output, enum ration_resp_version version)
-{
-    ration_output_append_text(output, version == RATION_RESP3 ? "_\r\n" : "*-1\r\n");
-}
-
-void ration_resp_write_boolean(struct ration_output *output, enum ration_resp_version version,
-                               bool is_true)
-{
-    if (version == RATION_RESP3)
-        ration_output_append_text(output, is_true ? "#t\r\n" : "#f\r\n");
-    else
-        ration_resp_write_integer(output, is_true);
-}
-
 void ration_resp_write_verbatim(struct ration_output *output, enum ration_resp_version version,
                                 const char *text, size_t size)
 {

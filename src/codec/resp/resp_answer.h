@@ -89,12 +89,6 @@ void ration_resp_write_bulk_text(struct ration_output *output, const char *text)
 
 void ration_resp_write_null(struct ration_output *output, enum ration_resp_version version);
 
-/* RESP2 has different nulls for an array and for a value. */
-void ration_resp_write_null_array(struct ration_output *output, enum ration_resp_version version);
-
-void ration_resp_write_boolean(struct ration_output *output, enum ration_resp_version version,
-                               bool is_true);
-
 /* Writes text for people, which clients show unchanged; a bulk string in RESP2. */
 void ration_resp_write_verbatim(struct ration_output *output, enum ration_resp_version version,
                                 const char *text, size_t size);

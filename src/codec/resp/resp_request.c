@@ -14,15 +14,6 @@
 #define REDIS_COUNT_MAX INT_MAX
 #define REDIS_BULK_MAX  (512 * 1024 * 1024)
 
-const struct ration_resp_limits ration_resp_limits_default = {
-    .arguments_max = RATION_RESP_ARGUMENTS_MAX,
-    .argument_bytes_max =
-        RATION_KEY_SIZE_MAX +
-        1, /* one more than the longest key, so that the command refuses it and the connection stays open */
-    .request_bytes_max = REQUEST_BYTES_MAX,
-    .inline_bytes_max = RATION_RESP_INLINE_BYTES_MAX,
-};
-
 const struct ration_resp_limits ration_resp_limits_unauthenticated = {
     .arguments_max = RATION_RESP_UNAUTHENTICATED_ARGUMENTS_MAX,
     .argument_bytes_max = RATION_RESP_UNAUTHENTICATED_ARGUMENT_BYTES_MAX,

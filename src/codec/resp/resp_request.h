@@ -36,8 +36,7 @@ struct ration_resp_limits {
     bool is_unauthenticated;   /* errors say that the limit is higher after authentication */
 };
 
-/* The limits for authenticated clients, and for clients that have not authenticated yet. */
-extern const struct ration_resp_limits ration_resp_limits_default;
+/* The limits for clients that have not authenticated yet. */
 extern const struct ration_resp_limits ration_resp_limits_unauthenticated;
 
 enum ration_resp_result {

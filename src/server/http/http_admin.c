@@ -149,9 +149,9 @@ static void start_admin_op(struct ration_http_worker *worker,
                                  .limit_name = limit_name,
                                  .guard = guard,
                                  .match_steps = out_steps};
-    struct ration_engine_task task = {
+    struct ration_engine_admin_task task = {
         .kind = kinds[request->kind],
-        .edit = request->has_key ? NULL : &op,
+        .op = request->has_key ? NULL : &op,
         .keys = &request->key,
         .key_count = request->has_key,
         .limit = request->kind == RATION_CHECK_REFUND ? &request->limit : NULL,
@@ -163,8 +163,8 @@ static void start_admin_op(struct ration_http_worker *worker,
         task.until_ns = UINT64_MAX;
     ration_connection_pause(
         worker->connection); /* on_admin_done() may resume it before begin returns */
-    session->admin_run = ration_engine_edit_begin(worker->loop_worker->link, &task, on_admin_done,
-                                                  worker->connection);
+    session->admin_run = ration_engine_admin_begin(worker->loop_worker->engine_connection, &task,
+                                                   on_admin_done, worker->connection);
 }
 
 static void answer_clear_inline(struct ration_connection *connection,
@@ -202,7 +202,7 @@ static void serve_admin_op(struct ration_http_worker *worker,
         begin_task(worker, RATION_RELOADER_CLEAR_INLINE, answer_clear_inline);
         return;
     }
-    if (worker->loop_worker->link != NULL) {
+    if (worker->loop_worker->engine_connection != NULL) {
         start_admin_op(worker, guard, request, limit_name, &steps);
     } else {
         status = apply_admin_op(worker, guard, request, limit_name, &steps, &count);

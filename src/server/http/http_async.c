@@ -103,7 +103,7 @@ static void on_decided(void *context)
     size_t size_before = worker->output->size;
 
     session->async = NULL;
-    ration_service_publish_link(worker->loop_worker);
+    ration_service_publish_redis(worker->loop_worker);
     write_response(worker, async);
     ration_http_worker_replace_failed(worker, size_before);
     free_async(async);
@@ -157,7 +157,7 @@ static struct ration_http_async *make_async(struct ration_http_worker *worker,
         async->count = count;
         async->connection = worker->connection;
         async->statuses = calloc(count, sizeof(async->statuses[0]));
-        async->batch = ration_engine_batch_create(worker->loop_worker->link, guard,
+        async->batch = ration_engine_batch_create(worker->loop_worker->engine_connection, guard,
                                                   ration_http_worker_now(worker), on_decided,
                                                   worker->connection);
         async->began_ns = ration_service_durations_begin(&worker->loop_worker->durations);
@@ -174,7 +174,7 @@ static void send_batch(struct ration_http_worker *worker, struct ration_http_asy
     struct ration_http_session *session = ration_connection_state(worker->connection);
 
     if (ration_engine_batch_send(async->batch)) {
-        ration_service_publish_link(worker->loop_worker);
+        ration_service_publish_redis(worker->loop_worker);
         write_response(worker, async);
         free_async(async);
         return;

@@ -90,7 +90,7 @@ static void answer_one(struct ration_http_worker *worker, ration_checks *checks)
 
 static void answer_checks(struct ration_http_worker *worker, ration_checks *checks)
 {
-    if (worker->loop_worker->link != NULL)
+    if (worker->loop_worker->engine_connection != NULL)
         ration_http_post_async(worker, checks);
     else
         (ration_check_json_is_batch(checks) ? answer_batch : answer_one)(worker, checks);

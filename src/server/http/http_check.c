@@ -337,7 +337,7 @@ void ration_http_get_check(struct ration_http_worker *worker)
         (void)ration_http_permit_inline(worker);
     else if (reason != NULL)
         ration_http_worker_problem(worker, 400, reason, NULL);
-    else if (worker->loop_worker->link != NULL)
+    else if (worker->loop_worker->engine_connection != NULL)
         ration_http_get_async(worker, &guard, item, deny_status);
     else if (prepare_policy_fields(worker, &guard)) {
         (void)ration_http_decide(worker, &guard, item, 1);

@@ -71,8 +71,8 @@ void ration_http_worker_begin(struct ration_http_worker *worker, struct ration_h
     ration_output_append_text(worker->output, "Cache-Control: no-store\r\n");
 }
 
-void ration_http_worker_text(struct ration_http_worker *worker, unsigned status,
-                             const char *content_type, const void *bytes, size_t size)
+static void write_text(struct ration_http_worker *worker, unsigned status, const char *content_type,
+                       const void *bytes, size_t size)
 {
     struct ration_http_answer answer;
 
@@ -129,12 +129,12 @@ static void get_index(struct ration_http_worker *worker)
         "  GET  /metrics                              for Prometheus\n"
         "  GET  /openapi.yaml                         the description of this interface\n";
 
-    ration_http_worker_text(worker, 200, "text/plain; charset=utf-8", text, sizeof(text) - 1);
+    write_text(worker, 200, "text/plain; charset=utf-8", text, sizeof(text) - 1);
 }
 
 static void get_health(struct ration_http_worker *worker)
 {
-    ration_http_worker_text(worker, 200, "text/plain; charset=utf-8", "ok\n", 3);
+    write_text(worker, 200, "text/plain; charset=utf-8", "ok\n", 3);
 }
 
 static void get_ready(struct ration_http_worker *worker)
@@ -143,7 +143,8 @@ static void get_ready(struct ration_http_worker *worker)
                     !ration_connection_is_draining(worker->connection);
 
     bool is_degraded =
-        worker->loop_worker->link != NULL && !ration_engine_link_is_up(worker->loop_worker->link);
+        worker->loop_worker->engine_connection != NULL &&
+        !ration_engine_connection_is_connected(worker->loop_worker->engine_connection);
     char text[256] = "ready\n";
 
     if (is_degraded) { /* still ready: on_redis_error of the policy decides */
@@ -152,11 +153,11 @@ static void get_ready(struct ration_http_worker *worker)
         snprintf(text, sizeof(text), "ready, but without Redis%s%s\n",
                  worker->access >= RATION_ACCESS_CHECK ? ": " : "",
                  worker->access >= RATION_ACCESS_CHECK
-                     ? ration_engine_link_trouble(worker->loop_worker->link)
+                     ? ration_engine_connection_last_error(worker->loop_worker->engine_connection)
                      : "");
     }
     if (is_ready)
-        ration_http_worker_text(worker, 200, "text/plain; charset=utf-8", text, strlen(text));
+        write_text(worker, 200, "text/plain; charset=utf-8", text, strlen(text));
     else
         ration_http_worker_problem(worker, 503, "The server is starting or shutting down.", NULL);
 }
@@ -233,8 +234,8 @@ static void get_metrics(struct ration_http_worker *worker)
 
 static void get_openapi(struct ration_http_worker *worker)
 {
-    ration_http_worker_text(worker, 200, "application/yaml", ration_openapi,
-                            (size_t)(ration_openapi_end - ration_openapi));
+    write_text(worker, 200, "application/yaml", ration_openapi,
+               (size_t)(ration_openapi_end - ration_openapi));
 }
 
 const struct ration_http_route ration_http_routes[] = {
@@ -529,13 +530,13 @@ static void close_session(struct ration_connection *connection,
     ration_walk_free(session->walk);
     ration_http_forget_body(session);
     ration_http_forget_async(session);
-    ration_engine_editing_forget(session->admin_run);
+    ration_engine_admin_forget(session->admin_run);
 }
 
 const struct ration_protocol ration_http_protocol = {
     .name = "http",
     .state_size = sizeof(struct ration_http_session),
-    .tells_phases = true,
+    .reports_phases = true,
     .open = open_session,
     .receive = receive,
     .refuse = refuse,

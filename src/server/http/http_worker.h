@@ -96,9 +96,7 @@ void ration_http_worker_replace_failed(struct ration_http_worker *worker, size_t
 void ration_http_worker_begin(struct ration_http_worker *worker, struct ration_http_answer *answer,
                               unsigned status);
 
-/* Writes a whole response: text of a content type, or a problem document. problem counts as an error. */
-void ration_http_worker_text(struct ration_http_worker *worker, unsigned status,
-                             const char *content_type, const void *bytes, size_t size);
+/* Writes a whole response: a problem document, which counts as an error. */
 void ration_http_worker_problem(struct ration_http_worker *worker, unsigned status,
                                 const char *detail, const char *pointer);
 

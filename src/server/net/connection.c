@@ -194,7 +194,8 @@ static void serve_more(struct ration_connection *connection)
         ration_connection_serve_buffered(connection);
 }
 
-unsigned ration_connection_continue(struct ration_job *job)
+/* The step of connection->job: serves the input that is left after a yield. */
+static unsigned serve_after_yield(struct ration_job *job)
 {
     struct ration_connection *connection =
         (struct ration_connection *)((char *)job - offsetof(struct ration_connection, job));
@@ -433,7 +434,7 @@ static void open_connection(struct ration_connection *connection)
     struct ration_loop *loop = connection->loop;
 
     connection->poll.data = connection;
-    connection->job.step = ration_connection_continue;
+    connection->job.step = serve_after_yield;
     join_list(loop, connection);
     ration_count(&loop->counters.accepted, 1);
     ration_count(&loop->counters.open, 1);

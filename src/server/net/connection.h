@@ -89,7 +89,7 @@ void ration_connection_hide_input(struct ration_connection *connection, bool is_
 void ration_connection_need(struct ration_connection *connection, size_t size);
 
 /*
- * A protocol with tells_phases reports here where in a request the connection is. A deadline starts when its
+ * A protocol with reports_phases reports here where in a request the connection is. A deadline starts when its
  * phase begins, and each IDLE starts it again: if one request ends and another begins in one receive(), the
  * protocol reports IDLE, then HEAD.
  */

@@ -148,7 +148,7 @@ static size_t receive_once(struct ration_connection *connection, char *bytes, si
     return used;
 }
 
-/* For a protocol without tells_phases: unconsumed bytes are a request, which ends when they are consumed. */
+/* For a protocol without reports_phases: unconsumed bytes are a request, which ends when they are consumed. */
 static void derive_phase(struct ration_connection *connection, size_t used, size_t unconsumed)
 {
     enum ration_phase phase = unconsumed > 0 ? RATION_PHASE_HEAD : RATION_PHASE_IDLE;
@@ -191,7 +191,7 @@ static size_t serve_input(struct ration_connection *connection, char *bytes, siz
     }
     connection->stopped_early = used < size && (is_blocked(connection) || connection->yields);
     connection->yields &= connection->stopped_early;
-    if (!connection->listener->protocol->tells_phases)
+    if (!connection->listener->protocol->reports_phases)
         derive_phase(connection, used, size - used);
     return used;
 }

@@ -13,11 +13,6 @@
 #include "base/error.h"
 #include "server/net/loop_parts.h"
 
-unsigned ration_loop_index(const struct ration_loop *loop)
-{
-    return loop->index;
-}
-
 void *ration_loop_user(const struct ration_loop *loop)
 {
     return loop->user;

@@ -68,8 +68,6 @@ void ration_loop_cancel_job(struct ration_job *job);
 bool ration_loop_run_beside(struct ration_loop *loop, void (*work)(void *argument),
                             void (*done)(void *argument), void *argument);
 
-unsigned ration_loop_index(const struct ration_loop *loop);
-
 /* A pointer that the user attaches to each loop. Set before the loops run, or on the loop's thread. */
 void *ration_loop_user(const struct ration_loop *loop);
 void ration_loop_set_user(struct ration_loop *loop, void *user);

@@ -279,8 +279,6 @@ void ration_connection_end(struct ration_connection *connection,
                            enum ration_close_reason close_reason);
 void ration_connection_deadline_passed(struct ration_connection *connection,
                                        unsigned deadline_class);
-/* The step of connection->job: serves the input that is left after a yield. */
-unsigned ration_connection_continue(struct ration_job *job);
 void ration_connection_watch(struct ration_connection *connection, int events);
 void ration_connection_reject(struct ration_connection *connection,
                               enum ration_close_reason close_reason);

@@ -328,11 +328,6 @@ struct ration_loop *ration_loops_at(struct ration_loops *loops, unsigned index)
     return loops->loops[index];
 }
 
-const struct ration_server_limits *ration_loops_limits(const struct ration_loops *loops)
-{
-    return &loops->limits;
-}
-
 void ration_loops_counters(const struct ration_loops *loops,
                            struct ration_loop_counters *out_counters)
 {

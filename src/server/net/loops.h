@@ -90,9 +90,6 @@ void ration_loops_drain(struct ration_loops *loops, uint32_t deadline_ms,
 unsigned ration_loops_count(const struct ration_loops *loops);
 struct ration_loop *ration_loops_at(struct ration_loops *loops, unsigned index);
 
-/* The limits in force: with defaults, and connections_max as lowered. */
-const struct ration_server_limits *ration_loops_limits(const struct ration_loops *loops);
-
 /* The counters of all loops, added up. Any thread. */
 void ration_loops_counters(const struct ration_loops *loops,
                            struct ration_loop_counters *out_counters);

@@ -136,11 +136,3 @@ void ration_peers_leave(struct ration_peers *peers, const struct ration_address 
     }
     pthread_mutex_unlock(&peers->lock);
 }
-
-uint32_t ration_peers_count(struct ration_peers *peers)
-{
-    pthread_mutex_lock(&peers->lock);
-    uint32_t count = peers->count;
-    pthread_mutex_unlock(&peers->lock);
-    return count;
-}

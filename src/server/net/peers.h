@@ -28,7 +28,4 @@ bool ration_peers_enter(struct ration_peers *peers, const struct ration_address 
 /* Undoes one ration_peers_enter() that returned true. Any thread. */
 void ration_peers_leave(struct ration_peers *peers, const struct ration_address *address);
 
-/* How many addresses have open connections. Any thread. */
-uint32_t ration_peers_count(struct ration_peers *peers);
-
 #endif

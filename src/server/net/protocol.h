@@ -28,7 +28,7 @@ struct ration_protocol {
      * bytes; that selects the deadline. true: the protocol reports phases with ration_connection_phase(). A
      * protocol that consumes part of a request must do so.
      */
-    bool tells_phases;
+    bool reports_phases;
 
     /*
      * true: a client authenticates once, and until then the connection has auth_timeout_s in all. false:

@@ -15,18 +15,18 @@ struct reporter {
     void *context;
 };
 
-static void report_error(void *context, const struct ration_policy_error *fault)
+static void report_error(void *context, const struct ration_policy_error *error)
 {
     const struct reporter *reporter = context;
     char line[LINE_SIZE];
 
     if (reporter->path == NULL)
-        snprintf(line, sizeof(line), "%s", fault->message);
-    else if (fault->line == 0)
-        snprintf(line, sizeof(line), "%s: %s", reporter->path, fault->message);
+        snprintf(line, sizeof(line), "%s", error->message);
+    else if (error->line == 0)
+        snprintf(line, sizeof(line), "%s: %s", reporter->path, error->message);
     else
-        snprintf(line, sizeof(line), "%s:%" PRIu32 ":%" PRIu32 ": %s", reporter->path, fault->line,
-                 fault->column, fault->message);
+        snprintf(line, sizeof(line), "%s:%" PRIu32 ":%" PRIu32 ": %s", reporter->path, error->line,
+                 error->column, error->message);
     reporter->report(reporter->context, line);
 }
 
@@ -45,7 +45,7 @@ static ration_status read_policy(const struct ration_settings *given, struct rep
 static ration_status check_mode(struct reporter *reporter, const struct ration_settings *settings)
 {
     char message[RATION_ERROR_MESSAGE_MAX];
-    struct ration_policy_error fault = {settings->policy_secret_line,
+    struct ration_policy_error error = {settings->policy_secret_line,
                                         settings->policy_secret_column, message};
     const char *path = settings->policy_path;
     struct stat status;
@@ -58,7 +58,7 @@ static ration_status check_mode(struct reporter *reporter, const struct ration_s
         "%s is a secret, and others may use this file (mode %04o); run chmod o= %.300s, or put "
         "the secret into a file of its own with %s-file",
         settings->policy_secret, (unsigned)(status.st_mode & 07777), path, settings->policy_secret);
-    report_error(reporter, &fault);
+    report_error(reporter, &error);
     return RATION_EINVAL;
 }
 

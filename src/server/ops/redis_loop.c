@@ -179,8 +179,8 @@ static void close_redis_connection(struct ration_loop *loop)
 
     if (worker == NULL) /* ration_service_close_loop() was called: the loop never ran */
         return;
-    ration_engine_link_free(worker->link);
-    worker->link = NULL;
+    ration_engine_connection_free(worker->engine_connection);
+    worker->engine_connection = NULL;
 }
 
 /* Waiting until every loop has tried to connect ------------------------------------------------- */
@@ -201,13 +201,14 @@ static void check_connected(uv_timer_t *timer)
     struct connect_wait *connect_wait = timer->data;
     struct ration_worker *worker = ration_loop_user(connect_wait->loop);
     struct ration_service *service = connect_wait->service;
-    bool has_connection = worker != NULL && worker->link != NULL; /* else it shuts down */
+    bool has_connection =
+        worker != NULL && worker->engine_connection != NULL; /* else it shuts down */
 
-    if (has_connection && !ration_engine_link_is_tried(worker->link) &&
+    if (has_connection && !ration_engine_connection_has_connected(worker->engine_connection) &&
         ++connect_wait->tries < TRIES_MAX)
         return;
     if (has_connection)
-        ration_service_publish_link(worker);
+        ration_service_publish_redis(worker);
     if (__atomic_sub_fetch(&service->untried_connection_count, 1, __ATOMIC_ACQ_REL) == 0)
         (void)ration_loop_post(ration_loops_at(service->loops, 0), &service->ready);
     uv_close((uv_handle_t *)timer, free_handle);
@@ -236,11 +237,12 @@ bool ration_service_when_ready(struct ration_service *service, ration_loop_funct
     return true;
 }
 
-ration_status ration_service_open_link(struct ration_service *service, struct ration_loop *loop)
+ration_status ration_service_open_redis(struct ration_service *service, struct ration_loop *loop)
 {
     struct ration_worker *worker = ration_loop_user(loop);
     struct ration_redis_loop hooks = hooks_of(loop);
-    ration_status status = ration_engine_link_create(service->engine, &hooks, &worker->link);
+    ration_status status =
+        ration_engine_connection_create(service->engine, &hooks, &worker->engine_connection);
 
     if (status == RATION_OK)
         ration_loop_set_on_stop(loop, close_redis_connection);

@@ -183,8 +183,8 @@ static bool make_loops(struct server *server)
             return false;
         }
         if (ration_engine_is_remote(server->service.engine) &&
-            ration_service_open_link(&server->service, ration_loops_at(server->service.loops, i)) !=
-                RATION_OK) {
+            ration_service_open_redis(&server->service,
+                                      ration_loops_at(server->service.loops, i)) != RATION_OK) {
             ration_log(RATION_LOG_ERROR, "not enough memory for a connection to Redis");
             return false;
         }

@@ -53,16 +53,17 @@ uint64_t ration_service_total(const struct ration_service *service, enum ration_
     return sum;
 }
 
-void ration_service_publish_link(struct ration_worker *worker)
+void ration_service_publish_redis(struct ration_worker *worker)
 {
     struct ration_redis_stats stats;
     const uint64_t *from = (const uint64_t *)&stats;
     uint64_t *to = (uint64_t *)&worker->redis;
 
-    ration_engine_link_stats(worker->link, &stats);
+    ration_engine_connection_stats(worker->engine_connection, &stats);
     for (size_t i = 0; i < sizeof(stats) / sizeof(*from); i++)
         __atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
-    __atomic_store_n(&worker->is_redis_up, ration_engine_link_is_up(worker->link),
+    __atomic_store_n(&worker->is_redis_up,
+                     ration_engine_connection_is_connected(worker->engine_connection),
                      __ATOMIC_RELAXED);
 }
 
@@ -89,7 +90,8 @@ void ration_service_close_loop(struct ration_loop *loop)
 
     if (worker == NULL)
         return;
-    ration_engine_link_free(worker->link); /* not NULL only if the loop never ran */
+    ration_engine_connection_free(
+        worker->engine_connection); /* not NULL only if the loop never ran */
     ration_resp_worker_free(worker->resp);
     ration_http_worker_free(worker->http);
     free(worker);

@@ -44,8 +44,9 @@ enum ration_service_count {
 struct ration_worker {
     struct ration_resp_worker *resp; /* used by a RESP connection while it is served */
     struct ration_http_worker *http;
-    ration_engine_connection *link;  /* to Redis; NULL: limits are in memory. Loop thread only */
-    struct ration_redis_stats redis; /* of link, as last published */
+    ration_engine_connection
+        *engine_connection;          /* to Redis; NULL: limits are in memory. Loop thread only */
+    struct ration_redis_stats redis; /* of engine_connection, as last published */
     bool is_redis_up;
     struct ration_durations durations;
     uint64_t counts[RATION_SERVICE_COUNTS];
@@ -91,7 +92,7 @@ uint64_t ration_service_total(const struct ration_service *service,
                               enum ration_service_count which);
 
 /* Publishes the statistics of the loop's connection to Redis to other threads. On the loop's thread. */
-void ration_service_publish_link(struct ration_worker *worker);
+void ration_service_publish_redis(struct ration_worker *worker);
 
 /* Starts a batch of decisions. Returns its start time, or 0 if this batch is not timed. */
 uint64_t ration_service_durations_begin(struct ration_durations *durations);
@@ -104,7 +105,7 @@ ration_status ration_service_open_loop(struct ration_service *service, struct ra
 void ration_service_close_loop(struct ration_loop *loop);
 
 /* Creates a loop's connection to Redis, before the loop runs; freed when the loop shuts down. Returns RATION_ENOMEM. */
-ration_status ration_service_open_link(struct ration_service *service, struct ration_loop *loop);
+ration_status ration_service_open_redis(struct ration_service *service, struct ration_loop *loop);
 
 /*
  * Makes loop 0 call ready() when it runs; if limits are in Redis, when every loop has connected to Redis, has failed

@@ -96,7 +96,7 @@ struct reader {
     struct ration_settings *settings;
     struct ration_settings *hidden; /* for values that a higher source overrides; thrown away */
     enum ration_settings_source source;
-    ration_policy_fault_fn *fault;
+    ration_policy_error_func *on_error;
     void *context;
     uint32_t line;
     uint32_t column;
@@ -112,15 +112,15 @@ static void __attribute__((format(printf, 2, 3)))
 report_error(struct reader *reader, const char *format, ...)
 {
     char message[RATION_ERROR_MESSAGE_MAX];
-    struct ration_policy_error fault = {reader->line, reader->column, message};
+    struct ration_policy_error error = {reader->line, reader->column, message};
     va_list arguments;
 
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     reader->has_errors = true;
-    if (reader->fault != NULL)
-        reader->fault(reader->context, &fault);
+    if (reader->on_error != NULL)
+        reader->on_error(reader->context, &error);
 }
 
 /* How a source spells the names of settings. */
@@ -381,12 +381,12 @@ static int read_option(struct reader *reader, int argument_count, char **argumen
 }
 
 ration_status ration_settings_read_arguments(struct ration_settings *settings, int argument_count,
-                                             char **arguments, ration_policy_fault_fn *fault,
+                                             char **arguments, ration_policy_error_func *on_error,
                                              void *context)
 {
     struct reader reader = {.settings = settings,
                             .source = RATION_SETTINGS_ARGUMENTS,
-                            .fault = fault,
+                            .on_error = on_error,
                             .context = context,
                             .read = ration_settings_value_read};
     char quote[RATION_TEXT_QUOTE_SIZE];
@@ -454,12 +454,12 @@ static void read_variable(struct reader *reader, const char *variable,
 
 ration_status ration_settings_read_environment(struct ration_settings *settings,
                                                char *const *environment,
-                                               ration_policy_fault_fn *fault,
+                                               ration_policy_error_func *on_error,
                                                ration_settings_report_func *warn, void *context)
 {
     struct reader reader = {.settings = settings,
                             .source = RATION_SETTINGS_ENVIRONMENT,
-                            .fault = fault,
+                            .on_error = on_error,
                             .context = context,
                             .read = ration_settings_value_read};
 
@@ -527,10 +527,10 @@ static ration_status read_policy(struct reader *reader, const ration_policy *pol
 
 ration_status ration_settings_read_policy(struct ration_settings *settings,
                                           const ration_policy *policy,
-                                          ration_policy_fault_fn *fault, void *context)
+                                          ration_policy_error_func *on_error, void *context)
 {
     struct reader reader = {.settings = settings,
-                            .fault = fault,
+                            .on_error = on_error,
                             .context = context,
                             .read = ration_settings_value_read};
 
@@ -539,10 +539,10 @@ ration_status ration_settings_read_policy(struct ration_settings *settings,
 
 ration_status ration_settings_set_policy_defaults(struct ration_settings *settings,
                                                   const ration_policy *policy,
-                                                  ration_policy_fault_fn *fault, void *context)
+                                                  ration_policy_error_func *on_error, void *context)
 {
     struct reader reader = {.settings = settings,
-                            .fault = fault,
+                            .on_error = on_error,
                             .context = context,
                             .read = ration_settings_value_set_default};
 

@@ -121,28 +121,28 @@ ration_status ration_settings_copy(const struct ration_settings *settings,
                                    struct ration_settings *out_settings);
 
 /*
- * Reads the arguments of a command line: --name value, --name=value, --flag. Calls fault() for every error, without
+ * Reads the arguments of a command line: --name value, --name=value, --flag. Calls on_error() for every error, without
  * a line; then returns RATION_EINVAL, and the settings can only be released.
  */
 ration_status ration_settings_read_arguments(struct ration_settings *settings, int argument_count,
-                                             char **arguments, ration_policy_fault_fn *fault,
+                                             char **arguments, ration_policy_error_func *on_error,
                                              void *context);
 
 /*
  * Reads the variables of environment, as in environ, that are called RATION_ and the name of a setting in upper case.
- * Calls fault() as above. Other variables that begin with RATION_ are ignored, because orchestrators set such ones;
+ * Calls on_error() as above. Other variables that begin with RATION_ are ignored, because orchestrators set such ones;
  * warn() gets a sentence if the name is close to that of a setting.
  */
 typedef void ration_settings_report_func(void *context, const char *name);
 ration_status ration_settings_read_environment(struct ration_settings *settings,
                                                char *const *environment,
-                                               ration_policy_fault_fn *fault,
+                                               ration_policy_error_func *on_error,
                                                ration_settings_report_func *warn, void *context);
 
 /* Reads a policy's server: section, whose names have underscores. Otherwise as above, with lines. */
 ration_status ration_settings_read_policy(struct ration_settings *settings,
                                           const ration_policy *policy,
-                                          ration_policy_fault_fn *fault, void *context);
+                                          ration_policy_error_func *on_error, void *context);
 
 /*
  * As ration_settings_read_policy(), for a caller that only validates a policy, perhaps on another host: opens no
@@ -150,14 +150,15 @@ ration_status ration_settings_read_policy(struct ration_settings *settings,
  */
 ration_status ration_settings_set_policy_defaults(struct ration_settings *settings,
                                                   const ration_policy *policy,
-                                                  ration_policy_fault_fn *fault, void *context);
+                                                  ration_policy_error_func *on_error,
+                                                  void *context);
 
 /*
  * Checks conditions that involve several settings, and sets values that follow from others. Called after all
- * sources are read. Calls fault() for every error, without a line.
+ * sources are read. Calls on_error() for every error, without a line.
  */
 ration_status ration_settings_complete(struct ration_settings *settings,
-                                       ration_policy_fault_fn *fault, void *context);
+                                       ration_policy_error_func *on_error, void *context);
 
 /* Whether a client secret, or a Redis URL or key secret that counts as secret, is set. */
 bool ration_settings_have_secrets(const struct ration_settings *settings);

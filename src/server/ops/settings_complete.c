@@ -16,7 +16,7 @@
 
 struct completion {
     struct ration_settings *settings;
-    ration_policy_fault_fn *fault;
+    ration_policy_error_func *on_error;
     void *context;
     ration_status status;
 };
@@ -25,15 +25,15 @@ static void __attribute__((format(printf, 2, 3)))
 report_error(struct completion *completion, const char *format, ...)
 {
     char message[RATION_ERROR_MESSAGE_MAX];
-    struct ration_policy_error fault = {0, 0, message};
+    struct ration_policy_error error = {0, 0, message};
     va_list arguments;
 
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     completion->status = RATION_EINVAL;
-    if (completion->fault != NULL)
-        completion->fault(completion->context, &fault);
+    if (completion->on_error != NULL)
+        completion->on_error(completion->context, &error);
 }
 
 /* Sets the defaults of address lists that no source set. */
@@ -140,9 +140,9 @@ static void require_check_secret(struct completion *completion, char *const *add
 }
 
 ration_status ration_settings_complete(struct ration_settings *settings,
-                                       ration_policy_fault_fn *fault, void *context)
+                                       ration_policy_error_func *on_error, void *context)
 {
-    struct completion completion = {settings, fault, context, RATION_OK};
+    struct completion completion = {settings, on_error, context, RATION_OK};
 
     set_default_lists(&completion);
     if (settings->http_count + settings->resp_count == 0)

@@ -150,40 +150,40 @@ static void on_admin_done(void *context, ration_status status, size_t count)
 }
 
 /* Executes the operation in Redis; on_admin_done() replies, perhaps before this returns. */
-static void start_admin_op(struct ration_resp_worker *worker, const struct ration_engine_task *task)
+static void start_admin_op(struct ration_resp_worker *worker,
+                           const struct ration_engine_admin_task *task)
 {
     worker->session->is_admin_silent = worker->session->reply_mode != RATION_REPLY_ON;
     ration_connection_pause(
         worker->connection); /* on_admin_done() may resume it before begin returns */
-    worker->session->admin_run = ration_engine_edit_begin(worker->loop_worker->link, task,
-                                                          on_admin_done, worker->connection);
+    worker->session->admin_run = ration_engine_admin_begin(worker->loop_worker->engine_connection,
+                                                           task, on_admin_done, worker->connection);
 }
 
-static ration_status apply_admin_op(ration_engine *engine, const struct ration_engine_task *task,
-                                    size_t *out_count)
+static ration_status apply_admin_op(ration_engine *engine,
+                                    const struct ration_engine_admin_task *task, size_t *out_count)
 {
     switch (task->kind) {
     case RATION_ADMIN_REFUND:
-        return ration_engine_refund(engine, task->edit, task->tokens, task->now_ns, out_count);
+        return ration_engine_refund(engine, task->op, task->tokens, task->now_ns, out_count);
     case RATION_ADMIN_RESET:
-        return ration_engine_reset(engine, task->edit, task->now_ns, out_count);
+        return ration_engine_reset(engine, task->op, task->now_ns, out_count);
     default:
-        return ration_engine_block_until(engine, task->edit, task->until_ns, task->now_ns,
-                                         out_count);
+        return ration_engine_block_until(engine, task->op, task->until_ns, task->now_ns, out_count);
     }
 }
 
 static void run_admin_op(struct ration_resp_worker *worker, enum ration_admin_op_kind kind,
                          const struct ration_admin_op *op, const struct admin_options *options)
 {
-    struct ration_engine_task task = {
-        .kind = kind, .edit = op, .tokens = options->tokens, .now_ns = ration_resp_now(worker)};
+    struct ration_engine_admin_task task = {
+        .kind = kind, .op = op, .tokens = options->tokens, .now_ns = ration_resp_now(worker)};
     ration_status status;
     size_t count = 0;
 
     if (__builtin_add_overflow(task.now_ns, options->block_ns, &task.until_ns))
         task.until_ns = UINT64_MAX;
-    if (worker->loop_worker->link != NULL) {
+    if (worker->loop_worker->engine_connection != NULL) {
         start_admin_op(worker, &task);
         return;
     }
@@ -510,11 +510,11 @@ void ration_resp_delete(struct ration_resp_worker *worker)
     uint64_t now_ns = ration_resp_now(worker);
     size_t count = 0;
 
-    if (worker->loop_worker->link != NULL) {
-        start_admin_op(worker, &(struct ration_engine_task){.kind = RATION_ADMIN_RESET,
-                                                            .keys = args.items + 1,
-                                                            .key_count = args.count - 1,
-                                                            .now_ns = now_ns});
+    if (worker->loop_worker->engine_connection != NULL) {
+        start_admin_op(worker, &(struct ration_engine_admin_task){.kind = RATION_ADMIN_RESET,
+                                                                  .keys = args.items + 1,
+                                                                  .key_count = args.count - 1,
+                                                                  .now_ns = now_ns});
         return;
     }
     for (size_t i = 1; i < args.count; i++) {

@@ -55,7 +55,7 @@ static void on_decided(void *context)
     struct ration_resp_async *async = worker->session->async;
 
     worker->session->async = NULL;
-    ration_service_publish_link(worker->loop_worker);
+    ration_service_publish_redis(worker->loop_worker);
     write_replies(worker, async);
     free_async(async);
     ration_connection_resume(connection);
@@ -95,8 +95,9 @@ static struct ration_resp_async *make_async(struct ration_resp_worker *worker)
     async->count = 0;
     async->is_silent = worker->session->reply_mode != RATION_REPLY_ON;
     async->began_ns = ration_service_durations_begin(&worker->loop_worker->durations);
-    async->batch = ration_engine_batch_create(
-        worker->loop_worker->link, NULL, ration_resp_now(worker), on_decided, worker->connection);
+    async->batch =
+        ration_engine_batch_create(worker->loop_worker->engine_connection, NULL,
+                                   ration_resp_now(worker), on_decided, worker->connection);
     if (async->batch != NULL && add_some(worker, async))
         return async;
     free_async(async);
@@ -122,7 +123,7 @@ bool ration_resp_flush_async(struct ration_resp_worker *worker)
         return true;
     }
     if (ration_engine_batch_send(async->batch)) {
-        ration_service_publish_link(worker->loop_worker);
+        ration_service_publish_redis(worker->loop_worker);
         write_replies(worker, async);
         free_async(async);
         return is_all;

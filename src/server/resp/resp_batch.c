@@ -103,7 +103,7 @@ static bool decide_checks(struct ration_resp_worker *worker)
 
 bool ration_resp_flush_batch(struct ration_resp_worker *worker)
 {
-    if (__builtin_expect(worker->loop_worker->link != NULL, 0))
+    if (__builtin_expect(worker->loop_worker->engine_connection != NULL, 0))
         return ration_resp_flush_async(worker);
     if (worker->inline_count > 0)
         decide_inline(worker);

@@ -400,7 +400,7 @@ static void close_session(struct ration_connection *connection,
     ration_reloader_forget(session->reload);
     ration_walk_free(session->walk);
     ration_resp_session_forget_async(session);
-    ration_engine_editing_forget(session->admin_run);
+    ration_engine_admin_forget(session->admin_run);
     if (session->is_executing)
         ration_output_done(&session->exec);
 }

@@ -43,7 +43,7 @@ def test_admin_without_the_token_is_401():
             serve.expect(failures(server), len(wrong), "failures that are counted")
 
 
-def test_a_wrong_token_tells_nothing_of_paths_methods_or_bodies():
+def test_a_wrong_token_reports_nothing_of_paths_methods_or_bodies():
     """401 comes before anything about the request is looked at."""
     with kit.server(options=SECRETS) as server:
         for method, path, body in (("DELETE", "/v1/top", None), ("GET", "/v1/reload", None),

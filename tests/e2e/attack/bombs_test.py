@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Lengths that are announced and things without an end: memory grows with bytes that came, never with a
-number that was named, and everything has a bound at which the client is told and closed.
+number that was named, and everything has a bound at which the client gets an error and is closed.
 
     bombs_test.py RATION
 """
@@ -46,7 +46,7 @@ def test_resp_lengths_cost_no_memory():
             grows_little(server, sent, server.resp_port, is_held)
 
 
-def test_resp_errors_are_told_then_closed():
+def test_resp_errors_are_reported_then_closed():
     rows = ((b"*1000000000\r\n", "invalid multibulk length"),
             (b"*1025\r\n", "invalid multibulk length"),
             (b"*99999999999999999999999\r\n", "invalid multibulk length"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No files left, and more clients than are wanted: the server does not spin, tells who is not let in, and
+"""No files left, and more clients than are wanted: the server does not spin, reports who is not let in, and
 recovers.
 
     files_test.py RATION
@@ -31,13 +31,13 @@ def is_healthy(server):
         return healthy(server)
     except OSError:
         return False
-    except Exception as fault:  # http.client tells a closed connection in several ways
-        if type(fault).__module__ == "http.client":
+    except Exception as error:  # http.client reports a closed connection in several ways
+        if type(error).__module__ == "http.client":
             return False
         raise
 
 
-def exhaust(threads, is_quick=False):
+def exhaust(threads, is_fast=False):
     with kit.server(options=["--threads", str(threads)]) as server:
         assert healthy(server)
         limit_files(server, 10)
@@ -55,7 +55,7 @@ def exhaust(threads, is_quick=False):
             closed += answer == b""
         serve.expect((served + closed, served > 0, closed > 0), (CROWD, True, True),
                      f"{served} served, {closed} closed")
-        if not is_quick:  # while the crowd only stays the server must sleep, too
+        if not is_fast:  # while the crowd only stays the server must sleep, too
             still = kit.cpu_seconds(server)
             time.sleep(0.5)
             spent = kit.cpu_seconds(server) - still
@@ -74,11 +74,11 @@ def test_no_files_left():
 def test_no_files_left_with_two_loops():
     """One loop must not take the file that the other gives up: those who wait there would wait on."""
     for _ in range(8):  # it is a race
-        exhaust(2, is_quick=True)
+        exhaust(2, is_fast=True)
 
 
 def test_no_files_at_all():
-    """Not even the spare one can be had back: accepting rests, and goes on when there is room."""
+    """Not even the spare one can be had back: accepting rests, and continues when there is room."""
     with kit.server(options=["--threads", "1"]) as server:
         assert healthy(server)
         soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
@@ -124,7 +124,7 @@ def test_more_than_connections_max_are_told():
                        "all are counted")
 
 
-def test_more_than_a_peer_may_have_are_told():
+def test_more_than_a_peer_may_have_are_reported():
     """One address has its share; another address is let in beside it."""
     with kit.server(options=["--threads", "2", "--max-connections-per-peer", "5"]) as server:
         crowd = [kit.connect(server.resp_port) for _ in range(5)]
@@ -146,7 +146,7 @@ def test_more_than_a_peer_may_have_are_told():
                        "all are counted")
 
 
-def test_one_not_let_in_who_has_spoken_already_is_told():
+def test_one_not_let_in_who_has_spoken_already_is_reported():
     """A request that arrived with the connection does not take the refusal away."""
     with kit.server(options=["--threads", "1", "--max-connections", "1"]) as server:
         with kit.connect(server.resp_port) as first:

@@ -75,7 +75,7 @@ def test_a_flood_of_throttle_keys():
         assert grown < 4 * kit.MIB * kit.MEMORY_FACTOR, f"{grown} bytes more"
 
 
-def test_a_flood_of_blocks_by_an_operator_is_told():
+def test_a_flood_of_blocks_by_an_operator_is_reported():
     """A block that finds no place is refused aloud, and never silently forgotten."""
     policy = "limits: [{name: user, key: user, rate: 1/h, burst: 5, max_keys: 64}]"
     with kit.server(policy, ["--manual-clock"]) as server:

@@ -87,7 +87,7 @@ def test_a_poisoned_table_is_cleared():
             serve.expect(client.ask("CL.THROTTLE", "evil7", 0, 1, DAY_S)[0], 1, "and limited again")
 
 
-def test_what_cannot_be_flushed_is_told():
+def test_what_cannot_be_flushed_is_reported():
     with kit.server() as server:
         client = server.resp()
         for words in (["RATION.FLUSH"], ["RATION.FLUSH", "ALL"]):

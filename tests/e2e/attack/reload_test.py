@@ -103,15 +103,15 @@ class Reader(threading.Thread):
         super().__init__(daemon=True)
         self.server, self.read = server, read
         self.client, self.connection, self.http = server.resp(), server.http_connection(), server.http
-        self.count, self.fault, self.is_told = 0, None, False
+        self.count, self.error, self.is_reported = 0, None, False
 
     def run(self):
         try:
-            while not self.is_told:
+            while not self.is_reported:
                 self.read(self)
                 self.count += 1
-        except Exception as fault:  # reported by the test
-            self.fault = f"{self.read.__name__}: {fault!r}"
+        except Exception as error:  # reported by the test
+            self.error = f"{self.read.__name__}: {error!r}"
 
 
 READS = (limits_over_resp, info, size_and_top, checks_over_resp, limits_over_http, metrics_and_top,
@@ -129,13 +129,13 @@ def read_during_reloads(server):
         counts = [reader.count for reader in readers]
         deadline = time.monotonic() + kit.WAIT_SECONDS  # some of them read under each policy
         while all(reader.count == count for reader, count in zip(readers, counts)) and \
-                all(reader.fault is None for reader in readers) and time.monotonic() < deadline:
+                all(reader.error is None for reader in readers) and time.monotonic() < deadline:
             time.sleep(0.001)
     for reader in readers:
-        reader.is_told = True
+        reader.is_reported = True
     for reader in readers:
         reader.join(kit.WAIT_SECONDS)
-    serve.expect([reader.fault for reader in readers if reader.fault], [], "faults")
+    serve.expect([reader.error for reader in readers if reader.error], [], "errors")
     serve.expect([reader.is_alive() for reader in readers], [False] * len(readers), "still reading")
     assert all(reader.count > 0 for reader in readers), [reader.count for reader in readers]
 

@@ -37,19 +37,19 @@ class Load(threading.Thread):
         self.allowed = self.denied = self.sent = 0
         self.errors = []
         self.rest = b""
-        self.is_told = False
+        self.is_reported = False
 
     def run(self):
         try:
-            while not self.is_told and (self.most is None or self.sent < self.most):
+            while not self.is_reported and (self.most is None or self.sent < self.most):
                 self.client.socket.sendall(b"".join(self.client.encode(*words) for words in self.batch))
                 self.sent += len(self.batch)
                 for _ in self.batch:
                     self.count(self.client.read())
         except (serve.Closed, ConnectionError):
             self.rest = self.client.buffer
-        except Exception as fault:  # told by the test
-            self.errors.append(repr(fault))
+        except Exception as error:  # told by the test
+            self.errors.append(repr(error))
 
     def count(self, answer):
         if isinstance(answer, serve.RespError):
@@ -102,7 +102,7 @@ def test_a_storm_of_signals():
         server.process.send_signal(signal.SIGHUP)
         kit.wait_until(lambda: b"last" in repr(server.http("GET", "/v1/limits")[2]).encode(),
                        "the last policy is in force")
-        load.is_told = True
+        load.is_reported = True
         load.join(30)
         serve.expect((load.errors[:3], load.rest), ([], b""))
 
@@ -202,7 +202,7 @@ def test_the_end_leaves_no_half_answers_to_slow_readers():
             serve.expect(server.process.wait(30), 0)
 
 
-def test_told_twice_it_ends_at_once():
+def test_reported_twice_it_ends_at_once():
     """Whichever loop the last connection is on, and however many signals come: the state is kept."""
     options = ["--threads", "2", "--state", "state", "--shutdown-timeout", "60s", "--header-timeout", "60s"]
     for _ in range(8):  # the system chooses the loop

@@ -4,7 +4,7 @@ is closed, and nothing behind it is served - alone, byte by byte, and in the mid
 
     smuggling_test.py RATION
 
-The rows are those of tests/unit/http_smuggling_test.c, read from there: what the reader refuses, the
+The rows are those of tests/unit/codec/http/http_smuggling_test.c, read from there: what the reader refuses, the
 server must not serve.
 """
 import ast
@@ -15,8 +15,8 @@ import socket
 import attack_kit as kit
 import serve
 
-ROWS_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "unit",
-                         "http_smuggling_test.c")
+ROWS_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "unit", "codec",
+                         "http", "http_smuggling_test.c")
 POLICY = "limits: [{name: victim, key: user, rate: 1000/s, burst: 1000}]"
 
 # Served if anyone takes what follows a bad request for a request.
@@ -56,17 +56,17 @@ def check_row(status, answers, before=0):
 
 def each_row(attack):
     assert len(ROWS) > 120, f"only {len(ROWS)} rows were read from {ROWS_PATH}"
-    faults = []
+    errors = []
     with kit.server(POLICY, ["--manual-clock"]) as server:
         for status, stream in ROWS:
             try:
                 attack(server.http_port, status, stream)
-            except (AssertionError, ConnectionError, socket.timeout) as fault:
-                faults.append(f"{stream!r}: {fault}")
+            except (AssertionError, ConnectionError, socket.timeout) as error:
+                errors.append(f"{stream!r}: {error}")
         serve.expect(looks(server, "smuggled"), 1000, "what was smuggled took tokens")
         good = looks(server, "good")
-    if faults:
-        raise AssertionError(f"{len(faults)} of {len(ROWS)} rows:\n" + "\n".join(faults))
+    if errors:
+        raise AssertionError(f"{len(errors)} of {len(ROWS)} rows:\n" + "\n".join(errors))
     return 1000 - good
 
 

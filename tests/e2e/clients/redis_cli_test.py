@@ -127,8 +127,8 @@ def test_databases_and_names():
         serve.expect(cli(server, "-n", 0, "PING"), "PONG\n")
         # There is one database: who asks for another must not share the buckets of this one unknowingly.
         for number in 1, 15, 16:
-            out, told = cli(server, "-n", number, "PING", is_error=True)
-            serve.expect((out, told), ("PONG\n", f"SELECT {number} failed: ERR DB index is out of range\n"))
+            out, reported = cli(server, "-n", number, "PING", is_error=True)
+            serve.expect((out, reported), ("PONG\n", f"SELECT {number} failed: ERR DB index is out of range\n"))
         serve.expect(cli(server, "CONFIG", "GET", "databases"), "databases\n1\n")
 
 
@@ -157,8 +157,8 @@ def test_a_password():
         serve.expect(cli(server, "--no-auth-warning", "--user", "default", "--pass", PASSWORD, "PING"), "PONG\n")
         serve.expect(cli(server, "--no-auth-warning", "-u", f"redis://default:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.resp_port}/0",
                          "CL.THROTTLE", "k", 0, 1, 60), lines(0, 1, 0, -1, 60))
-        out, told = cli(server, "--no-auth-warning", "-a", "wrong", "PING", is_error=True)
-        serve.expect((out, told), ("NOAUTH Authentication required.\n\n", "AUTH failed: WRONGPASS invalid "
+        out, reported = cli(server, "--no-auth-warning", "-a", "wrong", "PING", is_error=True)
+        serve.expect((out, reported), ("NOAUTH Authentication required.\n\n", "AUTH failed: WRONGPASS invalid "
                                    "username-password pair or user is disabled.\n"))
         serve.expect(cli(server, "PING"), "NOAUTH Authentication required.\n\n")
         serve.expect(cli(server, "--no-auth-warning", "--user", "other", "--pass", PASSWORD, "PING", is_error=True)[0],
@@ -198,8 +198,8 @@ class Terminal:
                 raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}")
             try:
                 self.text += os.read(self.terminal, 65536).decode()
-            except OSError as fault:  # it is gone
-                raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}") from fault
+            except OSError as error:  # it is gone
+                raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}") from error
         self.text = self.text[found.end():]
         return found
 

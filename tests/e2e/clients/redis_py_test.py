@@ -26,8 +26,8 @@ def connect(server, **options):
 def raised(call, kind, text):
     try:
         call()
-    except kind as fault:
-        serve.expect(str(fault), text)
+    except kind as error:
+        serve.expect(str(error), text)
         return
     raise AssertionError(f"nothing was raised, where {kind.__name__} was expected: {text}")
 
@@ -77,7 +77,7 @@ def test_each_way_to_connect():
 
 
 def test_a_transaction():
-    """A pipeline is one unless told otherwise."""
+    """A pipeline is one unless reported otherwise."""
     with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
         client = redis.Redis(port=server.resp_port)
         pipeline = client.pipeline()

@@ -37,7 +37,7 @@ def test_a_death_is_seen():
     try:
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
-        with_fault(server.check_end, "status -9")
+        with_error(server.check_end, "status -9")
     finally:
         server.kill()
 
@@ -51,13 +51,13 @@ def test_a_sanitizer_is_heard():
         os.chmod(path, stat.S_IRWXU)
         server = serve.Server(path)
         try:
-            with_fault(server.check_end, "a sanitizer complains")
+            with_error(server.check_end, "a sanitizer complains")
         finally:
             server.kill()
 
 
 def test_a_server_that_does_not_start_is_seen():
-    with_fault(lambda: serve.Server(BINARY, options=["--no-such-option"]), "no line like")
+    with_error(lambda: serve.Server(BINARY, options=["--no-such-option"]), "no line like")
 
 
 def test_a_test_that_is_killed_leaves_no_server():
@@ -71,13 +71,13 @@ def test_a_test_that_is_killed_leaves_no_server():
     serve.expect(os.path.exists(path), False, "the server lives on")
 
 
-def with_fault(call, text):
+def with_error(call, text):
     try:
         call()
-    except AssertionError as fault:
-        assert text in str(fault), fault
+    except AssertionError as error:
+        assert text in str(error), error
         return
-    raise AssertionError(f"no fault like {text!r}")
+    raise AssertionError(f"no error like {text!r}")
 
 
 serve.run()

@@ -209,7 +209,7 @@ WRONG = [
 
 
 def test_bodies_that_are_wrong():
-    """Each is told where: by a pointer into the body, or by a line and a column."""
+    """Each is reported where: by a pointer into the body, or by a line and a column."""
     with start() as server:
         api = Api(server)
         for body, pointer in WRONG:
@@ -276,7 +276,7 @@ def test_what_operators_do():
         for path, more in ("/v1/refund", {"tokens": 1}), ("/v1/reset", {}), ("/v1/block", {"seconds": 5}):
             answer = api.ask(404, "POST", path, who(limit="logn", **more), ADMIN)
             expect((answer["detail"], answer["pointer"]), ("there is no limit 'logn': did you mean login?", "/limit"))
-        # Of a window too, which goes on as it was.
+        # Of a window too, which continues as it was.
         window = {"attributes": {"path": "/window", "user": "u"}}
         api.ask(200, "POST", "/v1/check", dict(window, cost=2))
         expect(api.ask(200, "POST", "/v1/block", dict(window, ns=7), ADMIN), {"changed": 1})
@@ -330,9 +330,9 @@ def test_who_is_limited_most():
         expect([(key["key"], key["key_bytes"], key["count"]) for key in top["keys"]], [("k" * 64, 100, 3)])
         expect(api.ask(200, "GET", "/v1/top?by=cost", None, ADMIN)["by"], "cost")
         everything = "limits are login, window, quiet, all and throttle"
-        for name, told in (("nobody", f"'nobody': {everything}"), ("logn", "'logn': did you mean login?"), ("", f"'': {everything}"),
+        for name, reported in (("nobody", f"'nobody': {everything}"), ("logn", "'logn': did you mean login?"), ("", f"'': {everything}"),
                            ("login%00", "'login\\x00': did you mean login?"), ("x" * 64, f"'{'x' * 24}...': {everything}")):
-            expect(api.ask(404, "GET", "/v1/top?limit=" + name, None, ADMIN)["detail"], f"there is no limit {told}")
+            expect(api.ask(404, "GET", "/v1/top?limit=" + name, None, ADMIN)["detail"], f"there is no limit {reported}")
         for query in "by=weight", "count=", "count=0", "count=101", "count=1" + "0" * 20, "count=x", "count=5x", "what=ever", "%zz":
             api.ask(400, "GET", "/v1/top?" + query, None, ADMIN)
 
@@ -357,15 +357,15 @@ def test_about_the_server():
     with start() as server:
         api = Api(server)
         expect([limit["name"] for limit in api.ask(200, "GET", "/v1/limits")["limits"]], ["login", "window", "quiet", "all"])
-        # By both protocols the same is told of a limit, but for what RESP has no word for.
+        # By both protocols the same is reported of a limit, but for what RESP has no word for.
         api.ask(200, "POST", "/v1/check", {"checks": [who()] * 5 + [who(cost=4)]})
         listed = api.ask(200, "GET", "/v1/limits")["limits"]
         expect(listed[0], {"name": "login", "limit": "1/min burst 3", "match": "path is /login", "key": ["ip"], "shadow": False, "tokens": 1,
                            "period_ns": MINUTE_NS, "burst": 3, "keys_max": 1000000, "keys": 1, "allowed": 3, "denied": 2, "never": 1,
                            "near_limit": 1, "shadow_denied": 0, "overflow": 0})
         expect((listed[2]["shadow"], listed[2]["shadow_denied"] > 0), (True, True))
-        told = [serve.pairs(limit) for limit in server.resp().ask("RATION.LIMITS")]
-        expect(repr(told).replace("b'", "'"), repr([{**limit, "shadow": int(limit["shadow"])} for limit in listed]))
+        reported = [serve.pairs(limit) for limit in server.resp().ask("RATION.LIMITS")]
+        expect(repr(reported).replace("b'", "'"), repr([{**limit, "shadow": int(limit["shadow"])} for limit in listed]))
         expect(api.ask(200, "GET", "/healthz"), b"ok\n")
         expect(api.ask(200, "GET", "/readyz"), b"ready\n")
         assert b"\n# TYPE ration_" in api.ask(200, "GET", "/metrics")

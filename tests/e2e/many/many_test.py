@@ -136,7 +136,7 @@ class ByKey:
 
 
 def crowd(policy, request, rounds, options=()):
-    """rounds: (nanoseconds to go on by before it, what it must admit)."""
+    """rounds: (nanoseconds to continue by before it, what it must admit)."""
     asked = PROCESSES * CONNECTIONS * ROUND
     with serve.Server(BINARY, policy=policy, options=["--threads", "2", "--max-inline-fill", "0", *options]) as server:
         people = Crowd(server, request)
@@ -184,7 +184,7 @@ def test_R2_two_limits():
 def test_R1_rounds_of_a_manual_clock():
     """2000 a day: after half a day 1000 are back, to the token; and a day later no more than the burst."""
     rounds = [(0, 1500), (0, 0), (DAY_NS // 2, 1000), (DAY_NS // 2000 - 1, 0), (1, 1), (3 * DAY_NS, 1500), (0, 0)]
-    crowd("limits: [{name: quick, key: user, rate: 2000/day burst 1500}]\n", ByPolicy(), rounds,
+    crowd("limits: [{name: fast, key: user, rate: 2000/day burst 1500}]\n", ByPolicy(), rounds,
           options=["--manual-clock"])
 
 

@@ -40,7 +40,7 @@ def scrape(server, headers=None):
 
 
 def samples(text):
-    """{'name{labels}': value}; a series that is there twice is a fault."""
+    """{'name{labels}': value}; a series that is there twice is a error."""
     found = {}
     for line in text.splitlines():
         if line.startswith("#"):
@@ -58,7 +58,7 @@ def check_format(text):
     serve.expect((done.returncode, done.stdout), (0, b""), "promtool")
     serve.expect(text.endswith("\n"), True)
     families = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
-    serve.expect(len(families), len(set(families)), "families that are told twice")
+    serve.expect(len(families), len(set(families)), "families that are reported twice")
     check_histogram(samples(text), "rate_limit_acquire_duration_seconds")
 
 
@@ -82,7 +82,7 @@ def test_a_fresh_server():
         text = scrape(server)
         check_format(text)
         serve.expect(samples(text)['rate_limit_acquire_total{limit="login",result="denied"}'], 0,
-                     "zero is told, so that rates begin")
+                     "zero is reported, so that rates begin")
         status, headers, body = server.http("HEAD", "/metrics")
         serve.expect((status, headers["Content-Type"], body), (200, CONTENT_TYPE, b""))
 
@@ -182,7 +182,7 @@ def test_overflow_is_counted():
 
 
 def test_denials_are_no_errors():
-    """By whatever status they are told: nginx wants 403. A ban is a denial, too."""
+    """By whatever status they are reported: nginx wants 403. A ban is a denial, too."""
     with serve.Server(BINARY, POLICY, options=["--manual-clock"]) as server:
         checks = ["/v1/check?path=/api/x&user=a&deny_status=403"] * 4 + \
                  ["/v1/check?path=/api/x&user=a"] * 2 + ["/v1/check?user=mallory"]
@@ -246,7 +246,7 @@ def test_keys_are_few():
         serve.expect(len(now) <= before + TOP_KEYS_MAX, True, f"{len(now)} series")
 
 
-def test_keys_are_told_to_those_with_the_token():
+def test_keys_are_reported_to_those_with_the_token():
     with serve.Server(BINARY, POLICY, options=["--manual-clock", "--admin-secret", "secret"]) as server:
         deny(server.resp(), ["alice"])
         serve.expect("alice" in scrape(server), False, "told to a stranger")
@@ -289,12 +289,12 @@ def test_what_does_not_fit_is_said():
 
 
 def test_the_name_of_the_throttle_is_taken():
-    """Limits that come with requests are told as "throttle", and each series is told once."""
+    """Limits that come with requests are reported as "throttle", and each series is reported once."""
     policy = "limits:\n  - {name: other, rate: 1/s}\n  - {name: throttle, rate: 1/s}\n"
     try:
         serve.Server(BINARY, policy)
-    except AssertionError as fault:
-        serve.expect("policy.yaml:3:12:" in str(fault) and "throttle" in str(fault), True, str(fault))
+    except AssertionError as error:
+        serve.expect("policy.yaml:3:12:" in str(error) and "throttle" in str(error), True, str(error))
         return
     raise AssertionError("a limit of this name is taken")
 

@@ -183,7 +183,7 @@ class Proxy(Program):
     """files are of examples/proxies; the first is the one to run."""
     files = ()
     options = ()  # of ration, besides --trusted-proxies
-    tells_allowed = True  # RateLimit on answers of the service
+    reports_allowed = True  # RateLimit on answers of the service
     down_status = None  # what a client sees if ration is away
     hang_status = None  # and if it does not answer; None: the proxy waits
     undecided_status = 503  # if ration cannot decide, and says so
@@ -251,7 +251,7 @@ class Caddy(Proxy):
 
 class CaddyShort(Caddy):
     files = ("Caddyfile.short",)
-    tells_allowed = False
+    reports_allowed = False
     hang_status = None
 
 

@@ -90,23 +90,23 @@ def limits_of(headers):
     return headers.get("RateLimit"), headers.get("RateLimit-Policy"), headers.get("Retry-After")
 
 
-def test_admits_denies_and_tells():
+def test_admits_denies_and_reports():
     with Setting() as setting:
-        told = []
+        reported = []
         for turn in range(5):
             status, headers, body = setting.ask(path=f"/api/{turn}?x=1")
-            told.append((status, limits_of(headers)))
+            reported.append((status, limits_of(headers)))
             if status == 200:
                 serve.expect(body, b"service")
             else:
                 serve.expect(headers["Content-Type"], "application/problem+json")
                 serve.expect(headers["Cache-Control"], "no-store")
-                serve.expect(headers.get_all("RateLimit"), ['"api";r=0;t=20'], "told once")
+                serve.expect(headers.get_all("RateLimit"), ['"api";r=0;t=20'], "reported once")
         policy = '"api";q=3;w=60'
         allowed = [(f'"api";r={left};t=20', policy, None) for left in (2, 1, 0)]
-        if not KIND.tells_allowed:
+        if not KIND.reports_allowed:
             allowed = 3 * [(None, None, None)]
-        serve.expect(told, [(200, tell) for tell in allowed]
+        serve.expect(reported, [(200, tell) for tell in allowed]
                      + 2 * [(429, ('"api";r=0;t=20', policy, "20"))])
         serve.expect(setting.service.take_seen(),
                      [("GET", f"/api/{turn}?x=1", b"") for turn in range(3)], "the service saw")

@@ -104,7 +104,7 @@ class Host(Namespace):
             ip(f"link set {self.port} master {BRIDGE}")
 
     def unplug(self):
-        """Its packets vanish on the way, both ways. Nobody is told: its end of the cable still has a light."""
+        """Its packets vanish on the way, both ways. Nobody is reported: its end of the cable still has a light."""
         with bridge_namespace:
             ip(f"link set {self.port} nomaster")
 
@@ -136,8 +136,8 @@ def works():
         leave_network()
         Host()
         status = 0
-    except OSError as fault:
-        print(f"no network namespaces here ({fault.strerror or fault}): all on loopback", flush=True)
+    except OSError as error:
+        print(f"no network namespaces here ({error.strerror or error}): all on loopback", flush=True)
     finally:
         os._exit(status)
 

@@ -223,10 +223,10 @@ class Kept:
         self.way.is_open.clear()
         return self
 
-    def __exit__(self, *fault):
+    def __exit__(self, *failure):
         try:
             self.way.is_open.set()
-            self.server.__exit__(*fault)
+            self.server.__exit__(*failure)
         finally:
             self.way.close()
             self.redis.kill()
@@ -343,8 +343,8 @@ def test_a_stop_waits_for_answers():
             client.send(*check(f"u{number}"))
         web.request("GET", "/v1/check?user=web")
         editor = kept.server.resp()
-        editor.send("RATION.REFUND", "TOKENS", 1, "user", "edited")
-        kept.wait_asked("edited")
+        editor.send("RATION.REFUND", "TOKENS", 1, "user", "changed")
+        kept.wait_asked("changed")
         for number in range(len(clients)):
             kept.wait_asked(f"u{number}")
         kept.wait_asked("web")
@@ -432,7 +432,7 @@ def test_reloads_without_end():
 
 
 def test_answers_do_not_refill_a_local_bucket():
-    """Asks that are under way together, of costs that Redis denies: what each tells of its bucket is what was there when
+    """Asks that are under way together, of costs that Redis denies: what each reports of its bucket is what was there when
     it was asked, and no reason to admit again what was admitted meanwhile."""
     burst, bound = 100, 100 + 75
     policy = f"limits: [{{name: l, key: user, rate: 1/h, burst: {burst}, cost: tokens, redis_mode: local_first}}]\n"
@@ -451,7 +451,7 @@ def test_answers_do_not_refill_a_local_bucket():
             redis_kit.serve_with(BINARY, way.url, policy, ["--threads", "1"], LONG_MS) as server:
         redis_kit.wait_well(server)
         serve.expect(admitted([server.resp().ask(*check(30))]), 1)
-        way.fault = space
+        way.failure = space
         clients = [server.resp() for _ in range(10)]
         for client in clients:
             client.send(*check(80))

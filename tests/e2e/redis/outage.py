@@ -14,7 +14,7 @@ and all else is degraded, by on_redis_error:
     allow   allowed
     deny    503 with a problem in JSON, and an error by RESP: never 429, never a denial
 
-When it is over Redis decides again in the stated time, and is told what was taken meanwhile.
+When it is over Redis decides again in the stated time, and what was taken meanwhile is reported to it.
 """
 import contextlib
 import os
@@ -128,7 +128,7 @@ class Asker:
         return [read_resp(answer) for answer in self.timed(self.resp2.pipeline, commands)]
 
     def draw_lease(self, mode, kind, user):
-        """Asks until there is a lease, and tells how many tokens are left of it: few, where Redis has many."""
+        """Asks until there is a lease, and reports how many tokens are left of it: few, where Redis has many."""
         for _ in range(100):
             answer = self.resp2.ask(*words(mode, kind, user))
             if read_resp(answer) == ("allow", False) and 1 < serve.pairs(answer)[b"remaining"] <= LEASE_MAX:
@@ -153,7 +153,7 @@ def by_hand(count):
 
 
 def check_together(asker, user):
-    """All limits in one pipeline, so that each meets the fault before Redis is given up."""
+    """All limits in one pipeline, so that each meets the failure before Redis is given up."""
     asked, wanted = [], []
     for mode, kind in LIMITS:
         answers = by_hand(AT_HAND[mode]) + fallback(kind)[:1]
@@ -192,7 +192,7 @@ def check_outage(asker, tag):
 # What is at hand when it begins, and what is owed when it ends -------------------------------------
 
 class Holders:
-    """Keys with leases, and later with debts that Redis has not been told of."""
+    """Keys with leases, and later with debts that were not reported to Redis."""
 
     def __init__(self, asker, tag):
         self.asker = asker
@@ -224,15 +224,15 @@ class Holders:
                     serve.expect([self.asker.ask("post", "local-first", kind, user) for _ in wanted], wanted,
                                  f"above the threshold, {kind}")
 
-    def check_told(self, attempt):
-        """Redis knows of all that was taken. Of those who missed it, it may have been told before and not answered."""
+    def check_reported(self, attempt):
+        """Redis knows of all that was taken. Of those who missed it, it may have been reported before and not answered."""
         for kind in KINDS:
             for who in "silent", "asking":
                 answer = self.asker.resp2.ask(*words("local-first", kind, f"{self.tag}-{who}{attempt}"))
                 assert read_resp(answer)[1] is False, f"Redis is well, and not asked: {answer}"
-                told = BURST - 1 - serve.pairs(answer)[b"remaining"]
-                assert told == AT_HAND["local-first"] or (who == "asking" and told > AT_HAND["local-first"]), \
-                    f"Redis was told of {told} tokens by one who was {who}, {kind}"
+                reported = BURST - 1 - serve.pairs(answer)[b"remaining"]
+                assert reported == AT_HAND["local-first"] or (who == "asking" and reported > AT_HAND["local-first"]), \
+                    f"{reported} tokens were reported to Redis by a node that was {who}, {kind}"
 
 
 # Outages ------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def measure(asker, name, begin, end):
         slowest = asker.slowest
         end()
         took = redis_kit.wait_well(asker.server, attributes=NOBODY)
-        retry(asker, holders.check_told)
+        retry(asker, holders.check_reported)
         assert slowest < HANGS_SECONDS, f"{name}: an answer took {slowest:.3f} s"
         if slowest <= LATEST_SECONDS:
             return slowest, took

@@ -2,7 +2,7 @@
 
     with redis_kit.Redis() as redis, redis_kit.Way(redis) as way, \\
             redis_kit.serve_with(BINARY, way.url, policy=...) as server:
-        way.fault = redis_kit.error("LOADING Redis is loading the dataset in memory")
+        way.failure = redis_kit.error("LOADING Redis is loading the dataset in memory")
 
 Redis listens on a free port of 127.0.0.1, or of a host of hosts.py, and on a Unix socket in a folder of its own.
 """
@@ -115,7 +115,7 @@ class Redis:
         self.kill()
 
 
-# Faults: called with the real answer to a call of the script and when it was asked. What they return is sent.
+# Failures: called with the real answer to a call of the script and when it was asked. What they return is sent.
 
 def error(text):
     return lambda answer, asked_at: b"-%s\r\n" % text.encode()
@@ -146,13 +146,13 @@ class Last(bytes):
 
 
 class Way:
-    """A way to a real Redis that understands what passes, and on which calls of the script meet a fault.
+    """A way to a real Redis that understands what passes, and on which calls of the script meet a failure.
     What Redis is asked is counted: script_calls are the words of each EVALSHA and EVAL."""
 
-    def __init__(self, redis, fault=None):
+    def __init__(self, redis, failure=None):
         self.redis = redis
-        self.fault = fault
-        self.greeting_fault = None   # the same for other commands: AUTH, SELECT, SCRIPT LOAD
+        self.failure = failure
+        self.greeting_failure = None   # the same for other commands: AUTH, SELECT, SCRIPT LOAD
         self.script_calls = []
         self.is_open = threading.Event()  # while it is not set, answers of the script are kept back
         self.is_open.set()
@@ -204,9 +204,9 @@ class Way:
                 is_script, asked_at = asked.get()
                 if is_script:
                     self.is_open.wait(serve.ANSWER_SECONDS)
-                fault = self.fault if is_script else self.greeting_fault
-                if fault is not None:
-                    answer = fault(answer, asked_at)
+                failure = self.failure if is_script else self.greeting_failure
+                if failure is not None:
+                    answer = failure(answer, asked_at)
                 connection.sendall(answer)
                 if isinstance(answer, Last):
                     break

@@ -26,7 +26,7 @@ def check_decides(redis, url, database=0, user="u", options=(), prefix="ration")
         serve.expect(server.resp().ask("RATION.REFUND", "user", user), 1, "an edit")
         serve.expect(server.resp().ask("RATION.RESET", "user", user), 1, "an edit")
         serve.expect(serve.pairs(server.resp().ask("RATION.CHECK", "user", user))[b"degraded"], 0, url)
-        assert url.partition("@")[0] == url or url not in server.output(), "the password is told"
+        assert url.partition("@")[0] == url or url not in server.output(), "the password is reported"
     client = redis.client()
     if database:
         serve.expect(client.ask("SELECT", database), "OK")
@@ -44,7 +44,7 @@ def check_degraded(url, trouble=None):
 
 
 def refused(*options, policy=POLICY):
-    """What a server says that does not start: one that was told wrong things ends with status 2."""
+    """What a server says that does not start: one that was reported wrong things ends with status 2."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "policy.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -91,7 +91,7 @@ def test_a_password():
 
 
 def test_a_user():
-    """With no more rights than docs/redis.md tells."""
+    """With no more rights than docs/redis.md reports."""
     rights = ("on", ">secret", "~ration:*", "+evalsha", "+eval", "+script|load", "+time", "+get", "+set", "+del",
               "+select")
     with redis_kit.Redis() as redis:
@@ -125,7 +125,7 @@ def test_bad_urls():
                          ("unix:/p?db=", "db="), ("unix:/" + "p" * 256, "255")):
         said = refused("--redis", url)
         assert message in said and (url == "" or "cannot store the limits in Redis" in said), f"{url!r}: {said}"
-        assert "x" * 256 not in said, "a password is told"
+        assert "x" * 256 not in said, "a password is reported"
 
 
 def test_bad_settings():

@@ -89,9 +89,9 @@ def compare(cluster, policy, draw, count):
                 for client in (far_client, near_client):
                     serve.expect(client.ask("RATION.CLOCK", "SET", now), "OK")
             words = draw()
-            told, wanted = check(far_client, *words), check(near_client, *words)
-            serve.expect(told, wanted, f"step {step}, {words}")
-            verdicts[told[b"verdict"]] = verdicts.get(told[b"verdict"], 0) + 1
+            reported, wanted = check(far_client, *words), check(near_client, *words)
+            serve.expect(reported, wanted, f"step {step}, {words}")
+            verdicts[reported[b"verdict"]] = verdicts.get(reported[b"verdict"], 0) + 1
         assert len(verdicts) > 1, verdicts
 
 
@@ -103,7 +103,7 @@ def test_R9_many_keys_on_all_nodes_are_decided_as_in_memory():
         serve.expect(node.error_count("CROSSSLOT"), 0)
 
 
-def test_R9_limits_of_different_keys_share_a_slot_if_told():
+def test_R9_limits_of_different_keys_share_a_slot_if_reported():
     before = [node.do("DBSIZE") for node in CLUSTER.nodes]
     compare(CLUSTER, "cluster: one_slot" + TWO_KEYS,
             lambda: ("user", f"one{random.randrange(20)}", "ip", f"192.0.2.{random.randrange(20)}"), 1000)
@@ -115,7 +115,7 @@ def test_limits_that_span_slots_are_refused():
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(TWO_KEYS)
         file.flush()
-        told = subprocess.run([BINARY, "serve", "--http", "none", "--resp", "127.0.0.1:0", "--policy",
+        reported = subprocess.run([BINARY, "serve", "--http", "none", "--resp", "127.0.0.1:0", "--policy",
                                file.name, "--redis", CLUSTER.url], capture_output=True, text=True,
                               timeout=30, check=False)
     assert told.returncode != 0, "it starts"
@@ -138,7 +138,7 @@ def test_programs_without_a_loop_ask_all_nodes():
 
 
 def test_users_log_in_on_every_node():
-    """With no more rights than docs/redis.md tells."""
+    """With no more rights than docs/redis.md reports."""
     rights = ("+evalsha", "+eval", "+script|load", "+time", "+get", "+set", "+del", "+cluster|slots", "+asking")
     for node in CLUSTER.nodes:
         node.do("ACL", "SETUSER", "app", "on", ">p@ss/word", "~ration:*", *rights)
@@ -176,7 +176,7 @@ class Load:
     def __init__(self, server, users, count=4):
         self.is_over = False
         self.records = []  # (began, seconds, user, answer)
-        self.faults = []
+        self.errors = []
         self.threads = [threading.Thread(target=self.run, args=(server.resp(), users), daemon=True)
                         for _ in range(count)]
         for thread in self.threads:
@@ -189,15 +189,15 @@ class Load:
                 began = time.monotonic()
                 answer = check(client, "user", user)
                 self.records.append((began, time.monotonic() - began, user, answer))
-        except Exception as fault:  # told by stop()
-            self.faults.append(repr(fault))
+        except Exception as error:  # told by stop()
+            self.errors.append(repr(error))
 
     def stop(self):
         self.is_over = True
         for thread in self.threads:
             thread.join(30)
-        if self.faults:
-            raise AssertionError(f"clients saw {self.faults}")
+        if self.errors:
+            raise AssertionError(f"clients saw {self.errors}")
         return self.records
 
 
@@ -294,7 +294,7 @@ def test_R12_a_replica_takes_over_and_knows_what_was_taken():
     forgotten = counted + 1 + last[b"remaining"] - BURST
     print(f"       {first} checks before, {len(records) - first} after; the replica took over after "
           f"{heir_at - killed:.1f} s and was asked {back - heir_at:.1f} s later; {forgotten} forgotten")
-    # What the dead master had not told the replica yet is forgotten: what was under way, or a few milliseconds.
+    # What the dead master had not sent the replica yet is forgotten: what was under way, or a few milliseconds.
     assert -50 <= forgotten < first / 4, f"{forgotten} of {first} are forgotten"
 
 

@@ -87,7 +87,7 @@ class Node:
             return ""
 
     def ask(self, *words):
-        """The answer to a command; a connection that broke is made anew, once."""
+        """The answer to a command; a connection that broke is made again, once."""
         for attempt in range(2):
             try:
                 if self.client is None:
@@ -110,8 +110,8 @@ class Node:
 
     def error_count(self, word):
         """How often it has answered so: MOVED, ASK."""
-        told = self.info("errorstats").get(f"errorstat_{word}", "count=0")
-        return int(told.split("=")[1])
+        reported = self.info("errorstats").get(f"errorstat_{word}", "count=0")
+        return int(reported.split("=")[1])
 
     def kill(self, signal_number=signal.SIGKILL):
         if self.process.poll() is None:
@@ -176,9 +176,9 @@ class Cluster(Group):
     def wait_agreed(self):
         """Until every node says the same of the slots, and is content."""
         def is_agreed():
-            told = {str(sorted((slots[0], slots[1], slots[2][1]) for slots in node.do("CLUSTER", "SLOTS")))
+            reported = {str(sorted((slots[0], slots[1], slots[2][1]) for slots in node.do("CLUSTER", "SLOTS")))
                     for node in self.nodes}
-            return len(told) == 1 and all(b"cluster_state:ok" in node.do("CLUSTER", "INFO")
+            return len(reported) == 1 and all(b"cluster_state:ok" in node.do("CLUSTER", "INFO")
                                           for node in self.nodes)
         wait_until(is_agreed, 20, "the cluster agrees")
 
@@ -191,8 +191,8 @@ class Cluster(Group):
         node = self.add(options=self.OPTIONS)
         node.do("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port)
         ids = [one.do("CLUSTER", "MYID") for one in self.nodes]
-        wait_until(lambda: all(b"handshake" not in told and all(name in told for name in ids)
-                               for told in (one.do("CLUSTER", "NODES") for one in self.nodes)),
+        wait_until(lambda: all(b"handshake" not in reported and all(name in reported for name in ids)
+                               for reported in (one.do("CLUSTER", "NODES") for one in self.nodes)),
                    20, "all nodes know each other")
         self.wait_agreed()
         return node
@@ -261,9 +261,9 @@ class Sentinels(Group):
 
     def is_agreed(self):
         for sentinel in self.sentinels:
-            told = serve.pairs(sentinel.do("SENTINEL", "MASTER", self.NAME))
-            if told[b"num-other-sentinels"] != b"%d" % (len(self.sentinels) - 1) or \
-                    told[b"num-slaves"] != b"1" or told[b"flags"] != b"master":
+            reported = serve.pairs(sentinel.do("SENTINEL", "MASTER", self.NAME))
+            if reported[b"num-other-sentinels"] != b"%d" % (len(self.sentinels) - 1) or \
+                    reported[b"num-slaves"] != b"1" or reported[b"flags"] != b"master":
                 return False
         return True
 

@@ -83,7 +83,7 @@ def check_guarded_sentinel(group):
     for guard in "?sentinel=:gu%40rd", "?sentinel=limiter:word":
         with serve.Server(BINARY, policy=POLICY, options=["--redis", url + guard]) as server:
             wait_decided(server.resp(), "dave", 10)
-            assert "gu%40rd" not in server.output() and "word" not in server.output(), "a password is told"
+            assert "gu%40rd" not in server.output() and "word" not in server.output(), "a password is reported"
     with serve.Server(BINARY, policy=POLICY, options=["--redis", url + "?sentinel=:wrong"]) as server:
         serve.expect(check(server.resp(), "dave")[b"degraded"], 1)
         time.sleep(.3)

@@ -106,7 +106,7 @@ class Judge:
 
 
 def compare(server, judge, requests, version):
-    faults = []
+    errors = []
     greeting = b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n" if version == 3 else b""
     marker = b"*2\r\n$4\r\nECHO\r\n$9\r\nthe begin\r\n"
     for request in requests:
@@ -116,10 +116,10 @@ def compare(server, judge, requests, version):
             answer = say(port, greeting + (marker if greeting else b"") + raw)
             answers.append(answer.partition(b"the begin\r\n")[2] if greeting else answer)
         if answers[0] != answers[1]:
-            faults.append(f"RESP{version} {request if len(request) < 300 else request[:60]!r}:\n"
+            errors.append(f"RESP{version} {request if len(request) < 300 else request[:60]!r}:\n"
                           f"  ration {answers[0]!r}\n  redis  {answers[1]!r}")
-    if faults:
-        raise AssertionError("\n".join(faults))
+    if errors:
+        raise AssertionError("\n".join(errors))
 
 
 def test_commands_as_redis_has_them():

@@ -203,7 +203,7 @@ def test_flushes_and_the_end_of_the_server():
 
 
 def test_reload_by_a_signal():
-    """SIGHUP, as RATION.RELOAD; the log tells the same."""
+    """SIGHUP, as RATION.RELOAD; the log reports the same."""
     with serve.Server(BINARY, http="none", policy="limits: [{name: a, key: user, rate: 1/min burst 5}]\n",
                       options=["--manual-clock"]) as server:
         client = server.resp(version=3)
@@ -212,7 +212,7 @@ def test_reload_by_a_signal():
         server.write_policy("limits: [{name: a, key: user, rate: 1/min burst 3}]\n")
         server.process.send_signal(1)
         server.wait_line("reloaded the policy", first=seen)
-        expect("limit a changed" in server.output(), True, "the log tells")
+        expect("limit a changed" in server.output(), True, "the log reports")
         expect(client.ask("RATION.PEEK", "user", "u")[b"burst"], 3)
         seen = len(server.lines)
         server.write_policy("limits: [{name: a, key: user, rate: nonsense}]\n")

@@ -196,12 +196,12 @@ def test_a_name_that_is_too_long_is_no_other_name():
     policy = "limits:\n" + "".join(f"  - {{name: {name}, match: {{user: u}}, key: user, rate: 1/h}}\n" for name in names)
     with serve.Server(BINARY, policy=policy, http="none", options=["--manual-clock"]) as server:
         client = server.resp()
-        told = "'" + "n" * 24 + "...': limits are " + ", ".join(names[:8]) + " and %d more"
+        reported = "'" + "n" * 24 + "...': limits are " + ", ".join(names[:8]) + " and %d more"
         for words in ("RESET",), ("REFUND",), ("BLOCK", "SECONDS", 9):
-            expect(client.ask("RATION." + words[0], *words[1:], "LIMIT", "n" * 64, "user", "u"), no_limit(told % 1), words[0])
+            expect(client.ask("RATION." + words[0], *words[1:], "LIMIT", "n" * 64, "user", "u"), no_limit(reported % 1), words[0])
         expect(serve.pairs(client.ask("RATION.CHECK", "user", "u"))[b"verdict"], b"allow", "nothing is blocked")
         expect(client.ask("RATION.BLOCK", "SECONDS", 9, "LIMIT", "n" * 63, "user", "u"), 1)
-        expect(client.ask("RATION.TOP", "LIMIT", "n" * 64), no_limit(told % 2))
+        expect(client.ask("RATION.TOP", "LIMIT", "n" * 64), no_limit(reported % 2))
 
 
 def test_help_is_what_errors_say_it_is():
@@ -229,7 +229,7 @@ def test_every_command_is_in_the_table():
            "commands without a row")
 
 
-def test_what_tells_about_the_server():
+def test_what_reports_about_the_server():
     with serve.Server(BINARY, http="none") as server:
         client = server.resp()
         before = int(time.time())

@@ -144,7 +144,7 @@ static void ask_decision(struct served *served, const struct rows_request *reque
     hear(served);
 }
 
-static void edit(struct served *served, const struct rows_request *request)
+static void change_bucket(struct served *served, const struct rows_request *request)
 {
     struct ration_admin_op who = {.attributes = &user, .attribute_count = 1};
     uint64_t burst = served->limit.burst;
@@ -177,7 +177,7 @@ static struct ration_decision call_served(void *context, const struct rows_reque
     served->line_number = request->line_number;
     ration_clock_manual_set(&served->manual, request->now_ns);
     if (request->call != ROWS_TAKE && request->call != ROWS_LOOK) {
-        edit(served, request);
+        change_bucket(served, request);
         return decision;
     }
     decision = check(served, request->call == ROWS_LOOK, request->tokens, request->now_ns);

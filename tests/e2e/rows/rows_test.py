@@ -121,7 +121,7 @@ class Rows:
         return self.ask_throttle(way, is_peek, cost)
 
     def ask_get(self, is_peek, cost):
-        """A denial is a 429 with fields that are rounded: what it told is looked up by a peek, which
+        """A denial is a 429 with fields that are rounded: what it reported is looked up by a peek, which
         itself must be right, since the other ways are."""
         query = urllib.parse.urlencode({"user": "get", "cost": cost, "peek": "true" if is_peek else "false"})
         status, headers, answer = self.server.http("GET", "/v1/check?" + query, headers=AUTHORIZATION,
@@ -131,10 +131,10 @@ class Rows:
         serve.expect(status, 429, f"GET: {answer}")
         if cost > INT64_MAX:
             return None
-        told = headers.get("Retry-After")
+        reported = headers.get("Retry-After")
         peek = self.of_json(self.server.http("POST", "/v1/peek", {"attributes": {"user": "get"}, "cost": cost},
                                              connection=self.web)[2])
-        serve.expect(told, None if peek[2] == FOREVER else str(-(-peek[2] // NS_PER_S)), "Retry-After")
+        serve.expect(reported, None if peek[2] == FOREVER else str(-(-peek[2] // NS_PER_S)), "Retry-After")
         return peek
 
     @staticmethod
@@ -163,7 +163,7 @@ class Rows:
         return list(decision)
 
     def decide(self, is_peek, now, cost, decision):
-        faults = []
+        errors = []
         self.set_clock(now)
         for way in sorted(self.ways):
             got = self.ask(way, is_peek, cost)
@@ -176,8 +176,8 @@ class Rows:
             self.counts[way] = self.counts.get(way, 0) + 1
             wanted = self.wanted(way, decision)
             if got != wanted:
-                faults.append(f"{way} answered {got}, and the engine {wanted}")
-        return "; ".join(faults) or "same"
+                errors.append(f"{way} answered {got}, and the engine {wanted}")
+        return "; ".join(errors) or "same"
 
     # Changes -----------------------------------------------------------------------------------
 
@@ -237,8 +237,8 @@ def put_rows(server, reader_command, is_lying):
         for line in reader.stdout:
             try:
                 said = rows.answer(line.rstrip("\n"))
-            except AssertionError as fault:
-                said = f"{line.rstrip()}: {fault}"
+            except AssertionError as error:
+                said = f"{line.rstrip()}: {error}"
             reader.stdin.write(said.replace("\n", " ") + "\n")
             reader.stdin.flush()
         reader.stdin.close()

@@ -17,7 +17,12 @@ static size_t printable_size(const char *text, size_t text_size)
     for (size_t i = 1; i < size; i++)
         if ((bytes[i] & 0xc0) != 0x80)
             return 0;
-    return bytes[0] == 0xc2 && bytes[1] < 0xa0 ? 0 : size; /* U+0080 to U+009F are controls */
+    /* Controls (U+0080 to U+009F), overlong forms, surrogates, and what exceeds U+10FFFF. */
+    if ((bytes[0] == 0xc2 && bytes[1] < 0xa0) || (bytes[0] == 0xe0 && bytes[1] < 0xa0) ||
+        (bytes[0] == 0xed && bytes[1] >= 0xa0) || (bytes[0] == 0xf0 && bytes[1] < 0x90) ||
+        (bytes[0] == 0xf4 && bytes[1] >= 0x90))
+        return 0;
+    return size;
 }
 
 static void put_hex(unsigned char byte, char out[ESCAPE_SIZE])

@@ -37,19 +37,19 @@ bool load_exchange_send(const struct load_connection *connection, const char *by
     return true;
 }
 
-bool load_exchange_receive(struct load_connection *connection, struct load_tally *tally, char *text,
-                           size_t text_size, struct load_error *error)
+bool load_exchange_receive(struct load_connection *connection, struct load_totals *totals,
+                           char *text, size_t text_size, struct load_error *error)
 {
     char received[RECEIVE_SIZE];
-    uint64_t before_count = load_tally_total(tally);
+    uint64_t before_count = load_totals_total(totals);
     size_t text_used = 0;
 
-    while (load_tally_total(tally) == before_count) {
+    while (load_totals_total(totals) == before_count) {
         size_t size;
 
         if (!wait_for(connection->socket_fd, POLLIN, error) ||
             !load_connection_receive(connection, received, sizeof(received), &size, error) ||
-            !load_replies_read(&connection->replies, received, size, tally, error))
+            !load_replies_read(&connection->replies, received, size, totals, error))
             return false;
         if (text == NULL)
             continue;

@@ -9,10 +9,10 @@ bool load_exchange_send(const struct load_connection *connection, const char *by
                         struct load_error *error);
 
 /*
- * Reads until *tally has one more answer. If text is not NULL, the received bytes are copied to it,
+ * Reads until *totals has one more answer. If text is not NULL, the received bytes are copied to it,
  * truncated to text_size and always zero-terminated.
  */
-bool load_exchange_receive(struct load_connection *connection, struct load_tally *tally, char *text,
-                           size_t text_size, struct load_error *error);
+bool load_exchange_receive(struct load_connection *connection, struct load_totals *totals,
+                           char *text, size_t text_size, struct load_error *error);
 
 #endif

@@ -27,15 +27,15 @@ struct http_state {
 
 _Static_assert(sizeof(struct http_state) <= LOAD_HTTP_ROOM_SIZE, "the state has its room");
 
-static void count_status(struct load_tally *tally, unsigned status)
+static void count_status(struct load_totals *totals, unsigned status)
 {
     if (status >= 200 && status < 300) {
-        tally->allowed_count++;
+        totals->allowed_count++;
     } else if (status == STATUS_TOO_MANY) {
-        tally->denied_count++;
+        totals->denied_count++;
     } else {
-        if (tally->error_count++ == 0)
-            snprintf(tally->first_error, sizeof(tally->first_error), "HTTP status %u", status);
+        if (totals->error_count++ == 0)
+            snprintf(totals->first_error, sizeof(totals->first_error), "HTTP status %u", status);
     }
 }
 
@@ -179,12 +179,12 @@ void load_http_init(unsigned char room[LOAD_HTTP_ROOM_SIZE])
 }
 
 static bool parse_answers(struct http_state *state, const char *bytes, size_t size,
-                          struct load_tally *tally, struct load_error *error)
+                          struct load_totals *totals, struct load_error *error)
 {
     http_parser *parser = &state->parser;
     enum http_errno parser_error;
 
-    parser->data = tally;
+    parser->data = totals;
     http_parser_execute(parser, &settings, bytes, size);
     parser_error = HTTP_PARSER_ERRNO(parser);
     if (parser_error == HPE_OK)
@@ -198,7 +198,7 @@ static bool parse_answers(struct http_state *state, const char *bytes, size_t si
 }
 
 bool load_http_read(unsigned char room[LOAD_HTTP_ROOM_SIZE], const char *bytes, size_t size,
-                    struct load_tally *tally, struct load_error *error)
+                    struct load_totals *totals, struct load_error *error)
 {
     struct http_state *state = (struct http_state *)(void *)room;
 
@@ -208,9 +208,9 @@ bool load_http_read(unsigned char room[LOAD_HTTP_ROOM_SIZE], const char *bytes, 
 
         if (answer_size == 0)
             break;
-        count_status(tally, scan.status);
+        count_status(totals, scan.status);
         bytes += answer_size;
         size -= answer_size;
     }
-    return size == 0 || parse_answers(state, bytes, size, tally, error);
+    return size == 0 || parse_answers(state, bytes, size, totals, error);
 }

@@ -6,7 +6,7 @@
 
 static bool open_all(const struct load_plan *plan, struct load_idle *idle, struct load_error *error)
 {
-    struct load_tally tally = {0};
+    struct load_totals totals = {0};
 
     for (uint32_t i = 0; i < plan->idle_count; i++) {
         if (!load_connection_init(&plan->target, plan->protocol, 1, plan->request.size,
@@ -22,9 +22,10 @@ static bool open_all(const struct load_plan *plan, struct load_idle *idle, struc
      * may then fail, but receiving still returns the message.
      */
     (void)load_exchange_send(last, plan->request.bytes, plan->request.size, error);
-    if (!load_exchange_receive(last, &tally, NULL, 0, error))
+    if (!load_exchange_receive(last, &totals, NULL, 0, error))
         return false;
-    return tally.error_count == 0 || load_fail(error, "the server refused: %s", tally.first_error);
+    return totals.error_count == 0 ||
+           load_fail(error, "the server refused: %s", totals.first_error);
 }
 
 bool load_idle_init(const struct load_plan *plan, struct load_idle *out_idle,

@@ -47,7 +47,7 @@ struct load_plan {
 };
 
 struct load_result {
-    struct load_tally tally; /* all answers, including those of the warm-up */
+    struct load_totals totals; /* all answers, including those of the warm-up */
     uint64_t sent_count;
     /* Requests of an open loop that were due but not sent before its end */
     uint64_t never_sent_count;

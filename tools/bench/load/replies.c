@@ -2,19 +2,19 @@
 
 #include <string.h>
 
-uint64_t load_tally_total(const struct load_tally *tally)
+uint64_t load_totals_total(const struct load_totals *totals)
 {
-    return tally->allowed_count + tally->denied_count + tally->other_count + tally->error_count;
+    return totals->allowed_count + totals->denied_count + totals->other_count + totals->error_count;
 }
 
-void load_tally_add(struct load_tally *tally, const struct load_tally *other)
+void load_totals_add(struct load_totals *totals, const struct load_totals *other)
 {
-    tally->allowed_count += other->allowed_count;
-    tally->denied_count += other->denied_count;
-    tally->other_count += other->other_count;
-    tally->error_count += other->error_count;
-    if (tally->first_error[0] == '\0')
-        memcpy(tally->first_error, other->first_error, sizeof(tally->first_error));
+    totals->allowed_count += other->allowed_count;
+    totals->denied_count += other->denied_count;
+    totals->other_count += other->other_count;
+    totals->error_count += other->error_count;
+    if (totals->first_error[0] == '\0')
+        memcpy(totals->first_error, other->first_error, sizeof(totals->first_error));
 }
 
 void load_replies_init(enum load_protocol protocol, struct load_replies *out_replies)
@@ -26,9 +26,9 @@ void load_replies_init(enum load_protocol protocol, struct load_replies *out_rep
 }
 
 bool load_replies_read(struct load_replies *replies, const char *bytes, size_t size,
-                       struct load_tally *tally, struct load_error *error)
+                       struct load_totals *totals, struct load_error *error)
 {
     if (replies->protocol == LOAD_RESP)
-        return load_resp_read(&replies->resp, bytes, size, tally, error);
-    return load_http_read(replies->http_room, bytes, size, tally, error);
+        return load_resp_read(&replies->resp, bytes, size, totals, error);
+    return load_http_read(replies->http_room, bytes, size, totals, error);
 }

@@ -26,7 +26,7 @@
 enum load_protocol { LOAD_RESP, LOAD_HTTP };
 
 /* All zero bytes: nothing counted. */
-struct load_tally {
+struct load_totals {
     uint64_t allowed_count;
     uint64_t denied_count;
     uint64_t other_count;
@@ -34,8 +34,8 @@ struct load_tally {
     char first_error[LOAD_FIRST_ERROR_SIZE]; /* the server's message, truncated if necessary */
 };
 
-uint64_t load_tally_total(const struct load_tally *tally);
-void load_tally_add(struct load_tally *tally, const struct load_tally *other);
+uint64_t load_totals_total(const struct load_totals *totals);
+void load_totals_add(struct load_totals *totals, const struct load_totals *other);
 
 /* The state of the parser for RESP 2 and 3. */
 struct load_resp {
@@ -65,18 +65,18 @@ struct load_replies {
 void load_replies_init(enum load_protocol protocol, struct load_replies *out_replies);
 
 /*
- * Parses all bytes and adds the answers that end in them to *tally. Returns false, with the reason,
+ * Parses all bytes and adds the answers that end in them to *totals. Returns false, with the reason,
  * if the bytes violate the protocol, or if an HTTP server announces that it will close the
  * connection.
  */
 bool load_replies_read(struct load_replies *replies, const char *bytes, size_t size,
-                       struct load_tally *tally, struct load_error *error);
+                       struct load_totals *totals, struct load_error *error);
 
 /* The parsers of the protocols, each in its own file. */
 bool load_resp_read(struct load_resp *resp, const char *bytes, size_t size,
-                    struct load_tally *tally, struct load_error *error);
+                    struct load_totals *totals, struct load_error *error);
 void load_http_init(unsigned char room[LOAD_HTTP_ROOM_SIZE]);
 bool load_http_read(unsigned char room[LOAD_HTTP_ROOM_SIZE], const char *bytes, size_t size,
-                    struct load_tally *tally, struct load_error *error);
+                    struct load_totals *totals, struct load_error *error);
 
 #endif

@@ -87,7 +87,7 @@ static void print_cpu(FILE *stream, const char *whose, uint64_t cpu_ns,
 static void print_counts(FILE *stream, const struct load_plan *plan,
                          const struct load_result *result)
 {
-    const struct load_tally *tally = &result->tally;
+    const struct load_totals *totals = &result->totals;
     char shown[4 * LOAD_FIRST_ERROR_SIZE];
 
     fprintf(stream, "throughput %.0f requests/s: %" PRIu64 " in %.2f s",
@@ -98,11 +98,12 @@ static void print_counts(FILE *stream, const struct load_plan *plan,
     fprintf(stream,
             "\nanswers    %" PRIu64 " allowed, %" PRIu64 " denied, %" PRIu64 " other, %" PRIu64
             " errors; %" PRIu64 " in all\n",
-            tally->allowed_count, tally->denied_count, tally->other_count, tally->error_count,
-            load_tally_total(tally));
-    if (tally->error_count > 0)
-        fprintf(stream, "first error: %s\n",
-                load_escape(tally->first_error, strlen(tally->first_error), shown, sizeof(shown)));
+            totals->allowed_count, totals->denied_count, totals->other_count, totals->error_count,
+            load_totals_total(totals));
+    if (totals->error_count > 0)
+        fprintf(
+            stream, "first error: %s\n",
+            load_escape(totals->first_error, strlen(totals->first_error), shown, sizeof(shown)));
     if (result->never_sent_count > 0)
         fprintf(stream, "too slow: %" PRIu64 " requests were due and never sent\n",
                 result->never_sent_count);

@@ -38,21 +38,21 @@ static json_t *describe_plan(const struct load_plan *plan, const char *what, con
 
 static void add_counts(json_t *object, const struct load_result *result)
 {
-    const struct load_tally *tally = &result->tally;
+    const struct load_totals *totals = &result->totals;
 
     json_object_set_new(object, "requests_per_second", json_real(load_report_per_second(result)));
     json_object_set_new(object, "measured", make_number(result->latency.count));
     json_object_set_new(object, "measured_seconds", json_real((double)result->measured_ns / 1e9));
     json_object_set_new(object, "sent", make_number(result->sent_count));
     json_object_set_new(object, "never_sent", make_number(result->never_sent_count));
-    json_object_set_new(object, "answered", make_number(load_tally_total(tally)));
-    json_object_set_new(object, "allowed", make_number(tally->allowed_count));
-    json_object_set_new(object, "denied", make_number(tally->denied_count));
-    json_object_set_new(object, "other", make_number(tally->other_count));
-    json_object_set_new(object, "errors", make_number(tally->error_count));
+    json_object_set_new(object, "answered", make_number(load_totals_total(totals)));
+    json_object_set_new(object, "allowed", make_number(totals->allowed_count));
+    json_object_set_new(object, "denied", make_number(totals->denied_count));
+    json_object_set_new(object, "other", make_number(totals->other_count));
+    json_object_set_new(object, "errors", make_number(totals->error_count));
     json_object_set_new(object, "first_error",
-                        tally->error_count > 0
-                            ? json_stringn_nocheck(tally->first_error, strlen(tally->first_error))
+                        totals->error_count > 0
+                            ? json_stringn_nocheck(totals->first_error, strlen(totals->first_error))
                             : json_null());
 }
 

@@ -29,22 +29,22 @@ static bool is_error(char type)
 
 /* Answers -------------------------------------------------------------------------------- */
 
-static void count_answer(const struct load_resp *resp, struct load_tally *tally)
+static void count_answer(const struct load_resp *resp, struct load_totals *totals)
 {
     if (resp->top_type == '>' || resp->top_type == '|')
         return;
     if (is_error(resp->top_type))
-        tally->error_count++;
+        totals->error_count++;
     else if (resp->top_type == '*' && resp->first_type == ':' && resp->first_number == 0)
-        tally->allowed_count++;
+        totals->allowed_count++;
     else if (resp->top_type == '*' && resp->first_type == ':' && resp->first_number == 1)
-        tally->denied_count++;
+        totals->denied_count++;
     else
-        tally->other_count++;
+        totals->other_count++;
 }
 
 /* Called when a value is complete. Also closes the arrays whose last value it was. */
-static void end_value(struct load_resp *resp, struct load_tally *tally)
+static void end_value(struct load_resp *resp, struct load_totals *totals)
 {
     resp->step = STEP_TYPE;
     while (resp->depth > 0) {
@@ -52,22 +52,22 @@ static void end_value(struct load_resp *resp, struct load_tally *tally)
             return;
         resp->depth--;
     }
-    count_answer(resp, tally);
+    count_answer(resp, totals);
 }
 
 /* Saves the text of the first error; later errors are only counted. */
 static void save_error(struct load_resp *resp, const char *bytes, size_t size,
-                       struct load_tally *tally)
+                       struct load_totals *totals)
 {
-    size_t room = sizeof(tally->first_error) - 1;
+    size_t room = sizeof(totals->first_error) - 1;
 
-    if (resp->depth > 0 || tally->error_count > 0 || resp->text_size >= room)
+    if (resp->depth > 0 || totals->error_count > 0 || resp->text_size >= room)
         return;
     if (size > room - resp->text_size)
         size = room - resp->text_size;
-    memcpy(tally->first_error + resp->text_size, bytes, size);
+    memcpy(totals->first_error + resp->text_size, bytes, size);
     resp->text_size += (uint32_t)size;
-    tally->first_error[resp->text_size] = '\0';
+    totals->first_error[resp->text_size] = '\0';
 }
 
 /* Lines ---------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static bool begin_value(struct load_resp *resp, char type, struct load_error *er
     }
 }
 
-static bool open_array(struct load_resp *resp, struct load_tally *tally, struct load_error *error)
+static bool open_array(struct load_resp *resp, struct load_totals *totals, struct load_error *error)
 {
     uint64_t value_count = resp->number;
 
@@ -129,7 +129,7 @@ static bool open_array(struct load_resp *resp, struct load_tally *tally, struct 
     if (resp->type == '|' && resp->depth > 0)
         resp->left_counts[resp->depth - 1]++; /* an attribute does not count as a value */
     if (value_count == 0 || resp->negative) {
-        end_value(resp, tally);
+        end_value(resp, totals);
         return true;
     }
     if (resp->depth == LOAD_RESP_DEPTH_MAX)
@@ -140,7 +140,7 @@ static bool open_array(struct load_resp *resp, struct load_tally *tally, struct 
 }
 
 /* Called when the line of a number is complete. */
-static bool end_number(struct load_resp *resp, struct load_tally *tally, struct load_error *error)
+static bool end_number(struct load_resp *resp, struct load_totals *totals, struct load_error *error)
 {
     if (!resp->has_digits)
         return load_fail(error, "an answer has a number without digits");
@@ -148,13 +148,13 @@ static bool end_number(struct load_resp *resp, struct load_tally *tally, struct 
     case ':':
         if (resp->is_first)
             resp->first_number = resp->negative ? UINT64_MAX : resp->number;
-        end_value(resp, tally);
+        end_value(resp, totals);
         return true;
     case '$':
     case '=':
     case '!':
         if (resp->negative) { /* null */
-            end_value(resp, tally);
+            end_value(resp, totals);
             return true;
         }
         if (resp->number > LOAD_RESP_LENGTH_MAX)
@@ -165,7 +165,7 @@ static bool end_number(struct load_resp *resp, struct load_tally *tally, struct 
     default:
         if (resp->number > LOAD_RESP_LENGTH_MAX)
             return load_fail(error, "an answer announces too many values");
-        return open_array(resp, tally, error);
+        return open_array(resp, totals, error);
     }
 }
 
@@ -174,7 +174,7 @@ static bool end_number(struct load_resp *resp, struct load_tally *tally, struct 
  * if the line is complete and has only digits. Returns where it ends, or at if it is another value.
  */
 static const char *read_plain(struct load_resp *resp, const char *at, const char *end,
-                              struct load_tally *tally, bool *out_is_valid,
+                              struct load_totals *totals, bool *out_is_valid,
                               struct load_error *error)
 {
     const char *digits = at + 1;
@@ -192,17 +192,17 @@ static const char *read_plain(struct load_resp *resp, const char *at, const char
     resp->number = number;
     resp->negative = false;
     resp->has_digits = true;
-    *out_is_valid = end_number(resp, tally, error);
+    *out_is_valid = end_number(resp, totals, error);
     return stop + 2;
 }
 
 /* Steps: each reads what it can of [at, end) and returns where it stopped, or NULL. ------- */
 
 static const char *read_type(struct load_resp *resp, const char *at, const char *end,
-                             struct load_tally *tally, struct load_error *error)
+                             struct load_totals *totals, struct load_error *error)
 {
     bool is_valid = true;
-    const char *after = read_plain(resp, at, end, tally, &is_valid, error);
+    const char *after = read_plain(resp, at, end, totals, &is_valid, error);
 
     if (after == at)
         return begin_value(resp, *at, error) ? at + 1 : NULL;
@@ -233,18 +233,18 @@ static const char *read_number(struct load_resp *resp, const char *at, const cha
     return at;
 }
 
-static const char *read_number_end(struct load_resp *resp, const char *at, struct load_tally *tally,
-                                   struct load_error *error)
+static const char *read_number_end(struct load_resp *resp, const char *at,
+                                   struct load_totals *totals, struct load_error *error)
 {
     if (*at != '\n') {
         load_fail(error, "an answer has a line that ends without a line feed");
         return NULL;
     }
-    return end_number(resp, tally, error) ? at + 1 : NULL;
+    return end_number(resp, totals, error) ? at + 1 : NULL;
 }
 
 static const char *read_line(struct load_resp *resp, const char *at, const char *end,
-                             struct load_tally *tally)
+                             struct load_totals *totals)
 {
     const char *line_feed = memchr(at, '\n', (size_t)(end - at));
     const char *stop = line_feed != NULL ? line_feed : end;
@@ -252,16 +252,16 @@ static const char *read_line(struct load_resp *resp, const char *at, const char 
     if (resp->step == STEP_ERROR) {
         size_t size = (size_t)(stop - at);
 
-        save_error(resp, at, size > 0 && at[size - 1] == '\r' ? size - 1 : size, tally);
+        save_error(resp, at, size > 0 && at[size - 1] == '\r' ? size - 1 : size, totals);
     }
     if (line_feed == NULL)
         return end;
-    end_value(resp, tally);
+    end_value(resp, totals);
     return line_feed + 1;
 }
 
 static const char *read_string(struct load_resp *resp, const char *at, const char *end,
-                               struct load_tally *tally)
+                               struct load_totals *totals)
 {
     size_t size = (size_t)(end - at);
 
@@ -269,35 +269,35 @@ static const char *read_string(struct load_resp *resp, const char *at, const cha
         size = (size_t)resp->skip_bytes;
     if (resp->type == '!' && resp->skip_bytes > 2)
         save_error(resp, at, size < resp->skip_bytes - 2 ? size : (size_t)resp->skip_bytes - 2,
-                   tally);
+                   totals);
     resp->skip_bytes -= size;
     if (resp->skip_bytes == 0)
-        end_value(resp, tally);
+        end_value(resp, totals);
     return at + size;
 }
 
 bool load_resp_read(struct load_resp *resp, const char *bytes, size_t size,
-                    struct load_tally *tally, struct load_error *error)
+                    struct load_totals *totals, struct load_error *error)
 {
     const char *end = bytes + size;
 
     for (const char *at = bytes; at != NULL && at < end;) {
         switch ((enum step)resp->step) {
         case STEP_TYPE:
-            at = read_type(resp, at, end, tally, error);
+            at = read_type(resp, at, end, totals, error);
             break;
         case STEP_NUMBER:
             at = read_number(resp, at, end, error);
             break;
         case STEP_NUMBER_END:
-            at = read_number_end(resp, at, tally, error);
+            at = read_number_end(resp, at, totals, error);
             break;
         case STEP_TEXT:
         case STEP_ERROR:
-            at = read_line(resp, at, end, tally);
+            at = read_line(resp, at, end, totals);
             break;
         case STEP_STRING:
-            at = read_string(resp, at, end, tally);
+            at = read_string(resp, at, end, totals);
             break;
         }
         if (at == NULL)

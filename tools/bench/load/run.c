@@ -137,7 +137,7 @@ static void add_worker(const struct load_worker *worker, struct load_result *res
 {
     uint64_t due_count = 0;
 
-    load_tally_add(&result->tally, &worker->tally);
+    load_totals_add(&result->totals, &worker->totals);
     load_histogram_add(&result->latency, &worker->latency);
     result->sent_count += worker->sent_count;
     if (worker->plan->rate_per_second > 0 && worker->times.stop_ns != UINT64_MAX)
@@ -165,9 +165,9 @@ static bool collect_results(const struct run *run, struct load_result *result,
     for (uint32_t i = 0; i < run->plan->thread_count; i++) {
         const struct load_worker *worker = run->workers[i];
 
-        if (worker->failed && worker->tally.error_count > 0)
+        if (worker->failed && worker->totals.error_count > 0)
             return load_fail(error, "%s; its first error was: %s", worker->error.message,
-                             worker->tally.first_error);
+                             worker->totals.first_error);
         if (worker->failed)
             return load_fail(error, "%s", worker->error.message);
         add_worker(worker, result);

@@ -32,16 +32,16 @@ static bool send_script(struct load_connection *connection, const char *script, 
 {
     char head[64];
     char answer[128];
-    struct load_tally tally = {0};
+    struct load_totals totals = {0};
 
     snprintf(head, sizeof(head), "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n", script_size);
     if (!load_exchange_send(connection, head, strlen(head), error) ||
         !load_exchange_send(connection, script, script_size, error) ||
         !load_exchange_send(connection, "\r\n", 2, error) ||
-        !load_exchange_receive(connection, &tally, answer, sizeof(answer), error))
+        !load_exchange_receive(connection, &totals, answer, sizeof(answer), error))
         return false;
-    if (tally.error_count > 0)
-        return load_fail(error, "SCRIPT LOAD: %s", tally.first_error);
+    if (totals.error_count > 0)
+        return load_fail(error, "SCRIPT LOAD: %s", totals.first_error);
     if (strncmp(answer, "$40\r\n", 5) != 0 || strlen(answer) < 5 + SHA_DIGITS)
         return load_fail(error, "the answer to SCRIPT LOAD does not have 40 digits");
     memcpy(out_sha, answer + 5, SHA_DIGITS);

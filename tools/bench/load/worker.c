@@ -221,7 +221,7 @@ static bool record_answers(struct load_worker *worker, struct load_connection *c
 
 static bool receive_answers(struct load_worker *worker, struct load_connection *connection)
 {
-    uint64_t before_count = load_tally_total(&worker->tally);
+    uint64_t before_count = load_totals_total(&worker->totals);
     size_t size;
 
     if (!load_connection_receive(connection, worker->received, sizeof(worker->received), &size,
@@ -230,9 +230,9 @@ static bool receive_answers(struct load_worker *worker, struct load_connection *
 
     uint64_t now_ns = load_now_ns();
 
-    if (!load_replies_read(&connection->replies, worker->received, size, &worker->tally,
+    if (!load_replies_read(&connection->replies, worker->received, size, &worker->totals,
                            &worker->error) ||
-        !record_answers(worker, connection, load_tally_total(&worker->tally) - before_count,
+        !record_answers(worker, connection, load_totals_total(&worker->totals) - before_count,
                         now_ns))
         return false;
     if (is_open_loop(worker) || connection->waiting_count > 0)
@@ -291,7 +291,7 @@ static bool run_once(struct load_worker *worker)
     uint64_t now_ns = load_now_ns();
 
     check_end(worker, now_ns);
-    __atomic_store_n(worker->answered_count, load_tally_total(&worker->tally), __ATOMIC_RELAXED);
+    __atomic_store_n(worker->answered_count, load_totals_total(&worker->totals), __ATOMIC_RELAXED);
     if (worker->waiting_count > 0 && now_ns > worker->last_answer_ns + LOAD_PATIENCE_NS)
         return load_fail(&worker->error, "the server has not answered for %d s",
                          (int)(LOAD_PATIENCE_NS / NS_PER_SECOND));

@@ -33,7 +33,7 @@ struct load_worker {
     uint32_t next_connection; /* the next connection to use in an open loop */
     bool is_over;             /* no more requests are sent */
     uint64_t last_answer_ns;
-    struct load_tally tally;
+    struct load_totals totals;
     struct load_histogram latency;
     struct load_error error;
     bool failed;

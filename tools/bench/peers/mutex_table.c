@@ -8,7 +8,7 @@
 
 #ifndef HAS_XXHASH
 
-const char *mutex_table_fault(void)
+const char *mutex_table_error(void)
 {
     return "xxhash.h not found: make bench-peers installs it";
 }
@@ -79,7 +79,7 @@ struct mutex_table {
     size_t key_count;
 };
 
-const char *mutex_table_fault(void)
+const char *mutex_table_error(void)
 {
     return NULL;
 }

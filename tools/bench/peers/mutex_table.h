@@ -11,7 +11,7 @@
  * nothing is ever resized. It does not do what ration does: no key is forgotten, a token must be a
  * whole number of nanoseconds, and the thread that holds the lock stops all others.
  *
- * The hash is xxhash.h, which may be missing where this is built: mutex_table_fault().
+ * The hash is xxhash.h, which may be missing where this is built: mutex_table_error().
  */
 #ifndef RATION_BENCH_PEERS_MUTEX_TABLE_H
 #define RATION_BENCH_PEERS_MUTEX_TABLE_H
@@ -29,11 +29,11 @@ struct mutex_table_options {
 };
 
 /* NULL, or why there is no mutex table in this build. Static storage. */
-const char *mutex_table_fault(void);
+const char *mutex_table_error(void);
 
 /*
  * Creates a table with all of its memory touched. Owned by the caller: release it with
- * mutex_table_free(). options is borrowed for the call. NULL if there is no memory, or a fault.
+ * mutex_table_free(). options is borrowed for the call. NULL if there is no memory, or a error.
  */
 struct mutex_table *mutex_table_create(const struct mutex_table_options *options);
 
