@@ -334,6 +334,38 @@ static void check_alike(ration_engine *in_redis, ration_engine *in_memory,
     printf("%u allowed, %u denied, %u never: as in memory\n", counts[0], counts[1], counts[2]);
 }
 
+/* What both have counted of each limit, the shadow limits included. Local decisions would be counted the same way. */
+static void compare_counts(ration_engine *in_redis, ration_engine *in_memory)
+{
+    struct ration_engine_guard guards[2];
+    ration_limiter *limiters[2];
+    uint64_t allowed = 0;
+
+    ration_engine_lock(in_redis, &guards[0]);
+    ration_engine_lock(in_memory, &guards[1]);
+    for (size_t i = 0; (limiters[0] = ration_engine_limiter(&guards[0], i)) != NULL; i++) {
+        struct ration_limiter_report reports[2];
+
+        limiters[1] = ration_engine_limiter(&guards[1], i);
+        for (int g = 0; g < 2; g++)
+            ration_limiter_read_report(limiters[g], &reports[g]);
+        if (memcmp(&reports[0].rules[0], &reports[1].rules[0], sizeof(reports[0].rules[0])) != 0) {
+            fprintf(stderr,
+                    "limit %zu: %" PRIu64 " allowed, %" PRIu64 " denied, %" PRIu64
+                    " in shadow in Redis; %" PRIu64 ", %" PRIu64 ", %" PRIu64 " in memory\n",
+                    i, reports[0].rules[0].allowed, reports[0].rules[0].denied,
+                    reports[0].rules[0].shadow_denied, reports[1].rules[0].allowed,
+                    reports[1].rules[0].denied, reports[1].rules[0].shadow_denied);
+            fail("decisions are counted as in memory");
+        }
+        allowed += reports[0].rules[0].allowed;
+    }
+    if (allowed == 0)
+        fail("decisions are counted");
+    ration_engine_unlock(&guards[0]);
+    ration_engine_unlock(&guards[1]);
+}
+
 static struct ration_check ask(ration_engine *engine, const char *path, const char *user)
 {
     struct ration_attribute attributes[] = {{text_key("path"), text_key(path)},
@@ -489,6 +521,7 @@ int main(int argument_count, char **arguments)
         in_memory = make_engine(NULL, &clock);
         check_unmet(in_redis, in_memory, &manual);
         check_alike(in_redis, in_memory, &manual, STEP_COUNT, 0);
+        compare_counts(in_redis, in_memory);
         check_alike(in_redis, in_memory, &manual, RELOAD_STEPS, RELOADS_MAX);
         ration_engine_free(in_memory);
         ration_engine_free(in_redis);
