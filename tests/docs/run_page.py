@@ -170,7 +170,8 @@ def read_output(path):
     text = open(path, encoding="utf-8", errors="backslashreplace").read().replace("\r", "")
     # What bash says of a job that was killed.
     text = re.sub(r"^bash: line \d+: +\d+ (Terminated|Killed)\b.*\n", "", text, flags=re.M)
-    return text if text.endswith("\n") or not text else text + "\n"
+    text = text.rstrip("\n")  # redis-cli prints an empty line after an error
+    return text + "\n" if text else ""
 
 
 def check_command(shell, command):
