@@ -245,7 +245,8 @@ def enter_namespaces(arguments):
 
 def use_prefix(prefix):
     prefix = os.path.abspath(prefix)
-    os.environ["PATH"] = f"{prefix}/bin:" + os.environ["PATH"]
+    # What Debian's packages hold comes before other versions of Python and the like.
+    os.environ["PATH"] = f"{prefix}/bin:/usr/bin:" + os.environ["PATH"]
     os.environ["LD_LIBRARY_PATH"] = f"{prefix}/lib"
     os.environ["PKG_CONFIG_PATH"] = f"{prefix}/lib/pkgconfig"
     os.environ["CMAKE_PREFIX_PATH"] = prefix
