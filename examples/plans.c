@@ -8,7 +8,7 @@
  * All customers are in one limiter, and the plan is looked up when one calls: nothing has to be
  * told to the limiter when a customer changes his plan. A rule that says is_one_budget has one bucket
  * per customer, whatever the plan (limits that are to be counted apart are declared as the rule's limits
- * instead: docs/limiters.md). So his bucket stays, and what was taken
+ * instead: docs/reference/c-api-limiter.md). So his bucket stays, and what was taken
  * under the old plan is still out, as time: ten tokens of a second each are 10 s of debt, which is
  * twice what the enterprise bucket holds. So a new plan starts with a reset.
  *
