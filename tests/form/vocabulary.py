@@ -73,7 +73,7 @@ ROWS = [
     (TEXT, r"(go|goes|went|going) on", "proceed, continue", "the loop goes on"),
     (TEXT, r"(redis|server|node|client|it) (is|was|are|goes) away", "unavailable", "while Redis is away"),
     (TEXT, r"(?<!page )(?<!injected )(?<!bus )faults?(?! (injection|matrix))", "error", "a fault of the policy"),
-    (USER, r"deadlines?", "timeout", "the deadline of a call"),
+    (USER, r"deadlines?(?!_ns)", "timeout", "the deadline of a call"),
     (USER, r"in debt", "in use", "keys in debt"),
     (USER, r"(request|response|reply)('s)? heads?", "headers", "the request head"),
     (USER, r"(was|is|were|as) said", "set, passed", "what the option was said"),
