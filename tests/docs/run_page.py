@@ -18,6 +18,8 @@ and everything it started ends with it. What the info string of a fenced block s
     sh                    for production hosts, not run here: bash -n accepts it
     text                  not run
     needs=PROGRAM,...     any block: skipped where a program is not installed
+
+A line <!-- run: COMMAND --> is run without being shown to readers, for what they did in another way (make run).
 """
 import os
 import re
@@ -29,9 +31,11 @@ import sys
 import tempfile
 import time
 
+ATTEMPTS_MAX = 3  # pages show times; on a busy machine a second may pass between two commands
 COMMAND_SECONDS_MAX = 120
 AWAIT_SECONDS_MAX = 30
 INSIDE = "RATION_PAGE_NAMESPACE"
+WHEN_READY = "... listening on resp ...\n...\n"
 
 
 class Mistake(Exception):
@@ -50,8 +54,8 @@ class Block:
 
 
 class Command:
-    def __init__(self, line, text):
-        self.line, self.text, self.expected = line, text, []
+    def __init__(self, line, text, expected=()):
+        self.line, self.text, self.expected = line, text, list(expected)
 
     def is_background(self):
         return self.text.rstrip().endswith(" &")
@@ -68,6 +72,9 @@ def read_blocks(text):
             fence = None
         elif fence is not None:
             block.text += line + "\n"
+        elif re.fullmatch(r"<!-- run: .* -->", line):
+            command = line[len("<!-- run: ") : -len(" -->")]
+            yield Block(number, "console", f"$ {command}\n...\n{WHEN_READY if command.endswith(' &') else ''}")
         elif re.match(r"^ {4,}\S", line) and not re.match(r"^ +([-*+|]|\d+\.)", line) and was_blank:
             raise Mistake(f"{number}: an indented block: use a fenced one")
         was_blank = not line.strip()
@@ -115,7 +122,9 @@ class Shell:
     def __init__(self, folder):
         self.folder = folder
         self.count = 0
-        environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", HOME=folder)
+        with open(self.path(".curlrc"), "w", encoding="utf-8") as file:
+            file.write("no-progress-meter\n")  # which curl shows only where its output is no terminal
+        environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", HOME=folder, CURL_HOME=self.path(""))
         self.process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"], cwd=folder, env=environment, stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
@@ -306,13 +315,7 @@ def control():
     return 1 if missed else 0
 
 
-def main(arguments):
-    if arguments[0] == "--list":
-        for block in read_blocks(open(arguments[2], encoding="utf-8").read()):
-            print(block.line, block.language, block.options)
-        return 0
-    if INSIDE not in os.environ:
-        return enter_namespaces(arguments)
+def run_in_namespaces(arguments):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if arguments[0] == "--control":
         use_prefix(arguments[1])
@@ -325,6 +328,22 @@ def main(arguments):
         return 1
     print(f"{arguments[1]}: {count} blocks")
     return 0
+
+
+def main(arguments):
+    if arguments[0] == "--list":
+        for block in read_blocks(open(arguments[2], encoding="utf-8").read()):
+            print(block.line, block.language, block.options)
+        return 0
+    if INSIDE in os.environ:
+        return run_in_namespaces(arguments)
+    attempts_max = 1 if arguments[0] == "--control" else ATTEMPTS_MAX
+    for attempt in range(1, attempts_max + 1):
+        status = enter_namespaces(arguments)
+        if status != 1:
+            return status
+        print(f"attempt {attempt} of {attempts_max} failed", flush=True)
+    return 1
 
 
 if __name__ == "__main__":
