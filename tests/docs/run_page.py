@@ -132,13 +132,11 @@ class Shell:
     def path(self, name):
         return f"{self.folder}/.page/{name}"
 
-    def send(self, command, is_background):
+    def send(self, command):
         """Starts the command; returns where its output goes and the file that appears when it has ended."""
         self.count += 1
         script, output, status = (self.path(f"{self.count}.{what}") for what in ("sh", "out", "status"))
-        text = command.rstrip()
-        if is_background:
-            text = f"{{ {text[:-2]}\n}} &"
+        text = command.rstrip()  # not in braces: kill $! would end the subshell and leave the program
         with open(script, "w", encoding="utf-8") as file:
             file.write(text + "\n")
         self.process.stdin.write(f"eval \"$(cat {script})\" </dev/null >{output} 2>&1\necho $? >{status}.new; "
@@ -148,7 +146,7 @@ class Shell:
 
     def run(self, command):
         """Returns the output of a command."""
-        output, status = self.send(command.text, False)
+        output, status = self.send(command.text)
         end = time.monotonic() + COMMAND_SECONDS_MAX
         while not os.path.exists(status):
             if self.process.poll() is not None:
@@ -160,7 +158,7 @@ class Shell:
 
     def start(self, command, pattern):
         """Starts a background command and waits for its output; returns the output."""
-        output, status = self.send(command.text, True)
+        output, status = self.send(command.text)
         end = time.monotonic() + AWAIT_SECONDS_MAX
         while True:
             text = read_output(output) if os.path.exists(output) else ""
