@@ -1,5 +1,5 @@
 /*
- * limit_text: parses the text of a limit. The grammar is in docs/limits.md.
+ * limit_text: parses the text of a limit. The grammar is in docs/reference/limit-text.md.
  *
  * The reader fills a spec and records the offset of each option. Only ration_limit_make() decides
  * whether the numbers are valid together. If it refuses the spec, the option to blame is found by

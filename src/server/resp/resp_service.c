@@ -174,7 +174,7 @@ static void reject_arity(struct ration_resp_worker *worker, const struct ration_
     ration_commands_write_arity(worker->output, command->name);
 }
 
-/* Serves a request that is not loop_worker of a batch, after flushing the batch before it. */
+/* Serves a request that is not part of a batch, after flushing the batch before it. */
 static void serve_request(struct ration_resp_worker *worker, const struct ration_command *command)
 {
     struct ration_resp_args args = ration_resp_args_of(worker);
