@@ -187,7 +187,7 @@ static void conditions_are_reported_in_words(void **state)
     assert_string_equal(ration_policy_describe(policy, 0, text, sizeof(text)), "every request");
     assert_string_equal(ration_policy_describe(policy, 1, text, sizeof(text)),
                         "path is /a or /b or starts with /c or is like /d*e and 1 more, "
-                        "user is not x and \"\", plan is given, plan does not start with y, "
+                        "user is not x or \"\", plan is given, plan does not start with y, "
                         "ip is in ::/0 or 10.0.0.1/32, user is given");
     assert_string_equal(ration_policy_describe(policy, 0, cut, 14), "every request");
     assert_string_equal(ration_policy_describe(policy, 0, cut, 13), "every req...");
