@@ -280,8 +280,9 @@ static void values_that_are_wrong_say_what_is_right(void **state)
         {"--trusted-proxies 10.0.0.0/8,,unix",
          "--trusted-proxies has an empty element; write A,B or none\n"},
         {"--zzz", "there is no setting --zzz; see ration serve --help\n"},
-        {"threads", "'threads' is no option; write --name value, as ration serve --help lists "
-                    "them\n"},
+        {"--hlep", "there is no setting --hlep; did you mean --help\n"},
+        {"--print-setings", "there is no setting --print-setings; did you mean --print-settings\n"},
+        {"threads", "'threads' is not an option; write --name value, as in --policy policy.yaml\n"},
         {"--max-input 4k", "max-input is 4000, but a request may have 1130504 bytes; "
                            "raise it, or lower max-body-size\n"},
     };

@@ -183,6 +183,9 @@ static size_t look_up(const struct reader *reader, const char *name, size_t size
     return ration_settings_table_count;
 }
 
+/* Options of ration serve that are no settings; they can only be the wrong spelling here. */
+static const char *const other_options[] = {"--help", "--print-settings", "--access"};
+
 /* As look_up(), and reports an error if there is no such setting. */
 static size_t find_setting(struct reader *reader, const char *name, size_t size)
 {
@@ -194,6 +197,10 @@ static size_t find_setting(struct reader *reader, const char *name, size_t size)
     if (index < ration_settings_table_count)
         return index;
     hint = hint_for(name + prefix_size, size - prefix_size);
+    if (nearest == NULL && reader->source == RATION_SETTINGS_ARGUMENTS) {
+        nearest = ration_text_nearest(name, size, other_options,
+                                      sizeof(other_options) / sizeof(other_options[0]));
+    }
     if (hint == NULL && nearest == NULL)
         hint = "see ration serve --help";
     report_error(reader, "there is no setting %s; %s%s", ration_text_quote(name, size, quote),
@@ -400,7 +407,7 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
             continue;
         }
         report_error(&reader,
-                     "'%s' is no option; write --name value, as ration serve --help lists them",
+                     "'%s' is not an option; write --name value, as in --policy policy.yaml",
                      ration_text_quote(arguments[used], strlen(arguments[used]), quote));
         used++;
     }
