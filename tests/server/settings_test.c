@@ -238,7 +238,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
                                          "write a number from 1 to 16777216, or none\n"},
         {"--header-timeout 1.5ms",
          "--header-timeout cannot be '1.5ms'; "
-         "write a time (1500ms or 1.5s) from 1ms to 1073741824ms, or none\n"},
+         "write a time (1500ms or 1.5s) from 1ms to 12d, or none\n"},
         {"--shutdown-timeout 2h",
          "--shutdown-timeout cannot be '2h'; write a time (1500ms or 1.5s) from 0s to 1h\n"},
         {"--retry-after-max 1500ms",
@@ -272,7 +272,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
          "there is no setting --port; pass --http ADDRESS:PORT and --resp ADDRESS:PORT\n"},
         {"--header-timeout 1500",
          "--header-timeout cannot be '1500'; write a time (1500ms or 1.5s) from 1ms to "
-         "1073741824ms, or none\n"},
+         "12d, or none\n"},
         {"--max-output 1",
          "--max-output cannot be '1'; write a size (65536, 64KB or 64KiB) from 4KiB to 1GiB\n"},
         {"--max-output 64KX",

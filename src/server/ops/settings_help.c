@@ -43,12 +43,13 @@ void ration_settings_print_list(FILE *stream)
 {
     for (size_t i = 0; i < ration_settings_table_count; i++) {
         const struct ration_setting *setting = &ration_settings_table[i];
-        char default_value[RATION_SETTING_DEFAULT_SIZE];
+        char default_value[RATION_SETTING_DEFAULT_SIZE], range[RATION_SETTING_RANGE_SIZE];
 
-        fprintf(stream, "%s\t%s\t%s\t%s\t%s\t%s\n", setting->name,
+        fprintf(stream, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", setting->name,
                 setting->metavariable != NULL ? setting->metavariable : "",
                 ration_settings_default_text(setting, default_value),
                 setting->words != NULL ? setting->words : "", setting->help,
-                ration_settings_group_text(setting->group));
+                ration_settings_group_text(setting->group),
+                ration_settings_range_text(setting, range));
     }
 }
