@@ -21,7 +21,7 @@
  * address: it is compared as an address, however it is written, and has one canonical form in keys.
  *
  * Threads: a policy does not change once it is loaded, so any number of threads may use it.
- * Matching, keys and costs allocate nothing and take no lock. The language is in docs/policy.md.
+ * Matching, keys and costs allocate nothing and take no lock. The language is in docs/reference/policy.md.
  */
 #ifndef RATION_POLICY_H
 #define RATION_POLICY_H

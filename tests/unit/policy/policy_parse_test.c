@@ -220,15 +220,15 @@ static char *read_file(const char *path)
     return text;
 }
 
-/* Each block of the page that is marked as yaml is a policy. */
+/* Each block of the page that is marked as a policy is one. */
 static void policies_of_the_page_are_right(void **state)
 {
-    char *page = read_file(RATION_SOURCE "/docs/policy.md");
+    char *page = read_file(RATION_SOURCE "/docs/reference/policy.md");
     int block_count = 0;
 
     (void)state;
-    for (char *at = page; (at = strstr(at, "\n```yaml\n"));) {
-        char *begin = at + strlen("\n```yaml\n"), *end = strstr(begin, "\n```");
+    for (char *at = page; (at = strstr(at, "\n```yaml policy\n"));) {
+        char *begin = at + strlen("\n```yaml policy\n"), *end = strstr(begin, "\n```");
         ration_policy *policy = NULL;
         assert_non_null(end);
         if (ration_policy_parse(begin, (size_t)(end + 1 - begin), kit_print_error, NULL, &policy) !=
