@@ -132,8 +132,8 @@ def facts(ration, source):
         return (source / name).read_text(encoding="utf-8")
 
     limit_entry, metrics_c = read("src/policy/limit_entry.c"), read("src/server/ops/metrics.c")
-    words = set().union(*(words_of(limit_entry, array) for array in (r"overflows\[\]", r"missings\[\]", r"fallbacks\[\]",
-                                                                      r"modes\[\]", r"booleans\[\]")))
+    arrays = (r"overflows\[\]", r"missings\[\]", r"fallbacks\[\]", r"modes\[\]", r"booleans\[\]")
+    words = set().union(*(words_of(limit_entry, array) for array in arrays))
     words |= words_of(read("src/policy/condition.c"), r"kind_words\[\]")
     words |= set(re.findall(r'X\("([a-z_]+)"', read("src/core/algorithm_names.h")))
     return {
@@ -141,7 +141,8 @@ def facts(ration, source):
         "metrics": metrics_of_servers(ration),
         "metrics_c": set(re.findall(rf'"({METRIC})"', metrics_c)),
         "sections": fields_of_parser(ration, "zzzzzzzz: 1\n"),
-        "fields": fields_of_parser(ration, "limits:\n  - zzzzzzzz: 1\n") | words_of(limit_entry, r"field_names\[FIELD_COUNT\]"),
+        "fields": (fields_of_parser(ration, "limits:\n  - zzzzzzzz: 1\n") |
+                   words_of(limit_entry, r"field_names\[FIELD_COUNT\]")),
         "words": words,
         "settings.md": read("docs/reference/settings.md"),
         "metrics.md": read("docs/reference/metrics.md"),
@@ -205,7 +206,8 @@ def problems_of_policy(fact):
     yield from compare("section", "policy.md", fact["sections"] - sections, sections - fact["sections"])
     yield from compare("field", "policy.md", fact["fields"] - set(headings), set(headings) - fact["fields"])
     yield from (f"policy.md describes {name} twice" for name in sorted(set(headings)) if headings.count(name) > 1)
-    yield from compare("word", "policy.md", {word for word in fact["words"] if not re.search(rf"\b{word}\b", page)}, set())
+    unexplained = {word for word in fact["words"] if not re.search(rf"\b{word}\b", page)}
+    yield from compare("word", "policy.md", unexplained, set())
 
 
 def problems(fact):

@@ -236,9 +236,8 @@ static void values_that_are_wrong_say_what_is_right(void **state)
          "--max-connections cannot be 'none'; write a number from 1 to 16777216\n"},
         {"--max-connections-per-peer 0", "--max-connections-per-peer cannot be '0'; "
                                          "write a number from 1 to 16777216, or none\n"},
-        {"--header-timeout 1.5ms",
-         "--header-timeout cannot be '1.5ms'; "
-         "write a time (1500ms or 1.5s) from 1ms to 12d, or none\n"},
+        {"--header-timeout 1.5ms", "--header-timeout cannot be '1.5ms'; "
+                                   "write a time (1500ms or 1.5s) from 1ms to 12d, or none\n"},
         {"--shutdown-timeout 2h",
          "--shutdown-timeout cannot be '2h'; write a time (1500ms or 1.5s) from 0s to 1h\n"},
         {"--retry-after-max 1500ms",

@@ -183,9 +183,6 @@ static size_t look_up(const struct reader *reader, const char *name, size_t size
     return ration_settings_table_count;
 }
 
-/* Options of ration serve that are no settings; they can only be the wrong spelling here. */
-static const char *const other_options[] = {"--help", "--print-settings", "--access"};
-
 /* As look_up(), and reports an error if there is no such setting. */
 static size_t find_setting(struct reader *reader, const char *name, size_t size)
 {
@@ -197,9 +194,10 @@ static size_t find_setting(struct reader *reader, const char *name, size_t size)
     if (index < ration_settings_table_count)
         return index;
     hint = hint_for(name + prefix_size, size - prefix_size);
-    if (nearest == NULL && reader->source == RATION_SETTINGS_ARGUMENTS) {
-        nearest = ration_text_nearest(name, size, other_options,
-                                      sizeof(other_options) / sizeof(other_options[0]));
+    if (reader->source == RATION_SETTINGS_ARGUMENTS) {
+        const char *const options[] = {"--help", "--print-settings", "--access", nearest};
+
+        nearest = ration_text_nearest(name, size, options, nearest != NULL ? 4 : 3);
     }
     if (hint == NULL && nearest == NULL)
         hint = "see ration serve --help";
