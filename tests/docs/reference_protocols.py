@@ -2,8 +2,8 @@
 """
 The reference pages list every route, command, header, reply field and error, once, and name nothing that does not exist.
 
-    reference.py RATION SOURCE             checks docs/reference/ of this source folder against the program and the code
-    reference.py --control RATION SOURCE   plants one mistake for each check; each must be reported
+    reference_protocols.py RATION SOURCE             checks docs/reference/ of this source folder against the program and the code
+    reference_protocols.py --control RATION SOURCE   plants one mistake for each check; each must be reported
 
 A check is a function in CHECKS. It is given the facts (what the program and the code say) and the pages (their texts),
 and yields a sentence for each problem. Another page is checked by another function, with a row in PLANTS for its control.
