@@ -29,7 +29,7 @@ demo: packages-build ## Print what limits decide, request by request
 	@$(build_release)
 	@build/examples/decisions
 
-check: packages-check ## Run the quick tests: less than a minute after a build
+check: packages-check ## Run the fast tests: less than a minute after a build
 	@tools/check.sh
 
 test: packages-test ## Run every test in every preset, and the proofs

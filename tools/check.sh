@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The quick tests: unit tests, rows, checks of form, and a server with and without Redis. They find most mistakes in
-# less than a minute; tools/test.sh runs everything. Which tests are quick is decided where they are registered
-# (the label quick, see tests/CMakeLists.txt).
+# The fast tests: unit tests, rows, checks of form, and a server with and without Redis. They find most mistakes in
+# less than a minute; tools/test.sh runs everything. Which tests are fast is decided where they are registered
+# (the label check, see tests/CMakeLists.txt).
 #
 # Ends with how many tests ran and how long it took. Fails if a test fails or if none ran.
 set -euo pipefail
@@ -13,13 +13,13 @@ trap 'rm -f "$log"' EXIT
 
 begun=$SECONDS
 cmake --preset release -DBUILD_TESTING=ON --log-level=WARNING >/dev/null
-cmake --build --preset release -j "$(nproc)" --target quick_tests -- --quiet
+cmake --build --preset release -j "$(nproc)" --target check_tests -- --quiet
 printf 'built in %d s\n' $((SECONDS - begun))
 
 begun=$EPOCHREALTIME
 cpu_begun=$(awk '{ print $16 + $17 }' "/proc/$$/stat") # of ended children, in ticks
 status=0
-ctest --preset quick -j "$(nproc)" --no-tests=error >"$log" 2>&1 || status=$?
+ctest --preset check -j "$(nproc)" --no-tests=error >"$log" 2>&1 || status=$?
 cpu=$(awk -v begun="$cpu_begun" -v hz="$(getconf CLK_TCK)" '{ print ($16 + $17 - begun) / hz }' "/proc/$$/stat")
 
 # All of what a failed test has written, and no line of the others.

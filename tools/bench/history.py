@@ -10,14 +10,12 @@ build/bench.json. Entries are only compared with others of the same processor an
 reference is drawn as its ratio to it, because both were measured in the same moments; --times draws its time.
 """
 import argparse
-import datetime
 import json
 import os
-import platform
 import shutil
-import statistics
 import subprocess
 import sys
+import time
 
 HISTORY = "tools/bench/history.jsonl"
 BARS = "▁▂▃▄▅▆▇█"
@@ -42,7 +40,7 @@ def cpu_name():
                     return line.split(":", 1)[1].strip()
     except OSError:
         pass
-    return platform.processor() or platform.machine() or "unknown CPU"
+    return f"unknown {os.uname().machine} processor"
 
 
 def commit_name(folder, history):
@@ -81,9 +79,9 @@ def read_rows(path):
 def append(bench_path, history):
     root = os.path.dirname(os.path.abspath(bench_path))
     entry = {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "commit": commit_name(root, os.path.abspath(history)),
-        "machine": {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release()},
+        "machine": {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release},
         "load": round(os.getloadavg()[0], 1),
         "rows": read_rows(bench_path),
     }
@@ -120,7 +118,7 @@ def sparkline(values):
     """One bar per value; None is a dot. Higher is more: more time, or a higher ratio."""
     known = [value for value in values if value is not None]
     low, high = min(known), max(known)
-    missing = FULL_HEIGHT_MIN * abs(statistics.median(known)) - (high - low)
+    missing = FULL_HEIGHT_MIN * abs(sorted(known)[len(known) // 2]) - (high - low)
     if missing > 0:
         low -= missing / 2
         high += missing / 2
