@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test: each preset is built with warnings as errors and its tests are run, then clang-tidy and the proofs. Ends
-# with "N passed, M failed". tools/check.sh runs the quick tests alone.
+# with "N passed, M failed". tools/check.sh runs the fast ones alone.
 #
 #     tools/test.sh                 everything
 #     tools/test.sh release asan    these presets only, without clang-tidy and the proofs

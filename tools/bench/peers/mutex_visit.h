@@ -45,8 +45,8 @@ void mutex_visit_fill(struct mutex_visit *visit);
 struct mutex_visit_pair mutex_visit_split(const struct mutex_visit *visit);
 
 /* bench_functions of a struct mutex_visit: with now given, and reading CLOCK_MONOTONIC. */
-void mutex_visit_at(void *visit, uint64_t count);
-void mutex_visit_now(void *visit, uint64_t count);
+void mutex_visit_at(void *context, uint64_t count);
+void mutex_visit_now(void *context, uint64_t count);
 
 /*
  * bench_functions of a struct mutex_visit_pair: share count between two threads. The reported time is
