@@ -8,7 +8,7 @@
  *
  *     .terms = {{{mutex_visit_at, &all}, 1.0}}
  *
- * A visit goes on where the last one stopped, round and round. Call mutex_visit_fill() first, or
+ * A visit continues where the last one stopped, round and round. Call mutex_visit_fill() first, or
  * the first lap measures insertions. A table has one time: either given or by the clock.
  */
 #ifndef RATION_BENCH_PEERS_MUTEX_VISIT_H
