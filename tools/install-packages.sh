@@ -13,7 +13,7 @@ build check tidy test bench | C compiler and build tools       | gcc libc6-dev m
 build check tidy test bench | libraries that ration links      | libxxhash-dev libyaml-dev libuv1-dev libhttp-parser-dev libjansson-dev libhiredis-dev
 check tidy test bench       | scripts of the project           | python3 git
 check test                  | unit tests                       | libcmocka-dev
-check test                  | checks of form                   | binutils clang-format g++ mandoc pkg-config python3-yaml systemd
+check test                  | checks of form                   | binutils clang-format g++ mandoc pkg-config python3-yaml shellcheck systemd
 check test                  | Redis for the tests              | redis-server redis-tools
 tidy test                   | clang and static analysis        | clang clang-tidy
 test                        | fuzzing and coverage             | libclang-rt-14-dev gcovr
