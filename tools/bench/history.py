@@ -149,7 +149,9 @@ def draw_row(key, entries, times):
         change = "from 0"
     else:
         change = f"{(last - first) / first * 100:+.1f} %"
-    line = f"{name:<38} {shown(first, unit):>12} {shown(last, unit):>12} {change:>9}  {sparkline(values)}"
+    line = f"{name:<38} {shown(first, unit):>12} {shown(last, unit):>12} {change:>9}"
+    if len(entries) > 1:
+        line += f"  {sparkline(values)}"
     return line + (f"  of {against}" if by_ratio else "")
 
 
