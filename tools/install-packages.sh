@@ -15,7 +15,8 @@ check tidy test bench       | scripts of the project           | python3 git
 check test                  | unit tests                       | libcmocka-dev
 check test                  | checks of form                   | binutils clang-format g++ mandoc pkg-config python3-yaml shellcheck systemd
 check test                  | Redis for the tests              | redis-server redis-tools
-tidy test                   | clang and static analysis        | clang clang-tidy
+check tidy test             | the second compiler              | clang
+tidy test                   | static analysis                  | clang-tidy
 test                        | fuzzing and coverage             | libclang-rt-14-dev gcovr
 test                        | proofs and model checking        | frama-c-base why3 z3 cvc4 spin
 test                        | clients of the server            | curl nodejs npm python3-redis python3-jsonschema
