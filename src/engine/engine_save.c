@@ -3,7 +3,7 @@
  *
  *     limiters: names, limits, keys | dump of the stack | dump of the inline limiter | dump of the blocks
  *
- * Each part is a sequence of chunks (limiter/chunks.h). Loading first creates the stack with the saved limits; then it
+ * Each part is a sequence of chunks (limiter/snapshot/chunks.h). Loading first creates the stack with the saved limits; then it
  * applies the policy as a reload does, which decides what is preserved.
  */
 #include <stdio.h>
@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "engine/engine_internal.h"
-#include "limiter/chunks.h"
 #include "limiter/limiter_internal.h"
+#include "limiter/snapshot/chunks.h"
 
 #define SAVED_VERSION                  3
 #define SAVED_VERSION_WITHOUT_REMOVALS 2 /* without the order in which limits were removed */

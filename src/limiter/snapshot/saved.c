@@ -1,4 +1,4 @@
-#include "limiter/saved.h"
+#include "limiter/snapshot/saved.h"
 
 #include <stdlib.h>
 

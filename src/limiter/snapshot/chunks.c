@@ -1,4 +1,4 @@
-#include "limiter/chunks.h"
+#include "limiter/snapshot/chunks.h"
 
 #include <string.h>
 
