@@ -5,7 +5,7 @@
  *     path: [/login, {prefix: /api/}]  any of them
  *     path: {prefix: /api/, not: {glob: "*.png"}}   all of them: two terms
  */
-#include "policy/condition.h"
+#include "policy/schema.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,9 +1,7 @@
-#include "policy/limit_entry.h"
+#include "policy/schema.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-#include "policy/condition.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

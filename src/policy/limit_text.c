@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "core/algorithm_names.h"
+#include "core/algorithm.h"
 
 #define TEXT_SIZE_MAX 1024
 

@@ -5,7 +5,7 @@
  * different exact values, prefixes or networks, or one requires what the other negates. If this is
  * not certain, they are assumed to overlap.
  */
-#include "policy/overlap.h"
+#include "policy/schema.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-#include "policy/policy_settings.h"
+#include "policy/schema.h"
 
 #include <inttypes.h>
 #include <string.h>

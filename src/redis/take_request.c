@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/hash_blake2b.h"
 #include "base/time.h"
+#include "redis/argv.h"
 #include "redis/limit_tag.h"
-#include "redis/times.h"
 
 #define EXACT_MAX     ((uint64_t)1 << 50) /* Largest count in a script: Lua numbers are doubles. */
 #define POINTS_MAX    ((uint64_t)1 << 31)

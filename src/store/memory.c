@@ -1,6 +1,6 @@
 #include "store/memory.h"
 
-#include "base/entropy.h"
+#include "base/os.h"
 
 #include <stdlib.h>
 
@@ -114,7 +114,7 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
     for (uint32_t i = 0; i < plan->shape_count; i++)
         memory->sections[i] = ration_section_open(memory->block, i);
     memory->is_prefaulted = plan->is_prefaulted;
-    if (!ration_entropy_read(&memory->block->returned_start, sizeof(memory->block->returned_start)))
+    if (!ration_os_random(&memory->block->returned_start, sizeof(memory->block->returned_start)))
         status = RATION_ENOMEM;
     else if (plan->is_prefaulted)
         status = touch_sections(memory);

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "limiter/table_walk.h"
+#include "limiter/store.h"
 #include "store/memory.h"
 
 /*

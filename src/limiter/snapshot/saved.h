@@ -9,7 +9,7 @@
 #define RATION_LIMITER_SNAPSHOT_SAVED_H
 
 #include "limiter/snapshot/chunks.h"
-#include "limiter/table_walk.h"
+#include "limiter/store.h"
 #include "table/slot.h"
 
 /*

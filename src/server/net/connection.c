@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/net/loop_parts.h"
+#include "server/net/protocol.h"
 
 /* What protocols call ------------------------------------------------------------------------ */
 

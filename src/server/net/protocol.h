@@ -15,7 +15,51 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "server/net/close_reason.h"
+/* Why the server closed or refused a connection. Each reason has a counter. ----------------------- */
+
+/* Name, text for logs and metrics, and whether the protocol may send a last reply (refuse()). */
+#define RATION_CLOSE_REASON_MAP(X)               \
+    X(CLIENT, "client", no)                      \
+    X(RESET, "reset", no)                        \
+    X(PROTOCOL, "protocol", no)                  \
+    X(IDLE_DEADLINE, "idle_deadline", no)        \
+    X(HEAD_DEADLINE, "head_deadline", yes)       \
+    X(BODY_DEADLINE, "body_deadline", yes)       \
+    X(WRITE_DEADLINE, "write_deadline", no)      \
+    X(INPUT_MAX, "input_max", yes)               \
+    X(OUTPUT_MAX, "output_max", yes)             \
+    X(AUTH_TIMEOUT, "auth_timeout", yes)         \
+    X(MULTI_TIMEOUT, "multi_timeout", yes)       \
+    X(MEMORY_MAX, "connection_memory_max", yes)  \
+    X(EVICTED, "evicted", no)                    \
+    X(AUTH_FAILURES, "auth_failures", no)        \
+    X(DRAIN, "drain", no)                        \
+    X(DRAIN_DEADLINE, "drain_deadline", no)      \
+    X(CONNECTIONS_MAX, "connections_max", yes)   \
+    X(PEER_MAX, "connections_per_peer_max", yes) \
+    X(FILES, "files", no)                        \
+    X(MEMORY, "memory", no)
+
+enum ration_close_reason {
+    RATION_CLOSE_REASON_NONE,
+#define RATION_CLOSE_REASON_ENUM(name, word, answered) RATION_CLOSE_REASON_##name,
+    RATION_CLOSE_REASON_MAP(RATION_CLOSE_REASON_ENUM)
+#undef RATION_CLOSE_REASON_ENUM
+        RATION_CLOSE_REASON_COUNT
+};
+
+/* "head_deadline"; "none" for RATION_CLOSE_REASON_NONE. Static storage. */
+static inline const char *ration_close_reason_name(enum ration_close_reason close_reason)
+{
+    static const char *const words[RATION_CLOSE_REASON_COUNT] = {
+        "none",
+#define CLOSE_REASON_NAME(name, word, answered) word,
+        RATION_CLOSE_REASON_MAP(CLOSE_REASON_NAME)
+#undef CLOSE_REASON_NAME
+    };
+
+    return words[close_reason];
+}
 
 struct ration_connection;
 
@@ -49,7 +93,7 @@ struct ration_protocol {
 
     /*
      * Appends a last reply before the connection is closed for a reason that the client should know: those
-     * with a yes in close_reason.h. open() may not have been called. May be NULL.
+     * with a yes in RATION_CLOSE_REASON_MAP. open() may not have been called. May be NULL.
      */
     void (*refuse)(struct ration_connection *connection, enum ration_close_reason close_reason);
 
