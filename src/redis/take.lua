@@ -4,7 +4,7 @@ Times are as in head.lua. The caller computes all that depends only on a limit a
 
 KEYS   the buckets
 ARGV   now: seconds and ns, or '' and ''
-       operation: 'take' or 'look'
+       operation: 'take' or 'peek'
        for each bucket its limit tag (limit_tag.h), which the text must end with
        then for each bucket: algorithm, mode, keep, and the arguments of the algorithm
          mode  sum of 1: shadow limit, 2: the cost exceeds what the bucket can ever have, 4: the cost is 0

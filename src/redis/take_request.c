@@ -242,7 +242,7 @@ void ration_redis_take_request_write(const struct ration_redis_take_request *req
     for (uint32_t i = 0; i < request->part_count; i++)
         ration_redis_name_write(names, &request->parts[i].key, request->parts[i].limit->name, argv);
     ration_redis_argv_add_now(argv, request->has_now, request->now_ns);
-    ration_redis_argv_add_text(argv, request->is_peek ? "look" : "take");
+    ration_redis_argv_add_text(argv, request->is_peek ? "peek" : "take");
     for (uint32_t i = 0; i < request->part_count; i++) {
         ration_redis_limit_tag_write(request->parts[i].limit, request->parts[i].is_given,
                                      &argv->text);

@@ -276,7 +276,7 @@ static int fail(unsigned step, const char *what, const struct ration_redis_take_
                 const struct ration_redis_answer *answer)
 {
     fprintf(stderr, "step %u at %" PRIu64 " (%s): %s\n", step, ask->now_ns,
-            ask->is_peek ? "look" : "take", what);
+            ask->is_peek ? "peek" : "take", what);
     for (uint32_t i = 0; i < ask->part_count; i++)
         fprintf(stderr, "  %s cost %" PRIu64 " owed %" PRIu64 " shadow %d was '%.*s'\n",
                 ask->parts[i].limit->name, ask->parts[i].cost_tokens, ask->parts[i].debt_tokens,

@@ -201,7 +201,7 @@ static void unauthenticated_clients_make_room(void **unused)
     for (int i = PLACES; i < 2 * PLACES; i++)
         ask(&clients[i], "PING\r\n", "+PONG");
     assert_int_equal(ended(RATION_CLOSE_REASON_EVICTED), PLACES);
-    assert_int_equal(ended(RATION_CLOSE_REASON_CONNECTIONS_MAX), PLACES);
+    assert_int_equal(ended(RATION_CLOSE_REASON_MAX_CONNECTIONS), PLACES);
     close_clients(clients, 3 * PLACES);
 }
 

@@ -236,18 +236,18 @@ static void bytes_that_are_never_consumed_have_a_bound(void **unused)
     kit_await_received(&kit, 1000);
     assert_int_equal(kit_counters(&kit).open, 1);
     client_send(fd, bytes, 1);
-    client_expect(fd, "input_max\n");
+    client_expect(fd, "max_input\n");
     client_expect_end(fd);
     close(fd);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_INPUT_MAX, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_INPUT, 1);
 
     fd = client_open(&kit); /* all at once, and to one that says nothing */
     client_say(fd, "need 999999999\n");
     client_send(fd, bytes, 1000);
     client_send(fd, bytes, 1);
-    client_expect(fd, "input_max\n");
+    client_expect(fd, "max_input\n");
     close(fd);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_INPUT_MAX, 2);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_INPUT, 2);
     kit_stop(&kit);
 }
 

@@ -84,7 +84,7 @@ static void an_idle_connection_is_closed(void **unused)
     kit_pass(&kit, 399);
     client_say(fd, "a\n"); /* begins it again */
     client_expect(fd, "a\n");
-    expect_deadline(400, RATION_CLOSE_REASON_IDLE_DEADLINE);
+    expect_deadline(400, RATION_CLOSE_REASON_IDLE_TIMEOUT);
     client_expect_end(fd);
     close(fd);
     kit_stop(&kit);
@@ -94,7 +94,7 @@ static void one_that_says_nothing_at_all_is_idle(void **unused)
 {
     (void)unused;
     int fd = start(&kit_lines);
-    expect_deadline(400, RATION_CLOSE_REASON_IDLE_DEADLINE);
+    expect_deadline(400, RATION_CLOSE_REASON_IDLE_TIMEOUT);
     client_expect_end(fd);
     close(fd);
     kit_stop(&kit);
@@ -110,7 +110,7 @@ static void a_head_has_its_time_from_the_first_byte(void **unused)
         kit_await_received(&kit, i + 1);
         kit_pass(&kit, 9);
     }
-    expect_deadline(10, RATION_CLOSE_REASON_HEAD_DEADLINE);
+    expect_deadline(10, RATION_CLOSE_REASON_HEADER_TIMEOUT);
     client_expect_end(fd);
     close(fd);
     kit_stop(&kit);
@@ -127,7 +127,7 @@ static void a_request_that_ends_gives_the_next_its_own_time(void **unused)
         client_say(fd, "\na");
         client_expect(fd, "a\n");
     }
-    expect_deadline(100, RATION_CLOSE_REASON_HEAD_DEADLINE);
+    expect_deadline(100, RATION_CLOSE_REASON_HEADER_TIMEOUT);
     close(fd);
     kit_stop(&kit);
 }
@@ -139,10 +139,10 @@ static void late_clients_get_the_reason(void **unused)
     client_say(fd, "GET");
     kit_await_received(&kit, 3);
     kit_pass(&kit, 100);
-    client_expect(fd, "head_deadline\n");
+    client_expect(fd, "header_timeout\n");
     client_expect_end(fd);
     close(fd);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_HEAD_DEADLINE, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_HEADER_TIMEOUT, 1);
     kit_stop(&kit);
 }
 
@@ -161,9 +161,9 @@ static void a_body_has_its_time_after_the_head(void **unused)
     kit_pass(&kit, 49);
     assert_int_equal(kit_counters(&kit).open, 1);
     kit_pass(&kit, 1);
-    client_expect(fd, "body_deadline\n");
+    client_expect(fd, "body_timeout\n");
     close(fd);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_BODY_DEADLINE, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_BODY_TIMEOUT, 1);
     kit_stop(&kit);
 }
 
@@ -177,7 +177,7 @@ static void a_phase_that_is_set_again_continues(void **unused)
     client_say(fd, "e");
     kit_await_received(&kit, 2);
     kit_pass(&kit, 40);
-    client_expect(fd, "head_deadline\n");
+    client_expect(fd, "header_timeout\n");
     close(fd);
     kit_stop(&kit);
 }
@@ -192,7 +192,7 @@ static void held_connections_have_no_deadline(void **unused)
     assert_int_equal(kit_counters(&kit).open, 1);
     kit_resume(&kit);
     client_expect(fd, "held\n");
-    expect_deadline(100, RATION_CLOSE_REASON_HEAD_DEADLINE);
+    expect_deadline(100, RATION_CLOSE_REASON_HEADER_TIMEOUT);
     close(fd);
     kit_stop(&kit);
 }

@@ -133,7 +133,7 @@ static void a_client_may_leave_while_it_flushes(void **unused)
 
         begin_flush(&server, &client, i < 2 ? WHOLE_RESP : WHOLE_HTTP);
         if (i % 2 == 0)
-            ration_connection_end(server.loop->connections, RATION_CLOSE_REASON_DRAIN);
+            ration_connection_end(server.loop->connections, RATION_CLOSE_REASON_SHUTDOWN);
         whole_client_close(&client);
         whole_server_settle(&server, NULL, 0);
         assert_null(server.loop->connections);

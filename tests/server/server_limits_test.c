@@ -97,9 +97,9 @@ static void one_connection_too_many_gets_an_error(void **unused)
         client_expect(fds[i], "in\n");
     }
     fds[3] = client_open(&kit);
-    client_expect(fds[3], "connections_max\n");
+    client_expect(fds[3], "max_connections\n");
     client_expect_end(fds[3]);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_CONNECTIONS_MAX, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_CONNECTIONS, 1);
     close(fds[3]);
     close(fds[0]);
     kit_await_open(&kit, 2);
@@ -127,7 +127,7 @@ static void one_address_does_not_take_all(void **unused)
         client_expect(fds[i], "in\n");
     }
     fds[2] = client_open_from(&kit, "127.0.0.7");
-    client_expect(fds[2], "connections_per_peer_max\n");
+    client_expect(fds[2], "max_connections_per_peer\n");
     client_expect_end(fds[2]);
     fds[3] = client_open_from(&kit, "127.0.0.8");
     client_say(fds[3], "another\n");
@@ -138,7 +138,7 @@ static void one_address_does_not_take_all(void **unused)
     fds[0] = client_open_from(&kit, "127.0.0.7");
     client_say(fds[0], "again\n");
     client_expect(fds[0], "again\n");
-    assert_int_equal(kit_counters(&kit).ended[RATION_CLOSE_REASON_PEER_MAX], 1);
+    assert_int_equal(kit_counters(&kit).ended[RATION_CLOSE_REASON_MAX_CONNECTIONS_PER_PEER], 1);
     close(fds[0]);
     close(fds[1]);
     close(fds[3]);
@@ -157,7 +157,7 @@ static void places_are_given_back(void **unused)
     for (uint64_t i = 0; i < 200; i++) {
         int fd = client_open(&kit), refused = client_open(&kit);
 
-        client_expect(refused, "connections_per_peer_max\n");
+        client_expect(refused, "max_connections_per_peer\n");
         client_say(fd, i % 2 == 0 ? "abort\n" : "close\n");
         client_expect(fd, i % 2 == 0 ? "" : "bye\n");
         close(refused);

@@ -44,7 +44,7 @@ static void a_client_that_never_reads_is_paused_then_closed(void **unused)
     assert_int_equal(kit_counters(&kit).received_bytes, received);
     kit_pass(&kit, 1);
     kit_pass(&kit, 2000); /* the kernel may have passed something on to the client's own queue */
-    kit_await_ended(&kit, RATION_CLOSE_REASON_OUTPUT_MAX, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_OUTPUT, 1);
     assert_int_equal(kit_counters(&kit).open, 0);
     close(fd);
     kit_stop(&kit);
@@ -61,7 +61,7 @@ static void a_client_that_takes_nothing_meets_the_write_deadline(void **unused)
     kit_pass(&kit, 29999);
     assert_int_equal(kit_counters(&kit).open, 1);
     kit_pass(&kit, 1);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_WRITE_DEADLINE, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_WRITE_TIMEOUT, 1);
     close(fd);
     kit_stop(&kit);
 }
@@ -108,7 +108,7 @@ static void a_client_may_write_everything_before_it_reads(void **unused)
 /* What is beyond the bound is answered with an error, behind the replies that there was room for. */
 static void who_writes_more_than_the_bound_reads_an_error_at_the_end(void **unused)
 {
-    char requests[9 * 1000 + 1] = "", last[sizeof("output_max\n")] = "";
+    char requests[9 * 1000 + 1] = "", last[sizeof("max_output\n")] = "";
     char *got = malloc(1 << 20);
     struct ration_loops_options options = kit_options(&kit);
     ssize_t size;
@@ -125,8 +125,8 @@ static void who_writes_more_than_the_bound_reads_an_error_at_the_end(void **unus
     while ((size = recv(fd, got, 1 << 20, 0)) > 0)
         if (size >= (ssize_t)sizeof(last) - 1)
             memcpy(last, got + size - (sizeof(last) - 1), sizeof(last) - 1);
-    assert_string_equal(last, "output_max\n");
-    kit_await_ended(&kit, RATION_CLOSE_REASON_OUTPUT_MAX, 1);
+    assert_string_equal(last, "max_output\n");
+    kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_OUTPUT, 1);
     free(got);
     close(fd);
     kit_stop(&kit);
@@ -158,7 +158,7 @@ static void an_answer_over_the_bound_closes(void **unused)
     client_say(fd, "big 100001\n");
     client_expect_end(fd);
     close(fd);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_OUTPUT_MAX, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_OUTPUT, 1);
     fd = client_open(&kit);
     client_say(fd, "big 100000\n");
     client_expect_bytes(fd, 100000);
@@ -179,7 +179,7 @@ static void what_is_pushed_has_the_same_bound(void **unused)
     kit_await_received(&kit, 5);
     while (kit_counters(&kit).open == 1 && ++pushes < PUSHES_MAX)
         kit_push(&kit, PUSH);
-    kit_await_ended(&kit, RATION_CLOSE_REASON_OUTPUT_MAX, 1);
+    kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_OUTPUT, 1);
     close(fd);
     kit_stop(&kit);
 }

@@ -306,7 +306,7 @@ static void a_client_may_leave_while_its_reply_is_made(void **unused)
             whole_server_turn(&server);
         assert_true(whole_server_is_busy(&server));
         if (is_ended_by_server) { /* at once: the rest of the list would take more turns */
-            ration_connection_end(server.loop->connections, RATION_CLOSE_REASON_DRAIN);
+            ration_connection_end(server.loop->connections, RATION_CLOSE_REASON_SHUTDOWN);
             whole_server_turn(&server);
             assert_false(whole_server_is_busy(&server));
         }

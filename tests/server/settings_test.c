@@ -270,7 +270,7 @@ static void values_that_are_wrong_say_what_is_right(void **state)
                                 "did you mean --retry-after-max\n"},
         {"--port 80",
          "there is no setting --port; pass --http ADDRESS:PORT and --resp ADDRESS:PORT\n"},
-        {"--header-timeout 1500ms",
+        {"--header-timeout 1500",
          "--header-timeout cannot be '1500'; write a time (1500ms or 1.5s) from 1ms to "
          "1073741824ms, or none\n"},
         {"--max-output 1",
@@ -320,7 +320,7 @@ static void a_policy_writes_names_with_underscores(void **state)
     assert_int_equal(settings.retry.seconds_max, 60);
     assert_int_equal(settings.retry.spread_seconds, 5);
     ration_settings_done(&settings);
-    refused("", "  top_keys: 1\n", "2:3: there is no setting top-keys; did you mean top_keys\n");
+    refused("", "  top-keys: 1\n", "2:3: there is no setting top-keys; did you mean top_keys\n");
 }
 
 static void zero_bytes_are_refused(void **state)

@@ -125,7 +125,7 @@ void whole_server_open(struct whole_server *server, const struct whole_server_op
 void whole_server_close(struct whole_server *server)
 {
     while (server->loop->connections != NULL)
-        ration_connection_end(server->loop->connections, RATION_CLOSE_REASON_DRAIN);
+        ration_connection_end(server->loop->connections, RATION_CLOSE_REASON_SHUTDOWN);
     ration_reloader_free(server->reloader);
     ration_service_close_loop(server->loop);
     ration_loops_free(server->service.loops);

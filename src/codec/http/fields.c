@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/u64.h"
+
 /* The draft may still rename these: they are defined only here. */
 #define FIELD_POLICY     "RateLimit-Policy"
 #define FIELD_STATE      "RateLimit"
@@ -13,11 +15,6 @@
 static uint64_t round_up_seconds(uint64_t ns)
 {
     return ns / RATION_NS_PER_SECOND + (ns % RATION_NS_PER_SECOND != 0);
-}
-
-static uint64_t at_most(uint64_t number, uint64_t max)
-{
-    return number < max ? number : max;
 }
 
 uint64_t ration_fields_window_seconds(const struct ration_limit *limit)
@@ -39,7 +36,7 @@ static char *put_text(char *out, const char *text)
 
 static char *put_number(char *out, uint64_t number)
 {
-    return ration_output_put_u64(at_most(number, RATION_FIELDS_NUMBER_MAX), out);
+    return ration_output_put_u64(ration_u64_min(number, RATION_FIELDS_NUMBER_MAX), out);
 }
 
 /*
@@ -91,7 +88,7 @@ static void set_steps(struct ration_fields_limit *fields, const struct ration_li
 static uint64_t more_after_ns(const struct ration_fields_limit *fields,
                               const struct ration_decision *decision)
 {
-    uint64_t full_ns = at_most(decision->reset_after_ns, fields->more_ns_max), later_ns;
+    uint64_t full_ns = ration_u64_min(decision->reset_after_ns, fields->more_ns_max), later_ns;
 
     if (fields->step_tokens == 0 || decision->remaining >= fields->burst)
         return full_ns;
@@ -121,15 +118,15 @@ uint64_t ration_fields_retry_seconds(const struct ration_decision *decision,
     if (decision->verdict != RATION_DENY || decision->retry_after_ns == RATION_FOREVER)
         return 0;
     if (retry->seconds_max > 0)
-        seconds = at_most(seconds, retry->seconds_max);
+        seconds = ration_u64_min(seconds, retry->seconds_max);
     if (seconds == 0)
         seconds = 1;
-    return seconds + random % (at_most(retry->spread_seconds, UINT32_MAX) + 1);
+    return seconds + random % (ration_u64_min(retry->spread_seconds, UINT32_MAX) + 1);
 }
 
 static void append_number(struct ration_output *output, uint64_t number)
 {
-    ration_output_append_u64(output, at_most(number, RATION_FIELDS_NUMBER_MAX));
+    ration_output_append_u64(output, ration_u64_min(number, RATION_FIELDS_NUMBER_MAX));
 }
 
 void ration_fields_write_policy(struct ration_output *output,
@@ -152,8 +149,8 @@ static void write_time(struct ration_output *output, const struct ration_fields_
     if (decision->verdict == RATION_NEVER)
         return; /* the requested tokens will never be available */
     if (retry_seconds > 0)
-        seconds =
-            decision->verdict == RATION_DENY ? retry_seconds : at_most(seconds, retry_seconds);
+        seconds = decision->verdict == RATION_DENY ? retry_seconds
+                                                   : ration_u64_min(seconds, retry_seconds);
     ration_output_append_text(output, PARAMETER_TIME);
     append_number(output, seconds);
 }

@@ -490,18 +490,18 @@ static void refuse(struct ration_connection *connection, enum ration_close_reaso
     struct ration_http_progress progress = {.status = 503,
                                             .reason = "Too many connections; try again later."};
 
-    if (close_reason == RATION_CLOSE_REASON_HEAD_DEADLINE ||
-        close_reason == RATION_CLOSE_REASON_BODY_DEADLINE ||
+    if (close_reason == RATION_CLOSE_REASON_HEADER_TIMEOUT ||
+        close_reason == RATION_CLOSE_REASON_BODY_TIMEOUT ||
         close_reason == RATION_CLOSE_REASON_AUTH_TIMEOUT)
         progress = (struct ration_http_progress){.status = 408,
                                                  .reason = "The request did not arrive in time."};
-    else if (close_reason == RATION_CLOSE_REASON_INPUT_MAX)
+    else if (close_reason == RATION_CLOSE_REASON_MAX_INPUT)
         progress =
             (struct ration_http_progress){.status = 413, .reason = "The request is too large."};
-    else if (close_reason == RATION_CLOSE_REASON_MEMORY_MAX)
+    else if (close_reason == RATION_CLOSE_REASON_MAX_CONNECTION_MEMORY)
         progress.reason = "The buffers of all connections exceed max-connection-memory; try again "
                           "later.";
-    else if (close_reason == RATION_CLOSE_REASON_OUTPUT_MAX)
+    else if (close_reason == RATION_CLOSE_REASON_MAX_OUTPUT)
         progress.reason = "The responses that wait for this client exceed max-output: read "
                           "responses while sending requests.";
     reject_request(worker, &progress);

@@ -89,7 +89,7 @@ static enum ration_close_reason grow(struct ration_connection *connection,
     while (capacity < min_capacity)
         capacity += capacity < CAPACITY_LARGE ? capacity : capacity / 4;
     if (!ration_buffer_account(connection, &accounted, capacity))
-        return RATION_CLOSE_REASON_MEMORY_MAX;
+        return RATION_CLOSE_REASON_MAX_CONNECTION_MEMORY;
     bytes = buffer->is_secret ? malloc(capacity) : realloc(buffer->bytes, capacity);
     if (bytes == NULL) {
         (void)ration_buffer_account(connection, &accounted, buffer->capacity);

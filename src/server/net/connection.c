@@ -321,13 +321,13 @@ static enum ration_close_reason admit(struct ration_connection *connection)
 
     if (open_count > loops->limits.connections_max && !make_room(connection)) {
         __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
-        return RATION_CLOSE_REASON_CONNECTIONS_MAX;
+        return RATION_CLOSE_REASON_MAX_CONNECTIONS;
     }
     if (loops->peers == NULL || connection->peer.family == 0)
         return RATION_CLOSE_REASON_NONE;
     if (!ration_peers_enter(loops->peers, &connection->peer)) {
         __atomic_sub_fetch(&loops->open_count, 1, __ATOMIC_RELAXED);
-        return RATION_CLOSE_REASON_PEER_MAX;
+        return RATION_CLOSE_REASON_MAX_CONNECTIONS_PER_PEER;
     }
     connection->is_counted = true;
     return RATION_CLOSE_REASON_NONE;
@@ -549,13 +549,13 @@ void ration_connection_deadline_passed(struct ration_connection *connection,
 {
     switch (deadline_class) {
     case RATION_DEADLINE_HEADERS:
-        ration_connection_reject(connection, RATION_CLOSE_REASON_HEAD_DEADLINE);
+        ration_connection_reject(connection, RATION_CLOSE_REASON_HEADER_TIMEOUT);
         break;
     case RATION_DEADLINE_BODY:
-        ration_connection_reject(connection, RATION_CLOSE_REASON_BODY_DEADLINE);
+        ration_connection_reject(connection, RATION_CLOSE_REASON_BODY_TIMEOUT);
         break;
     case RATION_DEADLINE_WRITE:
-        connection->close_reason = RATION_CLOSE_REASON_WRITE_DEADLINE;
+        connection->close_reason = RATION_CLOSE_REASON_WRITE_TIMEOUT;
         break;
     case RATION_DEADLINE_LINGER:
         connection->close_reason = connection->close_after;
@@ -576,10 +576,10 @@ void ration_connection_deadline_passed(struct ration_connection *connection,
         if (ration_connection_queued(connection) < connection->stall_queued_bytes)
             connection->sent_some = true;
         else
-            ration_connection_reject(connection, RATION_CLOSE_REASON_OUTPUT_MAX);
+            ration_connection_reject(connection, RATION_CLOSE_REASON_MAX_OUTPUT);
         break;
     default:
-        connection->close_reason = RATION_CLOSE_REASON_IDLE_DEADLINE;
+        connection->close_reason = RATION_CLOSE_REASON_IDLE_TIMEOUT;
     }
     ration_connection_update(connection);
 }

@@ -54,7 +54,7 @@ static enum ration_close_reason buffer_output(struct ration_connection *connecti
 {
     if (ration_connection_is_output_full(connection) && !connection->is_partial &&
         connection->close_after == RATION_CLOSE_REASON_NONE)
-        return RATION_CLOSE_REASON_OUTPUT_MAX;
+        return RATION_CLOSE_REASON_MAX_OUTPUT;
     if (ration_buffer_size(&connection->output) == 0) {
         connection->write_deadline_bytes = (uint32_t)size;
         connection->write_restarted = true;
@@ -85,7 +85,7 @@ void ration_connection_send(struct ration_connection *connection)
     enum ration_close_reason close_reason = !output->is_failed ? RATION_CLOSE_REASON_NONE
                                             : output->is_out_of_memory
                                                 ? RATION_CLOSE_REASON_MEMORY
-                                                : RATION_CLOSE_REASON_OUTPUT_MAX;
+                                                : RATION_CLOSE_REASON_MAX_OUTPUT;
     size_t sent = 0;
 
     if (connection->loop->output_borrower != connection)
@@ -202,7 +202,7 @@ static void check_unconsumed(struct ration_connection *connection, size_t uncons
     const struct ration_server_limits *limits = &connection->loop->loops->limits;
 
     if (unconsumed > limits->input_bytes_max && !connection->stopped_early)
-        ration_connection_reject(connection, RATION_CLOSE_REASON_INPUT_MAX);
+        ration_connection_reject(connection, RATION_CLOSE_REASON_MAX_INPUT);
 }
 
 void ration_connection_serve_buffered(struct ration_connection *connection)

@@ -39,9 +39,9 @@ static void close_if_finished(struct ration_connection *connection)
     } else if (connection->received_eof && !connection->paused && !connection->stopped_early) {
         connection->close_reason = RATION_CLOSE_REASON_CLIENT;
     } else if (connection->loop->draining && is_idle(connection)) {
-        connection->close_after = RATION_CLOSE_REASON_DRAIN;
+        connection->close_after = RATION_CLOSE_REASON_SHUTDOWN;
         if (ration_connection_is_flushed(connection))
-            connection->close_reason = RATION_CLOSE_REASON_DRAIN; /* nothing to linger for */
+            connection->close_reason = RATION_CLOSE_REASON_SHUTDOWN; /* nothing to linger for */
         else
             start_lingering(connection);
     }

@@ -191,7 +191,7 @@ void ration_loop_tick(struct ration_loop *loop)
     while ((passed = ration_deadlines_passed(&loop->deadlines, now_ms)) != NULL)
         handle_passed_deadline(passed);
     if (loop->draining && now_ms >= loop->drain_end_ms)
-        close_all(loop, RATION_CLOSE_REASON_DRAIN_DEADLINE);
+        close_all(loop, RATION_CLOSE_REASON_SHUTDOWN_TIMEOUT);
     if (loop->is_stopped)
         return;
     next_ms = ration_deadlines_next_ms(&loop->deadlines);

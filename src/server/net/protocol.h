@@ -18,26 +18,26 @@
 /* Why the server closed or refused a connection. Each reason has a counter. ----------------------- */
 
 /* Name, text for logs and metrics, and whether the protocol may send a last reply (refuse()). */
-#define RATION_CLOSE_REASON_MAP(X)               \
-    X(CLIENT, "client", no)                      \
-    X(RESET, "reset", no)                        \
-    X(PROTOCOL, "protocol", no)                  \
-    X(IDLE_DEADLINE, "idle_deadline", no)        \
-    X(HEAD_DEADLINE, "head_deadline", yes)       \
-    X(BODY_DEADLINE, "body_deadline", yes)       \
-    X(WRITE_DEADLINE, "write_deadline", no)      \
-    X(INPUT_MAX, "input_max", yes)               \
-    X(OUTPUT_MAX, "output_max", yes)             \
-    X(AUTH_TIMEOUT, "auth_timeout", yes)         \
-    X(MULTI_TIMEOUT, "multi_timeout", yes)       \
-    X(MEMORY_MAX, "connection_memory_max", yes)  \
-    X(EVICTED, "evicted", no)                    \
-    X(AUTH_FAILURES, "auth_failures", no)        \
-    X(DRAIN, "drain", no)                        \
-    X(DRAIN_DEADLINE, "drain_deadline", no)      \
-    X(CONNECTIONS_MAX, "connections_max", yes)   \
-    X(PEER_MAX, "connections_per_peer_max", yes) \
-    X(FILES, "files", no)                        \
+#define RATION_CLOSE_REASON_MAP(X)                               \
+    X(CLIENT, "client", no)                                      \
+    X(RESET, "reset", no)                                        \
+    X(PROTOCOL, "protocol", no)                                  \
+    X(IDLE_TIMEOUT, "idle_timeout", no)                          \
+    X(HEADER_TIMEOUT, "header_timeout", yes)                     \
+    X(BODY_TIMEOUT, "body_timeout", yes)                         \
+    X(WRITE_TIMEOUT, "write_timeout", no)                        \
+    X(MAX_INPUT, "max_input", yes)                               \
+    X(MAX_OUTPUT, "max_output", yes)                             \
+    X(AUTH_TIMEOUT, "auth_timeout", yes)                         \
+    X(MULTI_TIMEOUT, "multi_timeout", yes)                       \
+    X(MAX_CONNECTION_MEMORY, "max_connection_memory", yes)       \
+    X(EVICTED, "evicted", no)                                    \
+    X(AUTH_FAILURES, "auth_failures", no)                        \
+    X(SHUTDOWN, "shutdown", no)                                  \
+    X(SHUTDOWN_TIMEOUT, "shutdown_timeout", no)                  \
+    X(MAX_CONNECTIONS, "max_connections", yes)                   \
+    X(MAX_CONNECTIONS_PER_PEER, "max_connections_per_peer", yes) \
+    X(FILES, "files", no)                                        \
     X(MEMORY, "memory", no)
 
 enum ration_close_reason {
@@ -48,7 +48,7 @@ enum ration_close_reason {
         RATION_CLOSE_REASON_COUNT
 };
 
-/* "head_deadline"; "none" for RATION_CLOSE_REASON_NONE. Static storage. */
+/* "header_timeout"; "none" for RATION_CLOSE_REASON_NONE. Static storage. */
 static inline const char *ration_close_reason_name(enum ration_close_reason close_reason)
 {
     static const char *const words[RATION_CLOSE_REASON_COUNT] = {

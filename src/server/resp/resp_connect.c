@@ -599,8 +599,8 @@ static bool write_server_info(struct ration_walk *walk)
         (unsigned long long)ration_service_total(service, RATION_SERVICE_RESP_COMMANDS) +
             loop_worker->resp->command_count,
         (unsigned long long)counters.received_bytes, (unsigned long long)counters.sent_bytes,
-        (unsigned long long)(counters.ended[RATION_CLOSE_REASON_CONNECTIONS_MAX] +
-                             counters.ended[RATION_CLOSE_REASON_PEER_MAX]),
+        (unsigned long long)(counters.ended[RATION_CLOSE_REASON_MAX_CONNECTIONS] +
+                             counters.ended[RATION_CLOSE_REASON_MAX_CONNECTIONS_PER_PEER]),
         (unsigned long long)ration_service_total(service, RATION_SERVICE_RESP_ERRORS), keys, keys);
     ration_resp_write_verbatim(&walk->text, ration_resp_session_version(walk->connection), text,
                                strlen(text));

@@ -370,15 +370,15 @@ static void refuse(struct ration_connection *connection, enum ration_close_reaso
 {
     struct ration_output *output = ration_connection_output(connection);
 
-    if (close_reason == RATION_CLOSE_REASON_CONNECTIONS_MAX ||
-        close_reason == RATION_CLOSE_REASON_PEER_MAX)
+    if (close_reason == RATION_CLOSE_REASON_MAX_CONNECTIONS ||
+        close_reason == RATION_CLOSE_REASON_MAX_CONNECTIONS_PER_PEER)
         ration_resp_write_error(output, RATION_ERROR_CLIENTS_MAX);
-    else if (close_reason == RATION_CLOSE_REASON_INPUT_MAX)
+    else if (close_reason == RATION_CLOSE_REASON_MAX_INPUT)
         ration_resp_write_error(output, "ERR Protocol error: too big request");
-    else if (close_reason == RATION_CLOSE_REASON_OUTPUT_MAX)
+    else if (close_reason == RATION_CLOSE_REASON_MAX_OUTPUT)
         ration_resp_write_error(output, "ERR the replies that wait for this client exceed "
                                         "max-output: read replies while sending requests");
-    else if (close_reason == RATION_CLOSE_REASON_MEMORY_MAX)
+    else if (close_reason == RATION_CLOSE_REASON_MAX_CONNECTION_MEMORY)
         ration_resp_write_error(output, "ERR the buffers of all connections exceed "
                                         "max-connection-memory; try again later");
     else if (close_reason == RATION_CLOSE_REASON_AUTH_TIMEOUT)

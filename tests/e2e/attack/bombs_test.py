@@ -206,9 +206,9 @@ def test_a_client_that_never_reads():
                               (server.resp_port, b"CL.THROTTLE k 1 1 1\r\n"),
                               (server.http_port, b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n"),
                               (server.http_port, b"GET /openapi.yaml HTTP/1.1\r\nHost: h\r\n\r\n")):
-            already = kit.ended(server, "write_deadline") + kit.ended(server, "output_max")
+            already = kit.ended(server, "write_timeout") + kit.ended(server, "max_output")
             never_read(server, port, request)
-            closed = kit.ended(server, "write_deadline") + kit.ended(server, "output_max")
+            closed = kit.ended(server, "write_timeout") + kit.ended(server, "max_output")
             serve.expect(closed, already + 1, f"closed for not reading {request[:20]!r}")
             serve.expect(server.http("GET", "/healthz")[0], 200)
 

@@ -120,7 +120,7 @@ def test_more_than_connections_max_are_told():
         crowd.pop().close()
         kit.wait_until(lambda: is_healthy(server), "there is room for one again")
         kit.close_all(crowd)
-        kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "connections_max") >= 40,
+        kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "max_connections") >= 40,
                        "all are counted")
 
 
@@ -142,7 +142,7 @@ def test_more_than_a_peer_may_have_are_reported():
             serve.expect(other.recv(100), b"+PONG\r\n")
         kit.close_all(crowd)
         kit.wait_until(lambda: is_healthy(server), "the address is let in again")
-        kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "connections_per_peer_max") >= 20,
+        kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "max_connections_per_peer") >= 20,
                        "all are counted")
 
 

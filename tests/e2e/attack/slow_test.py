@@ -180,13 +180,13 @@ def drip_until_closed(connection, rest):
 
 def test_slow_heads_and_bodies_are_closed_at_their_deadline():
     """However often a byte comes: deadlines count from the beginning."""
-    rows = (("http_port", b"", GET, 408, "head_deadline"),
-            ("http_port", POST, b" " * 99999, 408, "body_deadline"),
+    rows = (("http_port", b"", GET, 408, "header_timeout"),
+            ("http_port", POST, b" " * 99999, 408, "body_timeout"),
             ("http_port", POST.replace(b"Content-Length: 100000", b"Transfer-Encoding: chunked"),
-             b"1\r\n \r\n" * 10000, 408, "body_deadline"),
-            ("resp_port", b"", RESP, b"-ERR the request did not arrive in time\r\n", "head_deadline"),
+             b"1\r\n \r\n" * 10000, 408, "body_timeout"),
+            ("resp_port", b"", RESP, b"-ERR the request did not arrive in time\r\n", "header_timeout"),
             ("resp_port", b"", b"PING " + b"a" * 10000, b"-ERR the request did not arrive in time\r\n",
-             "head_deadline"))
+             "header_timeout"))
     with kit.server(options=DEADLINES) as server:
         for port, begin, rest, expected, reason in rows:
             before = kit.ended(server, reason)
@@ -210,7 +210,7 @@ def test_the_idle_are_closed_without_a_word():
             with kit.connect(port) as connection:
                 connection.sendall(before)
                 serve.expect(serve.read_to_end(connection), b"+PONG\r\n" if before else b"")
-        assert kit.ended(server, "idle_deadline") >= 3
+        assert kit.ended(server, "idle_timeout") >= 3
 
 
 def test_a_crowd_is_closed_at_its_deadline():
@@ -222,7 +222,7 @@ def test_a_crowd_is_closed_at_its_deadline():
         stuck = never_readers(server, 20)
         kit.wait_until(lambda: kit.metrics(server)["ration_connections"] == 1, "the crowd is gone")
         counted = sum(kit.ended(server, reason) for reason in
-                      ("head_deadline", "body_deadline", "write_deadline", "idle_deadline"))
+                      ("header_timeout", "body_timeout", "write_timeout", "idle_timeout"))
         crowd.close()
         kit.close_all(stuck)
         assert counted >= SLOW + 20, f"{counted} deadlines counted"

@@ -116,10 +116,10 @@ def test_limits_that_span_slots_are_refused():
         file.write(TWO_KEYS)
         file.flush()
         reported = subprocess.run([BINARY, "serve", "--http", "none", "--resp", "127.0.0.1:0", "--policy",
-                               file.name, "--redis", CLUSTER.url], capture_output=True, text=True,
-                              timeout=30, check=False)
-    assert told.returncode != 0, "it starts"
-    output = told.stdout + told.stderr
+                                   file.name, "--redis", CLUSTER.url], capture_output=True, text=True,
+                                  timeout=30, check=False)
+    assert reported.returncode != 0, "it starts"
+    output = reported.stdout + reported.stderr
     for words in ("address", "account", "the same key", "cluster: one_slot"):
         assert words in output, output
     with far_server(CLUSTER, POLICY) as server:

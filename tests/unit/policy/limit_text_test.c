@@ -220,7 +220,7 @@ static void bad_options(void **state)
         {"10/s brust 20", 5, "unknown word 'brust' at byte 5: did you mean burst?"},
         {"10/s BURST 20", 5, "did you mean burst?"},
         {"10/s burst=20", 5, "unknown word 'burst=20' at byte 5: did you mean burst?"},
-        {"10/s token_bucket", 5, "did you mean token_bucket?"},
+        {"10/s token-bucket", 5, "did you mean token_bucket?"},
         {"10/s sliding window", 5, "did you mean sliding_window?"},
         {"10/s 20", 5, "unknown word '20' at byte 5: options are burst, start, refill"},
         {"10/s \x01\xFFxy", 5, "unknown word '\\x01\\xFFxy' at byte 5"},

@@ -50,7 +50,7 @@ static const struct row rows[] = {
     {ONE "limits: []\n", {{4, 1, "limits is given twice, first in line 1"}}},
     {"version: 2\n" ONE, {{1, 10, "write version: 1"}}},
     {"cluster: many-slots\n" ONE, {{1, 10, "cluster cannot be 'many-slots': write one_slot"}}},
-    {"cluster: one_slot\n" ONE, {{1, 10, "did you mean one_slot?"}}},
+    {"cluster: one-slot\n" ONE, {{1, 10, "did you mean one_slot?"}}},
     {"cluster: [one_slot]\n" ONE, {{1, 10, "cluster is one value, and this is a list"}}},
     {"cluster:\n" ONE, {{1, 9, "cluster is empty"}}},
     {"limits: []\n", {{1, 9, "limits is empty"}}},
@@ -224,9 +224,13 @@ static struct reported *tell(const char *text, size_t size)
 {
     static struct reported reported;
     ration_policy *policy = (void *)&reported;
+    ration_status status;
 
     reported.count = 0;
-    assert_int_equal(ration_policy_parse(text, size, note, &reported, &policy), RATION_EINVAL);
+    status = ration_policy_parse(text, size, note, &reported, &policy);
+    if (status != RATION_EINVAL)
+        print_error("%s\n", text);
+    assert_int_equal(status, RATION_EINVAL);
     assert_ptr_equal(policy, &reported);
     assert_true(reported.count > 0);
     for (size_t i = 1; i < reported.count; i++)

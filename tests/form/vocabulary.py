@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""
+One word for one thing: the private words of early versions do not come back.
+
+    vocabulary.py SOURCE_FOLDER             reports each old word in the code, the documents, the man pages and the help
+    vocabulary.py --control SOURCE_FOLDER   every row finds its own planted sentence, in a file of each kind it covers
+
+CODE rows look at identifiers, comments and documents, NAME rows at identifiers only. TEXT rows look at what people read:
+comments, string literals and documents; USER rows only at what a user reads: string literals and documents.
+"""
+import os
+import re
+import sys
+import tempfile
+
+CODE, NAME, TEXT, USER = "code", "name", "text", "user"
+
+# (what it covers, old word, word to use, a planted sentence)
+ROWS = [
+    (CODE, r"gates?", "engine", "ration_gate_check(gate)"),
+    (CODE, r"ration_visit(_enter|_leave)?", "ration_engine_guard", "ration_visit_enter(gate)"),
+    (CODE, r"keyers?", "key function", "the keyer of a limit"),
+    (CODE, r"choosers?", "limit function", "a chooser"),
+    (CODE, r"tickets?", "reservation", "struct ration_ticket"),
+    (CODE, r"is_tried", "has_connected", "link_is_tried(link)"),
+    (CODE, r"trouble", "last_error", "the trouble of a link"),
+    (CODE, r"EUNFIT|unfit", "RATION_EUNSUPPORTED", "return RATION_EUNFIT;"),
+    (CODE, r"tells_redis_time", "sends_time", "bool tells_redis_time;"),
+    (CODE, r"desks?|loop_part", "worker", "struct desk *desk;"),
+    (CODE, r"near_own", "local_bucket", "near_own_take()"),
+    (CODE, r"pockets?|leftovers?", "lease, unused tokens", "the pocket holds a leftover"),
+    (CODE, r"beliefs?", "denial_ttl", "belief_ns"),
+    (CODE, r"tally|tallies", "stats", "struct tally"),
+    (CODE, r"hush", "suppress_reply", "bool hush;"),
+    (CODE, r"spoiled", "multi_aborted", "is_spoiled"),
+    (CODE, r"errands?|parcels?", "redis_request", "errand_send(parcel)"),
+    (CODE, r"newborn|reborn|unborn", "the slot's condition", "is_newborn"),
+    (CODE, r"quick", "fast", "quick_section(); ration_quick_check()"),
+    (CODE, r"preset_(text|value)|settings_preset", "default", "char *preset_text;"),
+    (CODE, r"is_look", "is_peek", "bool is_look;"),
+    (CODE, r"edit_begin|edited", "admin operation", "ration_engine_edit_begin()"),
+    (CODE, r"engine_link", "connection", "ration_engine_link_free(link)"),
+    (CODE, r"answer_plainly", "answer_without_limits", "answer_plainly(request)"),
+    (CODE, r"find_doubt", "find_header_conflict", "find_doubt(head)"),
+    (CODE, r"wishes", "options", "struct limiter_wishes wishes;"),
+    (CODE, r"throttle_(keys|max|limit)", "inline limits", "throttle_keys"),
+    (NAME, r"tells?|told", "report, write_reply, notify; result", "tell_fault(told)"),
+    (NAME, r"looks?(?!_up)", "peek", "int look;"),
+    (NAME, r"force", "charge", "ration_bucket_force()"),
+    (NAME, r"owes?|collects?(?!_fields)", "report_debt, drain_debt", "owe_tokens()"),
+    (NAME, r"hold_until|let_go", "block, unblock", "let_go(key)"),
+    (NAME, r"ending|endings", "close_reason", "enum ending ending;"),
+    (NAME, r"transfer(?!_encoding)", "io", "transfer_read()"),
+    (NAME, r"grace", "epoch", "ration_grace_enter()"),
+    (NAME, r"near(_note|_lease|_take)?(?!_(limit|burst))", "local_cache, cache_entry", "near_note_find()"),
+    (NAME, r"draws?|portions?", "acquire, grant", "draw_portion()"),
+    (NAME, r"spots?", "key_location", "struct spot *spot;"),
+    (NAME, r"seats?", "commit descriptor", "seat_count"),
+    (NAME, r"entrances?|withdraw", "claim, claim_abort", "withdraw(entrance)"),
+    (NAME, r"overflow_note|set_note", "overflow watermark, set_meta", "overflow_note"),
+    (NAME, r"least|preset", "min, default", "int preset;"),
+    (NAME, r"later_of|at_most|larger_of", "max_u64, min_u64", "at_most(a, b)"),
+    (NAME, r"pace|rest_max", "backoff", "struct pace pace;"),
+    (NAME, r"stands", "is_current", "bool stands;"),
+    (NAME, r"manner", "send_options", "struct manner manner;"),
+    (NAME, r"loop_hold|held|is_hushed", "pause, paused", "bool held;"),
+    (TEXT, r"anew", "again", "the table is made anew"),
+    (TEXT, r"mend(s|ed|ing)?", "fix", "mend the policy"),
+    (TEXT, r"strangers?", "untrusted clients", "open to strangers"),
+    (TEXT, r"whoever", "the client, the caller, the node", "whoever asks first"),
+    (TEXT, r"told", "reported", "the wait it was told"),
+    (TEXT, r"(tells|tell)(?! (apart|from))", "reports, the response says", "the response tells how long"),
+    (TEXT, r"(go|goes|went|going) on", "proceed, continue", "the loop goes on"),
+    (TEXT, r"(redis|server|node|client|it) (is|was|are|goes) away", "unavailable", "while Redis is away"),
+    (TEXT, r"(?<!page )(?<!injected )(?<!bus )faults?(?! (injection|matrix))", "error", "a fault of the policy"),
+    (USER, r"deadlines?", "timeout", "the deadline of a call"),
+    (USER, r"in debt", "in use", "keys in debt"),
+    (USER, r"(request|response|reply)('s)? heads?", "headers", "the request head"),
+    (USER, r"(was|is|were|as) said", "set, passed", "what the option was said"),
+]
+
+FOLDERS = ("src", "include", "docs", "man", "completions", "examples", "dist")
+FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+SOURCES = (".c", ".h", ".lua", ".in")
+DOCUMENTS = (".md", ".yaml", ".yml", ".svg", ".json", ".1", ".5", ".bash", ".fish", "_ration", ".service", ".conf")
+
+# A word in a sentence, or a part of an identifier.
+PATTERNS = [(kind, re.compile(rf"(?<![a-z]){'(?:' + old + ')'}(?![a-z])", re.I), use, plant) for kind, old, use, plant in ROWS]
+
+STRING = re.compile(r'(?<!#include )"(?:[^"\\\n]|\\.)*"')
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|--[^\n]*", re.S)
+
+
+def blank_except(text, *patterns):
+    """The text with everything but the matches replaced by spaces, so that line numbers stay."""
+    kept = [" " if c != "\n" else c for c in text]
+    for pattern in patterns:
+        for match in pattern.finditer(text):
+            kept[match.start() : match.end()] = match[0]
+    return "".join(kept)
+
+
+def blank_matches(text, *patterns):
+    """The text with the matches replaced by spaces."""
+    for pattern in patterns:
+        text = pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return text
+
+
+def views(path, text):
+    """What each kind of row looks at in a file."""
+    if not path.endswith(SOURCES):
+        return {CODE: text, NAME: "", TEXT: text, USER: text}
+    return {
+        CODE: text,
+        NAME: blank_matches(text, STRING, COMMENT),
+        TEXT: blank_except(text, STRING, COMMENT),
+        USER: blank_except(text, STRING),
+    }
+
+
+def old_words(path, text, rows=PATTERNS):
+    seen = views(path, text)
+    for kind, pattern, use, _ in rows:
+        for match in pattern.finditer(seen[kind]):
+            line = seen[kind].count("\n", 0, match.start()) + 1
+            yield f'{path}:{line}: "{match[0]}": say {use}'
+
+
+def tree(folder):
+    for name in FILES:
+        yield name
+    for top in FOLDERS:
+        for place, _, names in os.walk(f"{folder}/{top}"):
+            for name in sorted(names):
+                if name.endswith(SOURCES + DOCUMENTS):
+                    yield os.path.relpath(f"{place}/{name}", folder)
+
+
+def check(folder):
+    found = []
+    for path in tree(folder):
+        if os.path.exists(f"{folder}/{path}"):
+            found += old_words(path, open(f"{folder}/{path}", encoding="utf-8").read())
+    print("\n".join(found + [f"{len(found)} old words"]))
+    return 1 if found else 0
+
+
+def control():
+    missed = []
+    for row in PATTERNS:
+        kind, _, _, plant = row
+        planted = {}
+        if kind in (CODE, NAME):
+            planted["src/planted.c"] = plant
+        if kind in (CODE, TEXT):
+            planted["src/planted_comment.c"] = f"/* {plant} */"
+        if kind != NAME:
+            planted["docs/planted.md"] = plant
+            planted["src/planted_string.c"] = f'puts("{plant}");'
+        for path, text in planted.items():
+            if not list(old_words(path, text, [row])):
+                missed.append(f"not found in {path}: {plant}")
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(f"{folder}/man")
+        with open(f"{folder}/man/planted.1", "w", encoding="utf-8") as page:
+            page.write("A page that asks the gate.\n")
+        if check(folder) == 0:
+            missed.append("a man page with an old word passed")
+    print("\n".join(missed))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(control() if sys.argv[1] == "--control" else check(sys.argv[1]))
