@@ -70,7 +70,7 @@ static uint64_t ticks_to_ns(uint64_t ticks, uint64_t mult)
 }
 
 /* The slope that covers ns in ticks; 0 if it is too steep for any usable counter. */
-static uint64_t slope(uint64_t ns, uint64_t ticks)
+static uint64_t slope_of(uint64_t ns, uint64_t ticks)
 {
     ration_tsc_wide mult = ticks ? ((ration_tsc_wide)ns << 32) / ticks : 0;
 
@@ -167,7 +167,7 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
     next->lost_count = 0;
     if (run_ns < LONG_RUN_NS)
         return true;
-    next->nominal = slope(run_ns, reading->ticks - old->base_ticks);
+    next->nominal = slope_of(run_ns, reading->ticks - old->base_ticks);
     if (!is_off(next->nominal, old->nominal, old->nominal / ERROR_SHARE))
         return true;
     set_error(out_error, "the counter's rate went from %" PRIu64 " to %" PRIu64 " Hz",
@@ -287,7 +287,7 @@ static bool windows_measure(const struct ration_tsc_sources *sources,
         if (!frequency_check(&ends[i], &ends[i + 1], out_error))
             return false;
         uint64_t mult =
-            slope(ends[i + 1].mono_ns - ends[i].mono_ns, ends[i + 1].ticks - ends[i].ticks);
+            slope_of(ends[i + 1].mono_ns - ends[i].mono_ns, ends[i + 1].ticks - ends[i].ticks);
         if (last)
             off_ppm = (mult > last ? mult - last : last - mult) * 1000000 / last;
         if (last && off_ppm <= AGREEMENT_PPM_MAX) {
@@ -348,7 +348,7 @@ bool ration_tsc_calibrate(const struct ration_tsc_sources *sources, uint64_t per
     *out_anchor = (struct ration_tsc_anchor){
         .ticks = ends[1].ticks,
         .ns = ends[1].mono_ns,
-        .nominal = slope(ends[1].mono_ns - ends[0].mono_ns, ends[1].ticks - ends[0].ticks),
+        .nominal = slope_of(ends[1].mono_ns - ends[0].mono_ns, ends[1].ticks - ends[0].ticks),
         .period_ns = period_ns,
         .mark_ns = ends[1].mono_ns,
         .base_ticks = ends[0].ticks,

@@ -7,7 +7,7 @@
 #include "ration/limit.h"
 
 /* CRC16/XMODEM, four bits at a time: polynomial 0x1021, initial value 0, not reflected. */
-static uint16_t crc16(const char *bytes, size_t size)
+static uint16_t key_crc16(const char *bytes, size_t size)
 {
     static const uint16_t table[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,
                                        0x60c6, 0x70e7, 0x8108, 0x9129, 0xa14a, 0xb16b,
@@ -30,8 +30,8 @@ uint16_t ration_redis_slot(const char *key, size_t key_size)
         open != NULL ? memchr(open + 1, '}', key_size - (size_t)(open + 1 - key)) : NULL;
 
     if (close != NULL && close > open + 1)
-        return crc16(open + 1, (size_t)(close - open - 1)) % RATION_REDIS_SLOT_COUNT;
-    return crc16(key, key_size) % RATION_REDIS_SLOT_COUNT;
+        return key_crc16(open + 1, (size_t)(close - open - 1)) % RATION_REDIS_SLOT_COUNT;
+    return key_crc16(key, key_size) % RATION_REDIS_SLOT_COUNT;
 }
 
 /* Reads a number of at most max. Returns the text after it; NULL: there is no such number. */

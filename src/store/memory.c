@@ -33,7 +33,7 @@ static const struct ration_section *section_view(struct ration_store *store, uin
     return &((const struct ration_memory *)store)->sections[section_index];
 }
 
-static void prefetch(const struct ration_store *store, const struct ration_target *target)
+static void prefetch_slots(const struct ration_store *store, const struct ration_target *target)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
     struct ration_location location = ration_memory_place(memory, target);
@@ -61,7 +61,7 @@ static void free_memory(struct ration_store *store)
 
 static const struct ration_store_calls memory_calls = {
     .begin = ration_memory_begin,
-    .fetch = prefetch,
+    .fetch = prefetch_slots,
     .section = section_view,
     .renew = ration_memory_renew,
     .clear = ration_memory_clear,

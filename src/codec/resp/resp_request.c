@@ -43,7 +43,7 @@ static bool is_word_end(char byte)
 }
 
 /* Returns the byte that an escape stands for; other escaped bytes stand for themselves. */
-static char unescape(char byte)
+static char unescape_byte(char byte)
 {
     switch (byte) {
     case 'n':
@@ -74,7 +74,7 @@ static void read_escape(struct reader *reader)
         reader->at += 4;
         return;
     }
-    *reader->put++ = unescape(at[1]);
+    *reader->put++ = unescape_byte(at[1]);
     reader->at += 2;
 }
 
