@@ -13,7 +13,7 @@
  * loaded eleven seconds later.
  *
  * A dump contains the secret of the limiter's hash. A reader of the file can choose keys that
- * collide in one bucket: keep the file private (mode 0600). The format is in docs/dump-format.md.
+ * collide in one bucket: keep the file private (mode 0600). The format is in docs/reference/dump-format.md.
  */
 #ifndef RATION_DUMP_H
 #define RATION_DUMP_H

@@ -45,7 +45,7 @@ RATION_C_BEGIN
 
 #define RATION_LIMIT_NAME_MAX 63
 
-/* A time: whole nanoseconds, and a fraction in units of 2^-20 ns (below 2^20). */
+/* A time: whole nanoseconds, and a fraction in units of 2^-20 ns (0 to 2^20 - 1). */
 struct ration_time {
     uint64_t ns;
     uint64_t frac;
@@ -158,7 +158,7 @@ RATION_API ration_status ration_limit_per_hour(uint64_t tokens, struct ration_li
  *     10/s    100/min    5 per 10s    20 per 100ms burst 100    1/h start empty
  *     10/s burst 20 reserve 100/h burst 500      100/min sliding_window name login
  *
- * The grammar is in docs/limits.md. Returns RATION_EINVAL or RATION_ERANGE; error (may be NULL)
+ * The grammar is in docs/reference/limit-text.md. Returns RATION_EINVAL or RATION_ERANGE; error (may be NULL)
  * then gives the offset of the wrong byte, what is wrong and what would be valid. On failure
  * *out_limit is untouched.
  */
