@@ -27,12 +27,12 @@
 
 #define STEP_NS        1000000u   /* a larger lag is stepped over, not steered */
 #define SLACK_NS       1000000u   /* tolerance of a check, whatever its length */
-#define AHEAD_NS_MAX   100000000u /* a larger lead is a error */
-#define BACK_NS_MAX    1000000u   /* a larger step back is a error */
+#define AHEAD_NS_MAX   100000000u /* a larger lead is an error */
+#define BACK_NS_MAX    1000000u   /* a larger step back is an error */
 #define LONG_RUN_NS    100000000u /* a measurement this long is better than the calibration's */
 #define LOST_COUNT_MAX 8u
 #define STEER_SHARE    1000u /* the slopes of line and counter differ by at most one part in this */
-#define ERROR_SHARE    100u  /* a rate that differs by more than one part in this is a error */
+#define ERROR_SHARE    100u  /* a rate that differs by more than one part in this is an error */
 
 #define TRIES_COUNT       8u       /* per reading; the tightest one is used */
 #define WINDOW_NS         1000000u /* calibration compares windows of this length, ... */
@@ -175,7 +175,7 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
     return false;
 }
 
-/* Moves *next from old to reading. Returns false, with the reason, on a error. */
+/* Moves *next from old to reading. Returns false, with the reason, on an error. */
 static bool line_next(const struct ration_tsc_anchor *old, const struct ration_tsc_reading *reading,
                       struct ration_tsc_anchor *next, struct ration_tsc_error *out_error)
 {

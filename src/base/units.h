@@ -44,7 +44,7 @@ void ration_units_explain_rate(const char *text, size_t text_size, size_t count_
 /*
  * Parses a duration: a number, which may have decimals as long as the result is a whole number of
  * nanoseconds, and a unit, with optional blanks between them. Units are ns, us, ms, s, min, h, d, w
- * and y (365 days), with the longer spellings listed in docs/limits.md. Errors as above.
+ * and y (365 days), with the longer spellings listed in docs/reference/limit-text.md. Errors as above.
  */
 ration_status ration_units_parse_duration(const char *text, size_t text_size, uint64_t *out_ns,
                                           size_t *out_used_bytes, struct ration_error *error);

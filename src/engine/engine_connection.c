@@ -117,7 +117,7 @@ static void reset_after_fork(struct ration_engine_pool *pool)
     while ((process = __atomic_load_n(&pool->process, __ATOMIC_ACQUIRE)) != own) {
         struct ration_engine_connection *idle = pool->idle, *acquiring = pool->acquiring;
 
-        /* a reset that another process had begun when it forked is not waited for: its thread is not in this process */
+        /* no wait for a reset that another process had begun when it forked: its thread is not in this process */
         if (process == (own | RESETTING) ||
             !__atomic_compare_exchange_n(&pool->process, &process, own | RESETTING, false,
                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {

@@ -60,7 +60,7 @@ struct ration_engine_plan *ration_engine_plan_create(const struct ration_engine 
                                                      ration_policy *policy)
 {
     size_t count = ration_policy_limit_count(policy);
-    size_t index_count = count + count % 2; /* even, so that the arrays behind are aligned */
+    size_t index_count = count + count % 2; /* even, so that the arrays after it are aligned */
     struct ration_engine_plan *plan =
         calloc(1, sizeof(*plan) + index_count * sizeof(plan->limiter_indexes[0]) +
                       count * (sizeof(plan->block_secrets[0]) + sizeof(plan->changed_ns[0])));

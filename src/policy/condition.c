@@ -1,5 +1,5 @@
 /*
- * condition: see condition.h.
+ * condition: parses the match: field of a rule into the terms of the rule.
  *
  *     path: /login                     a value
  *     path: [/login, {prefix: /api/}]  any of them

@@ -1,3 +1,4 @@
+/* limit_entry: parses one member of the list limits:. */
 #include "policy/schema.h"
 
 #include <inttypes.h>

@@ -93,7 +93,7 @@ static void add_rule(struct matcher *matcher, uint32_t rule_index)
     matcher->rule_count++;
 }
 
-/* Whether the rule applies. The caller has already checked known_term. */
+/* Whether the rule applies. The caller has already compared the term at index checked_term. */
 static bool rule_applies(const struct matcher *matcher, const struct ration_policy_rule *rule,
                          size_t checked_term)
 {

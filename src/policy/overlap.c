@@ -1,5 +1,5 @@
 /*
- * overlap: see overlap.h.
+ * overlap: finds limits that may apply to the same request.
  *
  * Two limits exclude each other if no value of some attribute satisfies both: they require
  * different exact values, prefixes or networks, or one requires what the other negates. If this is

@@ -1,3 +1,4 @@
+/* policy_settings: copies the section server: of a policy, as it is written. */
 #include "policy/schema.h"
 
 #include <inttypes.h>

@@ -42,8 +42,7 @@ static inline const char *ration_redis_argv_at(const struct ration_redis_argv *a
     return argv->text.bytes + (index > 0 ? argv->ends[index - 1] : 0);
 }
 
-/* Times and durations, in the form that the scripts read. */
-/* Seconds, and a fraction in 2^-20 ns. */
+/* The next functions add times in the form that the scripts read. This one: seconds, and a fraction in 2^-20 ns. */
 static inline void ration_redis_argv_add_time(struct ration_redis_argv *argv,
                                               struct ration_time time)
 {
@@ -53,7 +52,7 @@ static inline void ration_redis_argv_add_time(struct ration_redis_argv *argv,
 }
 
 /* Seconds and nanoseconds. */
-static inline void ration_redis_argv_add_moment(struct ration_redis_argv *argv, uint64_t ns)
+static inline void ration_redis_argv_add_ns(struct ration_redis_argv *argv, uint64_t ns)
 {
     ration_redis_argv_add_u64(argv, ns / RATION_NS_PER_SECOND);
     ration_redis_argv_add_u64(argv, ns % RATION_NS_PER_SECOND);
@@ -64,7 +63,7 @@ static inline void ration_redis_argv_add_now(struct ration_redis_argv *argv, boo
                                              uint64_t now_ns)
 {
     if (has_now) {
-        ration_redis_argv_add_moment(argv, ration_time_clamp(now_ns));
+        ration_redis_argv_add_ns(argv, ration_time_clamp(now_ns));
     } else {
         ration_redis_argv_add_text(argv, "");
         ration_redis_argv_add_text(argv, "");

@@ -30,7 +30,7 @@ void ration_redis_admin_write(const struct ration_redis_admin *op,
     if (op->kind == RATION_REDIS_REFUND) {
         ration_redis_argv_add_time(argv, ration_gcra_worth(&limit->rate, op->tokens));
     } else if (op->kind == RATION_REDIS_BLOCK) {
-        ration_redis_argv_add_moment(argv, op->block_ns);
+        ration_redis_argv_add_ns(argv, op->block_ns);
         ration_redis_argv_add_time(argv,
                                    ration_time_scale(limit->rate.token, limit->rate.burst - 1));
     }

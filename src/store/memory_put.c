@@ -1,5 +1,5 @@
 /*
- * Puts keys into a section that no thread uses yet: implements walk.h for memory. Zero bytes are version 0 of every
+ * Puts keys into a section that no thread uses yet: implements put() of limiter/store.h. Zero bytes are version 0 of every
  * head and cell, so buckets are written with version 0, by plain stores.
  */
 #include "limiter/store.h"

@@ -1,5 +1,5 @@
 /*
- * Walks through the buckets of a section: implements walk.h for memory.
+ * Walks through the buckets of a section: implements walk() of limiter/store.h.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * saved: the contents of a dump, as values. docs/dump-format.md describes its bytes.
+ * saved: the contents of a dump, as values. docs/reference/dump-format.md describes its bytes.
  *
  * Times of states are durations from the dump's now. The loader subtracts the age of the dump and adds the rest
  * to its own now; so a bucket's times may be read under any clock, and a time that has passed meanwhile is a

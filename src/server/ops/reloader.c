@@ -203,7 +203,7 @@ static void answer_request(struct ration_loop *loop, void *argument)
     struct ration_reload *request = argument;
     struct ration_reload_result result = {
         .is_done = request->is_done,
-        .text = request->text.is_failed ? "there is no memory to say it here: see the log"
+        .text = request->text.is_failed ? "the server is short of memory: the result is in the log"
                                         : request->text.bytes,
     };
 

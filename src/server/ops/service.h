@@ -133,7 +133,7 @@ void ration_http_worker_free(struct ration_http_worker *worker);
     "write it into the policy"
 /* The reply if inline limits cannot be cleared. */
 #define RATION_INLINE_IN_REDIS \
-    "limits of requests live in Redis, and are not cleared here: delete their keys in Redis"
+    "inline limits are stored in Redis and cannot be cleared here: delete their keys in Redis"
 ration_status ration_service_check_inline(const struct ration_service *service,
                                           const struct ration_limit *limit);
 

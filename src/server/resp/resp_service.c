@@ -174,7 +174,7 @@ static void reject_arity(struct ration_resp_worker *worker, const struct ration_
     ration_commands_write_arity(worker->output, command->name);
 }
 
-/* Serves a request that is not loop_worker of a batch, after flushing the batch before it. */
+/* Serves a request that is not part of a batch, after flushing the batch before it. */
 static void serve_request(struct ration_resp_worker *worker, const struct ration_command *command)
 {
     struct ration_resp_args args = ration_resp_args_of(worker);
@@ -292,7 +292,7 @@ struct ration_resp_worker *ration_resp_worker_take(struct ration_connection *con
     return worker;
 }
 
-/* Ends a receive_requests(): returns how many bytes are consumed, without the checks that are postponed. */
+/* Ends receive_requests(): returns how many bytes are consumed, without the checks that are postponed. */
 static size_t end_receive(struct ration_resp_worker *worker, const char *bytes, size_t consumed)
 {
     if (worker->postponed != NULL) {

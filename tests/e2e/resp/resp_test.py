@@ -26,7 +26,7 @@ CLOCK_MAX_NS = 544924752303423487
 CLOCK_RANGE = RespError(f"ERR the clock goes from 0 to {CLOCK_MAX_NS} ns (17 years), where the tables' time ends")
 CLOCK_SYNTAX = RespError("ERR syntax error: RATION.CLOCK GET | SET ns | ADVANCE ns")
 TOO_LONG = RespError("ERR a block lasts at most 730 days; ban a caller for longer in the policy")
-HOW_LONG = RespError("ERR for how long? RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
+HOW_LONG = RespError("ERR a duration is missing: RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
 WHO = ("path", "/login", "ip", "192.0.2.1")
 
 # One after the other on a manual clock that stands at 0: what came before counts.
