@@ -1,7 +1,7 @@
 /*
- * What limits decide, row by row: the same requests under four limits, on a manual clock.
+ * The same requests under four limits, decided on a manual clock, with every decision printed.
  *
- * Prints the same bytes each time; on a terminal verdicts are coloured, unless NO_COLOR is set.
+ * The output is the same each time. On a terminal verdicts are coloured, unless NO_COLOR is set.
  */
 #include <inttypes.h>
 #include <ration/ration.h>
@@ -20,36 +20,37 @@ struct event {
 static const struct event events[] = {
     {0, 3},
     {0, 2},
-    {0, 1},            /* five tokens are there, not six */
-    {200 * MS - 1, 1}, /* one nanosecond before one is back */
-    {200 * MS, 1},     /* as told */
+    {0, 1},            /* the bucket had five tokens, not six */
+    {200 * MS - 1, 1}, /* one nanosecond before a token returns */
+    {200 * MS, 1},     /* after the reported wait */
     {600 * MS, 2},
     {1000 * MS, 4},
-    {1400 * MS, 4}, /* as told */
-    {1400 * MS, 6}, /* more than a full bucket holds */
+    {1400 * MS, 4}, /* after the reported wait */
+    {1400 * MS, 6}, /* more than a full bucket has */
     {2400 * MS, 5},
 };
 
 #define EVENTS_COUNT (sizeof(events) / sizeof(events[0]))
 
-struct scene {
+struct example {
     const char *limit_text;
     const char *title;
-    const char *idea;
+    const char *rule;
 };
 
-static const struct scene scenes[] = {
-    {"5/s burst 5", "token bucket", "a token comes back every 200 ms; at most 5 are saved up"},
-    {"5/s refill interval", "token bucket, by interval",
-     "all 5 come back together, 1 s after the take that found it full"},
-    {"5/s leaky_queue", "leaky queue", "nobody is refused who fits: \"go after\" spaces them out"},
+static const struct example examples[] = {
+    {"5/s burst 5", "token bucket", "one token returns every 200 ms; a bucket has at most 5"},
+    {"5/s refill interval", "token bucket with interval refill",
+     "all 5 tokens return together, 1 s after the request that found the bucket full"},
+    {"5/s leaky_queue", "leaky queue",
+     "requests that fit into the queue are allowed, and proceed one after another"},
     {"5/s sliding_window", "sliding window",
-     "5 per second, the window before counted by the part still in sight"},
+     "5 per second; the previous window counts by the part that the last second covers"},
 };
 
 static bool colour;
 
-/* "-" for nothing, else whole nanoseconds, or milliseconds with the decimals they need. */
+/* Writes a duration as nanoseconds or milliseconds, 0 as "-". */
 static const char *duration(uint64_t ns, char text[32])
 {
     if (ns == 0) {
@@ -82,31 +83,31 @@ static void print_bar(const struct ration_decision *decision)
 
 static void print_row(const struct event *event, const struct ration_decision *decision)
 {
-    char at[32], go[32], retry[32], reset[32];
+    char at[32], delay[32], retry[32], reset[32];
 
     printf("%14s %5" PRIu64 "  ", event->at_ns == 0 ? "0 ms" : duration(event->at_ns, at),
            event->cost_tokens);
     print_verdict(decision->verdict);
     printf(" %5" PRIu64 "  %8s  %14s  %14s   ", decision->remaining,
-           duration(decision->delay_ns, go), duration(decision->retry_after_ns, retry),
+           duration(decision->delay_ns, delay), duration(decision->retry_after_ns, retry),
            duration(decision->reset_after_ns, reset));
     print_bar(decision);
     printf("\n");
 }
 
-static bool show(const struct scene *scene)
+static bool show(const struct example *example)
 {
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
     struct ration_bucket bucket = {{0, 0}};
     struct ration_limit limit;
-    uint64_t admitted_tokens = 0;
+    uint64_t allowed_tokens = 0;
 
-    if (ration_limit_parse(scene->limit_text, &limit, NULL) != RATION_OK)
+    if (ration_limit_parse(example->limit_text, &limit, NULL) != RATION_OK)
         return false;
-    printf("%s: %s\n%s\n\n", scene->title, scene->limit_text, scene->idea);
+    printf("%s: %s\n%s\n\n", example->title, example->limit_text, example->rule);
     printf(
-        "          time  cost  verdict  left  go after     retry after     reset after   fill\n");
+        "          time  cost  verdict  left   proceed     retry after     reset after   tokens\n");
     for (size_t index = 0; index < EVENTS_COUNT; index++) {
         ration_clock_manual_set(&manual, events[index].at_ns);
 
@@ -115,23 +116,24 @@ static bool show(const struct scene *scene)
 
         print_row(&events[index], &decision);
         if (decision.verdict == RATION_ALLOW)
-            admitted_tokens += events[index].cost_tokens;
+            allowed_tokens += events[index].cost_tokens;
     }
-    printf("%14s %5" PRIu64 "  admitted\n\n", "", admitted_tokens);
+    printf("%14s %5" PRIu64 "  allowed\n\n", "", allowed_tokens);
     return true;
 }
 
 int main(void)
 {
     colour = isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL;
-    for (size_t index = 0; index < sizeof(scenes) / sizeof(scenes[0]); index++) {
-        if (!show(&scenes[index]))
+    for (size_t index = 0; index < sizeof(examples) / sizeof(examples[0]); index++) {
+        if (!show(&examples[index]))
             return 1;
     }
     printf(
         "Next:\n"
-        "    build/ration limit 20 per 100ms burst 100    what a limit means, or why it cannot be\n"
-        "    build/ration clock                           the clocks, and what a read costs\n"
-        "    make test                                    every test, in every build\n");
+        "    build/ration limit 20 per 100ms burst 100    explains a limit, or what is wrong with "
+        "it\n"
+        "    build/ration clock                           lists the clocks, and what a read costs\n"
+        "    make test                                    runs all tests\n");
     return 0;
 }

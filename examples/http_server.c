@@ -1,15 +1,15 @@
 /*
- * An HTTP/1.1 server that says 429: one limit for all clients together, one for each of them.
+ * An HTTP/1.1 server that answers 429: one limit for all clients together, and one for each of them.
  *
  *     http_server [-p PORT] [-a LIMIT-OF-ALL] [-e LIMIT-OF-EACH] [-n REQUESTS] [-m]
  *
- * Both pass, or nothing is taken from either: a client that is over its own limit takes nothing
- * from the others. A client is the X-Client field, as a proxy in front would set it, or else the
- * peer's address. It listens on loopback only, prints where, and ends on SIGTERM or after so many
- * requests. With -m time stands still, for tests.
+ * Either both limits allow a request, or nothing is taken from either: a client over its own limit takes nothing from
+ * the others. A client is identified by the X-Client header, as a proxy in front would set it, or else by the peer's
+ * address. The server listens on loopback only, prints its address, and shuts down on SIGTERM or after REQUESTS
+ * requests. With -m its clock does not advance, for tests.
  *
- * One thread and poll(), nothing but libc: to show the limiter, not how to write a server. The
- * parsing is minimal: GET of HTTP/1.1, no body, else refused. A real server uses a real parser.
+ * One thread, poll() and libc: this shows the limiter, not how to write a server. The parser is minimal: GET of
+ * HTTP/1.1 without a body; anything else is refused. A real server uses a real parser.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,32 +23,32 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 64
-#define HEAD_SIZE_MAX   8192
-#define ANSWER_SIZE_MAX 1024
-#define NAME_SIZE_MAX   64
-#define CLIENTS_MAX     10000
-#define IDLE_NS_MAX     (10 * RATION_NS_PER_SECOND)
-#define BAD             "400 Bad Request"
+#define CONNECTIONS_MAX   64
+#define INPUT_SIZE_MAX    8192
+#define RESPONSE_SIZE_MAX 1024
+#define NAME_SIZE_MAX     64
+#define CLIENTS_MAX       10000
+#define IDLE_NS_MAX       (10 * RATION_NS_PER_SECOND)
+#define BAD               "400 Bad Request"
 
 enum { ALL, EACH, LIMITERS_COUNT }; /* the stack's limiters */
 
 struct http_request {
-    char client[NAME_SIZE_MAX + 16]; /* "name alice" or "address 127.0.0.1": never mistaken */
+    char client[NAME_SIZE_MAX + 16]; /* "name alice" or "address 127.0.0.1": never equal */
     int name_count;
     int host_count;
-    bool is_last; /* of its connection */
+    bool is_last; /* the connection is closed after it */
 };
 
 struct connection {
     int socket; /* -1: free */
     struct sockaddr_in peer;
     uint64_t active_ns;
-    bool is_closing; /* sends what it has, and receives only to be rid of it */
+    bool is_closing; /* sends its output, and discards its input */
     size_t in_size;
     size_t out_size;
-    char in[HEAD_SIZE_MAX];
-    char out[16 * ANSWER_SIZE_MAX];
+    char in[INPUT_SIZE_MAX];
+    char out[16 * RESPONSE_SIZE_MAX];
 };
 
 static struct connection connections[CONNECTIONS_MAX];
@@ -57,22 +57,22 @@ static ration_stack *stack;
 static uint64_t requests_left = UINT64_MAX;
 static volatile sig_atomic_t is_stopped;
 
-static uint64_t seconds_up(uint64_t ns)
+static uint64_t seconds_rounded_up(uint64_t ns)
 {
     return ns / RATION_NS_PER_SECOND + (ns % RATION_NS_PER_SECOND > 0);
 }
 
-/* A limit's member of RateLimit-Policy: its burst, and the time in which all of it comes back. */
-static const char *policy(const struct ration_limit *limit, char text[128])
+/* Writes a limit's member of RateLimit-Policy: its burst, and the time in which an empty bucket fills. */
+static const char *policy_member(const struct ration_limit *limit, char text[128])
 {
     unsigned __int128 fill_ns = (unsigned __int128)limit->period_ns * limit->burst / limit->tokens;
 
     snprintf(text, 128, "\"%s\";q=%" PRIu64 ";w=%" PRIu64, limit->name, limit->burst,
-             seconds_up((uint64_t)fill_ns));
+             seconds_rounded_up((uint64_t)fill_ns));
     return text;
 }
 
-/* Until there is one token more: the time to full, less that of all missing tokens but one. */
+/* Returns the time until one more token is available: the time until full, less that of the other missing tokens. */
 static uint64_t next_token_ns(const struct ration_limit *limit,
                               const struct ration_decision *decision)
 {
@@ -83,37 +83,37 @@ static uint64_t next_token_ns(const struct ration_limit *limit,
                : 0;
 }
 
-/* Writes the answer to a request into ANSWER_SIZE_MAX bytes. Returns how many it has. */
-static int answer(const struct http_request *http, uint64_t now_ns, char *out)
+/* Writes the response to a request, at most RESPONSE_SIZE_MAX bytes. Returns its size. */
+static int write_response(const struct http_request *http, uint64_t now_ns, char *out)
 {
     struct ration_key client = {http->client, strlen(http->client)};
-    struct ration_stack_request asks[] = {{ALL, &RATION_KEY("all"), 1}, {EACH, &client, 1}};
+    struct ration_stack_request requests[] = {{ALL, &RATION_KEY("all"), 1}, {EACH, &client, 1}};
     struct ration_decision decision;
     char retry[64] = "", all[128], each[128];
 
-    if (ration_stack_take_all(stack, asks, 2, now_ns, &decision) != RATION_OK)
+    if (ration_stack_take_all(stack, requests, 2, now_ns, &decision) != RATION_OK)
         return sprintf(out, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n");
 
     bool allowed = decision.verdict == RATION_ALLOW;
     uint64_t wait_s =
-        seconds_up(allowed ? next_token_ns(&rules[decision.limiter_index].limit, &decision)
-                           : decision.retry_after_ns);
+        seconds_rounded_up(allowed ? next_token_ns(&rules[decision.limiter_index].limit, &decision)
+                                   : decision.retry_after_ns);
     const char *body = allowed ? "hello\n" : "too many requests\n";
 
     if (!allowed)
         snprintf(retry, sizeof(retry), "Retry-After: %" PRIu64 "\r\n", wait_s);
-    return snprintf(out, ANSWER_SIZE_MAX,
+    return snprintf(out, RESPONSE_SIZE_MAX,
                     "HTTP/1.1 %s\r\n%sRateLimit-Policy: %s, %s\r\n"
                     "RateLimit: \"%s\";r=%" PRIu64 ";t=%" PRIu64 "\r\nCache-Control: no-store\r\n"
                     "Content-Type: text/plain\r\nContent-Length: %zu\r\n%s\r\n%s",
                     allowed ? "200 OK" : "429 Too Many Requests", retry,
-                    policy(&rules[EACH].limit, each), policy(&rules[ALL].limit, all),
+                    policy_member(&rules[EACH].limit, each), policy_member(&rules[ALL].limit, all),
                     rules[decision.limiter_index].limit.name, decision.remaining, wait_s,
                     strlen(body), http->is_last ? "Connection: close\r\n" : "", body);
 }
 
-/* Takes note of a field. Returns NULL, or the status with which it is refused. */
-static const char *read_field(char *line, struct http_request *http)
+/* Reads one header. Returns NULL, or the status with which the request is refused. */
+static const char *read_header(char *line, struct http_request *http)
 {
     char name[64];
     int name_size = 0; /* with the colon */
@@ -140,22 +140,22 @@ static const char *read_field(char *line, struct http_request *http)
     return NULL;
 }
 
-/* Reads a head, whose lines all have their end. Changes it. Returns as read_field(). */
-static const char *read_head(char *head, char *head_end, struct http_request *http)
+/* Reads the request line and the headers, all of them complete. Modifies them. Returns as read_header(). */
+static const char *read_request(char *text, char *end_of_text, struct http_request *http)
 {
     const char *refusal = NULL;
 
-    for (char *line = head, *end; line < head_end && refusal == NULL; line = end + 2) {
+    for (char *line = text, *end; line < end_of_text && refusal == NULL; line = end + 2) {
         char method[16];
         int size = 0;
 
-        end = memmem(line, (size_t)(head_end - line), "\r\n", 2);
+        end = memmem(line, (size_t)(end_of_text - line), "\r\n", 2);
         *end = '\0';
         for (const char *byte = line; byte < end; byte++)
             if ((unsigned char)*byte < ' ' && *byte != '\t')
                 return BAD;
-        if (line != head)
-            refusal = read_field(line, http);
+        if (line != text)
+            refusal = read_header(line, http);
         else if (sscanf(line, "%15[A-Z]%*1[ ]%*[!-~]%*1[ ]HTTP/1.1%n", method, &size) < 1 ||
                  line + size != end)
             refusal = BAD;
@@ -165,10 +165,10 @@ static const char *read_head(char *head, char *head_end, struct http_request *ht
     return refusal != NULL || http->host_count == 1 ? refusal : BAD;
 }
 
-/* Answers the requests that are there whole, as long as there is room for the answers. */
+/* Answers complete requests, as long as there is room for the responses. */
 static void serve(struct connection *c, uint64_t now_ns)
 {
-    while (!c->is_closing && !is_stopped && sizeof(c->out) - c->out_size >= ANSWER_SIZE_MAX) {
+    while (!c->is_closing && !is_stopped && sizeof(c->out) - c->out_size >= RESPONSE_SIZE_MAX) {
         struct http_request http = {0};
         const char *refusal = "431 Request Header Fields Too Large";
         char *out = c->out + c->out_size;
@@ -178,7 +178,7 @@ static void serve(struct connection *c, uint64_t now_ns)
             return;
         snprintf(http.client, sizeof(http.client), "address %s", inet_ntoa(c->peer.sin_addr));
         if (end != NULL)
-            refusal = read_head(c->in, end + 2, &http);
+            refusal = read_request(c->in, end + 2, &http);
         c->is_closing = refusal != NULL || http.is_last;
         is_stopped |= --requests_left == 0;
         if (refusal != NULL) {
@@ -186,14 +186,14 @@ static void serve(struct connection *c, uint64_t now_ns)
                 out, "HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", refusal);
             return;
         }
-        c->out_size += (size_t)answer(&http, now_ns, out);
+        c->out_size += (size_t)write_response(&http, now_ns, out);
         c->in_size -= (size_t)(end + 4 - c->in);
         memmove(c->in, end + 4, c->in_size);
     }
 }
 
-/* Receives when all is sent, serves, and sends what it can without waiting. False: it is over. */
-static bool go_on(struct connection *c, uint64_t now_ns)
+/* Receives once everything is sent, serves, and sends without blocking. Returns false to close the connection. */
+static bool handle_ready(struct connection *c, uint64_t now_ns)
 {
     ssize_t size;
 
@@ -220,33 +220,33 @@ static void run(int listener)
     struct pollfd polls[CONNECTIONS_MAX + 1];
 
     while (!is_stopped) {
-        struct connection *spare = NULL;
+        struct connection *unused = NULL;
 
         for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
             polls[i].fd = connections[i].socket;
             polls[i].events = connections[i].out_size > 0 ? POLLOUT : POLLIN;
-            spare = connections[i].socket < 0 ? &connections[i] : spare;
+            unused = connections[i].socket < 0 ? &connections[i] : unused;
         }
-        polls[CONNECTIONS_MAX] = (struct pollfd){spare != NULL ? listener : -1, POLLIN, 0};
+        polls[CONNECTIONS_MAX] = (struct pollfd){unused != NULL ? listener : -1, POLLIN, 0};
         if (poll(polls, CONNECTIONS_MAX + 1, 1000) < 0)
             continue; /* a signal */
 
-        uint64_t now_ns = ration_stack_now(stack); /* once, for all that is decided now */
+        uint64_t now_ns = ration_stack_now(stack); /* read once for all decisions of this round */
 
         for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
             struct connection *c = &connections[i];
 
             if (c->socket >= 0 &&
-                (polls[i].revents != 0 ? !go_on(c, now_ns)
+                (polls[i].revents != 0 ? !handle_ready(c, now_ns)
                                        : ration_clock_default_now() - c->active_ns > IDLE_NS_MAX)) {
                 close(c->socket);
                 c->socket = -1;
             }
         }
         if (polls[CONNECTIONS_MAX].revents != 0) {
-            *spare = (struct connection){.active_ns = ration_clock_default_now()};
-            spare->socket = accept4(listener, (struct sockaddr *)&spare->peer,
-                                    &(socklen_t){sizeof(spare->peer)}, SOCK_NONBLOCK);
+            *unused = (struct connection){.active_ns = ration_clock_default_now()};
+            unused->socket = accept4(listener, (struct sockaddr *)&unused->peer,
+                                     &(socklen_t){sizeof(unused->peer)}, SOCK_NONBLOCK);
         }
     }
 }
@@ -256,7 +256,7 @@ static void stop(int signal_number)
     is_stopped = signal_number;
 }
 
-/* Listens on loopback and prints where. */
+/* Listens on loopback and prints the address. */
 static int open_listener(uint16_t port)
 {
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);

@@ -1,15 +1,15 @@
 /*
- * A proxy in front of a language model: per tenant so many requests and so many tokens a minute,
- * both at once. What a request costs is known only when its answer is there.
+ * A proxy in front of a language model. Each tenant has a limit of requests and a limit of tokens per minute. What a
+ * request costs is known only when the model has answered.
  *
- * So it reserves an estimate, waits its turn, and settles with what was used. Too much comes back
- * at once; too little is taken late, as a debt that the tenant's next requests wait for. One that
- * is given up is cancelled, and has cost nothing.
+ * So the proxy reserves an estimate, waits until that is available, and settles with what was used. Unused tokens
+ * return at once. Additional tokens are charged, and the tenant's next requests wait for them. A request whose caller
+ * disconnects is cancelled, and costs nothing.
  *
- * Two rules of one limiter: the reservation holds both or neither. A request is one request,
- * whatever its tokens: the first rule's function says so.
+ * The two limits are two rules of one limiter, so a reservation is made under both or under none. The function of the
+ * first rule sets the cost of a request to 1, whatever its tokens.
  *
- * On a manual clock, so that it prints the same each time.
+ * The clock is manual, so the output is the same each time.
  */
 #include <inttypes.h>
 #include <ration/ration.h>
@@ -21,9 +21,9 @@
 
 enum { REQUESTS, TOKENS, RULES_COUNT }; /* the limiter's rules */
 
-enum action { BEGIN, END, GIVE_UP };
+enum action { RESERVE, SETTLE, CANCEL };
 
-/* What happens to a request. Tokens are an estimate at its begin, and what was used at its end. */
+/* What happens to a request. tokens is the estimate of a reserve, and what was used in a settle. */
 struct event {
     uint64_t at_ms;
     enum action action;
@@ -33,26 +33,26 @@ struct event {
 };
 
 static const struct event events[] = {
-    {0, BEGIN, 1, "acme", 6000},
-    {200, BEGIN, 2, "acme", 5000}, /* only 4100 are left: it waits */
-    {300, BEGIN, 3, "zeta", 3000}, /* another tenant does not */
-    {1500, END, 1, "acme", 1500},  /* nothing comes back: request 2 was promised its turn */
-    {2500, END, 3, "zeta", 14000}, /* far more than estimated: zeta is in debt ... */
-    {3000, BEGIN, 4, "zeta", 500}, /* ... and waits; both limits are held for its turn */
-    {4000, END, 2, "acme", 2000},  /* nobody waits any more: 3000 come back */
-    {4100, BEGIN, 5, "acme", 100},
-    {4100, BEGIN, 6, "acme", 100},
-    {4100, BEGIN, 7, "acme", 100},
-    {4100, BEGIN, 8, "acme", 100},   /* there are tokens, but no request: it waits */
-    {4200, GIVE_UP, 8, "acme", 0},   /* the caller hung up: as if it had never asked */
-    {4400, BEGIN, 9, "acme", 12000}, /* more than the bucket holds */
-    {4400, BEGIN, 10, "zeta", 8000}, /* behind request 4, longer than it may wait */
-    {5000, END, 5, "acme", 80},
-    {5000, END, 6, "acme", 80},
-    {5000, END, 7, "acme", 80},
-    {10000, END, 4, "zeta", 500},
-    {60000, BEGIN, 11, "zeta", 9000}, /* back to normal */
-    {65000, END, 11, "zeta", 9000},
+    {0, RESERVE, 1, "acme", 6000},
+    {200, RESERVE, 2, "acme", 5000},  /* only 4100 are left, so it waits */
+    {300, RESERVE, 3, "zeta", 3000},  /* another tenant does not wait */
+    {1500, SETTLE, 1, "acme", 1500},  /* nothing returns, because request 2 waits behind it */
+    {2500, SETTLE, 3, "zeta", 14000}, /* much more than estimated: zeta is below zero */
+    {3000, RESERVE, 4, "zeta", 500},  /* so it waits, and holds both limits until then */
+    {4000, SETTLE, 2, "acme", 2000},  /* no request waits any more: 3000 return */
+    {4100, RESERVE, 5, "acme", 100},
+    {4100, RESERVE, 6, "acme", 100},
+    {4100, RESERVE, 7, "acme", 100},
+    {4100, RESERVE, 8, "acme", 100},   /* tokens are left, but no requests: it waits */
+    {4200, CANCEL, 8, "acme", 0},      /* the caller disconnected: nothing is charged */
+    {4400, RESERVE, 9, "acme", 12000}, /* more than the burst */
+    {4400, RESERVE, 10, "zeta", 8000}, /* would wait too long, behind request 4 */
+    {5000, SETTLE, 5, "acme", 80},
+    {5000, SETTLE, 6, "acme", 80},
+    {5000, SETTLE, 7, "acme", 80},
+    {10000, SETTLE, 4, "zeta", 500},
+    {60000, RESERVE, 11, "zeta", 9000}, /* all tokens have returned */
+    {65000, SETTLE, 11, "zeta", 9000},
 };
 
 static ration_status tenant_key(void *context, const void *request, char *room,
@@ -66,7 +66,7 @@ static ration_status tenant_key(void *context, const void *request, char *room,
     return RATION_OK;
 }
 
-/* One request, however many tokens. A look at nothing stays one. */
+/* Sets the cost to one request, however many tokens it takes. Cost 0, of a peek, stays 0. */
 static const struct ration_limit *one_request(void *context, const void *request,
                                               uint64_t *cost_tokens)
 {
@@ -106,15 +106,15 @@ static void print_seconds(uint64_t ns)
     printf("%3" PRIu64 ".%" PRIu64 " s", tenths / 10, tenths % 10);
 }
 
-static void begin(ration_limiter *limiter, const struct event *event, uint64_t now_ns,
-                  struct ration_reservation *out_reservation)
+static void reserve(ration_limiter *limiter, const struct event *event, uint64_t now_ns,
+                    struct ration_reservation *out_reservation)
 {
     struct ration_decision decision;
 
     if (ration_limiter_reserve(limiter, event, event->tokens, WAIT_NS_MAX, now_ns, &decision,
                                out_reservation) != RATION_OK)
         return;
-    printf("begin    %6" PRIu64 "  %-6s", event->tokens,
+    printf("reserve  %6" PRIu64 "  %-6s", event->tokens,
            ration_decision_verdict_name(decision.verdict));
     if (decision.verdict == RATION_NEVER)
         printf("      -");
@@ -123,12 +123,12 @@ static void begin(ration_limiter *limiter, const struct event *event, uint64_t n
                                                        : decision.retry_after_ns);
 }
 
-/* Settled with the tokens really used. A request stays one, as the rule's function has said. */
-static void end(ration_limiter *limiter, const struct event *event, uint64_t now_ns,
-                struct ration_reservation *reservation)
+/* Settles with the tokens really used. The first rule keeps its cost of 1. */
+static void settle(ration_limiter *limiter, const struct event *event, uint64_t now_ns,
+                   struct ration_reservation *reservation)
 {
     ration_limiter_settle(limiter, reservation, event->tokens, now_ns);
-    printf("end      %6" PRIu64 "               ", event->tokens);
+    printf("settle   %6" PRIu64 "               ", event->tokens);
 }
 
 int main(void)
@@ -140,8 +140,8 @@ int main(void)
 
     if (limiter == NULL)
         return 1;
-    printf("20 requests and 30k tokens a minute per tenant, bursts of 4 and 10k\n\n");
-    printf("    at   who  no.  what     tokens  answer   wait  requests left  tokens left\n");
+    printf("20 requests and 30k tokens per minute and tenant, with bursts of 4 and 10k\n\n");
+    printf("  time   tenant    action   tokens  verdict  wait  requests left  tokens left\n");
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
         const struct event *event = &events[i];
         struct ration_reservation *reservation = &reservations[event->request];
@@ -153,13 +153,13 @@ int main(void)
 
         print_seconds(now_ns);
         printf("  %s %2d   ", event->tenant, event->request);
-        if (event->action == BEGIN)
-            begin(limiter, event, now_ns, reservation);
-        else if (event->action == END)
-            end(limiter, event, now_ns, reservation);
-        if (event->action == GIVE_UP &&
+        if (event->action == RESERVE)
+            reserve(limiter, event, now_ns, reservation);
+        else if (event->action == SETTLE)
+            settle(limiter, event, now_ns, reservation);
+        if (event->action == CANCEL &&
             ration_limiter_cancel(limiter, reservation, now_ns) == RATION_OK)
-            printf("give up                       ");
+            printf("cancel                        ");
         if (ration_limiter_peek(limiter, event, 0, now_ns, &left, details) != RATION_OK)
             return 1;
         printf("  %13" PRIu64 "  %11" PRIu64 "\n", details[REQUESTS].remaining,

@@ -1,12 +1,11 @@
 /*
- * Login protection: five attempts per account, then one every 10 s. A right password gives the
- * account its five back.
+ * Login protection: five attempts per account, then one every 10 s. A correct password resets the account.
  *
- * Addresses that are known for abuse have a limit of their own besides, which starts empty: the
- * first attempt from there has to wait. The two are stacked, so an attempt that the address is
- * denied takes nothing from the account, and its owner is not locked out by it.
+ * Addresses known for abuse have an additional limit, which starts empty: the first attempt from such an address has to
+ * wait. The two limiters are a stack, so an attempt that the address limit denies takes nothing from the account, and
+ * does not lock out its owner.
  *
- * On a manual clock, so that it prints the same each time.
+ * The clock is manual, so the output is the same each time.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -20,7 +19,7 @@ struct attempt {
     uint64_t at_ns;
     const char *account;
     const char *address;
-    bool is_right; /* the password */
+    bool is_correct; /* the password */
 };
 
 #define S RATION_NS_PER_SECOND
@@ -31,23 +30,23 @@ static const struct attempt attempts[] = {
     {0, "Alice", "198.51.100.7", false}, /* the same account */
     {0, "alice", "198.51.100.7", false},
     {0, "alice", "198.51.100.7", false},
-    {0, "alice", "198.51.100.7", true}, /* too late: nobody looks at the password */
+    {0, "alice", "198.51.100.7", true}, /* denied: the password is not checked */
     {10 * S - 1, "alice", "198.51.100.7", true},
-    {10 * S, "alice", "198.51.100.7", false}, /* on time, but wrong */
-    {12 * S, "alice", "192.0.2.44", false},   /* another address does not help */
+    {10 * S, "alice", "198.51.100.7", false}, /* allowed, but wrong */
+    {12 * S, "alice", "192.0.2.44", false},   /* the account is limited, whatever the address */
     {20 * S, "alice", "198.51.100.7", true},
-    {20 * S, "alice", "198.51.100.7", false}, /* five again */
+    {20 * S, "alice", "198.51.100.7", false}, /* the account was reset */
 
-    {60 * S, "bob", "203.0.113.66", false}, /* a known abuser starts with nothing */
+    {60 * S, "bob", "203.0.113.66", false}, /* a known abuser starts without tokens */
     {60 * S, "carol", "203.0.113.66", false},
-    {60 * S, "bob", "198.51.100.9", true}, /* bob himself still has all of his */
+    {60 * S, "bob", "198.51.100.9", true}, /* bob's account still has all of its tokens */
     {90 * S, "carol", "203.0.113.66", false},
     {90 * S, "bob", "203.0.113.66", false},
 };
 
 static const char *const abusers[] = {"203.0.113.66", "203.0.113.67"};
 
-/* Accounts are the same whatever the case: the key is composed in the room given. */
+/* The key is the account in lower case, composed in room. */
 static ration_status account_key(void *context, const void *request, char *room,
                                  struct ration_key *out_key)
 {
@@ -74,7 +73,7 @@ static ration_status address_key(void *context, const void *request, char *room,
     return RATION_OK;
 }
 
-/* The limit of known abusers; it does not apply to others. */
+/* Returns the limit of known abusers. It does not apply to other addresses. */
 static const struct ration_limit *abuser_limit(void *context, const void *request,
                                                uint64_t *cost_tokens)
 {
@@ -124,7 +123,7 @@ static ration_stack *create_stack(const struct ration_clock *clock)
     return stack;
 }
 
-/* "10 s", "8.5 s", or nanoseconds where that is all there is. */
+/* Prints "10 s", "8.5 s", or nanoseconds below a millisecond. */
 static void print_wait(uint64_t ns)
 {
     if (ns < RATION_NS_PER_MS)
@@ -135,25 +134,25 @@ static void print_wait(uint64_t ns)
         printf("%" PRIu64 ".%" PRIu64 " s", ns / S, ns % S / (S / 10));
 }
 
-/* One attempt, as the login page would handle it. False if there is no decision. */
+/* Handles one attempt, as a login page would. Returns false if there is no decision. */
 static bool log_in(ration_stack *stack, const struct attempt *attempt)
 {
-    static const char *const whose[LIMITERS_COUNT] = {"account", "address"};
+    static const char *const limiter_names[LIMITERS_COUNT] = {"account", "address"};
     uint64_t now_ns = ration_stack_now(stack);
     struct ration_decision decision;
     struct ration_decision details[LIMITERS_COUNT]; /* one per rule of the stack */
 
     if (ration_stack_take(stack, attempt, 1, now_ns, &decision, details) != RATION_OK)
-        return false; /* not a denial: better no login than an unlimited one */
+        return false; /* an error, not a denial: refuse the login rather than not limit it */
     printf("%-8s %-13s ", attempt->account, attempt->address);
     if (decision.verdict == RATION_DENY) {
         printf("denied   %4" PRIu64 "  %s: wait ", details[ACCOUNT].remaining,
-               whose[decision.limiter_index]);
+               limiter_names[decision.limiter_index]);
         print_wait(decision.retry_after_ns);
         printf("\n");
-    } else if (attempt->is_right) {
+    } else if (attempt->is_correct) {
         ration_limiter_reset(ration_stack_limiter(stack, ACCOUNT), attempt, now_ns);
-        printf("welcome  %4" PRIu64 "  then all are given back\n", details[ACCOUNT].remaining);
+        printf("success  %4" PRIu64 "  account reset\n", details[ACCOUNT].remaining);
     } else {
         printf("wrong    %4" PRIu64 "\n", details[ACCOUNT].remaining);
     }
@@ -167,7 +166,7 @@ int main(void)
     ration_stack *stack = create_stack(&clock);
     bool ok = stack != NULL;
 
-    printf("account  from          answer   left\n");
+    printf("account  address       result   left\n");
     for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]) && ok; i++) {
         if (i == 0 || attempts[i].at_ns != attempts[i - 1].at_ns)
             printf("at %" PRIu64 ".%09" PRIu64 " s\n", attempts[i].at_ns / S,

@@ -1,18 +1,19 @@
 /*
- * A limit per plan, chosen per request by a function; and writes that cost five times a read.
+ * A limit per plan, chosen per request by a function; a write costs as much as five reads.
  *
  *     free          60/min burst 10
  *     enterprise    6000/min burst 500
  *     internal      no limit
  *
- * All customers are in one limiter, and the plan is looked up when one calls: nothing has to be
- * told to the limiter when a customer changes his plan. A rule that says is_one_budget has one bucket
- * per customer, whatever the plan (limits that are to be counted apart are declared as the rule's limits
- * instead: docs/limiters.md). So his bucket stays, and what was taken
- * under the old plan is still out, as time: ten tokens of a second each are 10 s of debt, which is
- * twice what the enterprise bucket holds. So a new plan starts with a reset.
+ * All customers are in one limiter. The function looks up the plan for each request, so the limiter need not be
+ * changed when a customer changes plans. A rule with is_one_budget has one bucket per customer, whatever the plan.
+ * (Limits that are counted separately are declared as the rule's limits instead: docs/reference/c-api-limiter.md.)
  *
- * On a manual clock, so that it prints the same each time.
+ * So a customer keeps the bucket when the plan changes, and what was taken under the old plan is still in use, as time:
+ * ten tokens of a second each are 10 s, which is twice what the enterprise bucket holds. The program therefore resets
+ * a customer who changes plans.
+ *
+ * The clock is manual, so the output is the same each time.
  */
 #include <inttypes.h>
 #include <ration/ration.h>
@@ -33,7 +34,7 @@ struct call {
     bool is_write;
 };
 
-/* What the functions below are given: limits that live as long as the limiter. */
+/* The limits that plan_limit() returns. They live as long as the limiter. */
 static struct ration_limit limits[PLANS_COUNT];
 
 static ration_status customer_key(void *context, const void *request, char *room,
@@ -88,7 +89,7 @@ static ration_limiter *create_limiter(const struct ration_clock *clock)
     return NULL;
 }
 
-/* So many calls at once, and how the last of them was answered. */
+/* Makes so many calls at once and prints how many were allowed, and the last decision. */
 static void make_calls(ration_limiter *limiter, const struct customer *customer, bool is_write,
                        int call_count)
 {
@@ -114,7 +115,7 @@ static void make_calls(ration_limiter *limiter, const struct customer *customer,
                decision.remaining, decision.limit, decision.retry_after_ns / RATION_NS_PER_MS);
 }
 
-static void jump(struct ration_manual_clock *manual, uint64_t seconds)
+static void advance(struct ration_manual_clock *manual, uint64_t seconds)
 {
     ration_clock_manual_advance(manual, seconds * RATION_NS_PER_SECOND);
     printf("%" PRIu64 " s later\n", seconds);
@@ -129,8 +130,8 @@ static void print_report(ration_limiter *limiter)
     printf("allowed %" PRIu64 " calls of %" PRIu64 " tokens, denied %" PRIu64 "\n",
            report.rules[0].allowed, report.rules[0].allowed_tokens, report.rules[0].denied);
     if (ration_limiter_top_keys(limiter, RATION_TOP_DENIED, &key, 1, NULL) == 1)
-        printf("most often %.*s: %" PRIu64 "\n", RATION_TOP_KEY_NAME_MAX, (const char *)key.name,
-               key.count);
+        printf("denied most often: %.*s, %" PRIu64 "\n", RATION_TOP_KEY_NAME_MAX,
+               (const char *)key.name, key.count);
 }
 
 int main(void)
@@ -143,20 +144,21 @@ int main(void)
     if (limiter == NULL)
         return 1;
     make_calls(limiter, &ann, false, 5);
-    make_calls(limiter, &ann, true, 2); /* one write is five reads */
+    make_calls(limiter, &ann, true, 2); /* one write costs five reads */
     make_calls(limiter, &bob, true, 60);
     make_calls(limiter, &bob, true, 60);
     make_calls(limiter, &ops, true, 1000);
 
-    jump(&manual, 3);
+    advance(&manual, 3);
     make_calls(limiter, &ann, false, 10);
     make_calls(limiter, &bob, true, 60);
 
     ann.plan = ENTERPRISE;
-    printf("ann pays\n");
-    make_calls(limiter, &ann, false, 1); /* still in debt for what she had for nothing */
+    printf("ann changes to enterprise\n");
+    make_calls(limiter, &ann, false,
+               1); /* denied: the tokens taken under the free plan are still in use */
     ration_limiter_reset(limiter, &(struct call){&ann, false}, ration_limiter_now(limiter));
-    printf("and is reset\n");
+    printf("ann is reset\n");
     make_calls(limiter, &ann, false, 100);
 
     print_report(limiter);

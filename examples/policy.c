@@ -1,22 +1,22 @@
 /*
- * A policy file asked from a program's own process, without a server.
+ * A policy file enforced in the program's own process, without a server.
  *
- *     policy FILE name=value ...          e.g.  policy examples/policies/login.yaml path=/login ip=::1
+ *     policy FILE name=value ...    for example: policy examples/policies/login.yaml path=/login ip=::1
  *
- * Asks five times, as fast as it can, and prints what each was told.
+ * Checks the same request five times and prints each decision.
  */
 #include <inttypes.h>
 #include <ration/ration.h>
 #include <stdio.h>
 #include <string.h>
 
-static void tell_error(void *context, const struct ration_policy_error *error)
+static void print_error(void *context, const struct ration_policy_error *error)
 {
     fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", (const char *)context, error->line,
             error->column, error->message);
 }
 
-/* "path=/login" is the attribute path. */
+/* Splits each "path=/login" into the attribute path and its value. Returns how many there are. */
 static size_t read_attributes(char **words, int count, struct ration_attribute *attributes)
 {
     size_t read = 0;
@@ -31,12 +31,12 @@ static size_t read_attributes(char **words, int count, struct ration_attribute *
     return read;
 }
 
-static void print_answer(const struct ration_check *check)
+static void print_decision(const struct ration_check *check)
 {
     const char *name = check->limit != NULL ? check->limit->limit.name : "no limit";
 
     if (check->status != RATION_OK)
-        printf("no answer: %s\n", check->reason);
+        printf("cannot be decided: %s\n", check->reason);
     else if (check->decision.verdict == RATION_ALLOW)
         printf("allowed: %s has %" PRIu64 " left\n", name, check->decision.remaining);
     else
@@ -59,7 +59,7 @@ int main(int argument_count, char **arguments)
         fprintf(stderr, "usage: policy FILE name=value ...\n");
         return 2;
     }
-    if (ration_policy_load(arguments[1], tell_error, arguments[1], &policy) != RATION_OK)
+    if (ration_policy_load(arguments[1], print_error, arguments[1], &policy) != RATION_OK)
         return 2;
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK) {
         fprintf(stderr, "%s\n", error.message);
@@ -68,10 +68,10 @@ int main(int argument_count, char **arguments)
     }
     check.attribute_count = read_attributes(arguments + 2, argument_count - 2, attributes);
     for (int i = 0; i < 5; i++) {
-        ration_engine_lock(engine,
-                           &guard); /* names of limits stay, even if the policy is replaced */
+        /* The guard keeps names of limits valid, even if another thread replaces the policy. */
+        ration_engine_lock(engine, &guard);
         ration_engine_check_guarded(&guard, &check, 1, ration_engine_now(engine));
-        print_answer(&check);
+        print_decision(&check);
         ration_engine_unlock(&guard);
     }
     ration_engine_free(engine);

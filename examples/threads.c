@@ -1,7 +1,6 @@
 /*
- * Many threads take from one bucket as fast as they can. Whatever the scheduler does, together
- * they get at most burst + rate * t in a time t; and since nobody is denied for being in
- * somebody's way, they get nearly all of it.
+ * Many threads take from one bucket as fast as they can. In any time t they get at most burst + rate * t tokens
+ * together, whatever the scheduler does. Contention never denies a request, so they get nearly all of them.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -11,14 +10,14 @@
 #define THREADS_COUNT 8
 #define RUN_NS        (200 * RATION_NS_PER_MS)
 
-static struct ration_bucket bucket; /* zero bytes: full */
+static struct ration_bucket bucket; /* all-zero bytes are a full bucket */
 static struct ration_limit limit;
 static uint64_t end_ns;
 
 struct worker {
     pthread_t thread;
-    uint64_t asked_count;
-    uint64_t admitted_count;
+    uint64_t request_count;
+    uint64_t allowed_count;
 };
 
 static void *work(void *context)
@@ -27,8 +26,8 @@ static void *work(void *context)
 
     for (uint64_t now_ns = ration_clock_default_now(); now_ns < end_ns;
          now_ns = ration_clock_default_now()) {
-        worker->asked_count++;
-        worker->admitted_count += ration_bucket_allow_at(&bucket, &limit, 1, now_ns);
+        worker->request_count++;
+        worker->allowed_count += ration_bucket_allow_at(&bucket, &limit, 1, now_ns);
     }
     return NULL;
 }
@@ -36,33 +35,33 @@ static void *work(void *context)
 int main(void)
 {
     static struct worker workers[THREADS_COUNT];
-    uint64_t asked_count = 0;
-    uint64_t admitted_count = 0;
+    uint64_t request_count = 0;
+    uint64_t allowed_count = 0;
 
     if (ration_limit_parse("100k/s burst 500", &limit, NULL) != RATION_OK)
         return 1;
 
-    uint64_t begun_ns = ration_clock_default_now();
+    uint64_t start_ns = ration_clock_default_now();
 
-    end_ns = begun_ns + RUN_NS;
+    end_ns = start_ns + RUN_NS;
     for (int index = 0; index < THREADS_COUNT; index++) {
         if (pthread_create(&workers[index].thread, NULL, work, &workers[index]) != 0)
             return 1;
     }
     for (int index = 0; index < THREADS_COUNT; index++) {
         pthread_join(workers[index].thread, NULL);
-        asked_count += workers[index].asked_count;
-        admitted_count += workers[index].admitted_count;
+        request_count += workers[index].request_count;
+        allowed_count += workers[index].allowed_count;
     }
 
-    /* No thread asked with a now of end_ns or later, so the bound is that of RUN_NS. */
+    /* No request was made at end_ns or later, so the bound is that of RUN_NS. */
     uint64_t bound_count = limit.burst + limit.tokens * RUN_NS / limit.period_ns;
 
-    printf("%d threads asked %" PRIu64 " times in %" PRIu64 " ms\n", THREADS_COUNT, asked_count,
+    printf("%d threads made %" PRIu64 " requests in %" PRIu64 " ms\n", THREADS_COUNT, request_count,
            (uint64_t)(RUN_NS / RATION_NS_PER_MS));
-    printf("admitted  %8" PRIu64 "\n", admitted_count);
+    printf("allowed   %8" PRIu64 "\n", allowed_count);
     printf("at most   %8" PRIu64 " = burst %" PRIu64 " + %" PRIu64 " per second\n", bound_count,
            limit.burst, limit.tokens);
-    printf("%s\n", admitted_count <= bound_count ? "within the bound" : "ABOVE THE BOUND");
-    return admitted_count <= bound_count ? 0 : 1;
+    printf("%s\n", allowed_count <= bound_count ? "within the bound" : "ABOVE THE BOUND");
+    return allowed_count <= bound_count ? 0 : 1;
 }

@@ -72,15 +72,18 @@ struct ration_key {
     size_t size;
 };
 
-/* A key from a string literal. It is an lvalue, so &RATION_KEY("x") can be passed as a request. */
+/*
+ * A key from a string literal; anything else does not compile. It is an lvalue, so &RATION_KEY("x") can be passed as a
+ * request.
+ */
 #ifdef __cplusplus
-#define RATION_KEY(text)                                                            \
-    ([]() -> const struct ration_key & {                                            \
-        static const struct ration_key ration_literal = {(text), sizeof(text) - 1}; \
-        return ration_literal;                                                      \
+#define RATION_KEY(text)                                                             \
+    ([]() -> const struct ration_key & {                                             \
+        static const struct ration_key ration_literal = {"" text, sizeof(text) - 1}; \
+        return ration_literal;                                                       \
     }())
 #else
-#define RATION_KEY(text) ((struct ration_key){(text), sizeof(text) - 1})
+#define RATION_KEY(text) ((struct ration_key){"" text, sizeof(text) - 1})
 #endif
 
 /* Size in bytes of the buffer that a key function may compose its key in. */

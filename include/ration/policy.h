@@ -61,7 +61,7 @@ typedef struct ration_policy ration_policy;
 #define RATION_POLICY_STEPS_MAX   ((size_t)2 << 20) /* bytes that globs may scan for one request */
 
 /* The common name of all inline limits; a policy cannot use it for a limit of its own. */
-#define RATION_POLICY_INLINE "throttle"
+#define RATION_POLICY_INLINE "inline"
 
 #define RATION_POLICY_KEYS_DEFAULT        1000000
 #define RATION_POLICY_IPV6_PREFIX_DEFAULT 64

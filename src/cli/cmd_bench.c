@@ -10,6 +10,7 @@
 #include "load/escape.h"
 #include "load/load.h"
 #include "load/report.h"
+#include "server/ops/settings.h"
 #include "server/ops/settings_value.h"
 
 #define DEFAULT_COMMAND   "CL.THROTTLE {key} 15 30 60 1"
@@ -326,6 +327,25 @@ static bool read_environment(struct reader *reader)
     return true;
 }
 
+static bool reject_option(const struct reader *reader, const char *word)
+{
+    char names[sizeof(option_table) / sizeof(option_table[0])][32];
+    const char *known[sizeof(option_table) / sizeof(option_table[0])], *nearest;
+    char name[64];
+    size_t count = 0;
+
+    for (const struct option *option = option_table; option->name != NULL; option++) {
+        snprintf(names[count], sizeof(names[count]), "--%s", option->name);
+        known[count] = names[count];
+        count++;
+    }
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    nearest = ration_settings_nearest_word(name, known, count);
+    return load_fail(reader->error, "unknown option '%s'; %s%s", word,
+                     nearest != NULL ? "did you mean " : "see ration bench --help",
+                     nearest != NULL ? nearest : "");
+}
+
 static bool read_options(struct reader *reader, int argument_count, char **arguments)
 {
     int option;
@@ -342,7 +362,7 @@ static bool read_options(struct reader *reader, int argument_count, char **argum
         if (option == ':')
             return load_fail(reader->error, "%s needs a value", word);
         if (option == '?')
-            return load_fail(reader->error, "unknown option '%s': see ration bench --help", word);
+            return reject_option(reader, word);
         if (!read_option(reader, option))
             return false;
     }

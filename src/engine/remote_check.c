@@ -12,15 +12,23 @@ static void count_result(const struct ration_remote_check *remote_check,
 
     for (uint32_t i = 0; i < remote_check->prepared->match.limit_count; i++) {
         const struct ration_call_request *request = &remote_check->prepared->limiter_calls[i];
+        const struct ration_limit *limit = remote_check->inline_limit;
         struct ration_key_part part = {
-            .to = {.config = ration_config_table_current(&request->limiter->configs),
-                   .key = remote_check->prepared->keys[i]},
-            .limits = {remote_check->inline_limit},
+            .to = {.key = remote_check->prepared->keys[i]},
+            .rule_count = 1,
             .costs = {request->cost_tokens},
             .verdicts = {result->parts[i].verdict},
             .decisions = {result->parts[i]},
         };
 
+        if (limit == NULL) {
+            const struct ration_policy_limit *policy_limit = ration_policy_limit_at(
+                remote_check->plan->policy, remote_check->prepared->match.limits[i]);
+
+            limit = &policy_limit->limit;
+            part.shadow_mask = policy_limit->is_shadow;
+        }
+        part.limits[0] = limit;
         ration_limiter_counts_add_result(&request->limiter->counts, &op, &part);
     }
 }

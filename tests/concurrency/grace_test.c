@@ -25,7 +25,7 @@ struct game {
     uint32_t reader_count; /* that have looked */
     uint32_t is_over;
     uint64_t gone_count; /* looks at things that were gone */
-    uint64_t look_count;
+    uint64_t peek_count;
     uint64_t too_long_count;
 };
 
@@ -46,7 +46,7 @@ static void replace_all(struct game *game)
     __atomic_store_n(&game->is_over, 1, __ATOMIC_RELEASE);
 }
 
-static void look(struct game *game, bool hands_on)
+static void peek(struct game *game, bool hands_on)
 {
     uint32_t phase = ration_epoch_enter(&game->epoch);
     const uint32_t *thing = __atomic_load_n(&game->current, __ATOMIC_SEQ_CST);
@@ -66,18 +66,18 @@ static void look(struct game *game, bool hands_on)
 static void play(void *context, unsigned thread_index)
 {
     struct game *game = context;
-    uint64_t look_count = 0;
+    uint64_t peek_count = 0;
 
     if (thread_index == 0) {
         replace_all(game);
         return;
     }
     do {
-        look(game, look_count % 2 == 1);
-        if (look_count++ == 0)
+        peek(game, peek_count % 2 == 1);
+        if (peek_count++ == 0)
             __atomic_fetch_add(&game->reader_count, 1, __ATOMIC_RELAXED);
     } while (!__atomic_load_n(&game->is_over, __ATOMIC_ACQUIRE));
-    __atomic_fetch_add(&game->look_count, look_count, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&game->peek_count, peek_count, __ATOMIC_RELAXED);
 }
 
 static struct game game;
@@ -96,7 +96,7 @@ static void run(void)
     game.current = &game.things[0];
     threads_run(thread_count, play, &game);
     print_message("  %u threads: %" PRIu64 " of %" PRIu64 " looks at what was gone\n", thread_count,
-                  game.gone_count, game.look_count);
+                  game.gone_count, game.peek_count);
 }
 
 static void none_of_many_sees_what_is_gone(void **state)
@@ -111,7 +111,7 @@ static void none_of_many_sees_what_is_gone(void **state)
     assert_true(ration_epoch_wait(&game.epoch)); /* nobody is inside */
 #endif
     /* and what they count together is exact */
-    assert_int_equal(ration_epoch_read(&game.epoch, RATION_EPOCH_ERRORS), game.look_count);
+    assert_int_equal(ration_epoch_read(&game.epoch, RATION_EPOCH_ERRORS), game.peek_count);
     ration_epoch_done(&game.epoch);
 }
 

@@ -164,14 +164,14 @@ static bool is_drained(void *context, uint64_t total)
 
     ration_bucket_set(&drained, &contest->limit, 0, contest->now_ns);
 
-    struct ration_decision look =
+    struct ration_decision peek =
         ration_bucket_peek(&contest->bucket, &contest->limit, 1, contest->now_ns);
     struct ration_decision expected =
         ration_bucket_peek(&drained, &contest->limit, 1, contest->now_ns);
 
-    return total == contest->limit.burst && look.verdict == RATION_DENY && look.remaining == 0 &&
-           look.retry_after_ns == expected.retry_after_ns &&
-           look.reset_after_ns == expected.reset_after_ns &&
+    return total == contest->limit.burst && peek.verdict == RATION_DENY && peek.remaining == 0 &&
+           peek.retry_after_ns == expected.retry_after_ns &&
+           peek.reset_after_ns == expected.reset_after_ns &&
            is_same_tat(&contest->bucket, &drained);
 }
 

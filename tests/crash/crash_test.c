@@ -114,7 +114,7 @@ static enum failure run_twice(struct story *story, struct crash_count *count)
         world_restore(&story->world, images.all[i].block);
         walk(story, &images_second);
         for (size_t k = 0; k < images_second.count; k++) {
-            enum failure failure = story_check(story, PROGRAM_LOOK, &story->right_twice,
+            enum failure failure = story_check(story, PROGRAM_PEEK, &story->right_twice,
                                                images_second.all[k].block, k % TAIL_ONE_IN == 0);
 
             count->checks++;

@@ -258,7 +258,7 @@ enum failure crash_run_zombies(struct story *story, struct crash_count *count)
                 return FAILURE_NONE; /* it needs no seat */
         stepper_kill_unreaped(&steppers[i]);
     }
-    failure = story_check(story, PROGRAM_LOOK, &story->right[PROGRAM_LOOK], NULL, true);
+    failure = story_check(story, PROGRAM_PEEK, &story->right[PROGRAM_PEEK], NULL, true);
     count->checks++;
     for (uint32_t i = 0; i < descriptor_count; i++)
         stepper_kill(&steppers[i]);

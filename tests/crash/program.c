@@ -9,7 +9,7 @@
 #define TAIL_KEYS   8 /* of 16 places in a section */
 #define DRAIN_CALLS 4
 
-const char *const program_names[] = {"look", "drain", "reverse", "fresh", "stale"};
+const char *const program_names[] = {"peek", "drain", "reverse", "fresh", "stale"};
 
 static void add(struct program *program, struct call call)
 {
@@ -46,8 +46,8 @@ static void add_head(struct program *program, const struct scenario *scenario,
     bool is_stack = world->stack != NULL && !scenario_is(scenario, SCENARIO_SPLIT);
 
     switch (program->kind) {
-    case PROGRAM_LOOK:
-        add_each(program, scenario, world, (struct call){.kind = CALL_LOOK});
+    case PROGRAM_PEEK:
+        add_each(program, scenario, world, (struct call){.kind = CALL_PEEK});
         add_each(program, scenario, world, (struct call){.kind = CALL_TAKE, .cost = 1});
         break;
     case PROGRAM_DRAIN:
@@ -70,16 +70,16 @@ static void add_head(struct program *program, const struct scenario *scenario,
     default:
         for (int64_t minutes = 1; minutes < 100000; minutes *= 7)
             add_each(program, scenario, world,
-                     (struct call){.kind = CALL_LOOK, .after_ns = -minutes * MINUTES});
+                     (struct call){.kind = CALL_PEEK, .after_ns = -minutes * MINUTES});
         for (uint32_t i = 0; i < WORLD_PLACES; i++) /* when an idle crowd was in debt */
-            add(program, (struct call){CALL_LOOK, 0, WORLD_CROWD + i, 0, WORLD_CROWD_NS});
+            add(program, (struct call){CALL_PEEK, 0, WORLD_CROWD + i, 0, WORLD_CROWD_NS});
     }
 }
 
 static void add_tail(struct program *program, const struct scenario *scenario,
                      const struct world *world)
 {
-    add_each(program, scenario, world, (struct call){.kind = CALL_LOOK});
+    add_each(program, scenario, world, (struct call){.kind = CALL_PEEK});
     for (uint32_t group = 0; group < TAIL_GROUPS; group++)
         for (uint32_t i = 0; i < TAIL_KEYS; i++)
             for (uint32_t l = 0; l < world->limiter_count; l++) {
@@ -99,9 +99,9 @@ static void add_epilogue(struct program *program, const struct scenario *scenari
 
     for (uint32_t i = 0; i < TAIL_KEYS; i++)
         for (uint32_t l = 0; l < world->limiter_count; l++)
-            add(program, (struct call){CALL_LOOK, l, TAIL_FIRST + (TAIL_GROUPS - 1) * TAIL_KEYS + i,
+            add(program, (struct call){CALL_PEEK, l, TAIL_FIRST + (TAIL_GROUPS - 1) * TAIL_KEYS + i,
                                        0, after_ns});
-    add_each(program, scenario, world, (struct call){.kind = CALL_LOOK, .after_ns = after_ns});
+    add_each(program, scenario, world, (struct call){.kind = CALL_PEEK, .after_ns = after_ns});
 }
 
 void program_build(struct program *program, enum program_kind kind, const struct scenario *scenario,

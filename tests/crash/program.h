@@ -12,7 +12,7 @@
 
 #define CALLS_MAX 460
 
-enum call_kind { CALL_LOOK, CALL_TAKE, CALL_ALLOW, CALL_STACK };
+enum call_kind { CALL_PEEK, CALL_TAKE, CALL_ALLOW, CALL_STACK };
 
 struct call {
     enum call_kind kind;
@@ -23,7 +23,7 @@ struct call {
 };
 
 enum program_kind {
-    PROGRAM_LOOK,    /* look first, then take */
+    PROGRAM_PEEK,    /* look first, then take */
     PROGRAM_DRAIN,   /* take all there is */
     PROGRAM_REVERSE, /* last things first; of a stack, all limiters together */
     PROGRAM_FRESH,   /* other keys first: they may need the dead one's seat */

@@ -84,7 +84,7 @@ void story_open(struct story *story, const struct scenario *scenario, uint32_t d
 
 void story_open_twice(struct story *story)
 {
-    const struct program *program = &story->programs[PROGRAM_LOOK];
+    const struct program *program = &story->programs[PROGRAM_PEEK];
     size_t end = program->head_count + 1; /* stands for never */
     struct tellings *right = &story->right_twice;
 

@@ -18,6 +18,8 @@ and everything it started ends with it. What the info string of a fenced block s
     sh                    for production hosts, not run here: bash -n accepts it
     text                  not run
     needs=PROGRAM,...     any block: skipped where a program is not installed
+
+A line <!-- run: COMMAND --> is run without being shown to readers, for what they did in another way (make run).
 """
 import os
 import re
@@ -29,9 +31,11 @@ import sys
 import tempfile
 import time
 
+ATTEMPTS_MAX = 3  # pages show times; on a busy machine a second may pass between two commands
 COMMAND_SECONDS_MAX = 120
 AWAIT_SECONDS_MAX = 30
 INSIDE = "RATION_PAGE_NAMESPACE"
+WHEN_READY = "... listening on resp ...\n...\n"
 
 
 class Mistake(Exception):
@@ -50,8 +54,8 @@ class Block:
 
 
 class Command:
-    def __init__(self, line, text):
-        self.line, self.text, self.expected = line, text, []
+    def __init__(self, line, text, expected=()):
+        self.line, self.text, self.expected = line, text, list(expected)
 
     def is_background(self):
         return self.text.rstrip().endswith(" &")
@@ -68,6 +72,9 @@ def read_blocks(text):
             fence = None
         elif fence is not None:
             block.text += line + "\n"
+        elif re.fullmatch(r"<!-- run: .* -->", line):
+            command = line[len("<!-- run: ") : -len(" -->")]
+            yield Block(number, "console", f"$ {command}\n...\n{WHEN_READY if command.endswith(' &') else ''}")
         elif re.match(r"^ {4,}\S", line) and not re.match(r"^ +([-*+|]|\d+\.)", line) and was_blank:
             raise Mistake(f"{number}: an indented block: use a fenced one")
         was_blank = not line.strip()
@@ -115,7 +122,9 @@ class Shell:
     def __init__(self, folder):
         self.folder = folder
         self.count = 0
-        environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", HOME=folder)
+        with open(self.path(".curlrc"), "w", encoding="utf-8") as file:
+            file.write("no-progress-meter\n")  # which curl shows only where its output is no terminal
+        environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", HOME=folder, CURL_HOME=self.path(""))
         self.process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"], cwd=folder, env=environment, stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
@@ -123,15 +132,12 @@ class Shell:
     def path(self, name):
         return f"{self.folder}/.page/{name}"
 
-    def send(self, command, is_background):
+    def send(self, command):
         """Starts the command; returns where its output goes and the file that appears when it has ended."""
         self.count += 1
         script, output, status = (self.path(f"{self.count}.{what}") for what in ("sh", "out", "status"))
-        text = command.rstrip()
-        if is_background:
-            text = f"{{ {text[:-2]}\n}} &"
         with open(script, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(command + "\n")
         self.process.stdin.write(f"eval \"$(cat {script})\" </dev/null >{output} 2>&1\necho $? >{status}.new; "
                                  f"mv {status}.new {status}\n")
         self.process.stdin.flush()
@@ -139,7 +145,7 @@ class Shell:
 
     def run(self, command):
         """Returns the output of a command."""
-        output, status = self.send(command.text, False)
+        output, status = self.send(command.text)
         end = time.monotonic() + COMMAND_SECONDS_MAX
         while not os.path.exists(status):
             if self.process.poll() is not None:
@@ -151,7 +157,7 @@ class Shell:
 
     def start(self, command, pattern):
         """Starts a background command and waits for its output; returns the output."""
-        output, status = self.send(command.text, True)
+        output, status = self.send(command.text)
         end = time.monotonic() + AWAIT_SECONDS_MAX
         while True:
             text = read_output(output) if os.path.exists(output) else ""
@@ -164,7 +170,8 @@ def read_output(path):
     text = open(path, encoding="utf-8", errors="backslashreplace").read().replace("\r", "")
     # What bash says of a job that was killed.
     text = re.sub(r"^bash: line \d+: +\d+ (Terminated|Killed)\b.*\n", "", text, flags=re.M)
-    return text if text.endswith("\n") or not text else text + "\n"
+    text = text.rstrip("\n")  # redis-cli prints an empty line after an error
+    return text + "\n" if text else ""
 
 
 def check_command(shell, command):
@@ -238,7 +245,8 @@ def enter_namespaces(arguments):
 
 def use_prefix(prefix):
     prefix = os.path.abspath(prefix)
-    os.environ["PATH"] = f"{prefix}/bin:" + os.environ["PATH"]
+    # What Debian's packages hold comes before other versions of Python and the like.
+    os.environ["PATH"] = f"{prefix}/bin:/usr/bin:" + os.environ["PATH"]
     os.environ["LD_LIBRARY_PATH"] = f"{prefix}/lib"
     os.environ["PKG_CONFIG_PATH"] = f"{prefix}/lib/pkgconfig"
     os.environ["CMAKE_PREFIX_PATH"] = prefix
@@ -262,7 +270,9 @@ $ cat <<END
 > two
 > END
 two
-$ kill %1; wait
+$ kill %1; wait %1
+$ curl http://127.0.0.1:8429/
+curl: (7) ...
 $ echo a 7 b
 a ... b
 ```
@@ -306,13 +316,7 @@ def control():
     return 1 if missed else 0
 
 
-def main(arguments):
-    if arguments[0] == "--list":
-        for block in read_blocks(open(arguments[2], encoding="utf-8").read()):
-            print(block.line, block.language, block.options)
-        return 0
-    if INSIDE not in os.environ:
-        return enter_namespaces(arguments)
+def run_in_namespaces(arguments):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if arguments[0] == "--control":
         use_prefix(arguments[1])
@@ -325,6 +329,22 @@ def main(arguments):
         return 1
     print(f"{arguments[1]}: {count} blocks")
     return 0
+
+
+def main(arguments):
+    if arguments[0] == "--list":
+        for block in read_blocks(open(arguments[2], encoding="utf-8").read()):
+            print(block.line, block.language, block.options)
+        return 0
+    if INSIDE in os.environ:
+        return run_in_namespaces(arguments)
+    attempts_max = 1 if arguments[0] == "--control" else ATTEMPTS_MAX
+    for attempt in range(1, attempts_max + 1):
+        status = enter_namespaces(arguments)
+        if status != 1:
+            return status
+        print(f"attempt {attempt} of {attempts_max} failed", flush=True)
+    return 1
 
 
 if __name__ == "__main__":

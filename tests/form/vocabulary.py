@@ -69,11 +69,11 @@ ROWS = [
     (TEXT, r"strangers?", "untrusted clients", "open to strangers"),
     (TEXT, r"whoever", "the client, the caller, the node", "whoever asks first"),
     (TEXT, r"told", "reported", "the wait it was told"),
-    (TEXT, r"(tells|tell)(?! (apart|from))", "reports, the response says", "the response tells how long"),
+    (TEXT, r"tells?(?!(\s+\w+){0,2}\s+apart|\s+from)", "reports, the response says", "the response tells how long"),
     (TEXT, r"(go|goes|went|going) on", "proceed, continue", "the loop goes on"),
     (TEXT, r"(redis|server|node|client|it) (is|was|are|goes) away", "unavailable", "while Redis is away"),
     (TEXT, r"(?<!page )(?<!injected )(?<!bus )faults?(?! (injection|matrix))", "error", "a fault of the policy"),
-    (USER, r"deadlines?", "timeout", "the deadline of a call"),
+    (USER, r"deadlines?(?!_ns)", "timeout", "the deadline of a call"),
     (USER, r"in debt", "in use", "keys in debt"),
     (USER, r"(request|response|reply)('s)? heads?", "headers", "the request head"),
     (USER, r"(was|is|were|as) said", "set, passed", "what the option was said"),
@@ -88,6 +88,7 @@ DOCUMENTS = (".md", ".yaml", ".yml", ".svg", ".json", ".1", ".5", ".bash", ".fis
 PATTERNS = [(kind, re.compile(rf"(?<![a-z]){'(?:' + old + ')'}(?![a-z])", re.I), use, plant) for kind, old, use, plant in ROWS]
 
 STRING = re.compile(r'(?<!#include )"(?:[^"\\\n]|\\.)*"')
+PATH = re.compile(r"[\w./-]*/[\w./-]+\.[ch]\b|`\w+_test`")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|--[^\n]*", re.S)
 
 
@@ -110,7 +111,7 @@ def blank_matches(text, *patterns):
 def views(path, text):
     """What each kind of row looks at in a file."""
     if not path.endswith(SOURCES):
-        return {CODE: text, NAME: "", TEXT: text, USER: text}
+        return {CODE: text, NAME: "", TEXT: text, USER: blank_matches(text, PATH)}
     return {
         CODE: text,
         NAME: blank_matches(text, STRING, COMMENT),

@@ -105,11 +105,12 @@ static size_t lose_a_byte_of_http(struct ration_connection *connection, char *by
 }
 
 /* Memory of a transaction stays accounted when the client goes away before EXEC. */
-static void leave_accounted(struct ration_connection *connection, enum ration_close_reason ending)
+static void leave_accounted(struct ration_connection *connection,
+                            enum ration_close_reason close_reason)
 {
     if (connection->is_transaction)
         connection->loop->loops->memory_bytes++;
-    ration_resp_protocol.close(connection, ending);
+    ration_resp_protocol.close(connection, close_reason);
 }
 
 /* A reply that is an array has a type that there is not. */
@@ -271,8 +272,8 @@ static void run(const uint8_t *data, const struct stream *streams, size_t count,
     char *arguments[ARGUMENTS_MAX];
     struct whole_server_options options = {.limits = {.auth_timeout_s = 86400,
                                                       .multi_timeout_s = 86400,
-                                                      .header_timeout_ms = 1 << 30,
-                                                      .body_timeout_ms = 1 << 30}};
+                                                      .header_timeout_ms = 86400000,
+                                                      .body_timeout_ms = 86400000}};
     struct whole_server server;
 
     set_options(data[0], arguments, &options);

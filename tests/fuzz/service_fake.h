@@ -72,7 +72,7 @@ struct ration_connection {
     bool is_closed;
     bool is_aborted;
     bool yields;
-    bool is_held;
+    bool is_paused;
     _Alignas(max_align_t) char state[FAKE_STATE_SIZE];
 };
 
@@ -138,7 +138,7 @@ struct ration_output *ration_connection_output(struct ration_connection *connect
 
 bool ration_connection_is_full(const struct ration_connection *connection)
 {
-    return connection->yields || connection->is_held || connection->output.size >= FAKE_FULL_SIZE;
+    return connection->yields || connection->is_paused || connection->output.size >= FAKE_FULL_SIZE;
 }
 
 void ration_connection_yield(struct ration_connection *connection)
@@ -155,14 +155,14 @@ uint64_t ration_connection_match_steps_left(const struct ration_connection *conn
 void ration_connection_charge(struct ration_connection *connection, uint64_t match_steps)
 {
     connection->match_steps += match_steps;
-    if (!connection->is_held && ration_connection_match_steps_left(connection) == 0)
+    if (!connection->is_paused && ration_connection_match_steps_left(connection) == 0)
         connection->yields = true;
 }
 
 void ration_connection_close(struct ration_connection *connection)
 {
     connection->is_closed = true;
-    connection->is_held = false;
+    connection->is_paused = false;
 }
 
 void ration_connection_abort(struct ration_connection *connection)
@@ -188,30 +188,30 @@ void ration_connection_phase(struct ration_connection *connection, enum ration_p
 
 bool ration_connection_is_paused(const struct ration_connection *connection)
 {
-    return connection->is_held;
+    return connection->is_paused;
 }
 
 void ration_connection_pause(struct ration_connection *connection)
 {
-    connection->is_held = true;
+    connection->is_paused = true;
 }
 
 void ration_connection_resume(struct ration_connection *connection)
 {
-    connection->is_held = false;
+    connection->is_paused = false;
 }
 
 void ration_connection_run(struct ration_connection *connection,
                            void (*function)(struct ration_connection *connection))
 {
-    connection->is_held = false;
+    connection->is_paused = false;
     function(connection);
 }
 
 /* Steps of one reply follow each other, and are sent together. */
 void ration_connection_flush(struct ration_connection *connection)
 {
-    CHECK(connection->is_held);
+    CHECK(connection->is_paused);
 }
 
 void ration_connection_set_partial(struct ration_connection *connection, bool is_partial)
@@ -431,7 +431,7 @@ static void fake_take_steps(struct fake *fake)
         fake->loop.job = NULL;
         (void)job->step(job);
     }
-    CHECK(!fake->connection.is_held);
+    CHECK(!fake->connection.is_paused);
 }
 
 /* Gives the protocol what is kept, again while it stops only because it answered much. */
@@ -449,7 +449,7 @@ static void fake_serve(struct fake *fake)
         connection->match_steps = 0;
         used = fake->protocol->receive(connection, fake->kept, fake->kept_size);
         CHECK(used <= fake->kept_size);
-        again = connection->is_held || connection->yields ||
+        again = connection->is_paused || connection->yields ||
                 (used > 0 && ration_connection_is_full(connection));
         fake_take_steps(fake);
         fake->kept_size -= used;

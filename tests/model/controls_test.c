@@ -23,7 +23,7 @@ enum mutant {
     NO_CLAMP,        /* tokens pile up beyond the burst */
     STALE_REWINDS,   /* a time before the last one starts the bucket again */
     DENIAL_CONSUMES,
-    LOOK_WRITES /* cost 0 moves the state */
+    PEEK_WRITES /* cost 0 moves the state */
 };
 
 static struct ration_decision describe(enum ration_verdict verdict, model_units tat,
@@ -87,7 +87,7 @@ static struct ration_decision mutant_take(uint64_t *words, const struct ration_l
     model_units next = start + token * (model_units)cost;
     bool fits = mutant == LESS_NOT_EQUAL ? next < room : next <= room;
 
-    if (cost == 0 && mutant == LOOK_WRITES)
+    if (cost == 0 && mutant == PEEK_WRITES)
         store(words, start);
     if (cost == 0)
         return describe(RATION_ALLOW, tat, token, 0, limit, now_ns);
@@ -114,7 +114,7 @@ MUTANT(take_less_not_equal, LESS_NOT_EQUAL)
 MUTANT(take_no_clamp, NO_CLAMP)
 MUTANT(take_stale_rewinds, STALE_REWINDS)
 MUTANT(take_denial_consumes, DENIAL_CONSUMES)
-MUTANT(take_look_writes, LOOK_WRITES)
+MUTANT(take_peek_writes, PEEK_WRITES)
 
 /* For the other algorithms: whatever is asked is given. */
 static struct ration_decision take_always(void *state, const struct ration_limit *limit,
@@ -152,7 +152,7 @@ static const struct control controls[] = {
     {"stale now rewinds", take_stale_rewinds, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},
     {"denial consumes", take_denial_consumes, TRACE_TOKEN, TRACE_CHECK_MODEL, "model"},
     {"denial consumes", take_denial_consumes, TRACE_TOKEN, TRACE_CHECK_R2, "R2"},
-    {"cost 0 writes", take_look_writes, TRACE_TOKEN, TRACE_CHECK_R6, "R6"},
+    {"cost 0 writes", take_peek_writes, TRACE_TOKEN, TRACE_CHECK_R6, "R6"},
     {"always allowed, token", take_always, TRACE_TOKEN, TRACE_CHECK_R1, "R1"},
     {"always allowed, interval", take_always, TRACE_INTERVAL, TRACE_CHECK_R1, "R1"},
     {"always allowed, reserve", take_always, TRACE_RESERVE, TRACE_CHECK_R1, "R1"},

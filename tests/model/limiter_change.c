@@ -133,7 +133,7 @@ static bool answer(struct ration_bucket *b, const struct ration_limit *limit,
     case LIMITER_TAKE:
         out->decision = ration_bucket_take(b, limit, tokens, step->now_ns);
         break;
-    case LIMITER_LOOK:
+    case LIMITER_PEEK:
         out->decision = ration_bucket_peek(b, limit, tokens, step->now_ns);
         break;
     case LIMITER_ALLOW:
@@ -146,7 +146,7 @@ static bool answer(struct ration_bucket *b, const struct ration_limit *limit,
     case LIMITER_REFUND:
         ration_bucket_refund(b, limit, tokens, step->now_ns);
         break;
-    case LIMITER_FORCE:
+    case LIMITER_CHARGE:
         if (tokens > 0)
             ration_bucket_charge(b, limit, tokens, step->now_ns);
         break;
@@ -187,7 +187,7 @@ static void run(struct change_trace *t, const struct limiter_step *step)
 static void meet_all(struct change_trace *t)
 {
     for (unsigned i = 0; i < t->setup.key_count; i++) {
-        struct limiter_step step = {.call = LIMITER_FORCE,
+        struct limiter_step step = {.call = LIMITER_CHARGE,
                                     .now_ns = t->walk.clock_ns,
                                     .ask_count = 1,
                                     .asks = {{.key = i, .tokens = 1}}};

@@ -78,10 +78,10 @@ static void charges_first(struct limiter_answerer *self, const struct limiter_st
     (void)self;
     pass(step, out);
     if (is_take(step) && step->ask_count > 1 && out->decision.verdict == RATION_DENY) {
-        struct limiter_step force = about(step, LIMITER_FORCE, 0);
+        struct limiter_step charge = about(step, LIMITER_CHARGE, 0);
         struct limiter_answer ignored;
 
-        pass(&force, &ignored);
+        pass(&charge, &ignored);
     }
 }
 
@@ -92,10 +92,10 @@ static void denial_costs(struct limiter_answerer *self, const struct limiter_ste
     (void)self;
     pass(step, out);
     if (step->call == LIMITER_TAKE && out->decision.verdict == RATION_DENY) {
-        struct limiter_step force = about(step, LIMITER_FORCE, 0);
+        struct limiter_step charge = about(step, LIMITER_CHARGE, 0);
         struct limiter_answer ignored;
 
-        pass(&force, &ignored);
+        pass(&charge, &ignored);
     }
 }
 
@@ -182,13 +182,13 @@ static void takes_twice(struct limiter_answerer *self, const struct limiter_step
         out->decision.verdict = RATION_ALLOW;
 }
 
-/* A look is not free. */
-static void look_takes(struct limiter_answerer *self, const struct limiter_step *step,
+/* A peek is not free. */
+static void peek_takes(struct limiter_answerer *self, const struct limiter_step *step,
                        struct limiter_answer *out)
 {
     (void)self;
     pass(step, out);
-    if (step->call == LIMITER_LOOK && step->scope == LIMITER_ONE && now_and_then(2)) {
+    if (step->call == LIMITER_PEEK && step->scope == LIMITER_ONE && now_and_then(2)) {
         struct limiter_step take = *step;
         struct limiter_answer ignored;
 
@@ -242,10 +242,10 @@ static const struct control controls[] = {
     {"batch decides a key once", batch_decides_once, LIMITER_OVERFLOW, LIMITER_CHECK_R1, "R1"},
     {"overflow without debt", overflow_forgets, LIMITER_OVERFLOW, LIMITER_CHECK_R1, "R1"},
     {"overflow without debt", overflow_forgets, LIMITER_OVERFLOW, LIMITER_CHECK_R7, "R7"},
-    {"admits without charging", takes_twice, LIMITER_OVERFLOW, LIMITER_CHECK_LOOK, "look"},
+    {"admits without charging", takes_twice, LIMITER_OVERFLOW, LIMITER_CHECK_PEEK, "peek"},
     {"admits without charging", takes_twice, LIMITER_STALE, LIMITER_CHECK_R1, "R1"},
-    {"look takes", look_takes, LIMITER_EXACT, LIMITER_CHECK_MODEL, "model"},
-    {"look takes", look_takes, LIMITER_OVERFLOW, LIMITER_CHECK_R2, "R2"},
+    {"peek takes", peek_takes, LIMITER_EXACT, LIMITER_CHECK_MODEL, "model"},
+    {"peek takes", peek_takes, LIMITER_OVERFLOW, LIMITER_CHECK_R2, "R2"},
     {"stale now resets", stale_resets, LIMITER_STALE, LIMITER_CHECK_R1, "R1"},
     {"stale now resets", stale_resets, LIMITER_STALE, LIMITER_CHECK_R7, "R7"},
 };

@@ -1,13 +1,13 @@
-/* R2 and R4 by looks: before a take, after its denial, and at the reported moment. */
+/* R2 and R4 by peeks: before a take, after its denial, and at the reported moment. */
 #include "limiter_trace_state.h"
 
-static struct limiter_step as_look(const struct limiter_step *step, uint64_t now_ns)
+static struct limiter_step as_peek(const struct limiter_step *step, uint64_t now_ns)
 {
-    struct limiter_step look = *step;
+    struct limiter_step peek = *step;
 
-    look.call = LIMITER_LOOK;
-    look.now_ns = now_ns;
-    return look;
+    peek.call = LIMITER_PEEK;
+    peek.now_ns = now_ns;
+    return peek;
 }
 
 bool limiter_denial_is_looked_at(const struct limiter_step *step)
@@ -15,14 +15,14 @@ bool limiter_denial_is_looked_at(const struct limiter_step *step)
     return step->call == LIMITER_TAKE && step->scope != LIMITER_LIST;
 }
 
-void limiter_denial_look(struct limiter_trace *t, const struct limiter_step *step,
-                         struct limiter_look *around)
+void limiter_denial_peek(struct limiter_trace *t, const struct limiter_step *step,
+                         struct limiter_peek *around)
 {
-    struct limiter_step look = as_look(step, step->now_ns);
+    struct limiter_step peek = as_peek(step, step->now_ns);
     unsigned limiter = (unsigned)trace_random_below(&t->walk.random, t->setup.limiter_count);
 
-    limiter_keys_ask(t, &look, &around->before);
-    around->bystander = (struct limiter_step){.call = LIMITER_LOOK,
+    limiter_keys_ask(t, &peek, &around->before);
+    around->bystander = (struct limiter_step){.call = LIMITER_PEEK,
                                               .scope = LIMITER_ONE,
                                               .now_ns = step->now_ns,
                                               .ask_count = 1,
@@ -57,23 +57,23 @@ static struct limiter_answer enforced(const struct limiter_trace *t, struct limi
 }
 
 void limiter_denial_check(struct limiter_trace *t, const struct limiter_step *step,
-                          const struct limiter_answer *got, const struct limiter_look *around)
+                          const struct limiter_answer *got, const struct limiter_peek *around)
 {
-    struct limiter_step look = as_look(step, step->now_ns);
+    struct limiter_step peek = as_peek(step, step->now_ns);
     struct limiter_answer before = enforced(t, around->before);
     struct limiter_answer denied = enforced(t, *got);
     struct limiter_answer again;
 
-    if (!limiter_answers_equal(&before, &denied) && t->options->checks & LIMITER_CHECK_LOOK) {
-        limiter_trace_fail(t, "look (what a take is answered)", step);
+    if (!limiter_answers_equal(&before, &denied) && t->options->checks & LIMITER_CHECK_PEEK) {
+        limiter_trace_fail(t, "peek (what a take is answered)", step);
         if (!t->options->is_quiet) {
-            limiter_print_answer("look", &around->before);
+            limiter_print_answer("peek", &around->before);
             limiter_print_answer("take", got);
         }
     }
     if (!(t->options->checks & LIMITER_CHECK_R2) || (around->has_overflowed && may_write(t)))
         return; /* a shadow that was charged to the overflow bucket has others inherit from there */
-    limiter_keys_ask(t, &look, &again);
+    limiter_keys_ask(t, &peek, &again);
     again = enforced(t, again);
     if (!limiter_answers_equal(&before, &again)) {
         limiter_trace_fail(t, "R2 (a denial costs nothing)", step);
@@ -124,7 +124,7 @@ void limiter_denial_check_retry(struct limiter_trace *t, const struct limiter_st
 {
     uint64_t now_ns = limiter_setup_clamp(&t->setup, step->now_ns);
     uint64_t then_ns = now_ns + got->decision.retry_after_ns;
-    struct limiter_step look = as_look(step, then_ns);
+    struct limiter_step peek = as_peek(step, then_ns);
     struct limiter_answer answer;
 
     if (!(t->options->checks & LIMITER_CHECK_R4) || !are_own(t, step) ||
@@ -132,11 +132,11 @@ void limiter_denial_check_retry(struct limiter_trace *t, const struct limiter_st
         outlasts_memory(t, step, got->decision.retry_after_ns))
         return;
     t->count->denials++;
-    limiter_keys_ask(t, &look, &answer);
+    limiter_keys_ask(t, &peek, &answer);
     if (answer.decision.verdict != RATION_ALLOW)
         limiter_trace_fail(t, "R4 (on time passes)", step);
-    look.now_ns--;
-    limiter_keys_ask(t, &look, &answer);
+    peek.now_ns--;
+    limiter_keys_ask(t, &peek, &answer);
     if (answer.decision.verdict == RATION_ALLOW)
         limiter_trace_fail(t, "R4 (one nanosecond earlier fails)", step);
 }

@@ -51,7 +51,7 @@ bool limiter_expect_is_unsure(const struct limiter_expect *e, unsigned limiter, 
            !is_forgotten(e, limiter, key, early_ns);
 }
 
-/* A look by a now that jumps forgets nothing. */
+/* A peek by a now that jumps forgets nothing. */
 static void set_aside(struct limiter_expect *e, unsigned limiter, unsigned key)
 {
     struct limiter_expect_lost *lost = &e->lost[e->lost_count++];
@@ -199,7 +199,7 @@ static void settle(struct limiter_expect *e, const struct limiter_step *step, ui
         e->is_seen[limiter][key] |=
             used > tokens || (tokens > 0 && m->limit->start != RATION_START_FULL);
         if (used > tokens)
-            model_force(m, used - tokens, now_ns);
+            model_charge(m, used - tokens, now_ns);
         else if (used < tokens && !is_promised && model_full_after_ns(m, now_ns) > 0)
             model_release(m,
                           &(struct model_release){
@@ -281,16 +281,16 @@ static void update(struct limiter_expect *e, const struct limiter_step *step,
 
         if (step->call == LIMITER_REFUND)
             refund(e, &c->items[i], c->now_ns);
-        else if (step->call == LIMITER_FORCE && ask->tokens > 0)
-            model_force(m, ask->tokens, c->now_ns);
-        else if (step->call == LIMITER_FORCE)
+        else if (step->call == LIMITER_CHARGE && ask->tokens > 0)
+            model_charge(m, ask->tokens, c->now_ns);
+        else if (step->call == LIMITER_CHARGE)
             continue; /* it would move windows to now */
         else if (m->limit->start != RATION_START_FULL)
             model_start(m, c->now_ns);
         else if (model_full_after_ns(m, c->now_ns) > 0) /* else it is what it should be */
             model_set(m, UINT64_MAX, c->now_ns);
     }
-    if (step->call == LIMITER_FORCE)
+    if (step->call == LIMITER_CHARGE)
         see(e, c);
 }
 
@@ -334,8 +334,8 @@ static void answer_asks(struct limiter_expect *e, const struct limiter_step *ste
         out->decision.verdict =
             limiter_items_take(&c).verdict == RATION_ALLOW ? RATION_ALLOW : RATION_DENY;
         break;
-    case LIMITER_LOOK:
-        out->decision = limiter_items_look(&c);
+    case LIMITER_PEEK:
+        out->decision = limiter_items_peek(&c);
         break;
     case LIMITER_UP_TO:
         out->decision = limiter_items_up_to(&c, step->asks[0].tokens, &out->granted);
@@ -350,9 +350,9 @@ static void answer_asks(struct limiter_expect *e, const struct limiter_step *ste
         update(e, step, &c, out);
         return;
     }
-    if (step->call != LIMITER_LOOK)
+    if (step->call != LIMITER_PEEK)
         see(e, &c);
-    if (step->scope != LIMITER_LIST && (step->call == LIMITER_TAKE || step->call == LIMITER_LOOK)) {
+    if (step->scope != LIMITER_LIST && (step->call == LIMITER_TAKE || step->call == LIMITER_PEEK)) {
         out->detail_count = c.count;
         limiter_items_details(&c, out->details);
     }

@@ -5,7 +5,7 @@
 static void ask_each(struct limiter_items *c)
 {
     for (unsigned i = 0; i < c->count; i++)
-        c->items[i].own = model_look(c->items[i].model, c->items[i].tokens, c->now_ns);
+        c->items[i].own = model_peek(c->items[i].model, c->items[i].tokens, c->now_ns);
 }
 
 /* The enforced item that speaks for all before anything is taken: the worst. */
@@ -134,7 +134,7 @@ static void refuse_queues(struct limiter_items *c, uint64_t max_wait_ns)
     }
 }
 
-struct ration_decision limiter_items_look(struct limiter_items *c)
+struct ration_decision limiter_items_peek(struct limiter_items *c)
 {
     ask_each(c);
 
@@ -153,7 +153,7 @@ struct ration_decision limiter_items_look(struct limiter_items *c)
 
 struct ration_decision limiter_items_take(struct limiter_items *c)
 {
-    struct ration_decision d = limiter_items_look(c);
+    struct ration_decision d = limiter_items_peek(c);
 
     charge_shadows(c);
     if (d.verdict != RATION_ALLOW)

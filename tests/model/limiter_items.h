@@ -33,7 +33,7 @@ struct limiter_items {
 };
 
 struct ration_decision limiter_items_take(struct limiter_items *c);
-struct ration_decision limiter_items_look(struct limiter_items *c);
+struct ration_decision limiter_items_peek(struct limiter_items *c);
 struct ration_decision limiter_items_up_to(struct limiter_items *c, uint64_t tokens_max,
                                            uint64_t *out_granted);
 struct ration_decision limiter_items_reserve(struct limiter_items *c, uint64_t max_wait_ns);

@@ -87,17 +87,17 @@ static void admit_rule(struct limiter_trace *t, const struct limiter_step *step,
         return;
     if (t->options->checks & LIMITER_CHECK_R7 && is_monotone(own->limit) &&
         !is_log_open(t, own->limit) &&
-        model_look(own, a->tokens, now_ns + delay_ns).verdict != RATION_ALLOW &&
-        !(is_queue && model_look(own, a->tokens, now_ns).verdict == RATION_ALLOW))
+        model_peek(own, a->tokens, now_ns + delay_ns).verdict != RATION_ALLOW &&
+        !(is_queue && model_peek(own, a->tokens, now_ns).verdict == RATION_ALLOW))
         fail_rule(t, "R7 (a debt was forgotten)", step, a, rule);
-    model_force(own, a->tokens, now_ns + (is_queue ? 0 : delay_ns));
+    model_charge(own, a->tokens, now_ns + (is_queue ? 0 : delay_ns));
     if (has_history(t, own->limit) &&
         !history_admit(&key->histories[rule], a->tokens, key->last_ns))
         fail_rule(t, "R1 (the contract)", step, a, rule);
 }
 
 static void admit(struct limiter_trace *t, const struct limiter_step *step,
-                  const struct limiter_ask *a, uint64_t delay_ns, const struct limiter_look *around)
+                  const struct limiter_ask *a, uint64_t delay_ns, const struct limiter_peek *around)
 {
     const struct limiter_plan *plan = &t->setup.plans[a->limiter];
     struct limiter_key *key = &t->keys[a->limiter][a->key];
@@ -136,7 +136,7 @@ static unsigned sum_asks(const struct limiter_step *step, struct limiter_ask *ou
 }
 
 static void admit_all(struct limiter_trace *t, const struct limiter_step *step,
-                      const struct limiter_answer *got, const struct limiter_look *around)
+                      const struct limiter_answer *got, const struct limiter_peek *around)
 {
     struct limiter_ask asks[LIMITER_ASKS_MAX];
     unsigned count = sum_asks(step, asks);
@@ -167,7 +167,7 @@ static void update_rule(struct limiter_trace *t, const struct limiter_step *step
     uint64_t used = step->used_tokens;
     struct limiter_key *key = &t->keys[a->limiter][a->key];
     bool is_forced = step->call == LIMITER_SETTLE ? used > a->tokens
-                                                  : step->call == LIMITER_FORCE && a->tokens > 0;
+                                                  : step->call == LIMITER_CHARGE && a->tokens > 0;
     bool is_kept = !t->is_tight; /* an overflow bucket owes no more than it holds, however forced */
 
     if (step->call == LIMITER_REFUND)
@@ -179,7 +179,7 @@ static void update_rule(struct limiter_trace *t, const struct limiter_step *step
     else if (step->call == LIMITER_SETTLE && used < a->tokens)
         model_refund(own, a->tokens - used, now_ns);
     else if (is_forced && is_kept)
-        model_force(own, step->call == LIMITER_FORCE ? a->tokens : used - a->tokens, now_ns);
+        model_charge(own, step->call == LIMITER_CHARGE ? a->tokens : used - a->tokens, now_ns);
     key->has_shared |= is_forced && !is_kept; /* who has no place may not have been forced */
     if (is_forced)                            /* maybe of the overflow bucket: nothing shows it */
         key->is_own = false;
@@ -216,7 +216,7 @@ static void ask_for_delay(const struct limiter_trace *t, struct limiter_step *st
 
 void limiter_keys_run(struct limiter_trace *t, struct limiter_step *step)
 {
-    struct limiter_look around = {.has_looked = false};
+    struct limiter_peek around = {.has_looked = false};
     struct limiter_answer got;
     struct ration_limiter_stats before;
     struct ration_limiter_stats after;
@@ -226,7 +226,7 @@ void limiter_keys_run(struct limiter_trace *t, struct limiter_step *step)
         t->latest_ns = now_ns;
     ask_for_delay(t, step);
     if (limiter_denial_is_looked_at(step))
-        limiter_denial_look(t, step, &around);
+        limiter_denial_peek(t, step, &around);
     before = limiter_subject_stats(&t->real);
     limiter_keys_ask(t, step, &got);
     after = limiter_subject_stats(&t->real);
@@ -235,13 +235,13 @@ void limiter_keys_run(struct limiter_trace *t, struct limiter_step *step)
     around.is_waved = after.overflow_allow > 0;
 
     if (around.has_looked && got.decision.verdict != around.before.decision.verdict &&
-        t->options->checks & LIMITER_CHECK_LOOK)
-        limiter_trace_fail(t, "look (what a take is answered)", step);
+        t->options->checks & LIMITER_CHECK_PEEK)
+        limiter_trace_fail(t, "peek (what a take is answered)", step);
     if (around.has_looked && got.decision.verdict != RATION_ALLOW)
         limiter_denial_check(t, step, &got, &around);
     if (around.has_looked && got.decision.verdict == RATION_DENY && !around.has_overflowed)
         limiter_denial_check_retry(t, step, &got);
-    if (step->call == LIMITER_LOOK)
+    if (step->call == LIMITER_PEEK)
         return;
     if (step->call <= LIMITER_RESERVE)
         admit_all(t, step, &got, &around);

@@ -7,7 +7,7 @@
 /* What a slot can hold, and what a debt may add to now: see docs/ARCHITECTURE.md. */
 #define TABLE_NOW_MAX_NS ((UINT64_C(1) << 60) - 1 - (UINT64_C(1) << 59) - 365 * RATION_NS_PER_DAY)
 
-static const char *const call_names[LIMITER_CALL_COUNT] = {"take",  "look",    "allow",  "up_to",
+static const char *const call_names[LIMITER_CALL_COUNT] = {"take",  "peek",    "allow",  "up_to",
                                                            "batch", "reserve", "settle", "refund",
                                                            "force", "reset",   "block"};
 static const char *const scope_names[] = {"one", "all", "list"};

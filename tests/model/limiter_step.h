@@ -21,14 +21,14 @@
 
 enum limiter_call {
     LIMITER_TAKE,
-    LIMITER_LOOK,
+    LIMITER_PEEK,
     LIMITER_ALLOW, /* yes or no, by the short way */
     LIMITER_UP_TO,
     LIMITER_BATCH, /* each ask by itself, in order */
     LIMITER_RESERVE,
     LIMITER_SETTLE,
     LIMITER_REFUND,
-    LIMITER_FORCE,
+    LIMITER_CHARGE,
     LIMITER_RESET,
     LIMITER_BLOCK,
     LIMITER_CALL_COUNT

@@ -115,7 +115,7 @@ static void answer_one(struct limiter_subject *s, const struct limiter_step *ste
         out->status = ration_limiter_take(l, request, ask->tokens, step->now_ns, &out->decision,
                                           out->details);
         break;
-    case LIMITER_LOOK:
+    case LIMITER_PEEK:
         out->detail_count = s->setup->plans[ask->limiter].rule_count;
         out->status = ration_limiter_peek(l, request, ask->tokens, step->now_ns, &out->decision,
                                           out->details);
@@ -148,7 +148,7 @@ static void answer_one(struct limiter_subject *s, const struct limiter_step *ste
     case LIMITER_REFUND:
         out->status = ration_limiter_refund(l, request, ask->tokens, step->now_ns);
         break;
-    case LIMITER_FORCE:
+    case LIMITER_CHARGE:
         out->status = ration_limiter_charge(l, request, ask->tokens, step->now_ns);
         break;
     case LIMITER_RESET:
@@ -187,7 +187,7 @@ static void answer_all(struct limiter_subject *s, const struct limiter_step *ste
         out->status = ration_stack_take(s->stack, request, tokens, step->now_ns, &out->decision,
                                         out->details);
         break;
-    case LIMITER_LOOK:
+    case LIMITER_PEEK:
         out->detail_count = rules_of_all(s->setup);
         out->status = ration_stack_peek(s->stack, request, tokens, step->now_ns, &out->decision,
                                         out->details);

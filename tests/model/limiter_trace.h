@@ -36,7 +36,7 @@ enum limiter_checks {
     LIMITER_CHECK_R2 = 4,
     LIMITER_CHECK_R4 = 8,
     LIMITER_CHECK_R7 = 16,   /* the table that reclaims answers alike; no debt is forgotten */
-    LIMITER_CHECK_LOOK = 32, /* a look says what the take is then answered */
+    LIMITER_CHECK_PEEK = 32, /* a peek says what the take is then answered */
     LIMITER_CHECK_ALL = 63
 };
 

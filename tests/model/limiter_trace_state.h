@@ -55,8 +55,8 @@ void limiter_keys_init(struct limiter_trace *t);
 void limiter_keys_run(struct limiter_trace *t, struct limiter_step *step);
 
 /* What was seen of a step besides its answer. */
-struct limiter_look {
-    struct limiter_answer before; /* the same, as a look */
+struct limiter_peek {
+    struct limiter_answer before; /* the same, as a peek */
     struct limiter_step bystander;
     struct limiter_answer bystander_before;
     bool has_looked;
@@ -70,12 +70,12 @@ void limiter_keys_ask(struct limiter_trace *t, const struct limiter_step *step,
 
 /* Looks at what a take will be answered, and at somebody else. Only for steps that are looked at. */
 bool limiter_denial_is_looked_at(const struct limiter_step *step);
-void limiter_denial_look(struct limiter_trace *t, const struct limiter_step *step,
-                         struct limiter_look *around);
+void limiter_denial_peek(struct limiter_trace *t, const struct limiter_step *step,
+                         struct limiter_peek *around);
 
 /* Of a take that was denied: nobody sees that it was tried. */
 void limiter_denial_check(struct limiter_trace *t, const struct limiter_step *step,
-                          const struct limiter_answer *got, const struct limiter_look *around);
+                          const struct limiter_answer *got, const struct limiter_peek *around);
 
 /* On time it passes, one nanosecond earlier not, if the buckets are the keys' own. */
 void limiter_denial_check_retry(struct limiter_trace *t, const struct limiter_step *step,

@@ -239,15 +239,15 @@ static void ask_other(struct limiter_walk *w, struct limiter_step *step)
 
     switch (pick(w, 9)) {
     case 0:
-        step->call = may_give_back(w, limiter) ? LIMITER_REFUND : LIMITER_FORCE;
+        step->call = may_give_back(w, limiter) ? LIMITER_REFUND : LIMITER_CHARGE;
         step->asks[0].tokens = pick_forced(w, limiter);
         break;
     case 1:
-        step->call = LIMITER_FORCE;
+        step->call = LIMITER_CHARGE;
         step->asks[0].tokens = pick_forced(w, limiter);
         break;
     case 2:
-        step->call = may_give_back(w, limiter) ? LIMITER_RESET : LIMITER_LOOK;
+        step->call = may_give_back(w, limiter) ? LIMITER_RESET : LIMITER_PEEK;
         break;
     case 3:
         step->call = LIMITER_BLOCK;
@@ -284,7 +284,7 @@ struct limiter_step limiter_walk_next(struct limiter_walk *w)
     else if (choice < 18)
         step.call = pick(w, 4) ? LIMITER_TAKE : LIMITER_ALLOW;
     else if (choice < 20)
-        step.call = LIMITER_LOOK;
+        step.call = LIMITER_PEEK;
     else if (choice < 22)
         step.call = LIMITER_UP_TO;
     else if (choice < 23)

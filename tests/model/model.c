@@ -81,7 +81,7 @@ static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
         model_interval_pay(m, (model_units)cost, now_ns + model_interval_wait(m, cost, now_ns));
         break;
     case QUEUE:
-        model_queue_force(m, cost, now_ns);
+        model_queue_charge(m, cost, now_ns);
         break;
     case WINDOWS:
         model_windows_pay(m, cost, now_ns);
@@ -245,7 +245,7 @@ struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_
     return decide_and_pay(m, cost_tokens, patience(m), now_ns);
 }
 
-struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns)
+struct ration_decision model_peek(const struct model *m, uint64_t cost_tokens, uint64_t now_ns)
 {
     now_ns = clamp_now(now_ns);
     return with_state(m, decide(m, cost_tokens, patience(m), now_ns), now_ns);
@@ -319,15 +319,15 @@ void model_refund(struct model *m, uint64_t tokens, uint64_t now_ns)
     }
 }
 
-void model_force(struct model *m, uint64_t tokens, uint64_t now_ns)
+void model_charge(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     now_ns = clamp_now(now_ns);
     switch (kind_of(m)) {
     case INTERVAL:
-        model_interval_force(m, tokens, now_ns);
+        model_interval_charge(m, tokens, now_ns);
         break;
     case QUEUE:
-        model_queue_force(m, tokens, now_ns);
+        model_queue_charge(m, tokens, now_ns);
         break;
     case WINDOWS:
         model_windows_pay(m, tokens, now_ns);
@@ -336,7 +336,7 @@ void model_force(struct model *m, uint64_t tokens, uint64_t now_ns)
         model_log_pay(m, tokens, now_ns);
         break;
     default:
-        model_tokens_force(&m->parts[0], tokens, now_ns);
+        model_tokens_charge(&m->parts[0], tokens, now_ns);
     }
 }
 

@@ -117,7 +117,7 @@ struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_
 struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
                                      uint64_t now_ns);
 
-struct ration_decision model_look(const struct model *m, uint64_t cost_tokens, uint64_t now_ns);
+struct ration_decision model_peek(const struct model *m, uint64_t cost_tokens, uint64_t now_ns);
 
 uint64_t model_take_up_to(struct model *m, uint64_t cost_tokens_max, uint64_t now_ns,
                           struct ration_decision *out_decision);
@@ -126,7 +126,7 @@ uint64_t model_remaining(const struct model *m, uint64_t now_ns);
 uint64_t model_full_after_ns(const struct model *m, uint64_t now_ns);
 
 void model_refund(struct model *m, uint64_t tokens, uint64_t now_ns);
-void model_force(struct model *m, uint64_t tokens, uint64_t now_ns);
+void model_charge(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 
 /* Not for windows and logs. */

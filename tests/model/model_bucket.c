@@ -69,7 +69,7 @@ void model_tokens_refund(struct model_tokens *t, uint64_t tokens, uint64_t now_n
     tokens_put(t, tokens_unclamped(t, now_ns) + tokens_worth(t, tokens), now_ns);
 }
 
-void model_tokens_force(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
+void model_tokens_charge(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
 {
     model_units before = model_tokens_now(t, now_ns);
     model_units lowest = least(before, tokens_capacity(t) - units_of(MODEL_SPAN_NS));
@@ -189,7 +189,7 @@ static model_units interval_full_at(const struct model *m, const struct model_in
 }
 
 /* A debt that would reach further than the span is full at the span's end, on a grid of its own. */
-void model_interval_force(struct model *m, uint64_t tokens, uint64_t now_ns)
+void model_interval_charge(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     model_units last_ns =
         most((model_units)(now_ns + MODEL_SPAN_NS), interval_full_at(m, &m->interval));
@@ -268,7 +268,7 @@ uint64_t model_queue_wait(const struct model *m, uint64_t cost, uint64_t now_ns)
                    tokens_capacity(t));
 }
 
-void model_queue_force(struct model *m, uint64_t tokens, uint64_t now_ns)
+void model_queue_charge(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     model_units before = model_queue_backlog(m, now_ns);
     model_units after = before + tokens_worth(&m->parts[0], tokens);

@@ -50,7 +50,7 @@ void model_tokens_pay(struct model_tokens *t, uint64_t cost, uint64_t now_ns);
 uint64_t model_tokens_remaining(const struct model_tokens *t, uint64_t now_ns);
 uint64_t model_tokens_full_after(const struct model_tokens *t, uint64_t now_ns);
 void model_tokens_refund(struct model_tokens *t, uint64_t tokens, uint64_t now_ns);
-void model_tokens_force(struct model_tokens *t, uint64_t tokens, uint64_t now_ns);
+void model_tokens_charge(struct model_tokens *t, uint64_t tokens, uint64_t now_ns);
 void model_tokens_set(struct model_tokens *t, uint64_t tokens, uint64_t now_ns);
 void model_tokens_block(struct model_tokens *t, uint64_t until_ns);
 void model_tokens_touch(struct model_tokens *t, uint64_t now_ns);
@@ -63,7 +63,7 @@ uint64_t model_interval_wait(const struct model *m, uint64_t cost, uint64_t now_
 void model_interval_pay(struct model *m, model_units cost, uint64_t now_ns);
 uint64_t model_interval_full_after(const struct model *m, uint64_t now_ns);
 void model_interval_refund(struct model *m, uint64_t tokens);
-void model_interval_force(struct model *m, uint64_t tokens, uint64_t now_ns);
+void model_interval_charge(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_interval_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_interval_block(struct model *m, uint64_t until_ns);
 bool model_interval_is_at(const struct model *m, const struct model_interval *mark);
@@ -71,7 +71,7 @@ void model_interval_release(struct model *m, const struct model_release *r, uint
 
 model_units model_queue_backlog(const struct model *m, uint64_t now_ns);
 uint64_t model_queue_wait(const struct model *m, uint64_t cost, uint64_t now_ns);
-void model_queue_force(struct model *m, uint64_t tokens, uint64_t now_ns);
+void model_queue_charge(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_queue_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 void model_queue_block(struct model *m, uint64_t until_ns);
 void model_queue_refund(struct model *m, uint64_t tokens, uint64_t now_ns);

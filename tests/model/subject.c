@@ -26,7 +26,7 @@ static struct ration_decision bucket_take(void *state, const struct ration_limit
     return ration_bucket_take(state, limit, cost, now_ns);
 }
 
-static struct ration_decision bucket_look(const void *state, const struct ration_limit *limit,
+static struct ration_decision bucket_peek(const void *state, const struct ration_limit *limit,
                                           uint64_t cost, uint64_t now_ns)
 {
     return ration_bucket_peek(state, limit, cost, now_ns);
@@ -44,8 +44,8 @@ static void bucket_refund(void *state, const struct ration_limit *limit, uint64_
     ration_bucket_refund(state, limit, tokens, now_ns);
 }
 
-static void bucket_force(void *state, const struct ration_limit *limit, uint64_t tokens,
-                         uint64_t now_ns)
+static void bucket_charge(void *state, const struct ration_limit *limit, uint64_t tokens,
+                          uint64_t now_ns)
 {
     ration_bucket_charge(state, limit, tokens, now_ns);
 }
@@ -105,8 +105,8 @@ static uint64_t bucket_full_after(const void *state, const struct ration_limit *
 }
 
 const struct subject subject_bucket = {
-    "bucket",          bucket_size,   bucket_start,      bucket_take, bucket_look,
-    bucket_take_up_to, bucket_refund, bucket_force,      bucket_set,  bucket_block,
+    "bucket",          bucket_size,   bucket_start,      bucket_take, bucket_peek,
+    bucket_take_up_to, bucket_refund, bucket_charge,     bucket_set,  bucket_block,
     bucket_reserve,    bucket_settle, bucket_full_after,
 };
 
@@ -164,8 +164,8 @@ static void reserve_refund(void *state, const struct ration_limit *limit, uint64
     *s = ration_reserve_refund(*s, limit, tokens, now_ns);
 }
 
-static void reserve_force(void *state, const struct ration_limit *limit, uint64_t tokens,
-                          uint64_t now_ns)
+static void reserve_charge(void *state, const struct ration_limit *limit, uint64_t tokens,
+                           uint64_t now_ns)
 {
     struct ration_reserve *s = state;
 
@@ -228,7 +228,7 @@ static uint64_t reserve_full_after(const void *state, const struct ration_limit 
 
 const struct subject subject_reserve = {
     "reserve",          reserve_size,   reserve_start,      reserve_take, NULL,
-    reserve_take_up_to, reserve_refund, reserve_force,      reserve_set,  reserve_block,
+    reserve_take_up_to, reserve_refund, reserve_charge,     reserve_set,  reserve_block,
     reserve_reserve,    reserve_settle, reserve_full_after,
 };
 
@@ -270,8 +270,8 @@ static void log_refund(void *state, const struct ration_limit *limit, uint64_t t
     log_keep(state, &log);
 }
 
-static void log_force(void *state, const struct ration_limit *limit, uint64_t tokens,
-                      uint64_t now_ns)
+static void log_charge(void *state, const struct ration_limit *limit, uint64_t tokens,
+                       uint64_t now_ns)
 {
     struct array_log log = log_view(state);
 
@@ -303,8 +303,8 @@ static uint64_t log_full_after(const void *state, const struct ration_limit *lim
 }
 
 const struct subject subject_log = {
-    "log",     log_size, log_start, log_take, NULL, NULL,           log_refund,
-    log_force, log_set,  NULL,      NULL,     NULL, log_full_after,
+    "log",      log_size, log_start, log_take, NULL, NULL,           log_refund,
+    log_charge, log_set,  NULL,      NULL,     NULL, log_full_after,
 };
 
 const struct subject *subject_of(const struct ration_limit *limit)

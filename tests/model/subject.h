@@ -32,12 +32,12 @@ struct subject {
     void (*start)(void *state, const struct ration_limit *limit, uint64_t now_ns);
     struct ration_decision (*take)(void *state, const struct ration_limit *limit, uint64_t cost,
                                    uint64_t now_ns);
-    struct ration_decision (*look)(const void *state, const struct ration_limit *limit,
+    struct ration_decision (*peek)(const void *state, const struct ration_limit *limit,
                                    uint64_t cost, uint64_t now_ns);
     uint64_t (*take_up_to)(void *state, const struct ration_limit *limit, uint64_t cost_max,
                            uint64_t now_ns, struct ration_decision *out);
     void (*refund)(void *state, const struct ration_limit *limit, uint64_t tokens, uint64_t now_ns);
-    void (*force)(void *state, const struct ration_limit *limit, uint64_t tokens, uint64_t now_ns);
+    void (*charge)(void *state, const struct ration_limit *limit, uint64_t tokens, uint64_t now_ns);
     void (*set)(void *state, const struct ration_limit *limit, uint64_t tokens, uint64_t now_ns);
     /* NULL where it cannot. */
     ration_status (*block)(void *state, const struct ration_limit *limit, uint64_t until_ns);

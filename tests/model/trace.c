@@ -184,17 +184,17 @@ void trace_do_take(struct trace *t, uint64_t cost, uint64_t now_ns)
     }
 }
 
-void trace_do_look(struct trace *t, uint64_t cost, uint64_t now_ns)
+void trace_do_peek(struct trace *t, uint64_t cost, uint64_t now_ns)
 {
-    if (!t->subject->look)
+    if (!t->subject->peek)
         return;
-    say(t, "look", cost, now_ns);
+    say(t, "peek", cost, now_ns);
 
-    struct ration_decision got = t->subject->look(t->state, &t->limit, cost, now_ns);
-    struct ration_decision want = model_look(&t->model, cost, now_ns);
+    struct ration_decision got = t->subject->peek(t->state, &t->limit, cost, now_ns);
+    struct ration_decision want = model_peek(&t->model, cost, now_ns);
 
     remember(t, &got, now_ns);
-    compare(t, "look", cost, now_ns, &got, &want);
+    compare(t, "peek", cost, now_ns, &got, &want);
 }
 
 void trace_do_take_up_to(struct trace *t, uint64_t cost, uint64_t now_ns)
@@ -225,7 +225,7 @@ void trace_do_change(struct trace *t, unsigned choice, uint64_t tokens, uint64_t
 {
     static const char *const names[] = {"refund", "force", "set"};
     void (*const calls[])(void *, const struct ration_limit *, uint64_t,
-                          uint64_t) = {t->subject->refund, t->subject->force, t->subject->set};
+                          uint64_t) = {t->subject->refund, t->subject->charge, t->subject->set};
 
     say(t, names[choice], tokens, now_ns);
     calls[choice](t->state, &t->limit, tokens, now_ns);
@@ -234,7 +234,7 @@ void trace_do_change(struct trace *t, unsigned choice, uint64_t tokens, uint64_t
     if (choice == 0)
         model_refund(&t->model, tokens, now_ns);
     else if (choice == 1)
-        model_force(&t->model, tokens, now_ns);
+        model_charge(&t->model, tokens, now_ns);
     else
         model_set(&t->model, tokens, now_ns);
 }
@@ -308,5 +308,5 @@ void trace_do_settle(struct trace *t, unsigned index, uint64_t used, uint64_t no
                       },
                       now_ns);
     else if (used > cost)
-        model_force(&t->model, used - cost, now_ns);
+        model_charge(&t->model, used - cost, now_ns);
 }

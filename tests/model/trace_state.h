@@ -47,7 +47,7 @@ struct trace {
 };
 
 void trace_do_take(struct trace *t, uint64_t cost, uint64_t now_ns);
-void trace_do_look(struct trace *t, uint64_t cost, uint64_t now_ns);
+void trace_do_peek(struct trace *t, uint64_t cost, uint64_t now_ns);
 void trace_do_take_up_to(struct trace *t, uint64_t cost, uint64_t now_ns);
 
 /* choice: 0 refund, 1 force, 2 set. */

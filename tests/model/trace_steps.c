@@ -142,7 +142,7 @@ static void run_step(struct trace *t)
         uint64_t now_ns = pick_now(t);
         trace_do_take(t, pick_cost(t), now_ns);
     } else if (choice == 12) {
-        trace_do_look(t, pick_cost(t), pick_now(t));
+        trace_do_peek(t, pick_cost(t), pick_now(t));
     } else if (choice == 13) {
         trace_do_take_up_to(t, pick_cost(t), pick_now(t));
     } else if (!t->is_monotone && !t->options->only_takes) {

@@ -84,7 +84,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void tell_error(void *unused, const struct ration_policy_error *error)
+static void report_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
     fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", error->line, error->column,
@@ -95,7 +95,7 @@ static ration_policy *read_policy(size_t index)
 {
     ration_policy *policy;
 
-    if (ration_policy_parse(policy_texts[index], strlen(policy_texts[index]), tell_error, NULL,
+    if (ration_policy_parse(policy_texts[index], strlen(policy_texts[index]), report_error, NULL,
                             &policy) != RATION_OK)
         fail("the policy is wrong");
     return policy;
@@ -211,13 +211,13 @@ static bool has_windows(const char *path)
  * The same admin operation of both. Where limits change no windows are blocked: in Redis that converts them, and in memory
  * blocks of windows stand elsewhere.
  */
-static void admin_alike(ration_engine *far, ration_engine *near, bool has_reloads)
+static void admin_alike(ration_engine *in_redis, ration_engine *in_memory, bool has_reloads)
 {
     struct request request;
     struct ration_admin_op op = {.attributes = request.attributes};
-    uint64_t now_ns = ration_engine_now(far), tokens = draw(4),
+    uint64_t now_ns = ration_engine_now(in_redis), tokens = draw(4),
              until_ns = now_ns + draw(3000000000);
-    ration_engine *engines[] = {far, near};
+    ration_engine *engines[] = {in_redis, in_memory};
     ration_status statuses[2];
     size_t counts[2] = {0, 0};
     uint64_t kind = draw(3);
@@ -252,10 +252,10 @@ static void reload(ration_engine *engine, size_t index)
  * in Redis names the limit that it was written under: one that nothing writes between two reloads is converted from
  * the first limit to the last, while in memory the second limit counts, too (docs/redis.md).
  */
-static void write_every_bucket(ration_engine *far, ration_engine *near,
+static void write_every_bucket(ration_engine *in_redis, ration_engine *in_memory,
                                struct ration_manual_clock *manual)
 {
-    ration_engine *const engines[] = {far, near};
+    ration_engine *const engines[] = {in_redis, in_memory};
     struct request request;
     struct ration_admin_op op = {.attributes = request.attributes};
 
@@ -286,8 +286,9 @@ static void write_every_bucket(ration_engine *far, ration_engine *near,
  * In batches, or one by one and with reloads: of a batch whoever is of a changed limit is asked about twice, and
  * so comes after the others.
  */
-static void check_alike(ration_engine *far, ration_engine *near, struct ration_manual_clock *manual,
-                        unsigned step_count, unsigned reloads_max)
+static void check_alike(ration_engine *in_redis, ration_engine *in_memory,
+                        struct ration_manual_clock *manual, unsigned step_count,
+                        unsigned reloads_max)
 {
     static struct ration_check_part parts[2][BATCH_MAX][RATION_POLICY_MATCHES_MAX];
     static struct request requests[BATCH_MAX];
@@ -300,14 +301,14 @@ static void check_alike(ration_engine *far, ration_engine *near, struct ration_m
 
         ration_clock_manual_advance(manual, draw(3) == 0 ? draw(RATION_NS_PER_SECOND) : draw(9));
         if (draw(10) == 0)
-            admin_alike(far, near, reloads_max > 0);
+            admin_alike(in_redis, in_memory, reloads_max > 0);
         if (reload_count < reloads_max && draw(60) == 0) {
             size_t index = draw(TEXT_COUNT);
 
             if (reload_count++ > 0)
-                write_every_bucket(far, near, manual);
-            reload(far, index);
-            reload(near, index);
+                write_every_bucket(in_redis, in_memory, manual);
+            reload(in_redis, index);
+            reload(in_memory, index);
         }
         for (size_t i = 0; i < count; i++) {
             draw_request(&requests[i]);
@@ -318,10 +319,10 @@ static void check_alike(ration_engine *far, ration_engine *near, struct ration_m
                                                      .parts = parts[g][i]};
             checks[0][i].is_peek = checks[1][i].is_peek = draw(8) == 0;
         }
-        ration_engine_lock(far, &guards[0]);
-        ration_engine_lock(near, &guards[1]);
-        ration_engine_check_guarded(&guards[0], checks[0], count, ration_engine_now(far));
-        ration_engine_check_guarded(&guards[1], checks[1], count, ration_engine_now(near));
+        ration_engine_lock(in_redis, &guards[0]);
+        ration_engine_lock(in_memory, &guards[1]);
+        ration_engine_check_guarded(&guards[0], checks[0], count, ration_engine_now(in_redis));
+        ration_engine_check_guarded(&guards[1], checks[1], count, ration_engine_now(in_memory));
         for (size_t i = 0; i < count; i++, step++) {
             compare(step, &checks[0][i], &checks[1][i]);
             if (checks[1][i].status == RATION_OK)
@@ -331,6 +332,38 @@ static void check_alike(ration_engine *far, ration_engine *near, struct ration_m
         ration_engine_unlock(&guards[1]);
     }
     printf("%u allowed, %u denied, %u never: as in memory\n", counts[0], counts[1], counts[2]);
+}
+
+/* What both have counted of each limit, the shadow limits included. Local decisions would be counted the same way. */
+static void compare_counts(ration_engine *in_redis, ration_engine *in_memory)
+{
+    struct ration_engine_guard guards[2];
+    ration_limiter *limiters[2];
+    uint64_t allowed = 0;
+
+    ration_engine_lock(in_redis, &guards[0]);
+    ration_engine_lock(in_memory, &guards[1]);
+    for (size_t i = 0; (limiters[0] = ration_engine_limiter(&guards[0], i)) != NULL; i++) {
+        struct ration_limiter_report reports[2];
+
+        limiters[1] = ration_engine_limiter(&guards[1], i);
+        for (int g = 0; g < 2; g++)
+            ration_limiter_read_report(limiters[g], &reports[g]);
+        if (memcmp(&reports[0].rules[0], &reports[1].rules[0], sizeof(reports[0].rules[0])) != 0) {
+            fprintf(stderr,
+                    "limit %zu: %" PRIu64 " allowed, %" PRIu64 " denied, %" PRIu64
+                    " in shadow in Redis; %" PRIu64 ", %" PRIu64 ", %" PRIu64 " in memory\n",
+                    i, reports[0].rules[0].allowed, reports[0].rules[0].denied,
+                    reports[0].rules[0].shadow_denied, reports[1].rules[0].allowed,
+                    reports[1].rules[0].denied, reports[1].rules[0].shadow_denied);
+            fail("decisions are counted as in memory");
+        }
+        allowed += reports[0].rules[0].allowed;
+    }
+    if (allowed == 0)
+        fail("decisions are counted");
+    ration_engine_unlock(&guards[0]);
+    ration_engine_unlock(&guards[1]);
 }
 
 static struct ration_check ask(ration_engine *engine, const char *path, const char *user)
@@ -345,13 +378,14 @@ static struct ration_check ask(ration_engine *engine, const char *path, const ch
 }
 
 /* A bucket that begins empty is empty for longer than it is blocked: it begins when it is asked about, not before. */
-static void check_unmet(ration_engine *far, ration_engine *near, struct ration_manual_clock *manual)
+static void check_unmet(ration_engine *in_redis, ration_engine *in_memory,
+                        struct ration_manual_clock *manual)
 {
     struct ration_attribute attributes[] = {{text_key("path"), text_key("/slow")},
                                             {text_key("user"), text_key("zoe")}};
     struct ration_admin_op op = {.attributes = attributes, .attribute_count = 2};
-    uint64_t now_ns = ration_engine_now(far);
-    ration_engine *engines[] = {far, near};
+    uint64_t now_ns = ration_engine_now(in_redis);
+    ration_engine *engines[] = {in_redis, in_memory};
     struct ration_check_part parts[2][RATION_POLICY_MATCHES_MAX];
     struct ration_check checks[2];
     struct ration_engine_guard guards[2];
@@ -393,13 +427,13 @@ static enum ration_verdict peek_alike(ration_engine *const engines[2],
 }
 
 /* A block that is too long is an error, and blocks nobody; the longest one holds to its last nanosecond. */
-static void check_long_blocks(ration_engine *far, ration_engine *near,
+static void check_long_blocks(ration_engine *in_redis, ration_engine *in_memory,
                               struct ration_manual_clock *manual)
 {
     static const char *const blocked[] = {"/login", "/window", "/spare", "/lots", "/log", "/cost"};
     static const uint64_t lengths_ns[] = {RATION_BLOCK_NS_MAX + 1, RATION_FILL_NS_MAX,
                                           UINT64_C(1) << 62, UINT64_MAX - EPOCH_NS};
-    ration_engine *const engines[] = {far, near};
+    ration_engine *const engines[] = {in_redis, in_memory};
     uint64_t retry_ns;
 
     for (size_t i = 0; i < sizeof(blocked) / sizeof(blocked[0]); i++) {
@@ -407,7 +441,7 @@ static void check_long_blocks(ration_engine *far, ration_engine *near,
                                                 {text_key("user"), text_key("blocked")},
                                                 {text_key("ip"), text_key("192.0.2.99")}};
         struct ration_admin_op op = {.attributes = attributes, .attribute_count = 3};
-        uint64_t now_ns = ration_engine_now(far);
+        uint64_t now_ns = ration_engine_now(in_redis);
 
         for (size_t k = 0; k < sizeof(lengths_ns) / sizeof(lengths_ns[0]); k++) {
             uint64_t until_ns =
@@ -437,26 +471,26 @@ static void check_long_blocks(ration_engine *far, ration_engine *near,
 }
 
 /* R12: without Redis decisions come all the same, and say so. */
-static void check_without(ration_engine *far)
+static void check_without(ration_engine *in_redis)
 {
-    struct ration_check check = ask(far, "/strict", "carol");
+    struct ration_check check = ask(in_redis, "/strict", "carol");
     struct ration_engine_stats stats;
     unsigned allowed = 0;
 
     if (check.status != RATION_ESTORE || !check.is_degraded)
         fail("on_redis_error: deny must be an error");
-    check = ask(far, "/login", "carol");
+    check = ask(in_redis, "/login", "carol");
     if (check.status != RATION_OK || !check.is_degraded)
         fail("on_redis_error: local must decide, and say that it is degraded");
     for (int i = 0; i < 20; i++)
-        allowed += ask(far, "/login", "dave").decision.verdict == RATION_ALLOW;
+        allowed += ask(in_redis, "/login", "dave").decision.verdict == RATION_ALLOW;
     /* of 4 nodes: a burst of 5 / 4, of which one was taken above; time stands still */
     if (allowed != 0)
         fail("the local share is a quarter of the burst");
     for (int i = 0; i < 5; i++)
-        if (ask(far, "/open", "erin").decision.verdict != RATION_ALLOW)
+        if (ask(in_redis, "/open", "erin").decision.verdict != RATION_ALLOW)
             fail("on_redis_error: allow must allow, as long as `all` does");
-    ration_engine_read_stats(far, &stats);
+    ration_engine_read_stats(in_redis, &stats);
     if (stats.degraded < 20)
         fail("degraded decisions are counted");
 }
@@ -470,7 +504,7 @@ int main(int argument_count, char **arguments)
                                  .node_count = 4,
                                  .deadline_ns = 30 * RATION_NS_PER_SECOND,
                                  .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
-    ration_engine *far, *near;
+    ration_engine *in_redis, *in_memory;
 
     if (argument_count != 3)
         return 2;
@@ -483,24 +517,25 @@ int main(int argument_count, char **arguments)
 
         snprintf(prefix, sizeof(prefix), "round%u", round);
         redis.prefix = prefix;
-        far = make_engine(&redis, &clock);
-        near = make_engine(NULL, &clock);
-        check_unmet(far, near, &manual);
-        check_alike(far, near, &manual, STEP_COUNT, 0);
-        check_alike(far, near, &manual, RELOAD_STEPS, RELOADS_MAX);
-        ration_engine_free(near);
-        ration_engine_free(far);
+        in_redis = make_engine(&redis, &clock);
+        in_memory = make_engine(NULL, &clock);
+        check_unmet(in_redis, in_memory, &manual);
+        check_alike(in_redis, in_memory, &manual, STEP_COUNT, 0);
+        compare_counts(in_redis, in_memory);
+        check_alike(in_redis, in_memory, &manual, RELOAD_STEPS, RELOADS_MAX);
+        ration_engine_free(in_memory);
+        ration_engine_free(in_redis);
     }
     redis.prefix = NULL;
-    far = make_engine(&redis, &clock);
-    near = make_engine(NULL, &clock);
-    check_long_blocks(far, near, &manual);
-    ration_engine_free(near);
-    (void)ask(far, "/open", "first");
+    in_redis = make_engine(&redis, &clock);
+    in_memory = make_engine(NULL, &clock);
+    check_long_blocks(in_redis, in_memory, &manual);
+    ration_engine_free(in_memory);
+    (void)ask(in_redis, "/open", "first");
     kill((pid_t)atoi(arguments[2]), SIGKILL);
     ration_clock_manual_advance(&manual, RATION_NS_PER_DAY);
-    (void)ask(far, "/open", "second"); /* finds out that Redis is gone */
-    check_without(far);
-    ration_engine_free(far);
+    (void)ask(in_redis, "/open", "second"); /* finds out that Redis is gone */
+    check_without(in_redis);
+    ration_engine_free(in_redis);
     return 0;
 }

@@ -22,10 +22,10 @@
 /* What a node has left of its lease. */
 struct local_lease {
     uint64_t tokens;
-    uint64_t last_drawn;
+    uint64_t last_acquired;
     uint64_t until_ns;
     uint32_t number;
-    uint64_t drawn_ns; /* the last time */
+    uint64_t acquired_ns; /* the last time */
 };
 
 static struct {
@@ -39,7 +39,7 @@ static struct {
     struct ration_time tat; /* of the bucket that sees all */
     struct local_lease local_leases[NODE_COUNT];
     bool has_refunds;
-    uint64_t spent, drawn, back, refunded;
+    uint64_t spent, acquired, back, refunded;
 } story;
 
 static void spend(uint64_t tokens)
@@ -126,30 +126,30 @@ static void take(uint64_t cost)
 }
 
 /* As local_lease.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
-static void draw_lease(struct local_lease *local_lease, uint64_t cost, uint64_t want)
+static void acquire_lease(struct local_lease *local_lease, uint64_t cost, uint64_t want)
 {
     bool has_ended = local_lease->until_ns <= story.now_ns;
     bool is_too_late = local_lease->until_ns + 2 * story.length_ns <= story.now_ns;
-    uint64_t least = local_lease->tokens < local_lease->last_drawn ? local_lease->tokens
-                                                                   : local_lease->last_drawn;
+    uint64_t least = local_lease->tokens < local_lease->last_acquired ? local_lease->tokens
+                                                                      : local_lease->last_acquired;
     struct back back = {has_ended && !is_too_late ? least : 0, local_lease->number,
-                        story.now_ns - local_lease->drawn_ns};
-    struct ration_redis_grant portion;
+                        story.now_ns - local_lease->acquired_ns};
+    struct ration_redis_grant grant;
 
     if (has_ended)
         local_lease->tokens = 0;
-    if (ask(cost, want, back, &portion) && cost > 0)
+    if (ask(cost, want, back, &grant) && cost > 0)
         spend(cost);
     story.back += back.tokens;
-    if (portion.tokens == 0)
+    if (grant.tokens == 0)
         return;
-    story.drawn += portion.tokens;
+    story.acquired += grant.tokens;
     if (local_lease->tokens == 0 || local_lease->until_ns > story.now_ns + story.length_ns)
         local_lease->until_ns = story.now_ns + story.length_ns;
-    local_lease->tokens += portion.tokens;
-    local_lease->last_drawn = portion.tokens;
-    local_lease->number = portion.number;
-    local_lease->drawn_ns = story.now_ns;
+    local_lease->tokens += grant.tokens;
+    local_lease->last_acquired = grant.tokens;
+    local_lease->number = grant.number;
+    local_lease->acquired_ns = story.now_ns;
 }
 
 static void spend_from(struct local_lease *local_lease, uint64_t tokens)
@@ -223,7 +223,7 @@ static void step(void)
         break;
     case 0:
         if (story.has_refunds && draw(2) == 0)
-            draw_lease(local_lease, 0, most);
+            acquire_lease(local_lease, 0, most);
         take(1 + draw(most));
         break;
     case 1:
@@ -233,7 +233,7 @@ static void step(void)
         spend_from(local_lease, 1 + draw(local_lease->tokens + 1));
         break;
     default:
-        draw_lease(local_lease, draw(3), 1 + draw(most));
+        acquire_lease(local_lease, draw(3), 1 + draw(most));
     }
 }
 
@@ -258,7 +258,7 @@ static void test_it_comes_back(void)
         struct local_lease *local_lease = &story.local_leases[i % NODE_COUNT];
 
         if (local_lease->until_ns <= story.now_ns)
-            draw_lease(local_lease, 0, 2); /* which it hardly spends */
+            acquire_lease(local_lease, 0, 2); /* which it hardly spends */
         if (i % 4 == 0)
             spend_from(local_lease, 1);
         while (ask(1, 0, nothing, &none))
@@ -281,7 +281,7 @@ static void test_it_comes_back(void)
  */
 static void begin_record(void)
 {
-    draw_lease(&story.local_leases[NODE_COUNT - 1], 0, 1);
+    acquire_lease(&story.local_leases[NODE_COUNT - 1], 0, 1);
     story.now_ns = story.local_leases[NODE_COUNT - 1].until_ns + story.length_ns / 2;
 }
 
@@ -291,9 +291,9 @@ static void test_numbers_come_round(void)
     uint64_t part = story.limit.burst / 2 - 1;
 
     begin_record();
-    draw_lease(&story.local_leases[0], 0, story.limit.burst / 4);
+    acquire_lease(&story.local_leases[0], 0, story.limit.burst / 4);
     story.now_ns += story.length_ns * 9 / 10;
-    draw_lease(&story.local_leases[1], 0, story.limit.burst / 4);
+    acquire_lease(&story.local_leases[1], 0, story.limit.burst / 4);
     for (int i = 0; i < 33; i++)
         if (ask_strictly(part)) {
             spend(part);
@@ -302,7 +302,7 @@ static void test_numbers_come_round(void)
     if (ask_strictly(story.limit.burst / 8))
         spend(story.limit.burst / 8);
     story.now_ns = story.local_leases[0].until_ns;
-    draw_lease(&story.local_leases[0], 0, 0);
+    acquire_lease(&story.local_leases[0], 0, 0);
     story.now_ns = story.local_leases[1].until_ns - 1;
     rush();
 }
@@ -321,7 +321,7 @@ static void test_blocks_outlast_leases(uint64_t length_ns)
     uint64_t end_ns;
 
     begin_record();
-    draw_lease(&story.local_leases[0], 0, story.limit.burst / 4);
+    acquire_lease(&story.local_leases[0], 0, story.limit.burst / 4);
     block.now_ns = story.now_ns;
     end_ns = story.now_ns + length_ns;
     ration_redis_argv_reset(&story.words);
@@ -329,7 +329,7 @@ static void test_blocks_outlast_leases(uint64_t length_ns)
     freeReplyObject(run_script(story.redis, story.shas[RATION_REDIS_ADMIN], &story.words));
     for (story.now_ns = story.local_leases[0].until_ns; story.now_ns < end_ns;
          story.now_ns += length_ns / 10 + 1)
-        draw_lease(&story.local_leases[0], 1, story.limit.burst / 4);
+        acquire_lease(&story.local_leases[0], 1, story.limit.burst / 4);
     story.now_ns = end_ns - 1;
     if (ask(1, 0, nothing, &none)) {
         fprintf(stderr, "a block of %" PRIu64 " ns ended earlier\n", length_ns);
@@ -391,7 +391,7 @@ int main(int argument_count, char **arguments)
     }
     printf("%" PRIu64 " tokens spent, %" PRIu64 " drawn, %" PRIu64 " given back, %" PRIu64
            " refunded: never too many\n",
-           spent, story.drawn, story.back, story.refunded);
+           spent, story.acquired, story.back, story.refunded);
     ration_redis_argv_done(&story.words);
     redisFree(story.redis);
     return 0;

@@ -39,7 +39,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void tell_error(void *unused, const struct ration_policy_error *error)
+static void report_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
     fprintf(stderr, "policy:%" PRIu32 ":%" PRIu32 ": %s\n", error->line, error->column,
@@ -61,7 +61,7 @@ static ration_engine *make_engine(const char *secret)
     ration_engine *engine;
 
     snprintf(url, sizeof(url), "unix:%s", socket_path);
-    if (ration_policy_parse(policy_text, strlen(policy_text), tell_error, NULL, &policy) !=
+    if (ration_policy_parse(policy_text, strlen(policy_text), report_error, NULL, &policy) !=
         RATION_OK)
         fail("the policy is wrong");
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
@@ -133,7 +133,7 @@ static void check_shared(ration_engine *const nodes[2], const char *path)
 }
 
 /* Leases and the buckets of nodes: together no more than the burst and a token for each node, and half of it at least. */
-static void check_near(ration_engine *const nodes[2], const char *path)
+static void check_in_memory(ration_engine *const nodes[2], const char *path)
 {
     int allowed = 0;
 
@@ -197,8 +197,8 @@ int main(int argument_count, char **arguments)
 
         for (size_t k = 0; k < sizeof(paths) / sizeof(paths[0]); k++)
             check_shared(nodes, paths[k]);
-        check_near(nodes, "/lease");
-        check_near(nodes, "/local");
+        check_in_memory(nodes, "/lease");
+        check_in_memory(nodes, "/local");
         check_names();
         check_sent(nodes[0]);
         memset(key, 'k', sizeof(key));

@@ -198,7 +198,7 @@ static struct weights weigh(ration_engine *engine, const char *path, uint64_t ch
     return weights;
 }
 
-static void test_R8_near_is_light(const struct ration_redis *redis)
+static void test_R8_in_memory_is_light(const struct ration_redis *redis)
 {
     static const char text[] =
         "limits:\n"
@@ -207,23 +207,23 @@ static void test_R8_near_is_light(const struct ration_redis *redis)
         "  - {name: near, match: {path: /near}, key: user, rate: 100000/s, redis_mode: "
         "local_first}\n";
     struct ration_engine_options options = {.struct_size = sizeof(options), .redis = redis};
-    struct weights near, lease, strict;
+    struct weights in_memory, lease, strict;
     ration_policy *policy;
     ration_engine *engine = NULL;
 
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK ||
         ration_engine_create(&options, policy, &engine, NULL) != RATION_OK)
         fail("no engine", 0);
-    near = weigh(engine, "/near", 2000);
+    in_memory = weigh(engine, "/near", 2000);
     lease = weigh(engine, "/lease", 10000);
     strict = weigh(engine, "/strict", 100);
     printf("light, heavy and asked Redis: local-first %" PRIu64 " %" PRIu64 " %" PRIu64
            ", by leases %" PRIu64 " %" PRIu64 " %" PRIu64 ", strict %" PRIu64 " %" PRIu64
            " %" PRIu64 "\n",
-           near.light, near.heavy, near.asked, lease.light, lease.heavy, lease.asked, strict.light,
-           strict.heavy, strict.asked);
+           in_memory.light, in_memory.heavy, in_memory.asked, lease.light, lease.heavy, lease.asked,
+           strict.light, strict.heavy, strict.asked);
     /* How many ask for leases depends on how soon Redis answers; none is heavy without asking. */
-    if (near.light != 2000 || lease.heavy > 0 || lease.light < 1000 || strict.asked != 100)
+    if (in_memory.light != 2000 || lease.heavy > 0 || lease.light < 1000 || strict.asked != 100)
         fail("a decision is not light", 0);
     ration_engine_free(engine);
 }
@@ -238,7 +238,7 @@ int main(int argument_count, char **arguments)
         return 2;
     snprintf(url, sizeof(url), "unix:%s", arguments[1]);
     memset(long_user, 'u', sizeof(long_user) - 1);
-    test_R8_near_is_light(&redis);
+    test_R8_in_memory_is_light(&redis);
     do {
         int64_t live_count = allocations.live_count;
 

@@ -80,7 +80,7 @@ static uint64_t count_allowed(ration_engine *engine, uint64_t count, uint64_t no
     return allowed;
 }
 
-static uint64_t near_count(ration_engine *engine)
+static uint64_t in_memory_count(ration_engine *engine)
 {
     struct ration_engine_stats stats;
 
@@ -128,17 +128,17 @@ static void test_R6_a_stale_now_spends_no_lease(void)
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
     ration_engine *engine;
-    uint64_t near;
+    uint64_t in_memory;
 
     ration_clock_manual_set(&manual, EPOCH_NS);
     engine = make_engine(text, &clock, false);
     (void)count_allowed(engine, BURST / 10, EPOCH_NS);
-    near = near_count(engine);
-    if (near == 0)
+    in_memory = in_memory_count(engine);
+    if (in_memory == 0)
         fail("no lease was spent");
     ration_clock_manual_advance(&manual, 10 * RATION_NS_PER_SECOND);
     (void)count_allowed(engine, 1, EPOCH_NS);
-    if (near_count(engine) != near)
+    if (in_memory_count(engine) != in_memory)
         fail("a lease that is over was spent by a now that is stale");
     ration_engine_free(engine);
 }

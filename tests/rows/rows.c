@@ -59,9 +59,9 @@ static const struct call_form {
     const char *arguments; /* n count, t time, r reservation */
     bool answered;
 } forms[ROWS_CALL_COUNT] = {
-    [ROWS_TAKE] = {"take", "n", true},       [ROWS_LOOK] = {"look", "n", true},
+    [ROWS_TAKE] = {"take", "n", true},       [ROWS_PEEK] = {"peek", "n", true},
     [ROWS_UPTO] = {"upto", "n", true},       [ROWS_RESERVE] = {"reserve", "nt", true},
-    [ROWS_REFUND] = {"refund", "n", false},  [ROWS_FORCE] = {"force", "n", false},
+    [ROWS_REFUND] = {"refund", "n", false},  [ROWS_CHARGE] = {"charge", "n", false},
     [ROWS_SET] = {"set", "n", false},        [ROWS_BLOCK] = {"block", "t", false},
     [ROWS_SETTLE] = {"settle", "rn", false}, [ROWS_CANCEL] = {"cancel", "r", false},
 };
@@ -150,7 +150,7 @@ static bool skips(struct rows_run *run, const struct rows_request *request)
         return false;
     if (!target->knows(target->context, request)) {
         target->skips->calls[request->call]++;
-        run->is_unlike |= request->call != ROWS_LOOK;
+        run->is_unlike |= request->call != ROWS_PEEK;
         return true;
     }
     if (request->call == ROWS_SET)

@@ -9,7 +9,7 @@
  * One table of rows for every store and protocol (R9): each implements struct rows_target. A
  * line `limit TEXT` starts a new bucket, `change TEXT` changes its limit in place. Calls:
  *
- *     take N, look N, upto N                     answered in all columns
+ *     take N, peek N, upto N                     answered in all columns
  *     reserve N WAIT                             the same; makes reservation number 1, 2, ...
  *     refund N, force N, set N, block TIME       nothing is answered
  *     settle K N, cancel K                       nothing is answered
@@ -26,11 +26,11 @@
 
 enum rows_call {
     ROWS_TAKE,
-    ROWS_LOOK,
+    ROWS_PEEK,
     ROWS_UPTO,
     ROWS_RESERVE,
     ROWS_REFUND,
-    ROWS_FORCE,
+    ROWS_CHARGE,
     ROWS_SET,
     ROWS_BLOCK,
     ROWS_SETTLE,
@@ -71,7 +71,7 @@ struct rows_target {
     struct rows_skips *skips;
 };
 
-/* "take", "look", ... Static storage. */
+/* "take", "peek", ... Static storage. */
 const char *rows_call_name(enum rows_call call);
 
 /*

@@ -8,7 +8,7 @@
  *     entry         is_stackable: a head and cells
  *     stack         one limiter of a stack, behind it one that never denies; not queues, which no
  *                   stack has, and who waits for a turn does so in the limiter alone
- *     allow, batch  plain, asked by the calls that tell only a verdict; looks tell the rest
+ *     allow, batch  plain, asked by the calls that tell only a verdict; peeks report the rest
  *
  * Each file runs three times: on a clock that starts at 0, on one whose limiter was created at the
  * rows' 0, and on one created 3.7 s earlier, so that windows do not begin at the table's epoch.
@@ -138,32 +138,32 @@ static struct ration_decision take(struct subject *s, uint64_t cost, uint64_t no
     return d;
 }
 
-static struct ration_decision look(struct subject *s, uint64_t cost, uint64_t now_ns)
+static struct ration_decision peek(struct subject *s, uint64_t cost, uint64_t now_ns)
 {
     struct ration_decision d;
 
     if (s->shape == STACK)
-        expect_ok(ration_stack_peek(s->stack, &key, cost, now_ns, &d, NULL), "look");
+        expect_ok(ration_stack_peek(s->stack, &key, cost, now_ns, &d, NULL), "peek");
     else
-        expect_ok(ration_limiter_peek(s->limiter, &key, cost, now_ns, &d, NULL), "look");
+        expect_ok(ration_limiter_peek(s->limiter, &key, cost, now_ns, &d, NULL), "peek");
     return d;
 }
 
-/* By a call that reports only the verdict, between two looks. */
+/* By a call that reports only the verdict, between two peeks. */
 static struct ration_decision take_by_verdict(struct subject *s, uint64_t cost, uint64_t now_ns)
 {
     struct ration_batch_item item = {.request = &key, .cost_tokens = cost};
-    struct ration_decision before = look(s, cost, now_ns);
+    struct ration_decision before = peek(s, cost, now_ns);
     bool is_allowed = s->shape == ALLOW
                           ? ration_limiter_allow_at(s->limiter, &key, cost, now_ns)
                           : ration_limiter_take_batch(s->limiter, &item, 1, now_ns) == 1;
-    struct ration_decision after = look(s, 0, now_ns);
+    struct ration_decision after = peek(s, 0, now_ns);
 
     if (s->shape == BATCH)
         expect_ok(item.status, "an item of a batch");
     if (is_allowed != (before.verdict == RATION_ALLOW) ||
         (s->shape == BATCH && item.verdict != before.verdict))
-        fprintf(stderr, "a look said %s\n", ration_decision_verdict_name(before.verdict));
+        fprintf(stderr, "a peek said %s\n", ration_decision_verdict_name(before.verdict));
     after.verdict = is_allowed ? RATION_ALLOW : s->shape == BATCH ? item.verdict : before.verdict;
     after.retry_after_ns = before.retry_after_ns;
     after.delay_ns = before.delay_ns;
@@ -201,12 +201,12 @@ static void set(struct subject *s, uint64_t tokens, uint64_t now_ns)
 
     expect_ok(ration_limiter_reset(s->limiter, &key, now_ns), "reset");
     if (s->limit.algorithm == RATION_BURST_RESERVE && reserve_out > 0) {
-        expect_ok(ration_limiter_charge(s->limiter, &key, burst, now_ns), "force");
+        expect_ok(ration_limiter_charge(s->limiter, &key, burst, now_ns), "charge");
         (void)take(s, reserve_out, now_ns);
         expect_ok(ration_limiter_refund(s->limiter, &key, burst, now_ns), "refund");
     }
     if (out > 0)
-        expect_ok(ration_limiter_charge(s->limiter, &key, out, now_ns), "force");
+        expect_ok(ration_limiter_charge(s->limiter, &key, out, now_ns), "charge");
 }
 
 static void settle(struct subject *s, const struct rows_request *request, uint64_t now_ns)
@@ -235,8 +235,8 @@ static struct ration_decision call_subject(void *context, const struct rows_requ
     case ROWS_TAKE:
         return s->shape == ALLOW || s->shape == BATCH ? take_by_verdict(s, request->tokens, now_ns)
                                                       : take(s, request->tokens, now_ns);
-    case ROWS_LOOK:
-        return look(s, request->tokens, now_ns);
+    case ROWS_PEEK:
+        return peek(s, request->tokens, now_ns);
     case ROWS_UPTO:
         expect_ok(
             ration_limiter_take_up_to(s->limiter, &key, request->tokens, now_ns, out_granted, &d),
@@ -247,8 +247,8 @@ static struct ration_decision call_subject(void *context, const struct rows_requ
     case ROWS_REFUND:
         expect_ok(ration_limiter_refund(s->limiter, &key, request->tokens, now_ns), "refund");
         break;
-    case ROWS_FORCE:
-        expect_ok(ration_limiter_charge(s->limiter, &key, request->tokens, now_ns), "force");
+    case ROWS_CHARGE:
+        expect_ok(ration_limiter_charge(s->limiter, &key, request->tokens, now_ns), "charge");
         break;
     case ROWS_SET:
         set(s, request->tokens, now_ns);

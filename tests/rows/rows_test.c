@@ -60,7 +60,7 @@ static struct ration_decision reserve_call(struct library *library,
 
     switch (request->call) {
     case ROWS_TAKE:
-    case ROWS_LOOK:
+    case ROWS_PEEK:
         step = ration_reserve_take(library->reserve, limit, request->tokens, 0, request->now_ns);
         break;
     case ROWS_RESERVE:
@@ -75,7 +75,7 @@ static struct ration_decision reserve_call(struct library *library,
         step.next =
             ration_reserve_refund(library->reserve, limit, request->tokens, request->now_ns);
         break;
-    case ROWS_FORCE:
+    case ROWS_CHARGE:
         step.next =
             ration_reserve_charge(library->reserve, limit, request->tokens, request->now_ns);
         break;
@@ -88,7 +88,7 @@ static struct ration_decision reserve_call(struct library *library,
     default:
         abort();
     }
-    if (request->call == ROWS_LOOK) { /* of the bucket as it stands */
+    if (request->call == ROWS_PEEK) { /* of the bucket as it stands */
         step.decision.remaining =
             ration_reserve_remaining(library->reserve, limit, request->now_ns);
         step.decision.reset_after_ns =
@@ -109,7 +109,7 @@ static struct ration_decision log_call(struct library *library, const struct row
     case ROWS_REFUND:
         array_log_refund(&library->log, &library->limit, request->tokens, request->now_ns);
         return none;
-    case ROWS_FORCE:
+    case ROWS_CHARGE:
         array_log_charge(&library->log, &library->limit, request->tokens, request->now_ns);
         return none;
     case ROWS_SET:
@@ -136,7 +136,7 @@ static void bucket_update(struct library *library, const struct rows_request *re
 
     if (request->call == ROWS_REFUND)
         ration_bucket_refund(bucket, limit, request->tokens, request->now_ns);
-    else if (request->call == ROWS_FORCE)
+    else if (request->call == ROWS_CHARGE)
         ration_bucket_charge(bucket, limit, request->tokens, request->now_ns);
     else if (request->call == ROWS_SET)
         ration_bucket_set(bucket, limit, request->tokens, request->now_ns);
@@ -162,7 +162,7 @@ static struct ration_decision bucket_call(struct library *library,
     switch (request->call) {
     case ROWS_TAKE:
         return ration_bucket_take(bucket, limit, request->tokens, request->now_ns);
-    case ROWS_LOOK:
+    case ROWS_PEEK:
         return ration_bucket_peek(bucket, limit, request->tokens, request->now_ns);
     case ROWS_UPTO:
         *granted =

@@ -205,9 +205,10 @@ void kit_await_accept_pauses(struct kit *kit, uint64_t count)
     await(kit, offsetof(struct ration_loop_counters, accept_pauses), count, false);
 }
 
-void kit_await_ended(struct kit *kit, enum ration_close_reason ending, uint64_t count)
+void kit_await_ended(struct kit *kit, enum ration_close_reason close_reason, uint64_t count)
 {
-    await(kit, offsetof(struct ration_loop_counters, ended) + (size_t)ending * sizeof(uint64_t),
+    await(kit,
+          offsetof(struct ration_loop_counters, ended) + (size_t)close_reason * sizeof(uint64_t),
           count, false);
 }
 
@@ -333,7 +334,7 @@ struct state {
 };
 
 static unsigned closes, receives; /* atomic */
-static struct ration_connection *held;
+static struct ration_connection *paused;
 
 unsigned kit_closes(void)
 {
@@ -348,11 +349,11 @@ unsigned kit_receives(void)
 static void resume(struct ration_loop *loop, void *unused)
 {
     (void)unused;
-    if (held == NULL || ration_connection_loop(held) != loop)
+    if (paused == NULL || ration_connection_loop(paused) != loop)
         return;
-    struct ration_connection *connection = held;
+    struct ration_connection *connection = paused;
 
-    held = NULL;
+    paused = NULL;
     ration_output_append_text(ration_connection_output(connection), "held\n");
     ration_connection_resume(connection);
 }
@@ -375,10 +376,10 @@ static void push(struct ration_loop *loop, void *argument)
 {
     size_t size = *(size_t *)argument;
 
-    if (held == NULL || ration_connection_loop(held) != loop)
+    if (paused == NULL || ration_connection_loop(paused) != loop)
         return;
-    append_many(ration_connection_output(held), size);
-    ration_connection_flush(held);
+    append_many(ration_connection_output(paused), size);
+    ration_connection_flush(paused);
 }
 
 void kit_push(struct kit *kit, size_t size)
@@ -386,11 +387,12 @@ void kit_push(struct kit *kit, size_t size)
     kit_on_loops(kit, push, &size);
 }
 
-static void count_close(struct ration_connection *connection, enum ration_close_reason ending)
+static void count_close(struct ration_connection *connection, enum ration_close_reason close_reason)
 {
-    assert_true(ending > RATION_CLOSE_REASON_NONE && ending < RATION_CLOSE_REASON_COUNT);
-    if (held == connection)
-        held = NULL;
+    assert_true(close_reason > RATION_CLOSE_REASON_NONE &&
+                close_reason < RATION_CLOSE_REASON_COUNT);
+    if (paused == connection)
+        paused = NULL;
     ration_output_append_text(ration_connection_output(connection), "to nobody");
     __atomic_add_fetch(&closes, 1, __ATOMIC_RELEASE);
 }
@@ -415,7 +417,7 @@ static void answer(struct ration_connection *connection, const char *line, size_
     } else if (sscanf(word, "need %u", &number) == 1) {
         ration_connection_need(connection, number);
     } else if (strcmp(word, "hold") == 0) {
-        held = connection;
+        paused = connection;
         ration_connection_pause(connection);
     } else if (strcmp(word, "close") == 0) {
         ration_output_append_text(output, "bye\n");
@@ -461,11 +463,11 @@ static size_t lines(struct ration_connection *connection, char *bytes, size_t si
     return used;
 }
 
-static void refuse(struct ration_connection *connection, enum ration_close_reason ending)
+static void refuse(struct ration_connection *connection, enum ration_close_reason close_reason)
 {
     struct ration_output *output = ration_connection_output(connection);
 
-    ration_output_append_text(output, ration_close_reason_name(ending));
+    ration_output_append_text(output, ration_close_reason_name(close_reason));
     ration_output_append_byte(output, '\n');
 }
 

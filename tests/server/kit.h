@@ -57,7 +57,7 @@ void kit_await_received(struct kit *kit, uint64_t bytes);
 void kit_await_accepted(struct kit *kit, uint64_t count);
 void kit_await_open(struct kit *kit, uint64_t count);
 void kit_await_accept_pauses(struct kit *kit, uint64_t count);
-void kit_await_ended(struct kit *kit, enum ration_close_reason ending, uint64_t count);
+void kit_await_ended(struct kit *kit, enum ration_close_reason close_reason, uint64_t count);
 
 /* Clients, as blocking sockets. The second comes from an address of its own in 127/8. */
 int client_open(struct kit *kit);

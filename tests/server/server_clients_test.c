@@ -29,12 +29,12 @@ static void start(const char *check_secret, const char *admin_secret,
     whole_server_open(&server, &options);
 }
 
-static uint64_t ended(enum ration_close_reason ending)
+static uint64_t ended(enum ration_close_reason close_reason)
 {
     struct ration_loop_counters counters;
 
     ration_loop_counters(server.loop, &counters);
-    return counters.ended[ending];
+    return counters.ended[close_reason];
 }
 
 static bool says(const struct whole_client *client, const char *text)

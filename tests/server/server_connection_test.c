@@ -130,7 +130,7 @@ static void a_large_answer_outlives_the_clients_shut(void **unused)
     kit_stop(&kit);
 }
 
-static void held_answers_come_later_and_in_order(void **unused)
+static void paused_answers_come_later_and_in_order(void **unused)
 {
     (void)unused;
     start(&kit_lines);
@@ -281,7 +281,7 @@ int main(void)
         cmocka_unit_test(a_protocol_that_stops_when_full_is_called_again),
         cmocka_unit_test(a_client_that_shuts_its_side_still_gets_answers),
         cmocka_unit_test(a_large_answer_outlives_the_clients_shut),
-        cmocka_unit_test(held_answers_come_later_and_in_order),
+        cmocka_unit_test(paused_answers_come_later_and_in_order),
         cmocka_unit_test(a_protocol_can_close_after_its_answer),
         cmocka_unit_test(one_that_never_ends_after_the_last_answer_is_closed),
         cmocka_unit_test(a_protocol_can_close_at_once),

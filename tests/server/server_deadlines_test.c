@@ -67,14 +67,14 @@ static int start(const struct ration_protocol *protocol)
 }
 
 /* Passes at its very millisecond. */
-static void expect_deadline(uint64_t ms, enum ration_close_reason ending)
+static void expect_deadline(uint64_t ms, enum ration_close_reason close_reason)
 {
-    uint64_t ended = kit_counters(&kit).ended[ending];
+    uint64_t ended = kit_counters(&kit).ended[close_reason];
 
     kit_pass(&kit, ms - 1);
-    assert_int_equal(kit_counters(&kit).ended[ending], ended);
+    assert_int_equal(kit_counters(&kit).ended[close_reason], ended);
     kit_pass(&kit, 1);
-    kit_await_ended(&kit, ending, ended + 1);
+    kit_await_ended(&kit, close_reason, ended + 1);
 }
 
 static void an_idle_connection_is_closed(void **unused)
@@ -182,7 +182,7 @@ static void a_phase_that_is_set_again_continues(void **unused)
     kit_stop(&kit);
 }
 
-static void held_connections_have_no_deadline(void **unused)
+static void paused_connections_have_no_deadline(void **unused)
 {
     (void)unused;
     int fd = start(&kit_lines);
@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(late_clients_get_the_reason),
         cmocka_unit_test(a_body_has_its_time_after_the_head),
         cmocka_unit_test(a_phase_that_is_set_again_continues),
-        cmocka_unit_test(held_connections_have_no_deadline),
+        cmocka_unit_test(paused_connections_have_no_deadline),
         cmocka_unit_test(each_listener_may_have_its_own_idle_time),
     };
 

@@ -138,9 +138,9 @@ static void the_deadline_ends_the_rest(void **unused)
 {
     (void)unused;
     start(1);
-    int begun = client_open(&kit), held = client_open(&kit);
+    int begun = client_open(&kit), paused = client_open(&kit);
     client_say(begun, "hel");
-    client_say(held, "hold\n");
+    client_say(paused, "hold\n");
     kit_await_received(&kit, 8);
     drain(5000);
     kit_pass(&kit, 4999);
@@ -148,9 +148,9 @@ static void the_deadline_ends_the_rest(void **unused)
     __atomic_add_fetch(&kit.coarse_ms, 1, __ATOMIC_RELEASE);
     drain(1000000); /* a second one does not lengthen it; looks at the time */
     client_expect_end(begun);
-    client_expect_end(held);
+    client_expect_end(paused);
     close(begun);
-    close(held);
+    close(paused);
     expect_drained();
 }
 
@@ -158,13 +158,13 @@ static void a_second_drain_may_shorten_the_first(void **unused)
 {
     (void)unused;
     start(2);
-    int held = client_open(&kit);
-    client_say(held, "hold\n");
+    int paused = client_open(&kit);
+    client_say(paused, "hold\n");
     kit_await_received(&kit, 5);
     drain(1000000);
     drain(0);
-    client_expect_end(held);
-    close(held);
+    client_expect_end(paused);
+    close(paused);
     expect_drained();
 }
 
@@ -172,16 +172,16 @@ static void nobody_is_let_in_while_draining(void **unused)
 {
     (void)unused;
     start(1);
-    int held = client_open(&kit), late = client_socket(&kit);
-    client_say(held, "hold\n");
+    int paused = client_open(&kit), late = client_socket(&kit);
+    client_say(paused, "hold\n");
     kit_await_received(&kit, 5);
     drain(1000000);
     kit_pass(&kit, 0);
     assert_false(client_connect(&kit, late));
     kit_resume(&kit);
-    client_expect(held, "held\n");
+    client_expect(paused, "held\n");
     close(late);
-    close(held);
+    close(paused);
     expect_drained();
 }
 
@@ -201,11 +201,12 @@ static size_t receive_nothing(struct ration_connection *connection, char *bytes,
     return size;
 }
 
-static void post_last_words(struct ration_connection *connection, enum ration_close_reason ending)
+static void post_last_words(struct ration_connection *connection,
+                            enum ration_close_reason close_reason)
 {
     static struct ration_loop_message message = {.function = note_last_words};
 
-    (void)ending;
+    (void)close_reason;
     assert_true(ration_loop_post(ration_connection_loop(connection), &message));
 }
 

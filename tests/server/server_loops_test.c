@@ -172,7 +172,7 @@ static uint64_t read_clock(void *unused)
     return ++clock_reads;
 }
 
-static void look_often(struct ration_loop *loop, void *argument)
+static void peek_often(struct ration_loop *loop, void *argument)
 {
     uint64_t *first = argument;
 
@@ -189,8 +189,8 @@ static void now_is_read_once_per_turn(void **unused)
     (void)unused;
     options.clock = (struct ration_clock){RATION_CLOCK_CUSTOM, read_clock, NULL};
     kit_start(&kit, &options, &kit_lines, NULL);
-    kit_on_loops(&kit, look_often, &first);
-    kit_on_loops(&kit, look_often, &second);
+    kit_on_loops(&kit, peek_often, &first);
+    kit_on_loops(&kit, peek_often, &second);
     assert_int_equal(second, first + 1);
     kit_stop(&kit);
 }

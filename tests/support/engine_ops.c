@@ -27,7 +27,7 @@ struct run {
     ration_engine *engine;
     char policy_text[ENGINE_OPS_POLICY_MAX];
     uint64_t latest_ns;      /* the latest now of any call so far */
-    uint64_t loaded_at_ns;   /* a now before it may find more: origins, in docs/dump-format.md */
+    uint64_t loaded_at_ns;   /* an earlier now may find more: docs/reference/dump-format.md */
     bool is_reloaded;        /* engines are compared under another policy than the saved one */
     bool has_old_buckets;    /* a reload changed limits, and buckets are converted when next met */
     uint64_t reloaded_at_ns; /* the latest time of this engine's reloads: no origin lies after it */
@@ -449,7 +449,7 @@ static void note_reload(struct run *run)
  * now, which finds buckets in use that are full. And so they may if the clock has run back to before a reload: a reload
  * takes the places of keys that are idle since some generations, and notes until when they were in use as the origin of
  * their set. Before that moment the engine gives an absent key no more than such a key had; origins are not saved
- * (docs/dump-format.md says why), so the loaded engine gives what a new key has.
+ * (docs/reference/dump-format.md says why), so the loaded engine gives what a new key has.
  */
 static void run_save(struct run *run)
 {

@@ -136,7 +136,7 @@ uint64_t arena_remaining(const struct arena *arena, unsigned limiter_index, unsi
 
     need(ration_limiter_peek(arena->limiters[limiter_index], &arena->keys[key_index], 1,
                              arena_last_now(arena), &decision, details) == RATION_OK,
-         "a look failed");
+         "a peek failed");
     return details[rule_index].remaining;
 }
 

@@ -1,7 +1,7 @@
 /*
  * saved: dumps in memory, and limiters that are dumped and loaded.
  *
- * saved_unwrap() and saved_wrap() know the chunks of docs/dump-format.md by themselves, so that a
+ * saved_unwrap() and saved_wrap() know the chunks of docs/reference/dump-format.md by themselves, so that a
  * test can change what a dump says and have it pass the checksums.
  */
 #ifndef RATION_TESTS_SAVED_H

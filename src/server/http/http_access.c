@@ -175,7 +175,7 @@ bool ration_http_permit(struct ration_http_worker *worker, enum ration_access ne
                                    NULL);
     else if (worker->has_secret)
         ration_http_worker_problem(
-            worker, 403, "This needs the admin secret, and the check secret was presented.", NULL);
+            worker, 403, "This needs the admin secret; the request has the check secret.", NULL);
     else
         return refuse_unauthenticated(
             worker, "This needs the server's admin secret, as Authorization: Bearer SECRET.");

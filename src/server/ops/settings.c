@@ -194,6 +194,11 @@ static size_t find_setting(struct reader *reader, const char *name, size_t size)
     if (index < ration_settings_table_count)
         return index;
     hint = hint_for(name + prefix_size, size - prefix_size);
+    if (reader->source == RATION_SETTINGS_ARGUMENTS) {
+        const char *const options[] = {"--help", "--print-settings", "--access", nearest};
+
+        nearest = ration_text_nearest(name, size, options, nearest != NULL ? 4 : 3);
+    }
     if (hint == NULL && nearest == NULL)
         hint = "see ration serve --help";
     report_error(reader, "there is no setting %s; %s%s", ration_text_quote(name, size, quote),
@@ -400,7 +405,7 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
             continue;
         }
         report_error(&reader,
-                     "'%s' is no option; write --name value, as ration serve --help lists them",
+                     "'%s' is not an option; write --name value, as in --policy policy.yaml",
                      ration_text_quote(arguments[used], strlen(arguments[used]), quote));
         used++;
     }

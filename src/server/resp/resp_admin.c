@@ -202,9 +202,9 @@ static void serve_admin_op(struct ration_resp_worker *worker, enum ration_admin_
     if (!read_admin_op(worker, options, &op))
         return;
     if (options->expects_block) {
-        ration_resp_error(worker,
-                          "ERR a duration is missing: RATION.BLOCK SECONDS s | MS ms [LIMIT name] "
-                          "attribute value ...");
+        ration_resp_error(
+            worker, "ERR the duration is missing: RATION.BLOCK SECONDS s | MS ms [LIMIT name] "
+                    "attribute value ...");
         return;
     }
     ration_engine_lock(engine, &guard);

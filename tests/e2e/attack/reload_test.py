@@ -71,7 +71,7 @@ def metrics_and_top(server):
     status, _, body = server.http("GET", "/metrics", connection=server.connection)
     serve.expect(status, 200)
     names = re.findall(rb'ration_table_max_keys\{limit="([a-z0-9]+)"', body)
-    expect_whole([name.decode() for name in names if name != b"throttle"])
+    expect_whole([name.decode() for name in names if name != b"inline"])
     for query in ("", "?by=cost&count=100"):
         serve.expect(server.http("GET", "/v1/top" + query, connection=server.connection)[0], 200)
 

@@ -326,10 +326,10 @@ def test_who_is_limited_most():
         expect([(key["key"], key["count"]) for key in top["keys"]], [(f"192.0.2.{number}", 2 * number) for number in range(5, 0, -1)])
         top = api.ask(200, "GET", "/v1/top?count=2&by=denied", None, ADMIN)
         expect([key["key"] for key in top["keys"]], ["192.0.2.5", "192.0.2.4"])
-        top = api.ask(200, "GET", "/v1/top?limit=throttle", None, ADMIN)
+        top = api.ask(200, "GET", "/v1/top?limit=inline", None, ADMIN)
         expect([(key["key"], key["key_bytes"], key["count"]) for key in top["keys"]], [("k" * 64, 100, 3)])
         expect(api.ask(200, "GET", "/v1/top?by=cost", None, ADMIN)["by"], "cost")
-        everything = "limits are login, window, quiet, all and throttle"
+        everything = "limits are login, window, quiet, all and inline"
         for name, reported in (("nobody", f"'nobody': {everything}"), ("logn", "'logn': did you mean login?"), ("", f"'': {everything}"),
                            ("login%00", "'login\\x00': did you mean login?"), ("x" * 64, f"'{'x' * 24}...': {everything}")):
             expect(api.ask(404, "GET", "/v1/top?limit=" + name, None, ADMIN)["detail"], f"there is no limit {reported}")

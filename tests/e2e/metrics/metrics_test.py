@@ -120,10 +120,10 @@ ROWS = (
     ([("RATION.CHECK", "path", "/ip", "ip", "999.1.2.3")],
      {"ration_errors_total": 1, 'ration_request_errors_total{protocol="resp"}': 1}),
     ([("CL.THROTTLE", "k", "0", "1", "60")],
-     {ACQUIRE % ("throttle", "allowed"): 1, 'ration_allowed_tokens_total{limit="throttle"}': 1,
-      'ration_near_limit_total{limit="throttle"}': 1,
-      'ration_table_keys{limit="throttle"}': 1}),
-    (2 * [("CL.THROTTLE", "k", "0", "1", "60")], {ACQUIRE % ("throttle", "denied"): 2}),
+     {ACQUIRE % ("inline", "allowed"): 1, 'ration_allowed_tokens_total{limit="inline"}': 1,
+      'ration_near_limit_total{limit="inline"}': 1,
+      'ration_table_keys{limit="inline"}': 1}),
+    (2 * [("CL.THROTTLE", "k", "0", "1", "60")], {ACQUIRE % ("inline", "denied"): 2}),
     ([("NO.SUCH.COMMAND",)], {'ration_request_errors_total{protocol="resp"}': 1}),
 )
 
@@ -289,12 +289,12 @@ def test_what_does_not_fit_is_said():
 
 
 def test_the_name_of_the_throttle_is_taken():
-    """Limits that come with requests are reported as "throttle", and each series is reported once."""
-    policy = "limits:\n  - {name: other, rate: 1/s}\n  - {name: throttle, rate: 1/s}\n"
+    """Limits that come with requests are reported as "inline", and each series is reported once."""
+    policy = "limits:\n  - {name: other, rate: 1/s}\n  - {name: inline, rate: 1/s}\n"
     try:
         serve.Server(BINARY, policy)
     except AssertionError as error:
-        serve.expect("policy.yaml:3:12:" in str(error) and "throttle" in str(error), True, str(error))
+        serve.expect("policy.yaml:3:12:" in str(error) and "inline" in str(error), True, str(error))
         return
     raise AssertionError("a limit of this name is taken")
 

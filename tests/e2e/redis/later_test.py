@@ -376,7 +376,7 @@ def test_a_stop_without_answers():
 
 def test_a_flush_is_refused():
     """Inline limits that live in Redis are not cleared: RESP, EXEC and HTTP say so, and say what to do."""
-    reason = "inline limits are stored in Redis and cannot be cleared here: delete their keys in Redis"
+    reason = "inline limits are kept in Redis and are not cleared by this command: delete their keys in Redis"
     with redis_kit.Redis() as redis, redis_kit.serve_with(BINARY, redis.url, PLAIN, [], LONG_MS) as server:
         client = server.resp()
         error = serve.RespError("ERR " + reason)

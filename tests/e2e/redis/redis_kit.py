@@ -287,7 +287,7 @@ def is_degraded(answer):
 
 
 def wait_well(server, seconds=RECOVERY_SECONDS, connections=1, attributes=("user", "nobody")):
-    """Waits until Redis decides again, as it must in that time, and says how long it took. A look at a key
+    """Waits until Redis decides again, as it must in that time, and says how long it took. A peek at a key
     that is asked for by nobody else; the policy must have a limit for it."""
     began = time.monotonic()
     for _ in range(connections):

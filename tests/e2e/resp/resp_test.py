@@ -26,7 +26,7 @@ CLOCK_MAX_NS = 544924752303423487
 CLOCK_RANGE = RespError(f"ERR the clock goes from 0 to {CLOCK_MAX_NS} ns (17 years), where the tables' time ends")
 CLOCK_SYNTAX = RespError("ERR syntax error: RATION.CLOCK GET | SET ns | ADVANCE ns")
 TOO_LONG = RespError("ERR a block lasts at most 730 days; ban a caller for longer in the policy")
-HOW_LONG = RespError("ERR a duration is missing: RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
+HOW_LONG = RespError("ERR the duration is missing: RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
 WHO = ("path", "/login", "ip", "192.0.2.1")
 
 # One after the other on a manual clock that stands at 0: what came before counts.
@@ -79,7 +79,7 @@ TABLE = [
     (("RATION.REFUND", "TOKENS", 1, "LIMIT", "all", "path", "/login", "user", "root"), 0),  # there, and not of this request
     (("RATION.REFUND", "TOKENS", 1, "LIMIT", "other", *WHO), no_limit("'other': limits are login, window and all")),
     (("RATION.RESET", "LIMIT", "Login", *WHO), no_limit("'Login': did you mean login?")),
-    (("RATION.BLOCK", "MS", 1, "LIMIT", "throttle", *WHO), no_limit("'throttle': limits are login, window and all")),
+    (("RATION.BLOCK", "MS", 1, "LIMIT", "inline", *WHO), no_limit("'inline': limits are login, window and all")),
     (("RATION.BLOCK", "MS", 1, "LIMIT", b"login\x00", *WHO), no_limit("'login\\x00': did you mean login?")),
     (("RATION.PEEK", *WHO), decision("allow", "login", 3, 2, 0, MINUTE_NS)),
     (("RATION.RESET", "path"), arity("ration.reset")),
@@ -111,11 +111,11 @@ TABLE = [
     (("RATION.TOP", "COUNT", 101), TOP_SYNTAX),
     (("RATION.TOP", "LIMIT"), TOP_SYNTAX),
     (("RATION.TOP", "WHO", "x"), TOP_SYNTAX),
-    (("RATION.TOP", "LIMIT", "nobody"), no_limit("'nobody': limits are login, window, all and throttle")),
-    (("RATION.TOP", "LIMIT", ""), no_limit("'': limits are login, window, all and throttle")),
+    (("RATION.TOP", "LIMIT", "nobody"), no_limit("'nobody': limits are login, window, all and inline")),
+    (("RATION.TOP", "LIMIT", ""), no_limit("'': limits are login, window, all and inline")),
     (("RATION.TOP", "LIMIT", b"login\x00x"), no_limit("'login\\x00x': did you mean login?")),
-    (("RATION.TOP", "LIMIT", "trottle"), no_limit("'trottle': did you mean throttle?")),
-    (("RATION.TOP", "LIMIT", "throttle"), [top(b"throttle", b"k", 2), top(b"throttle", b"g", 1)]),
+    (("RATION.TOP", "LIMIT", "inlien"), no_limit("'inlien': did you mean inline?")),
+    (("RATION.TOP", "LIMIT", "inline"), [top(b"inline", b"k", 2), top(b"inline", b"g", 1)]),
     (("RATION.TOP", "LIMIT", "login"), [top(b"login", b"192.0.2.1", 4)]),
     (("RATION.TOP", "by", "denied", "COUNT", 1), [top(b"login", b"192.0.2.1", 4)]),
     (("RATION.LIMITS", "x"), arity("ration.limits")),

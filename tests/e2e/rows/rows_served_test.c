@@ -9,7 +9,7 @@
  *
  *     limit IS_PLAIN TOKENS PERIOD_NS BURST TEXT     a new bucket
  *     change NOW TEXT                                its limit is another
- *     take|look NOW TOKENS VERDICT REMAINING RETRY RESET DELAY
+ *     take|peek NOW TOKENS VERDICT REMAINING RETRY RESET DELAY
  *     refund|set NOW TOKENS, block NOW UNTIL
  */
 #include <inttypes.h>
@@ -176,11 +176,11 @@ static struct ration_decision call_served(void *context, const struct rows_reque
     (void)out_granted;
     served->line_number = request->line_number;
     ration_clock_manual_set(&served->manual, request->now_ns);
-    if (request->call != ROWS_TAKE && request->call != ROWS_LOOK) {
+    if (request->call != ROWS_TAKE && request->call != ROWS_PEEK) {
         change_bucket(served, request);
         return decision;
     }
-    decision = check(served, request->call == ROWS_LOOK, request->tokens, request->now_ns);
+    decision = check(served, request->call == ROWS_PEEK, request->tokens, request->now_ns);
     ask_decision(served, request, &decision);
     return decision;
 }
@@ -194,7 +194,7 @@ static bool knows(void *context, const struct rows_request *request)
         return false;
     switch (request->call) {
     case ROWS_TAKE:
-    case ROWS_LOOK:
+    case ROWS_PEEK:
     case ROWS_REFUND:
     case ROWS_BLOCK:
         return true;

@@ -121,7 +121,7 @@ class Rows:
         return self.ask_throttle(way, is_peek, cost)
 
     def ask_get(self, is_peek, cost):
-        """A denial is a 429 with fields that are rounded: what it reported is looked up by a peek, which
+        """A denial is a 429 with fields that are rounded: what it reported is read by a peek, which
         itself must be right, since the other ways are."""
         query = urllib.parse.urlencode({"user": "get", "cost": cost, "peek": "true" if is_peek else "false"})
         status, headers, answer = self.server.http("GET", "/v1/check?" + query, headers=AUTHORIZATION,
@@ -217,8 +217,8 @@ class Rows:
             return self.open(words[1:5], " ".join(words[5:]))
         if words[0] == "change":
             return self.change(int(words[1]), " ".join(words[2:]))
-        if words[0] in ("take", "look"):
-            return self.decide(words[0] == "look", int(words[1]), int(words[2]),
+        if words[0] in ("take", "peek"):
+            return self.decide(words[0] == "peek", int(words[1]), int(words[2]),
                                [words[3], *map(int, words[4:])])
         return self.edit(words[0], int(words[1]), int(words[2]))
 

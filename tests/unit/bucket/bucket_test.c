@@ -41,7 +41,7 @@ static void zero_bytes_in_static_storage_are_full(void **state)
 static const char *const one_of_each[] = {"5/s", "5/s refill interval", "5/s leaky_queue",
                                           "5/s fixed_window", "5/s sliding_window"};
 
-static void R2_a_denial_or_look_writes_nothing(void **state)
+static void R2_a_denial_or_peek_writes_nothing(void **state)
 {
     (void)state;
     for (size_t index = 0; index < 5; index++) {
@@ -313,7 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zero_bytes_in_static_storage_are_full),
-        cmocka_unit_test(R2_a_denial_or_look_writes_nothing),
+        cmocka_unit_test(R2_a_denial_or_peek_writes_nothing),
         cmocka_unit_test(R6_extreme_times_and_costs_are_safe),
         cmocka_unit_test(a_reservation_is_closed_once),
         cmocka_unit_test(what_does_not_fit_is_refused),

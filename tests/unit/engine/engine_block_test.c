@@ -41,7 +41,7 @@ static void reset(struct engine_kit *kit, const char *text, const char *limit_na
     block(kit, text, limit_name, 0, count);
 }
 
-static struct ration_decision look(struct engine_kit *kit, const char *text, uint64_t cost_tokens)
+static struct ration_decision peek(struct engine_kit *kit, const char *text, uint64_t cost_tokens)
 {
     struct ration_check check = engine_kit_ask(kit, text, cost_tokens, 1);
 
@@ -51,7 +51,7 @@ static struct ration_decision look(struct engine_kit *kit, const char *text, uin
 
 static bool is_allowed(struct engine_kit *kit, const char *text)
 {
-    return look(kit, text, 1).verdict == RATION_ALLOW;
+    return peek(kit, text, 1).verdict == RATION_ALLOW;
 }
 
 /* R4: what is reported is when it passes, and a nanosecond earlier it does not. */
@@ -68,7 +68,7 @@ static void assert_exact_wait(struct engine_kit *kit, const char *text, uint64_t
     assert_int_equal(reported.verdict, RATION_DENY);
     assert_int_equal(reported.retry_after_ns, 1);
     kit->manual.ns = now_ns + wait_ns;
-    assert_int_equal(look(kit, text, cost_tokens).verdict, RATION_ALLOW);
+    assert_int_equal(peek(kit, text, cost_tokens).verdict, RATION_ALLOW);
     kit->manual.ns = now_ns;
 }
 
@@ -102,16 +102,16 @@ static void a_blocked_key_goes_on_as_if_nothing_had_been(void **state)
         assert_int_equal(decision.verdict, RATION_DENY);
         assert_int_equal(decision.limit, 5);
         assert_int_equal(decision.remaining, 0);
-        assert_int_equal(decision.reset_after_ns, look(&twin, "ip=192.0.2.1", 1).reset_after_ns);
+        assert_int_equal(decision.reset_after_ns, peek(&twin, "ip=192.0.2.1", 1).reset_after_ns);
         assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
         assert_exact_wait(&kit, "ip=192.0.2.1", 3, UNTIL_NS - KIT_NOW_NS);
-        assert_int_equal(look(&kit, "ip=192.0.2.1", 6).verdict, RATION_NEVER);
+        assert_int_equal(peek(&kit, "ip=192.0.2.1", 6).verdict, RATION_NEVER);
         assert_true(is_allowed(&kit, "ip=192.0.2.2"));
 
         kit.manual.ns = twin.manual.ns = UNTIL_NS;
         for (uint64_t cost = 0; cost < 7; cost++)
-            assert_same_decision(look(&kit, "ip=192.0.2.1", cost),
-                                 look(&twin, "ip=192.0.2.1", cost));
+            assert_same_decision(peek(&kit, "ip=192.0.2.1", cost),
+                                 peek(&twin, "ip=192.0.2.1", cost));
         assert_same_decision(engine_kit_check(&kit, "ip=192.0.2.1").decision,
                              engine_kit_check(&twin, "ip=192.0.2.1").decision);
         assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 2);
@@ -130,7 +130,7 @@ static void a_block_and_a_full_window_end_when_both_do(void **state)
 
         open_kind(&kit, kinds[i], "");
         engine_kit_ask(&kit, "ip=192.0.2.1", 5, 0);
-        wait_ns = look(&kit, "ip=192.0.2.1", 1).retry_after_ns;
+        wait_ns = peek(&kit, "ip=192.0.2.1", 1).retry_after_ns;
         assert_true(wait_ns > 60 * SECOND + 1);
         block(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, 1);
         assert_exact_wait(&kit, "ip=192.0.2.1", 1, wait_ns);
@@ -138,13 +138,13 @@ static void a_block_and_a_full_window_end_when_both_do(void **state)
         assert_exact_wait(&kit, "ip=192.0.2.1", 1, wait_ns + 7);
         /* longer than anything that was taken weighs */
         block(&kit, "ip=192.0.2.1", NULL, KIT_NOW_NS + 72000 * SECOND, 1);
-        assert_int_equal(look(&kit, "ip=192.0.2.1", 1).reset_after_ns, 72000 * SECOND);
+        assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).reset_after_ns, 72000 * SECOND);
         assert_exact_wait(&kit, "ip=192.0.2.1", 5, 72000 * SECOND);
         engine_kit_close(&kit);
     }
 }
 
-static void a_look_sees_it_and_what_takes_nothing_passes(void **state)
+static void a_peek_sees_it_and_what_takes_nothing_passes(void **state)
 {
     struct ration_decision decision;
     struct engine_kit kit;
@@ -152,12 +152,12 @@ static void a_look_sees_it_and_what_takes_nothing_passes(void **state)
     (void)state;
     open_kind(&kit, "fixed_window", "");
     block(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, 1);
-    assert_int_equal(look(&kit, "ip=192.0.2.1", 1).retry_after_ns, UNTIL_NS - KIT_NOW_NS);
+    assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).retry_after_ns, UNTIL_NS - KIT_NOW_NS);
     decision = engine_kit_ask(&kit, "ip=192.0.2.1", 0, 0).decision;
     assert_int_equal(decision.verdict, RATION_ALLOW); /* as for a token bucket */
     assert_int_equal(decision.remaining, 0);
     kit.manual.ns -= SECOND; /* a now that runs back */
-    assert_int_equal(look(&kit, "ip=192.0.2.1", 1).retry_after_ns, UNTIL_NS - kit.manual.ns);
+    assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).retry_after_ns, UNTIL_NS - kit.manual.ns);
     kit.manual.ns += SECOND;
     block(&kit, "ip=192.0.2.2", NULL, KIT_NOW_NS, 1); /* over already */
     assert_true(is_allowed(&kit, "ip=192.0.2.2"));
@@ -243,10 +243,10 @@ static void limits_of_both_kinds_are_blocked_together(void **state)
     engine_kit_open(&kit, mixed_text);
     block(&kit, "ip=192.0.2.1", "bucket", UNTIL_NS + 1, 1); /* each by its own */
     block(&kit, "ip=192.0.2.1", "window", UNTIL_NS, 1);
-    assert_int_equal(look(&kit, "ip=192.0.2.1", 1).limit_index, 1);
+    assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).limit_index, 1);
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS + 1 - KIT_NOW_NS);
     block(&kit, "ip=192.0.2.1", "window", UNTIL_NS + 2, 1);
-    assert_int_equal(look(&kit, "ip=192.0.2.1", 1).limit_index, 2);
+    assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).limit_index, 2);
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS + 2 - KIT_NOW_NS);
     engine_kit_close(&kit);
 }
@@ -275,7 +275,7 @@ static void a_reset_ends_it(void **state)
     block(&kit, "path=/log ip=192.0.2.1 user=u", NULL, UNTIL_NS, 3);
     block(&kit, "path=/log ip=192.0.2.2 user=u", NULL, UNTIL_NS, 3);
     reset(&kit, "path=/log ip=192.0.2.1 user=u", "window", 1);
-    assert_int_equal(look(&kit, "path=/log ip=192.0.2.1 user=u", 1).verdict, RATION_DENY);
+    assert_int_equal(peek(&kit, "path=/log ip=192.0.2.1 user=u", 1).verdict, RATION_DENY);
     reset(&kit, "path=/log ip=192.0.2.1 user=u", NULL, 4);
     assert_int_equal(engine_kit_left(&kit, "path=/log ip=192.0.2.1 user=u"), 3);
     assert_true(is_allowed(&kit, "path=/log ip=192.0.2.1 user=u"));
@@ -312,13 +312,13 @@ static void a_reload_keeps_it(void **state)
     /* another limit, another kind that fits the table, others that do not */
     engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 9/h, algorithm: fixed_window}]");
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
-    assert_int_equal(look(&kit, "ip=192.0.2.1", 1).limit, 9);
+    assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).limit, 9);
     engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 9/h}]");
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
     engine_kit_reload(&kit, "limits: [{name: a, key: ip, rate: 9/h},"
                             " {name: w, key: ip, rate: 9/h, algorithm: sliding_log}]");
     assert_exact_wait(&kit, "ip=192.0.2.1", 1, UNTIL_NS - KIT_NOW_NS);
-    assert_int_equal(look(&kit, "ip=192.0.2.1", 1).limit_index, 1);
+    assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).limit_index, 1);
     /* not of another limit, of another key, or in the shadow */
     engine_kit_reload(&kit, "limits: [{name: v, key: ip, rate: 5/h, algorithm: fixed_window}]");
     assert_true(is_allowed(&kit, "ip=192.0.2.1"));
@@ -358,7 +358,7 @@ static void all_of_sixteen_limits_are_blocked(void **state)
 
         snprintf(name, sizeof(name), "l%d", (int)i);
         block(&kit, "ip=192.0.2.1", name, UNTIL_NS + i, 1);
-        assert_int_equal(look(&kit, "ip=192.0.2.1", 1).limit_index, i);
+        assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).limit_index, i);
     }
     engine_kit_request(&request, "ip=192.0.2.1");
     check.attributes = request.attributes;
@@ -455,13 +455,13 @@ static void who_finds_no_place_is_not_blocked(void **state)
     assert_true(is_allowed(&kit, user_text(&room, count)));
     assert_int_equal(engine_kit_check(&kit, user_text(&room, count)).decision.remaining, 4);
     for (uint64_t i = 0; i < count; i += 97)
-        assert_int_equal(look(&kit, user_text(&room, i), 1).retry_after_ns, UNTIL_NS - KIT_NOW_NS);
+        assert_int_equal(peek(&kit, user_text(&room, i), 1).retry_after_ns, UNTIL_NS - KIT_NOW_NS);
     /* one that is let go makes room, and so does the end of all */
     reset(&kit, user_text(&room, 0), NULL, 1);
     assert_true(is_allowed(&kit, user_text(&room, 0)));
     kit.manual.ns = UNTIL_NS;
     block(&kit, user_text(&room, count), NULL, UNTIL_NS + 5, 1);
-    assert_int_equal(look(&kit, user_text(&room, count), 1).retry_after_ns, 5);
+    assert_int_equal(peek(&kit, user_text(&room, count), 1).retry_after_ns, 5);
     engine_kit_close(&kit);
 }
 
@@ -484,7 +484,7 @@ static void a_block_needs_no_place_for_the_bucket(void **state)
                 snprintf(text, sizeof(text), "ip=192.0.2.%d", number);
                 engine_kit_ask(&kit, text, 3, 0);
             }
-            wait_ns = look(&kit, "ip=198.51.100.1", 3).retry_after_ns; /* without a block */
+            wait_ns = peek(&kit, "ip=198.51.100.1", 3).retry_after_ns; /* without a block */
             block(&kit, "ip=198.51.100.1", NULL, until_ns, 1);
             if (until_ns - KIT_NOW_NS > wait_ns)
                 wait_ns = until_ns - KIT_NOW_NS;
@@ -544,7 +544,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_blocked_key_goes_on_as_if_nothing_had_been),
         cmocka_unit_test(a_block_and_a_full_window_end_when_both_do),
-        cmocka_unit_test(a_look_sees_it_and_what_takes_nothing_passes),
+        cmocka_unit_test(a_peek_sees_it_and_what_takes_nothing_passes),
         cmocka_unit_test(what_is_reported_names_the_limit_that_is_blocked),
         cmocka_unit_test(limits_of_both_kinds_are_blocked_together),
         cmocka_unit_test(shadows_are_not_blocked),

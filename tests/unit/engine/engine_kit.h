@@ -22,7 +22,7 @@ struct engine_kit {
     ration_engine *engine;
 };
 
-static inline void engine_kit_tell(void *context, const struct ration_policy_error *error)
+static inline void engine_kit_report(void *context, const struct ration_policy_error *error)
 {
     (void)context;
     print_error("%u:%u: %s\n", error->line, error->column, error->message);
@@ -32,7 +32,7 @@ static inline ration_policy *engine_kit_policy(const char *text)
 {
     ration_policy *policy = NULL;
 
-    if (ration_policy_parse(text, strlen(text), engine_kit_tell, NULL, &policy) != RATION_OK)
+    if (ration_policy_parse(text, strlen(text), engine_kit_report, NULL, &policy) != RATION_OK)
         fail_msg("the policy has errors:\n%s", text);
     return policy;
 }

@@ -125,7 +125,7 @@ static const struct {
     {"key: ip, rate: 10/h, max_keys: 100", "key: user, rate: 10/h, max_keys: 200", "reset a", 10},
 };
 
-static void tell_why(size_t row, const char *what)
+static void report_why(size_t row, const char *what)
 {
     fail_msg("%s -> %s: %s", changes[row].before, changes[row].after, what);
 }
@@ -144,17 +144,17 @@ static void buckets_are_kept_or_start_again_as_is_reported(void **state)
             take(&kit, request, 1);
         reported = engine_kit_reload(&kit, WITH(changes[i].after));
         if (strcmp(reported.text, changes[i].reported) != 0)
-            tell_why(i, reported.text[0] != '\0' ? reported.text : "nothing was reported");
+            report_why(i, reported.text[0] != '\0' ? reported.text : "nothing was reported");
         if (engine_kit_left(&kit, request) != changes[i].left)
-            tell_why(i, "other tokens are left");
+            report_why(i, "other tokens are left");
         /* and back again, with what was left alone meanwhile */
         reported = engine_kit_reload(&kit, WITH(changes[i].before));
         if (strcmp(reported.text, changes[i].reported) != 0 &&
             strcmp(reported.text, "changed a") != 0)
-            tell_why(i, reported.text[0] != '\0' ? reported.text
-                                                 : "nothing was reported on the way back");
+            report_why(i, reported.text[0] != '\0' ? reported.text
+                                                   : "nothing was reported on the way back");
         if (strcmp(reported.text, "reset a") == 0 && engine_kit_left(&kit, request) != 10)
-            tell_why(i, "a reset was reported, but keys kept their state");
+            report_why(i, "a reset was reported, but keys kept their state");
         engine_kit_close(&kit);
     }
 }

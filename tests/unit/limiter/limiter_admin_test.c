@@ -111,7 +111,7 @@ static void refund_never_holds_more_than_the_burst(void **state)
 }
 
 /* Each rule by its own state: what comes back to one that is full is not kept for it. */
-static void refund_and_force_reach_every_limit(void **state)
+static void refund_and_charge_reach_every_limit(void **state)
 {
     struct ration_decision got, details[2];
     struct kit kit;
@@ -126,7 +126,7 @@ static void refund_and_force_reach_every_limit(void **state)
     assert_int_equal(details[1].remaining, 10);
 
     ration_limiter_charge(kit.limiter, &key, 25, kit.manual.ns);
-    got = kit_look(&kit, "k", 1);
+    got = kit_peek(&kit, "k", 1);
     assert_int_equal(got.verdict, RATION_DENY);
     ration_limiter_peek(kit.limiter, &key, 1, kit.manual.ns, &got, details);
     assert_answer(details[1], RATION_DENY, 0, 16 * SECOND); /* 15 below zero */
@@ -134,7 +134,7 @@ static void refund_and_force_reach_every_limit(void **state)
     kit_end(&kit);
 }
 
-static void force_is_charged_whatever_is_left_and_bounded(void **state)
+static void charge_is_charged_whatever_is_left_and_bounded(void **state)
 {
     (void)state;
     for (enum shape shape = SLOT; shape < SHAPE_COUNT; shape++) {
@@ -142,11 +142,11 @@ static void force_is_charged_whatever_is_left_and_bounded(void **state)
 
         begin(&kit, shape, "1/s burst 10");
         ration_limiter_charge(kit.limiter, &key, 15, kit.manual.ns); /* of a key never seen */
-        assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 6 * SECOND);
+        assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, 6 * SECOND);
         for (int i = 0; i < 10; i++) /* a debt of centuries stops growing, and does not wrap */
             assert_int_equal(ration_limiter_charge(kit.limiter, &key, UINT64_MAX, kit.manual.ns),
                              RATION_OK);
-        assert_true(kit_look(&kit, "k", 1).retry_after_ns > 17 * RATION_NS_PER_YEAR);
+        assert_true(kit_peek(&kit, "k", 1).retry_after_ns > 17 * RATION_NS_PER_YEAR);
         ration_limiter_reset(kit.limiter, &key, kit.manual.ns);
         assert_int_equal(kit_left(&kit, "k"), 10);
         kit_end(&kit);
@@ -202,7 +202,7 @@ static void a_block_denies_everything_until_then(void **state)
             assert_int_equal(ration_limiter_block_until(kit.limiter, &key, until_ns, KIT_NOW_NS),
                              RATION_OK);
             assert_answer(kit_take(&kit, "k", 1), RATION_DENY, 0, until_ns - KIT_NOW_NS);
-            assert_wait_is_exact(&kit, key, 1, kit_look(&kit, "k", 1));
+            assert_wait_is_exact(&kit, key, 1, kit_peek(&kit, "k", 1));
             ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS);
             assert_answer(kit_take(&kit, "k", 1), RATION_DENY, 0, until_ns - KIT_NOW_NS);
             assert_int_equal(kit_take(&kit, "other", 1).verdict, RATION_ALLOW);
@@ -231,9 +231,9 @@ static void a_block_beyond_the_tables_time_is_as_long_as_asked(void **state)
             assert_int_equal(ration_limiter_block_until(kit.limiter, &key, until_ns, nows_ns[i]),
                              RATION_OK);
             if (until_ns > nows_ns[i])
-                assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 5 * SECOND);
+                assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, 5 * SECOND);
             else
-                assert_int_equal(kit_look(&kit, "k", 1).verdict, RATION_ALLOW);
+                assert_int_equal(kit_peek(&kit, "k", 1).verdict, RATION_ALLOW);
             kit_end(&kit);
         }
 }
@@ -246,7 +246,7 @@ static void a_longer_debt_stays(void **state)
     KIT_BEGIN(&kit, "1/s burst 10", "1/s burst 10");
     ration_limiter_charge(kit.limiter, &key, 100, kit.manual.ns);
     ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + 5 * SECOND, KIT_NOW_NS);
-    assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 91 * SECOND);
+    assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, 91 * SECOND);
     kit_end(&kit);
 }
 
@@ -269,7 +269,7 @@ static void a_block_that_no_limit_can_say_is_refused(void **state)
         assert_int_equal(
             ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),
             RATION_OK);
-        assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, SECOND);
+        assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, SECOND);
         kit_end(&kit);
         KIT_PLAN(&kit, windows[i], "1/s");
         kit.rules[1].is_shadow = 1;
@@ -296,7 +296,7 @@ static void a_block_that_is_too_long_is_refused(void **state)
     assert_int_equal(
         ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + RATION_BLOCK_NS_MAX, KIT_NOW_NS),
         RATION_OK);
-    assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, RATION_BLOCK_NS_MAX);
+    assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, RATION_BLOCK_NS_MAX);
     kit_end(&kit);
 }
 
@@ -318,7 +318,7 @@ static void a_block_by_a_rule_that_does_not_apply_is_refused(void **state)
     kit_open(&kit);
     assert_int_equal(ration_limiter_block_until(kit.limiter, &key, KIT_NOW_NS + SECOND, KIT_NOW_NS),
                      RATION_EUNSUPPORTED);
-    assert_int_equal(kit_look(&kit, "k", 1).verdict, RATION_ALLOW);
+    assert_int_equal(kit_peek(&kit, "k", 1).verdict, RATION_ALLOW);
     kit_end(&kit);
 }
 
@@ -327,8 +327,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(admin_operations_do_what_they_do_to_a_bucket),
         cmocka_unit_test(refund_never_holds_more_than_the_burst),
-        cmocka_unit_test(refund_and_force_reach_every_limit),
-        cmocka_unit_test(force_is_charged_whatever_is_left_and_bounded),
+        cmocka_unit_test(refund_and_charge_reach_every_limit),
+        cmocka_unit_test(charge_is_charged_whatever_is_left_and_bounded),
         cmocka_unit_test(reset_starts_again),
         cmocka_unit_test(a_block_denies_everything_until_then),
         cmocka_unit_test(a_block_beyond_the_tables_time_is_as_long_as_asked),

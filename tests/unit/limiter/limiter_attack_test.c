@@ -1,6 +1,6 @@
 /*
- * What an attacker with n keys can do to honest clients: the numbers in docs/limiters.md ("What an
- * attacker with n keys can do"), measured and held to.
+ * What an attacker with n keys can do to honest clients: the numbers in docs/reference/c-api-limiter.md ("What an
+ * attacker with many keys can do"), measured and held to.
  *
  * A limiter of 10/min with places for 10 000 keys. 1000 established clients ask once in 10 s, at moments
  * of their own, for two minutes. In the second of these the attacker asks for each of his n keys once, or

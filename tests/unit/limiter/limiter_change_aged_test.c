@@ -25,7 +25,7 @@ static struct ration_decision left_alone(const char *old, const char *next, int 
     while (ration_limiter_allow(kit.limiter, &key))
         ;
     change_often(&kit, next, change_count);
-    decision = kit_look(&kit, "k", 1);
+    decision = kit_peek(&kit, "k", 1);
     kit_end(&kit);
     return decision;
 }
@@ -106,7 +106,7 @@ static void a_reset_reaches_the_overflow_bucket(void **state)
         kit_take(&kit, "k", 200);
         change_often(&kit, "1/s burst 300", before);
         ration_limiter_change(kit.limiter, &next, 1, RATION_CHANGE_RESET, NULL);
-        assert_int_equal(kit_look(&kit, "k", 1).remaining, 300);
+        assert_int_equal(kit_peek(&kit, "k", 1).remaining, 300);
         kit_end(&kit);
     }
 }

@@ -89,10 +89,10 @@ static void tokens_are_kept_with_their_fraction(void **state)
         assert_int_equal(change(&kit, RATION_CHANGE_KEEP,
                                 rule_count == 1 ? KIT_TEXTS("20/s") : KIT_TEXTS("20/s", "1000/h")),
                          RATION_OK);
-        assert_answer(kit_look(&kit, "k", 5), RATION_DENY, 4, 25 * MS);
+        assert_answer(kit_peek(&kit, "k", 5), RATION_DENY, 4, 25 * MS);
         /* met by a take it is converted for good, denied or not: then the wait that is reported stands */
         assert_answer(kit_take(&kit, "k", 5), RATION_DENY, 4, 25 * MS);
-        assert_wait_is_exact(&kit, key, 5, kit_look(&kit, "k", 5));
+        assert_wait_is_exact(&kit, key, 5, kit_peek(&kit, "k", 5));
         assert_int_equal(kit_left(&kit, "full"), 20);
         assert_int_equal(change(&kit, RATION_CHANGE_KEEP,
                                 rule_count == 1 ? KIT_TEXTS("3/s") : KIT_TEXTS("3/s", "1000/h")),
@@ -243,8 +243,8 @@ static void more_changes_than_there_are_generations(void **state)
                                       kit.manual.ns);
             }
             /* the same limit again and again: both are as they were */
-            got = kit_look(&kit, "touched", 1);
-            assert_same_decision(got, kit_look(&kit, "left alone", 1));
+            got = kit_peek(&kit, "touched", 1);
+            assert_same_decision(got, kit_peek(&kit, "left alone", 1));
             assert_int_equal(got.remaining, 40);
             assert_int_equal(got.reset_after_ns, 60 * SECOND);
             kit_end(&kit);
@@ -346,13 +346,13 @@ static void what_does_not_fit_is_refused_and_nothing_changed(void **state)
         struct ration_rule next[10], before, after;
         size_t count = kit_rules(next, rows[i].next);
         struct ration_error error = {.message = ""};
-        struct ration_decision look;
+        struct ration_decision peek;
         struct kit kit;
 
         kit_plan(&kit, rows[i].old);
         kit_open(&kit);
         kit_take(&kit, "k", 4);
-        look = kit_look(&kit, "k", 7);
+        peek = kit_peek(&kit, "k", 7);
         ration_limiter_rule(kit.limiter, 0, &before);
         assert_int_equal(
             ration_limiter_change(kit.limiter, next, count, RATION_CHANGE_RESET, &error),
@@ -364,7 +364,7 @@ static void what_does_not_fit_is_refused_and_nothing_changed(void **state)
                          rows[i].status);
         ration_limiter_rule(kit.limiter, 0, &after);
         assert_memory_equal(&before.limit, &after.limit, sizeof(before.limit));
-        assert_same_decision(kit_look(&kit, "k", 7), look);
+        assert_same_decision(kit_peek(&kit, "k", 7), peek);
         kit_end(&kit);
     }
 }
@@ -486,14 +486,14 @@ static void a_denial_after_a_change_can_not_be_observed(void **state)
                 for (int k = 0; k < 2; k++)
                     kit_pass(&kits[k], 70 * MS);
                 for (int n = 0; n < 3; n++) { /* the first kit only */
-                    struct ration_decision denied = kit_look(&kits[0], "k", 1);
+                    struct ration_decision denied = kit_peek(&kits[0], "k", 1);
 
                     if (denied.verdict != RATION_DENY)
                         break;
                     assert_same_decision(kit_take(&kits[0], "k", 1), denied);
                     assert_wait_is_exact(&kits[0], kit_key("k"), 1, denied);
                 }
-                assert_same_decision(kit_look(&kits[0], "k", 1), kit_look(&kits[1], "k", 1));
+                assert_same_decision(kit_peek(&kits[0], "k", 1), kit_peek(&kits[1], "k", 1));
             }
             for (int k = 0; k < 2; k++)
                 kit_end(&kits[k]);
@@ -518,7 +518,7 @@ static void a_debt_that_a_change_makes_longer_is_not_forgotten(void **state)
     kit_pass(&kit, 2 * SECOND); /* it would be full again */
     for (uint64_t i = 0; i < 200; i++)
         kit_take_key(&kit, kit_numbered(&room, i), 1);
-    assert_int_equal(kit_look(&kit, "k", 1).verdict, RATION_DENY);
+    assert_int_equal(kit_peek(&kit, "k", 1).verdict, RATION_DENY);
     kit_end(&kit);
 }
 
@@ -570,7 +570,7 @@ static void a_new_key_after_a_reset_starts_with_its_own_log(void **state)
     for (uint64_t i = 0; i < 16; i++) {
         struct ration_key fresh = kit_numbered(&room, 100 + i);
 
-        assert_answer(kit_look_key(&kit, fresh, 2), RATION_ALLOW, 9, 0);
+        assert_answer(kit_peek_key(&kit, fresh, 2), RATION_ALLOW, 9, 0);
         assert_answer(kit_take_key(&kit, fresh, 2), RATION_ALLOW, 7, 0);
         kit_pass(&kit, SECOND);
         assert_answer(kit_take_key(&kit, fresh, 7), RATION_ALLOW, 0, 0);

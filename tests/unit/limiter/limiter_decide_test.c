@@ -50,7 +50,7 @@ static void one_limit_answers_as_a_bucket(void **state)
 
             kit_pass(&kit, ration_random_up_to(&random, 3 * limit->period_ns / limit->tokens));
             want = ration_bucket_peek(&bucket, limit, cost, kit.manual.ns);
-            assert_same_decision(kit_look_key(&kit, key, cost), want);
+            assert_same_decision(kit_peek_key(&kit, key, cost), want);
             switch (ration_random_up_to(&random, 3)) {
             case 0:
                 assert_int_equal(ration_limiter_allow_at(kit.limiter, &key, cost, kit.manual.ns),
@@ -148,7 +148,7 @@ static void several_answer_as_each_alone_all_or_nothing(void **state)
             kit_pass(&kit, ration_random_up_to(&random, 800 * MS));
             for (size_t r = 0; r < kit.options.rule_count; r++) {
                 alone[r].manual.ns = kit.manual.ns;
-                own[r] = kit_look_key(&alone[r], key, cost);
+                own[r] = kit_peek_key(&alone[r], key, cost);
             }
             want = together(own, kit.options.rule_count);
             for (size_t r = 0; r < kit.options.rule_count && is_take; r++)
@@ -191,9 +191,9 @@ static void up_to_takes_what_every_limit_has(void **state)
 
             kit_pass(&kit, ration_random_up_to(&random, 900 * MS));
             while (most < cost_max && most < 100 &&
-                   kit_look_key(&kit, key, most + 1).verdict == RATION_ALLOW)
+                   kit_peek_key(&kit, key, most + 1).verdict == RATION_ALLOW)
                 most++;
-            want = kit_look_key(&kit, key, 1);
+            want = kit_peek_key(&kit, key, 1);
             assert_int_equal(ration_limiter_take_up_to(kit.limiter, &key, cost_max, kit.manual.ns,
                                                        &granted, &got),
                              RATION_OK);
@@ -201,7 +201,7 @@ static void up_to_takes_what_every_limit_has(void **state)
             if (most == 0 && cost_max > 0)
                 assert_same_decision(got, want);
             else
-                assert_same_decision(got, kit_look_key(&kit, key, 0));
+                assert_same_decision(got, kit_peek_key(&kit, key, 0));
         }
         kit_end(&kit);
     }
@@ -260,7 +260,7 @@ static void a_cost_of_0_creates_nothing(void **state)
             assert_int_equal(kit_take_key(&kit, key, 0).verdict, RATION_ALLOW);
             ration_limiter_take_up_to(kit.limiter, &key, 0, KIT_NOW_NS, &granted, &decision);
             assert_int_equal(decision.verdict, RATION_ALLOW);
-            kit_look_key(&kit, key, 3);
+            kit_peek_key(&kit, key, 3);
         }
         assert_int_equal(kit_report(&kit).limiter.created, 0);
 

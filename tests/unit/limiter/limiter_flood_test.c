@@ -112,7 +112,7 @@ static void a_slow_flood_reclaims_only_what_is_full(void **state)
     assert_int_equal(stats.created, FLOOD_COUNT / 50 + 1);
     assert_int_equal(stats.overflow_shared, 0);
     assert_true(stats.reclaimed > stats.created - 2000);
-    assert_int_equal(kit_look(&kit, "victim", 1).reset_after_ns,
+    assert_int_equal(kit_peek(&kit, "victim", 1).reset_after_ns,
                      1000000 * SECOND - (kit.manual.ns - KIT_NOW_NS));
     kit_end(&kit);
 }

@@ -129,7 +129,7 @@ static inline struct ration_decision kit_take(struct kit *kit, const char *text,
     return kit_take_key(kit, kit_key(text), cost);
 }
 
-static inline struct ration_decision kit_look_key(struct kit *kit, struct ration_key key,
+static inline struct ration_decision kit_peek_key(struct kit *kit, struct ration_key key,
                                                   uint64_t cost)
 {
     struct ration_decision decision;
@@ -139,14 +139,14 @@ static inline struct ration_decision kit_look_key(struct kit *kit, struct ration
     return decision;
 }
 
-static inline struct ration_decision kit_look(struct kit *kit, const char *text, uint64_t cost)
+static inline struct ration_decision kit_peek(struct kit *kit, const char *text, uint64_t cost)
 {
-    return kit_look_key(kit, kit_key(text), cost);
+    return kit_peek_key(kit, kit_key(text), cost);
 }
 
 static inline uint64_t kit_left(struct kit *kit, const char *text)
 {
-    return kit_look(kit, text, 0).remaining;
+    return kit_peek(kit, text, 0).remaining;
 }
 
 static inline struct ration_limiter_report kit_report(const struct kit *kit)
@@ -246,7 +246,7 @@ static inline void kit_assert_same(struct ration_decision a, struct ration_decis
 }
 
 /*
- * R4, for a denial of key at the kit's now: a nanosecond before the reported wait is over a look says
+ * R4, for a denial of key at the kit's now: a nanosecond before the reported wait is over a peek says
  * DENY, and when it is over it says ALLOW.
  */
 #define assert_wait_is_exact(kit, key, cost, denied) \

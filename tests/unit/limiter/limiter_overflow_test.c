@@ -39,7 +39,7 @@ static void shared_keys_have_one_bucket_together(void **state)
         assert_int_equal(after.overflow_deny + after.overflow_allow, 0);
         assert_int_equal(after.created, before.created);
         for (int i = 0; i < 16; i++) /* nobody lost its place */
-            assert_int_equal(kit_look_key(&kit, kit_numbered(&room, numbers[i]), 1).verdict,
+            assert_int_equal(kit_peek_key(&kit, kit_numbered(&room, numbers[i]), 1).verdict,
                              RATION_DENY);
         kit_end(&kit);
     }
@@ -76,12 +76,12 @@ static void shared_debt_is_taken_along(void **state)
         kit_pass(&kit, 50 * SECOND);
         placed = kit_numbered(&room, numbers[5]);
         ration_limiter_reset(kit.limiter, &placed, kit.manual.ns);
-        assert_answer(kit_look(&kit, "k", 151), RATION_DENY, 150, SECOND);
+        assert_answer(kit_peek(&kit, "k", 151), RATION_DENY, 150, SECOND);
         assert_answer(kit_take(&kit, "k", 10), RATION_ALLOW, 140, 0);
         assert_int_equal(kit_report(&kit).limiter.created, 17);
         kit_pass(&kit, 160 * SECOND);
         assert_int_equal(kit_left(&kit, "k"), 300);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 300);
+        assert_int_equal(kit_peek(&kit, "other", 1).remaining, 300);
         kit_end(&kit);
     }
 }
@@ -100,9 +100,9 @@ static void nothing_is_given_back_to_the_shared_bucket(void **state)
         kit_take(&kit, "k", 200);
         assert_int_equal(ration_limiter_refund(kit.limiter, &key, 100, kit.manual.ns), RATION_OK);
         assert_int_equal(ration_limiter_reset(kit.limiter, &key, kit.manual.ns), RATION_OK);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 100);
+        assert_int_equal(kit_peek(&kit, "other", 1).remaining, 100);
         assert_int_equal(ration_limiter_charge(kit.limiter, &key, 50, kit.manual.ns), RATION_OK);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
+        assert_int_equal(kit_peek(&kit, "other", 1).remaining, 50);
         kit_end(&kit);
     }
 }
@@ -213,26 +213,26 @@ static void for_all_mixes(visitor *visit, enum ration_overflow first, enum ratio
                 traffic((struct mix){mixed_texts[i], overflow, keys_max}, visit, context);
 }
 
-static void look_then_take(struct kit *kit, struct ration_key key, uint64_t cost, void *context)
+static void peek_then_take(struct kit *kit, struct ration_key key, uint64_t cost, void *context)
 {
-    struct ration_decision look = kit_look_key(kit, key, cost);
+    struct ration_decision peek = kit_peek_key(kit, key, cost);
     struct ration_decision take = kit_take_key(kit, key, cost);
 
     (void)context;
     if (take.verdict != RATION_ALLOW) {
-        assert_same_decision(look, take);
+        assert_same_decision(peek, take);
         return;
     }
-    assert_int_equal(look.verdict, RATION_ALLOW);
-    assert_int_equal(look.limit, take.limit);
+    assert_int_equal(peek.verdict, RATION_ALLOW);
+    assert_int_equal(peek.limit, take.limit);
     if (take.limit > 0 && kit->options.rule_count == 1)
-        assert_in_range(look.remaining - take.remaining, cost, cost + 1); /* fractions of windows */
+        assert_in_range(peek.remaining - take.remaining, cost, cost + 1); /* fractions of windows */
 }
 
-static void a_look_reports_what_a_take_would_be_answered(void **state)
+static void a_peek_reports_what_a_take_would_be_answered(void **state)
 {
     (void)state;
-    for_all_mixes(look_then_take, RATION_OVERFLOW_SHARED, RATION_OVERFLOW_ALLOW, NULL);
+    for_all_mixes(peek_then_take, RATION_OVERFLOW_SHARED, RATION_OVERFLOW_ALLOW, NULL);
 }
 
 /* R4 for each denial of every key, placed or not. */
@@ -310,7 +310,7 @@ static void r1_no_key_gets_more_than_its_limit(void **state)
 }
 
 /* remaining: whole tokens that could be taken now. */
-static void a_look_of_0_reports_what_is_left_to_a_key_without_a_place(void **state)
+static void a_peek_of_0_reports_what_is_left_to_a_key_without_a_place(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
     struct kit kit;
@@ -322,8 +322,8 @@ static void a_look_of_0_reports_what_is_left_to_a_key_without_a_place(void **sta
         struct kit_room room;
         struct ration_key key = kit_numbered(&room, 1000 + i);
 
-        assert_int_equal(kit_look_key(&kit, key, 1).remaining, 100);
-        assert_int_equal(kit_look_key(&kit, key, 0).remaining, 100);
+        assert_int_equal(kit_peek_key(&kit, key, 1).remaining, 100);
+        assert_int_equal(kit_peek_key(&kit, key, 0).remaining, 100);
     }
     kit_end(&kit);
 }
@@ -343,11 +343,11 @@ static void a_key_without_a_place_is_not_blocked_with_others(void **state)
             struct kit kit;
 
             begin_crowded(&kit, overflow, rule_count, numbers);
-            before = kit_look(&kit, "other", 1);
+            before = kit_peek(&kit, "other", 1);
             assert_int_equal(
                 ration_limiter_block_until(kit.limiter, &none, 2 * kit.manual.ns, kit.manual.ns),
                 RATION_ENOMEM);
-            assert_same_decision(kit_look(&kit, "other", 1), before);
+            assert_same_decision(kit_peek(&kit, "other", 1), before);
             placed = kit_numbered(&room, numbers[3]);
             assert_int_equal(
                 ration_limiter_block_until(kit.limiter, &placed, 2 * kit.manual.ns, kit.manual.ns),
@@ -472,12 +472,12 @@ int main(void)
         cmocka_unit_test(nothing_is_given_back_to_the_shared_bucket),
         cmocka_unit_test(allowed_keys_are_not_limited_at_all),
         cmocka_unit_test(denied_keys_are_denied_until_a_place_is_free),
-        cmocka_unit_test(a_look_reports_what_a_take_would_be_answered),
+        cmocka_unit_test(a_peek_reports_what_a_take_would_be_answered),
         cmocka_unit_test(r4_the_wait_reported_by_deny_is_exact),
         cmocka_unit_test(r4_on_time_a_shared_key_passes),
         cmocka_unit_test(r4_a_shared_key_does_not_pass_before_its_time),
         cmocka_unit_test(r1_no_key_gets_more_than_its_limit),
-        cmocka_unit_test(a_look_of_0_reports_what_is_left_to_a_key_without_a_place),
+        cmocka_unit_test(a_peek_of_0_reports_what_is_left_to_a_key_without_a_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

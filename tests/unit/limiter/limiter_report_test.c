@@ -49,7 +49,7 @@ static void decisions_are_counted_whatever_the_way(void **state)
             ask(&kit, way, key, 11);
             ask(&kit, way, key, UINT64_MAX);
             ask(&kit, way, kit_key("other"), 10);
-            kit_look(&kit, "k", 1); /* a look is no decision */
+            kit_peek(&kit, "k", 1); /* a peek is no decision */
             report = kit_report(&kit);
             assert_int_equal(report.rule_count, 1);
             assert_int_equal(report.rules[0].allowed, 4);
@@ -295,7 +295,7 @@ static void the_keys_that_took_most_are_named(void **state)
     kit_end(&kit);
 }
 
-/* A take of nothing is a look: ALLOW also of a key in debt or blocked, and not counted, whichever way it goes. */
+/* A take of nothing is a peek: ALLOW also of a key in debt or blocked, and not counted, whichever way it goes. */
 static void a_cost_of_nothing_is_not_counted(void **state)
 {
     static const char *const texts[][2] = {

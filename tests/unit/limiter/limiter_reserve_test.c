@@ -117,7 +117,7 @@ static void a_wait_that_cannot_end_in_time_fails_at_once(void **state)
     assert_answer(got, RATION_DENY, 0, 10 * SECOND); /* a deadline long past */
     assert_int_equal(ration_limiter_wait(kit.limiter, &key, 3, UINT64_MAX, NULL, &got), RATION_OK);
     assert_answer(got, RATION_NEVER, 0, RATION_FOREVER);
-    assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, 10 * SECOND); /* nothing was taken */
+    assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, 10 * SECOND); /* nothing was taken */
     kit_end(&kit);
 }
 
@@ -173,7 +173,7 @@ static void a_wait_that_another_thread_cancels_gives_its_place_back(void **state
         ration_limiter_wait(waiter.kit.limiter, &key, 1, UINT64_MAX, &waiter.canceller, &got),
         RATION_ECANCELLED);
     pthread_join(thread, NULL);
-    assert_answer(kit_look(&waiter.kit, "k", 1), RATION_DENY, 0, 10 * SECOND);
+    assert_answer(kit_peek(&waiter.kit, "k", 1), RATION_DENY, 0, 10 * SECOND);
     kit_end(&waiter.kit);
 }
 

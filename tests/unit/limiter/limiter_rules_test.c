@@ -292,7 +292,7 @@ static void a_cost_of_its_own_is_charged_once_per_request(void **state)
     ration_limiter_take(kit.limiter, &key, 100, KIT_NOW_NS, &got, details);
     assert_int_equal(details[0].remaining, 900);
     assert_int_equal(details[1].remaining, 2);
-    ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS, &got, details); /* a look stays a look */
+    ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS, &got, details); /* a peek stays a peek */
     assert_int_equal(details[1].remaining, 2);
     ration_limiter_take_up_to(kit.limiter, &key, 5000, KIT_NOW_NS, &granted, &got);
     assert_int_equal(granted, 900);

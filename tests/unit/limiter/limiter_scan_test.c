@@ -60,7 +60,7 @@ static int by_tag(const void *a, const void *b)
 }
 
 /* What looks say of all keys that are in debt. */
-static size_t look_at_all(ration_limiter *limiter, struct ration_scan_item *items, uint64_t now_ns)
+static size_t peek_at_all(ration_limiter *limiter, struct ration_scan_item *items, uint64_t now_ns)
 {
     size_t count = 0;
 
@@ -84,7 +84,7 @@ static size_t look_at_all(ration_limiter *limiter, struct ration_scan_item *item
 static void same_as_looked_at(const struct subject *subject, ration_limiter *limiter)
 {
     static struct ration_scan_item looked[KEY_COUNT], found[2 * KEY_COUNT];
-    size_t looked_count = look_at_all(limiter, looked, manual.ns);
+    size_t looked_count = peek_at_all(limiter, looked, manual.ns);
     size_t calls;
 
     assert_int_equal(ration_limiter_count(limiter, manual.ns), looked_count);
@@ -103,7 +103,7 @@ static void same_as_looked_at(const struct subject *subject, ration_limiter *lim
     }
 }
 
-static void every_key_in_debt_is_listed_once_as_a_look_reports(void **state)
+static void every_key_in_debt_is_listed_once_as_a_peek_reports(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SUBJECT_COUNT; i++) {
@@ -129,7 +129,7 @@ static void every_key_in_debt_is_listed_once_as_a_look_reports(void **state)
     }
 }
 
-/* Converted as a look would, and not written back. */
+/* Converted as a peek would, and not written back. */
 static void after_a_change_of_limits_the_new_ones_count(void **state)
 {
     static const struct subject old = {.name = "changed", .rules = {"3/s burst 7", "9/s"}};
@@ -155,7 +155,7 @@ static void after_a_change_of_limits_the_new_ones_count(void **state)
     ration_limiter_free(limiter);
 }
 
-static void a_call_looks_at_64_sets_at_most(void **state)
+static void a_call_peeks_at_64_sets_at_most(void **state)
 {
     static const struct subject one = {.rules = {"1/h"}};
     struct ration_limiter_options options = options_of(&one);
@@ -200,9 +200,9 @@ static void any_cursor_and_no_room_are_safe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_key_in_debt_is_listed_once_as_a_look_reports),
+        cmocka_unit_test(every_key_in_debt_is_listed_once_as_a_peek_reports),
         cmocka_unit_test(after_a_change_of_limits_the_new_ones_count),
-        cmocka_unit_test(a_call_looks_at_64_sets_at_most),
+        cmocka_unit_test(a_call_peeks_at_64_sets_at_most),
         cmocka_unit_test(any_cursor_and_no_room_are_safe),
     };
 

@@ -26,7 +26,7 @@ static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
             KIT_PLAN(&kit, texts[i], "100/h");
             kit.options.rule_count = rule_count;
             kit_open(&kit);
-            full = kit_look(&kit, "k", 0).limit;
+            full = kit_peek(&kit, "k", 0).limit;
             kit_reserve(&kit, 60, 0, &reservation);
             assert_int_equal(ration_limiter_settle(kit.limiter, &reservation, 10, KIT_NOW_NS),
                              RATION_OK);
@@ -101,7 +101,7 @@ static void only_the_last_in_line_gives_back(void **state)
             kit_pass(&kit, rows[i].after_s * SECOND);
             ration_limiter_cancel(kit.limiter, &reservations[rows[i].cancelled], kit.manual.ns);
             assert_int_equal(
-                kit_look(&kit, "k", 0).reset_after_ns,
+                kit_peek(&kit, "k", 0).reset_after_ns,
                 rows[i].full_s > rows[i].after_s ? (rows[i].full_s - rows[i].after_s) * SECOND : 0);
             kit_end(&kit);
         }
@@ -152,15 +152,15 @@ static void a_reservation_of_a_key_without_a_place(void **state)
         kit_open(&kit);
         assert_int_equal(kit_crowd(&kit, numbers), 16);
         assert_int_equal(kit_reserve(&kit, 100, 0, &reservation).verdict, RATION_ALLOW);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200); /* they share one bucket */
+        assert_int_equal(kit_peek(&kit, "other", 1).remaining, 200); /* they share one bucket */
         assert_int_equal(ration_limiter_settle(kit.limiter, &reservation, 40, kit.manual.ns),
                          RATION_OK);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 200);
+        assert_int_equal(kit_peek(&kit, "other", 1).remaining, 200);
         assert_int_equal(ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns),
                          RATION_ECLOSED);
         kit_reserve(&kit, 100, 0, &reservation);
         ration_limiter_settle(kit.limiter, &reservation, 150, kit.manual.ns);
-        assert_int_equal(kit_look(&kit, "other", 1).remaining, 50);
+        assert_int_equal(kit_peek(&kit, "other", 1).remaining, 50);
 
         /* a place is free meanwhile: the key takes it, with the debt, and gives back none of it */
         struct kit_room room;
@@ -191,10 +191,10 @@ static void before_its_turn_only_what_is_cancelled_comes_back(void **state)
         kit_take(&kit, "k", 3);
         assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &reservation).delay_ns, 2 * SECOND);
         ration_limiter_settle(kit.limiter, &reservation, 1, kit.manual.ns);
-        assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
+        assert_int_equal(kit_peek(&kit, "k", 0).reset_after_ns, 5 * SECOND);
         assert_int_equal(kit_reserve(&kit, 2, RATION_FOREVER, &reservation).delay_ns, 4 * SECOND);
         ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns);
-        assert_int_equal(kit_look(&kit, "k", 0).reset_after_ns, 5 * SECOND);
+        assert_int_equal(kit_peek(&kit, "k", 0).reset_after_ns, 5 * SECOND);
         kit_end(&kit);
     }
 }
@@ -312,11 +312,11 @@ static void a_reservation_cancelled_under_two_limits_locks_nothing(void **state)
         kit_open(&kit);
         kit_take(&kit, "k", 5);
         kit_pass(&kit, SECOND);
-        before = kit_look(&kit, "k", 1);
+        before = kit_peek(&kit, "k", 1);
         assert_true(kit_reserve(&kit, 5, RATION_FOREVER, &reservation).delay_ns >= 40 * SECOND);
         assert_int_equal(ration_limiter_cancel(kit.limiter, &reservation, kit.manual.ns),
                          RATION_OK);
-        after = kit_look(&kit, "k", 1);
+        after = kit_peek(&kit, "k", 1);
         assert_memory_equal(&before, &after, sizeof(before));
         kit_end(&kit);
     }

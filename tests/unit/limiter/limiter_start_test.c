@@ -15,13 +15,13 @@ static void the_first_touch_starts_the_key(void **state)
         KIT_PLAN(&kit, "1 per 30s burst 2 start empty", "100/h");
         kit.options.rule_count = rule_count;
         kit_open(&kit);
-        got = kit_look(&kit, "k", 1);
+        got = kit_peek(&kit, "k", 1);
         assert_answer(got, RATION_DENY, 0, 30 * SECOND);
         assert_int_equal(got.limit_index, 0);
-        kit_pass(&kit, 100 * SECOND); /* a look starts nothing */
+        kit_pass(&kit, 100 * SECOND); /* a peek starts nothing */
         assert_answer(kit_take(&kit, "k", 1), RATION_DENY, 0, 30 * SECOND);
         assert_int_equal(kit_report(&kit).limiter.created, 1);
-        assert_wait_is_exact(&kit, key, 1, kit_look(&kit, "k", 1));
+        assert_wait_is_exact(&kit, key, 1, kit_peek(&kit, "k", 1));
         kit_pass(&kit, 30 * SECOND);
         assert_answer(kit_take(&kit, "k", 1), RATION_ALLOW, 0, 0);
         kit_pass(&kit, 60 * SECOND);
@@ -55,13 +55,13 @@ static void every_algorithm_starts_with_what_it_was_given(void **state)
             KIT_PLAN(&kit, rows[i].text, "1000/s burst 1000");
             kit.options.rule_count = rule_count;
             kit_open(&kit);
-            got = kit_look(&kit, "k", 0);
+            got = kit_peek(&kit, "k", 0);
             assert_int_equal(got.remaining, rows[i].left);
             assert_int_equal(got.reset_after_ns, rows[i].wait_ns);
             while (kit_take(&kit, "k", 1).verdict == RATION_ALLOW)
                 count++;
             assert_int_equal(count, rows[i].left);
-            assert_wait_is_exact(&kit, key, 1, kit_look(&kit, "k", 1));
+            assert_wait_is_exact(&kit, key, 1, kit_peek(&kit, "k", 1));
             kit_end(&kit);
         }
 }
@@ -162,13 +162,13 @@ static void remembered_keys_give_up_their_places_when_none_is_left(void **state)
         assert_int_equal(kit_take(&kit, "new", 1).verdict, RATION_DENY);
         kit_pass(&kit, 50 * SECOND); /* all are full, those with two charges for 43 s */
         for (uint64_t i = 0; i < 16; i++)
-            assert_int_equal(kit_look_key(&kit, kit_numbered(&room, i), 0).remaining, 10);
+            assert_int_equal(kit_peek_key(&kit, kit_numbered(&room, i), 0).remaining, 10);
         assert_int_equal(kit_take(&kit, "new", 1).verdict,
                          charge_count == 1 ? RATION_ALLOW : RATION_DENY);
         kit_pass(&kit, 30 * SECOND);
         assert_int_equal(kit_take(&kit, "other", 1).verdict, RATION_ALLOW);
         for (uint64_t i = 0; i < 16; i++)
-            restarted += kit_look_key(&kit, kit_numbered(&room, i), 0).remaining == 5;
+            restarted += kit_peek_key(&kit, kit_numbered(&room, i), 0).remaining == 5;
         assert_int_equal(restarted, charge_count == 1 ? 2 : 1);
         assert_int_equal(kit_report(&kit).limiter.reclaimed, restarted);
         kit_end(&kit);
@@ -214,10 +214,10 @@ static void what_asks_for_nothing_starts_nothing(void **state)
     (void)state;
     KIT_BEGIN(&kit, "1/s burst 10 start empty");
     kit_take(&kit, "k", 0);
-    kit_look(&kit, "k", 11);
+    kit_peek(&kit, "k", 11);
     ration_limiter_refund(kit.limiter, &key, 0, kit.manual.ns);
     kit_pass(&kit, 100 * SECOND);
-    assert_answer(kit_look(&kit, "k", 1), RATION_DENY, 0, SECOND);
+    assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, SECOND);
     ration_limiter_refund(kit.limiter, &key, 3, kit.manual.ns);
     assert_int_equal(kit_left(&kit, "k"), 3);
     kit_pass(&kit, 2 * SECOND);

@@ -17,7 +17,7 @@
 #include "support/unit.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define TEXT_SIZE_MAX   1024 /* as docs/limits.md says */
+#define TEXT_SIZE_MAX   1024 /* as docs/reference/limit-text.md says */
 #define PATTERN         0xA5
 
 #define NAME_63 "a23456789_123456789_123456789_123456789_123456789_123456789_123"

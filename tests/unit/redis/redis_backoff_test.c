@@ -2,8 +2,8 @@
 
 #include "redis/backoff.h"
 
-#define REST_MIN_NS (100 * RATION_NS_PER_MS)
-#define REST_MAX_NS (2 * RATION_NS_PER_SECOND)
+#define REST_MIN_NS  (100 * RATION_NS_PER_MS)
+#define RETRY_MAX_NS (2 * RATION_NS_PER_SECOND)
 
 static const uint64_t begin_ns = 5 * RATION_NS_PER_SECOND;
 
@@ -11,19 +11,19 @@ static void rests_are_doubled_and_spread(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 100; seed++) {
-        struct ration_redis_backoff pace;
+        struct ration_redis_backoff backoff;
         uint64_t now_ns = begin_ns, most_ns = REST_MIN_NS;
 
-        ration_redis_backoff_init(&pace, REST_MIN_NS, REST_MAX_NS, seed);
+        ration_redis_backoff_init(&backoff, REST_MIN_NS, RETRY_MAX_NS, seed);
         for (int i = 0; i < 8; i++) {
-            uint64_t next_ns = ration_redis_backoff_next(&pace, now_ns);
+            uint64_t next_ns = ration_redis_backoff_next(&backoff, now_ns);
 
             assert_in_range(next_ns - now_ns, most_ns / 2, most_ns);
             now_ns = next_ns;
-            most_ns = 2 * most_ns < REST_MAX_NS ? 2 * most_ns : REST_MAX_NS;
+            most_ns = 2 * most_ns < RETRY_MAX_NS ? 2 * most_ns : RETRY_MAX_NS;
         }
-        ration_redis_backoff_reset(&pace);
-        assert_in_range(ration_redis_backoff_next(&pace, now_ns) - now_ns, REST_MIN_NS / 2,
+        ration_redis_backoff_reset(&backoff);
+        assert_in_range(ration_redis_backoff_next(&backoff, now_ns) - now_ns, REST_MIN_NS / 2,
                         REST_MIN_NS);
     }
 }
@@ -34,11 +34,11 @@ static void many_do_not_come_together(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < 100; seed++) {
-        struct ration_redis_backoff pace;
+        struct ration_redis_backoff backoff;
         uint64_t next_ns;
 
-        ration_redis_backoff_init(&pace, REST_MIN_NS, REST_MAX_NS, seed);
-        next_ns = ration_redis_backoff_next(&pace, begin_ns);
+        ration_redis_backoff_init(&backoff, REST_MIN_NS, RETRY_MAX_NS, seed);
+        next_ns = ration_redis_backoff_next(&backoff, begin_ns);
         earliest_ns = next_ns < earliest_ns ? next_ns : earliest_ns;
         latest_ns = next_ns > latest_ns ? next_ns : latest_ns;
     }
@@ -48,15 +48,15 @@ static void many_do_not_come_together(void **state)
 /* A Redis that is found well and lost again at once: ten tries as fast as rests go, then one a second. */
 static void tries_have_a_budget(void **state)
 {
-    struct ration_redis_backoff pace;
+    struct ration_redis_backoff backoff;
     uint64_t now_ns = begin_ns;
     unsigned count = 0;
 
     (void)state;
-    ration_redis_backoff_init(&pace, REST_MIN_NS, REST_MAX_NS, 1);
+    ration_redis_backoff_init(&backoff, REST_MIN_NS, RETRY_MAX_NS, 1);
     for (; now_ns < begin_ns + 60 * RATION_NS_PER_SECOND; count++) {
-        now_ns = ration_redis_backoff_next(&pace, now_ns);
-        ration_redis_backoff_reset(&pace);
+        now_ns = ration_redis_backoff_next(&backoff, now_ns);
+        ration_redis_backoff_reset(&backoff);
     }
     assert_in_range(count, 60, RATION_REDIS_TRIES_BURST + 61);
 }
