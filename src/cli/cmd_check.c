@@ -287,7 +287,7 @@ static redisContext *open_context(const struct plan *plan)
     return redisConnectWithTimeout(host, atoi(colon + 1), timeout);
 }
 
-static int authenticate(redisContext *context, const char *secret)
+static int send_auth(redisContext *context, const char *secret)
 {
     redisReply *reply = redisCommand(context, "AUTH %b", secret, strlen(secret));
     int result = EXIT_DONE;
@@ -314,7 +314,7 @@ static int connect_to(const struct plan *plan, redisContext **out_context)
         return print_failure("cannot connect", why);
     }
     redisSetTimeout(context, make_timeval(plan->timeout_ns));
-    if (plan->secret[0] != '\0' && authenticate(context, plan->secret) != EXIT_DONE) {
+    if (plan->secret[0] != '\0' && send_auth(context, plan->secret) != EXIT_DONE) {
         redisFree(context);
         return EXIT_USAGE;
     }

@@ -10,6 +10,7 @@
 
 #include "engine/engine_connection.h"
 #include "engine/local_cache.h"
+#include "engine/remote.h"
 #include "limiter/bucket_state.h"
 #include "limiter/limiter_internal.h"
 #include "redis/redis_admin.h"

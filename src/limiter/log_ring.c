@@ -72,8 +72,8 @@ struct ration_bucket_state_step ration_log_ring_take(const struct ration_bucket_
 }
 
 /*
- * Counts the tokens that return at or before return_at_ns. They are a prefix of the ring from its head on:
- * bisects.
+ * Counts the tokens that return at or before return_at_ns, by binary search: they come first in the ring, from its head
+ * on.
  */
 static uint64_t count_until(const struct ration_bucket_state *bucket, uint64_t return_at_ns)
 {

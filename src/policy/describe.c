@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "policy/policy_internal.h"
-#include "policy/policy_request.h"
 
 /* The number of values of a condition that are listed; of the others only the count is given. */
 #define VALUES_SHOWN_MAX 4

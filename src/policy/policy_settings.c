@@ -1,4 +1,5 @@
-#include "policy/policy_settings.h"
+/* policy_settings: copies the section server: of a policy, as it is written. */
+#include "policy/schema.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -126,7 +126,7 @@ static void set_last_error(struct ration_redis_connection *connection, const cha
     snprintf(connection->last_error, sizeof(connection->last_error), "%s", last_error);
 }
 
-/* A command timed out, and Redis still owes replies. */
+/* A command timed out, and Redis has not answered all commands yet. */
 static bool is_stalled(const struct ration_redis_connection *connection)
 {
     return connection->state == STATE_UP && connection->timeout_count > 0 &&

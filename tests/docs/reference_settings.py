@@ -135,7 +135,7 @@ def facts(ration, source):
     arrays = (r"overflows\[\]", r"missings\[\]", r"fallbacks\[\]", r"modes\[\]", r"booleans\[\]")
     words = set().union(*(words_of(limit_entry, array) for array in arrays))
     words |= words_of(read("src/policy/condition.c"), r"kind_words\[\]")
-    words |= set(re.findall(r'X\("([a-z_]+)"', read("src/core/algorithm_names.h")))
+    words |= set(re.findall(r'X\("([a-z_]+)"', read("src/core/algorithm.h")))
     return {
         "settings": settings_of(ration),
         "metrics": metrics_of_servers(ration),

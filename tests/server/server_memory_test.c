@@ -103,7 +103,7 @@ static int connect_to(const char *path)
     return -1;
 }
 
-/* Sends all of it and reads what comes until the server closes. An answer that never comes is a error. */
+/* Sends all of it and reads what comes until the server closes. An answer that never comes is an error. */
 static const char *exchange(const char *path, const char *request)
 {
     static char answer[1 << 20];

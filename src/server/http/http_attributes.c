@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/http/host.h"
-#include "codec/http/http_lines.h"
+#include "codec/http/http_head.h"
 #include "codec/http/path.h"
 #include "server/http/http_worker.h"
 

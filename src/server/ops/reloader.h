@@ -1,5 +1,5 @@
 /*
- * reload: replaces the policy of a running server. Also runs the other slow task, clearing inline limits.
+ * reloader: replaces the policy of a running server. Also runs the other slow task, clearing inline limits.
  *
  * A policy is replaced by a complete, valid one or not at all. A loop thread must not wait for such a task, so a
  * separate thread runs the tasks, one at a time; the connection that requested one is paused until the reply.

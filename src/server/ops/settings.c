@@ -1,8 +1,8 @@
 /*
  * settings: reads options, variables and the server: section into one struct, as the table directs.
  *
- * A source (the command line, the environment, a policy) overwrites a value only if a lower source set it. A value that loses is
- * parsed all the same, into settings that are thrown away: an error in a file is reported even where the
+ * A source (the command line, the environment, a policy) overwrites a value only if a lower source set it. A value that
+ * loses is parsed all the same, into settings that are thrown away: an error in a file is reported even where the
  * command line overrides the value.
  */
 #include "server/ops/settings.h"

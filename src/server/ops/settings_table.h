@@ -63,18 +63,8 @@ struct ration_setting {
 extern const struct ration_setting ration_settings_table[];
 extern const size_t ration_settings_table_count;
 
-/* The heading of a group. */
-const char *ration_settings_group_text(enum ration_setting_group group);
-
 /* Fits any text of ration_settings_default_text(). */
 #define RATION_SETTING_DEFAULT_SIZE 64
-
-/* Fits any text of ration_settings_range_text(). */
-#define RATION_SETTING_RANGE_SIZE 160
-
-/* Writes "1ms to 1min", the values that a number may have; "" for other kinds of settings. Returns buffer. */
-const char *ration_settings_range_text(const struct ration_setting *setting,
-                                       char buffer[RATION_SETTING_RANGE_SIZE]);
 
 /* Writes the default as a person would write it; "" if there is none. Returns buffer. */
 const char *ration_settings_default_text(const struct ration_setting *setting,

@@ -73,7 +73,7 @@ def never_readers(server, count):
 def p99_is_kept(server, crowded, rounds=ROUNDS):
     """Measures a fast client alone and in a crowd (a context), in turns, until once the crowd costs no
     more than it may, compared with what is usual without: what else this machine does makes some
-    rounds worse, and a error of the server makes all of them worse."""
+    rounds worse, and an error of the server makes all of them worse."""
     def measure():
         return kit.latency_p99(server.resp_port, REQUESTS)
 

@@ -40,7 +40,7 @@ def scrape(server, headers=None):
 
 
 def samples(text):
-    """{'name{labels}': value}; a series that is there twice is a error."""
+    """{'name{labels}': value}; a series that is there twice is an error."""
     found = {}
     for line in text.splitlines():
         if line.startswith("#"):

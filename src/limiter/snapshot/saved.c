@@ -1,4 +1,4 @@
-#include "limiter/saved.h"
+#include "limiter/snapshot/saved.h"
 
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ static void get_rule(struct ration_chunk_reader *reader, struct ration_saved_rul
     if (spec.algorithm == RATION_ALGORITHM_DEFAULT || spec.burst == 0 ||
         out_rule->stale_after_ns > RATION_REMEMBERED_NS_MAX ||
         ration_limit_make(&spec, &out_rule->limit, NULL) != RATION_OK)
-        ration_chunks_refuse(reader, "one of its limits makes no sense");
+        ration_chunks_refuse(reader, "one of its limits is not valid");
 }
 
 static void put_limiter(struct ration_chunk_writer *writer,

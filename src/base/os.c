@@ -1,7 +1,13 @@
-#include "base/process.h"
+#include "base/os.h"
 
 #include <pthread.h>
+#include <sys/random.h>
 #include <unistd.h>
+
+bool ration_os_random(void *bytes, size_t size)
+{
+    return getrandom(bytes, size, 0) == (ssize_t)size;
+}
 
 static uint64_t process_id;
 
@@ -16,7 +22,7 @@ static void init_once(void)
     (void)pthread_atfork(NULL, NULL, cache_process_id);
 }
 
-uint64_t ration_process_id(void)
+uint64_t ration_os_process_id(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint64_t id = __atomic_load_n(&process_id, __ATOMIC_RELAXED);

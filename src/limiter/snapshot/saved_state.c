@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "limiter/saved.h"
+#include "limiter/snapshot/saved.h"
 
 static struct ration_time duration_until(struct ration_time expires_at, uint64_t now_ns)
 {

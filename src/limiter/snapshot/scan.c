@@ -2,7 +2,7 @@
  * scan: lists the keys in use, a few at a time; and counts them.
  */
 #include "limiter/limiter_internal.h"
-#include "limiter/table_walk.h"
+#include "limiter/store.h"
 #include "ration/dump.h"
 
 #define SETS_PER_CALL 64

@@ -6,7 +6,7 @@
 
 #include "base/wall.h"
 #include "limiter/limiter_internal.h"
-#include "limiter/saved.h"
+#include "limiter/snapshot/saved.h"
 
 struct dump {
     uint64_t now_ns;

@@ -1,4 +1,4 @@
-#include "limiter/snapshot_load.h"
+#include "limiter/snapshot/snapshot_load.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

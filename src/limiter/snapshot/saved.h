@@ -5,11 +5,11 @@
  * to its own now; so a bucket's times may be read under any clock, and a time that has passed meanwhile is a
  * full bucket.
  */
-#ifndef RATION_LIMITER_SAVED_H
-#define RATION_LIMITER_SAVED_H
+#ifndef RATION_LIMITER_SNAPSHOT_SAVED_H
+#define RATION_LIMITER_SNAPSHOT_SAVED_H
 
-#include "limiter/chunks.h"
-#include "limiter/table_walk.h"
+#include "limiter/snapshot/chunks.h"
+#include "limiter/store.h"
 #include "table/slot.h"
 
 /*

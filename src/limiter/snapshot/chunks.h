@@ -13,8 +13,8 @@
  * The caller need not check the status after each number: the first failure is remembered, nothing is written
  * after it, and numbers read after it are 0.
  */
-#ifndef RATION_LIMITER_CHUNKS_H
-#define RATION_LIMITER_CHUNKS_H
+#ifndef RATION_LIMITER_SNAPSHOT_CHUNKS_H
+#define RATION_LIMITER_SNAPSHOT_CHUNKS_H
 
 #include "base/time.h"
 #include "ration/dump.h"

@@ -1,4 +1,4 @@
-#include "limiter/chunks.h"
+#include "limiter/snapshot/chunks.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static uint64_t load_number(const uint8_t *bytes, size_t size)
     return number;
 }
 
-static uint64_t checksum(const void *bytes, size_t size)
+static uint64_t checksum_of(const void *bytes, size_t size)
 {
     return ration_hash_trusted(bytes, size).words[0];
 }
@@ -34,7 +34,7 @@ static uint64_t chunk_checksum(struct ration_chunk *chunk)
 {
     store_number(chunk->bytes, chunk->checksum, 8);
     store_number(chunk->bytes + 8, chunk->size, 4);
-    return checksum(chunk->bytes, RATION_CHUNK_BEFORE_SIZE + chunk->size);
+    return checksum_of(chunk->bytes, RATION_CHUNK_BEFORE_SIZE + chunk->size);
 }
 
 void ration_chunks_create(struct ration_chunk_writer *writer, ration_writer *write, void *context)
@@ -46,7 +46,7 @@ void ration_chunks_create(struct ration_chunk_writer *writer, ration_writer *wri
     store_number(prelude + 12, BYTE_ORDER_MARK, 4);
     writer->write = write;
     writer->context = context;
-    writer->chunk.checksum = checksum(prelude, sizeof(prelude));
+    writer->chunk.checksum = checksum_of(prelude, sizeof(prelude));
     writer->chunk.size = 0;
     writer->status = write(context, prelude, sizeof(prelude));
 }
@@ -141,7 +141,7 @@ void ration_chunks_open(struct ration_chunk_reader *reader, ration_reader *read,
         ration_chunks_refuse(reader, "its byte order is wrong");
     if (load_number(prelude + 8, 4) != RATION_CHUNKS_VERSION)
         ration_chunks_refuse(reader, "it has a format version that this release does not know");
-    reader->chunk.checksum = checksum(prelude, sizeof(prelude));
+    reader->chunk.checksum = checksum_of(prelude, sizeof(prelude));
 }
 
 static void next_chunk(struct ration_chunk_reader *reader)

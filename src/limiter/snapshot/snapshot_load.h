@@ -1,11 +1,11 @@
 /*
  * snapshot_load: reads a dump into limiters that no thread uses yet.
  */
-#ifndef RATION_LIMITER_SNAPSHOT_LOAD_H
-#define RATION_LIMITER_SNAPSHOT_LOAD_H
+#ifndef RATION_LIMITER_SNAPSHOT_SNAPSHOT_LOAD_H
+#define RATION_LIMITER_SNAPSHOT_SNAPSHOT_LOAD_H
 
 #include "limiter/limiter_internal.h"
-#include "limiter/saved.h"
+#include "limiter/snapshot/saved.h"
 
 /* A dump while it is read. Large: on the heap. */
 struct ration_snapshot_load {
