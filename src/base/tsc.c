@@ -168,7 +168,7 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
     if (run_ns < LONG_RUN_NS)
         return true;
     next->nominal = slope_of(run_ns, reading->ticks - old->base_ticks);
-    if (!is_off(next->nominal, old->nominal, old->nominal / ERROR_SHARE))
+    if (next->nominal > 0 && !is_off(next->nominal, old->nominal, old->nominal / ERROR_SHARE))
         return true;
     set_error(out_error, "the counter's rate went from %" PRIu64 " to %" PRIu64 " Hz",
               slope_to_hertz(old->nominal), slope_to_hertz(next->nominal));

@@ -143,7 +143,7 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
                                uint64_t *out_period_ns)
 {
     size_t start = reader->offset;
-    uint64_t tokens;
+    uint64_t tokens = 0;
     if (read_value(reader, ration_units_parse_rate_count, tokens_what, &tokens) != RATION_OK)
         return RATION_EINVAL;
     size_t end = reader->offset;

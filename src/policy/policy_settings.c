@@ -61,7 +61,7 @@ static bool is_repeated(struct ration_schema *schema, const struct ration_docume
 
     while (earlier != member &&
            (earlier->name->size != member->name->size ||
-            memcmp(earlier->name->text, member->name->text, earlier->name->size)))
+            memcmp(earlier->name->text, member->name->text, earlier->name->size) != 0))
         earlier = earlier->next;
     if (earlier == member)
         return false;

@@ -212,6 +212,7 @@ static void write_part(struct ration_redis_argv *argv, const struct ration_redis
         const char *name;
         void (*write)(struct ration_redis_argv *argv, const struct ration_redis_part *part);
     } algorithms[] = {
+        [RATION_ALGORITHM_DEFAULT] = {"gcra", write_gcra}, /* a limit that was made has another */
         [RATION_TOKEN_BUCKET] = {"gcra", write_gcra},
         [RATION_LEAKY_QUEUE] = {"gcra", write_gcra},
         [RATION_BURST_RESERVE] = {"reserve", write_reserve},

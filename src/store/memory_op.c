@@ -472,7 +472,7 @@ static bool configs_are_current(const struct ration_memory_run *run)
 /* Publishes the evaluation. False: start over. */
 static bool publish_evaluation(struct ration_memory_run *run)
 {
-    bool changes[RATION_DESCRIPTOR_ENTRIES_MAX];
+    bool changes[RATION_DESCRIPTOR_ENTRIES_MAX] = {false};
     uint32_t change_count = 0;
     uint32_t last = 0;
 
@@ -554,7 +554,7 @@ static void write_result(struct ration_memory_run *run)
 /* Reads claimed parts first: they touch the overflow bucket, which would change after other parts have read it. */
 static void read_all(struct ration_memory_run *run)
 {
-    bool is_claimed[RATION_DESCRIPTOR_ENTRIES_MAX];
+    bool is_claimed[RATION_DESCRIPTOR_ENTRIES_MAX] = {false};
 
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         if (run->op->kind ==

@@ -68,11 +68,15 @@ static char unescape_byte(char byte)
 static void read_escape(struct reader *reader)
 {
     char *at = reader->at;
-    if (reader->end - at >= 4 && at[1] == 'x' && ration_text_hex(at[2]) >= 0 &&
-        ration_text_hex(at[3]) >= 0) {
-        *reader->put++ = (char)(ration_text_hex(at[2]) << 4 | ration_text_hex(at[3]));
-        reader->at += 4;
-        return;
+    if (reader->end - at >= 4 && at[1] == 'x') {
+        int high = ration_text_hex(at[2]);
+        int low = ration_text_hex(at[3]);
+
+        if (high >= 0 && low >= 0) {
+            *reader->put++ = (char)(high << 4 | low);
+            reader->at += 4;
+            return;
+        }
     }
     *reader->put++ = unescape_byte(at[1]);
     reader->at += 2;

@@ -374,15 +374,14 @@ struct ration_loop *ration_loops_at(struct ration_loops *loops, unsigned index)
 void ration_loops_counters(const struct ration_loops *loops,
                            struct ration_loop_counters *out_counters)
 {
-    struct ration_loop_counters sum = {0};
+    uint64_t sum[sizeof(*out_counters) / sizeof(uint64_t)] = {0};
 
     for (unsigned i = 0; i < loops->loop_count; i++) {
-        struct ration_loop_counters one;
-        uint64_t *to = (uint64_t *)&sum;
+        struct ration_loop_counters one = {0};
 
         ration_loop_counters(loops->loops[i], &one);
-        for (size_t word = 0; word < sizeof(sum) / sizeof(*to); word++)
-            to[word] += ((const uint64_t *)&one)[word];
+        for (size_t word = 0; word < sizeof(sum) / sizeof(sum[0]); word++)
+            sum[word] += ((const uint64_t *)&one)[word];
     }
-    *out_counters = sum;
+    memcpy(out_counters, sum, sizeof(sum));
 }

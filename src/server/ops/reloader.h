@@ -53,7 +53,7 @@ bool ration_reloader_serve(struct ration_reloader *reloader, enum ration_reloade
                            struct ration_reload **handle);
 
 /* Drops the reply, because the connection closes. NULL is accepted. */
-void ration_reloader_forget(struct ration_reload *reload);
+void ration_reloader_forget(struct ration_reload *request);
 
 /* Waits for the running task and drops the queued ones. NULL is accepted. */
 void ration_reloader_free(struct ration_reloader *reloader);

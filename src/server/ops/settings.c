@@ -419,9 +419,9 @@ void ration_settings_hide_arguments(int argument_count, char **arguments)
         size_t name_size = strncmp(arguments[i], "--", 2) == 0 ? strcspn(name, "=") : 0;
         char *value = name_size > 0 && name[name_size] == '=' ? name + name_size + 1
                       : i + 1 < argument_count                ? arguments[i + 1]
-                                                              : NULL;
+                                                              : name + name_size;
 
-        for (size_t j = 0; j < ration_settings_table_count && name_size > 0 && value != NULL; j++) {
+        for (size_t j = 0; j < ration_settings_table_count && name_size > 0; j++) {
             const char *known = ration_settings_table[j].name;
 
             if (strlen(known) == name_size && strncmp(known, name, name_size) == 0 &&

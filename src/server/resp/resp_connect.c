@@ -352,10 +352,11 @@ static const struct subcommand *find_subcommand(struct ration_resp_worker *worke
     struct ration_resp_args args = ration_resp_args_of(worker);
     const struct subcommand *found =
         ration_commands_is_word(&args.items[1], help.name) ? &help : NULL;
+    const struct subcommand *list = container->list;
 
     for (size_t i = 0; found == NULL && i < container->size; i++)
-        if (ration_commands_is_word(&args.items[1], container->list[i].name))
-            found = &container->list[i];
+        if (ration_commands_is_word(&args.items[1], list[i].name))
+            found = &list[i];
     if (found != NULL && args.count >= found->args_min && args.count <= found->args_max)
         return found;
     if (found != NULL) {
