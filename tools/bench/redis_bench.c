@@ -1,7 +1,7 @@
 /*
  * redis_bench: decisions of a node whose limits live in Redis, by the library.
  *
- *     redis_bench PORT MODE KEYS SECONDS        MODE: strict, local-first or lease
+ *     redis_bench PORT MODE KEYS SECONDS        MODE: strict, local_first or lease
  *                                               KEYS: one, uniform:N or zipf:N
  *
  * Prints decisions a second, and calls of scripts per thousand of them. Checks go in batches of 1024, as the
@@ -73,7 +73,7 @@ static ration_engine *make_engine(unsigned port, const char *mode)
     snprintf(text, sizeof(text),
              "limits: [{name: bench, key: user, rate: 100000/s, redis_mode: %s}]", mode);
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
-        fail("MODE is strict, local-first or lease");
+        fail("MODE is strict, local_first or lease");
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
         fail(error.message);
     return engine;

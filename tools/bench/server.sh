@@ -31,6 +31,7 @@ ready_seconds_max=10
 [ -x "$ration" ] || { echo "bench-server: $ration is not built" >&2; exit 2; }
 folder=$(mktemp -d)
 servers=()
+failed=() # what could not be measured
 
 end_all() {
     [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null || true
@@ -218,7 +219,7 @@ take_turns() { # take_turns FUNCTION...: each in every round, while there is tim
     for ((round = 0; round < rounds; round++)); do
         in_time || { say "(out of time after $round of $rounds rounds)"; break; }
         for subject in "$@"; do
-            $subject
+            $subject || failed+=("$subject")
         done
     done
 }
@@ -293,7 +294,7 @@ redis_incr() {
     by_ration_bench redis_incr $redis_pid --connect 127.0.0.1:$redis_port --incr "${pipelined[@]}"
 }
 redis_lua() {
-    by_ration_bench redis_lua $redis_pid --connect 127.0.0.1:$redis_port --script bench/gcra.lua --evalsha \
+    by_ration_bench redis_lua $redis_pid --connect 127.0.0.1:$redis_port --script tools/bench/gcra.lua --evalsha \
         "${pipelined[@]}"
 }
 serve_pipeline() {
@@ -500,9 +501,9 @@ redis_script() {
 }
 far_turn() {
     local mode keys
-    for mode in strict local-first lease; do
+    for mode in strict local_first lease; do
         for keys in one uniform:$keys_count zipf:$keys_count; do
-            by_redis_bench "far_${mode}_${keys%:*}" $mode $keys
+            by_redis_bench "far_${mode}_${keys%:*}" $mode $keys || return
         done
     done
 }
@@ -517,7 +518,7 @@ suite_redis() {
     beside "serve: library, strict, 1 M keys" far_strict_uniform "take.lua by redis-benchmark" redis_script 1.111
     local mode keys
     for keys in one uniform zipf; do
-        for mode in strict local-first lease; do
+        for mode in strict local_first lease; do
             alone "serve: library, $mode, $keys" far_${mode}_$keys
             row "serve: library, $mode, $keys" "$(column far_${mode}_$keys 2 | median)" "/1000" "calls of Redis" null null
         done
@@ -526,7 +527,11 @@ suite_redis() {
 
 for suite in ${BENCH_SUITES:-resp http threads idle start redis}; do
     in_time || { say "(out of time before suite $suite)"; break; }
-    suite_$suite || say "(suite $suite failed)"
+    suite_$suite || failed+=("suite $suite")
 done
+if [ ${#failed[@]} -gt 0 ]; then
+    say "bench-server: no rows added to $json, because these failed: ${failed[*]}" >&2
+    exit 1
+fi
 merge_rows
 say "$(wc -l <"$folder/rows") rows added to $json, in $SECONDS s"
