@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Clients that leave in every way there is: half-open, reset, silent, at once, and by the thousand.
 
-    leaving_test.py RATION
+    disconnect_test.py RATION
 """
 import socket
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One protocol spoken to the port of another: it is refused at once, and what it says is not done.
 
-    crossing_test.py RATION
+    wrong_protocol_test.py RATION
 """
 import ssl
 
