@@ -2,7 +2,7 @@
  * A program without a loop lives with its Redis: connections that Redis ends while the program rests, and children of
  * fork(), which spend neither each other's leases nor answer each other's asks.
  *
- *     redis_life_test SOCKET
+ *     redis_fork_test SOCKET
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * no lease outlasts its end for a now that is stale (R6), and nothing that Redis holds under a bucket's name outlasts
  * a reset; until then nobody is charged for what cannot be decided (R2).
  *
- *     redis_outlast_test SOCKET
+ *     redis_reset_test SOCKET
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
