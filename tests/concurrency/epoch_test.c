@@ -95,8 +95,8 @@ static void run(void)
     game.things[0] = THING_LIVE;
     game.current = &game.things[0];
     threads_run(thread_count, play, &game);
-    print_message("  %u threads: %" PRIu64 " of %" PRIu64 " reads saw a freed thing\n", thread_count,
-                  game.freed_read_count, game.read_count);
+    print_message("  %u threads: %" PRIu64 " of %" PRIu64 " reads saw a freed thing\n",
+                  thread_count, game.freed_read_count, game.read_count);
 }
 
 static void no_reader_sees_a_freed_object(void **state)

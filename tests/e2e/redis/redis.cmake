@@ -1,4 +1,4 @@
-# `ration serve --redis` in front of a real redis-server, which well and badly answers.
+# `ration serve --redis` with a real redis-server, in operation and in failure.
 ration_e2e_test(e2e_redis_rows rows/rows_test.py BASIC ARGUMENTS $<TARGET_FILE:rows_served_test> --redis
     ${rows}/token_bucket.rows ${rows}/interval.rows ${rows}/windows.rows ${rows}/burst_reserve.rows
     ${rows}/blocks.rows ${rows}/change.rows ${rows}/queue.rows ${rows}/reservations.rows)
