@@ -28,7 +28,7 @@ static void what_is_reported_of_zipf_traffic_is_true(void **state)
         memset(&exact, 0, sizeof(exact));
         for (uint32_t draw = 0; draw < DRAW_COUNT; draw++)
             stats_top_add(top, &exact, (uint32_t)ration_random_up_to(&random, 7),
-                          stats_zipf_draw(&zipf, &random), 1);
+                          stats_zipf_next(&zipf, &random), 1);
         assert_int_equal(stats_top_errors(&exact, top), 0);
         free(top);
     }
@@ -114,7 +114,7 @@ static struct stats_errors judge_plain(bool forgets_error)
     memset(&exact, 0, sizeof(exact));
     stats_zipf_init(&zipf);
     for (exact.total = 0; exact.total < DRAW_COUNT; exact.total++) {
-        uint32_t number = stats_zipf_draw(&zipf, &random);
+        uint32_t number = stats_zipf_next(&zipf, &random);
 
         exact.counts[number]++;
         plain_add(&plain, number);
