@@ -1,75 +1,80 @@
-# A thin front of CMake: each target says what it runs.
+# A thin front of CMake and of the scripts in tools/. `make help` lists the targets with the line that follows ##.
 
 PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 600
+ROWS ?=
 
-.PHONY: all run demo test bench bench-peers prove coverage fuzz soak format install clean packages-build packages-test packages-bench
+configure = cmake --preset release --log-level=WARNING >/dev/null -DBUILD_TESTING
+build_release = $(configure)=OFF && cmake --build --preset release -- --quiet
 
-all: packages-build
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
+.PHONY: all help run demo check test bench bench-trend bench-peers prove coverage fuzz soak tidy format install clean \
+	packages-build packages-check packages-tidy packages-test packages-bench
+
+all: packages-build ## Build the libraries and the command in build/ (the default target)
+	@$(configure)=OFF
 	@cmake --build --preset release
 
-# A server with a policy of its own, until Ctrl-C. It prints what to try.
-run: packages-build
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
-	@cmake --build --preset release -- --quiet
+help: ## List the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+	@echo
+	@echo '  make packages-TASK installs the Debian packages of a task: build, check, tidy, test, bench'
+
+run: packages-build ## Start a server with the built-in policy until Ctrl-C; it prints what to try
+	@$(build_release)
 	@exec build/ration serve
 
-# What limits decide, row by row.
-demo: packages-build
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
-	@cmake --build --preset release -- --quiet
+demo: packages-build ## Print what limits decide, request by request
+	@$(build_release)
 	@build/examples/decisions
 
-# Every preset, the proofs and the checks of form. Ends with the count of tests.
-test: packages-test
+check: packages-check ## Run the fast tests: less than a minute after a build
+	@tools/check.sh
+
+test: packages-test ## Run every test in every preset, and the proofs
 	@tools/test.sh
 
-bench: packages-bench
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING >/dev/null
-	@cmake --build --preset release -- --quiet
+bench: packages-bench ## Measure the library and the server, and add a line to the history (RATION_BENCH_ROWS=text)
+	@$(build_release)
 	@build/bench/ration_bench build/bench.json
 	@tools/bench/server.sh build
+	@tools/bench/history.py append build/bench.json
 
-# Installs, builds and runs the limiters that ration is compared with; make bench then runs them too.
-bench-peers:
+bench-trend: ## Draw how each benchmark row changed over the commits (ROWS=text)
+	@tools/bench/history.py trend "$(ROWS)"
+
+bench-peers: ## Install, build and run the limiters that ration is compared with; make bench then runs them too
 	@tools/bench/peers.sh
 
-# Frama-C's proofs alone (make test runs them too).
-prove: packages-test
+prove: packages-test ## Prove the arithmetic with Frama-C, and check that planted bugs are found
 	@tests/proof/run.sh
 
-# Which lines and branches of every module the tests reach; make test requires all of core.
-coverage: packages-test
+coverage: packages-test ## Measure lines and branches of every module; make test requires all of core
 	@cmake --preset coverage -DBUILD_TESTING=ON -DRATION_COVERAGE_OF_ALL=ON --log-level=WARNING >/dev/null
 	@cmake --build --preset coverage -- --quiet
 	@find build/coverage -name '*.gcda' -delete
 	@ctest --test-dir build/coverage --output-on-failure -j "$$(nproc)"
 	@tools/coverage.sh all
 
-# FUZZ_SECONDS of coverage-guided fuzzing per target; make test replays the corpora.
-FUZZ_SECONDS ?= 60
-fuzz: packages-test
+fuzz: packages-test ## Fuzz each target for FUZZ_SECONDS; make test replays the corpora
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 
-# Longer random campaigns than make test, with a printed seed.
-SOAK_SECONDS ?= 600
-soak: packages-test
+soak: packages-test ## Run random campaigns for SOAK_SECONDS, with a new seed each round
 	@tools/soak.sh $(SOAK_SECONDS)
 
-format:
+tidy: packages-tidy ## Run clang-tidy over the sources that changed since they were last clean
+	@tools/tidy.py --control
+	@tools/tidy.py
+
+format: ## Format every C file with clang-format
 	@find include src tests examples tools -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
-install: all
+install: all ## Install below PREFIX (/usr/local)
 	@cmake --install build --prefix "$(PREFIX)"
 
-clean:
+clean: ## Remove build/
 	@rm -rf build
 
-packages-build:
-	@tools/install-packages.sh build
-
-packages-bench:
-	@tools/install-packages.sh bench
-
-packages-test:
-	@tools/install-packages.sh test
+packages-build packages-check packages-tidy packages-test packages-bench: packages-%:
+	@tools/install-packages.sh $*

@@ -21,7 +21,7 @@ _ration_bench_options='--connect --allow-remote --command --ping --incr --script
     --keys --seed --connections --pipeline --threads --duration --requests --warmup --rate --idle --server-pid --json
     --quiet --help'
 
-_ration_complete() { # _ration_complete WORDS: those that go on with the current word
+_ration_complete() { # _ration_complete WORDS: those that begin with the current word
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}")
 }
 

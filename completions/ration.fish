@@ -62,7 +62,7 @@ complete -c ration -n '__fish_seen_subcommand_from serve' -l core-dumps -d 'Allo
 complete -c ration -n '__fish_seen_subcommand_from serve' -l log-format -x -a 'text json' -d 'Format of log lines on standard error'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l log-level -x -a 'info warning error' -d 'Least severe lines to log'
 # settings end
-complete -c ration -n '__fish_seen_subcommand_from serve' -l settings -d 'print all settings'
+complete -c ration -n '__fish_seen_subcommand_from serve' -l print-settings -d 'print all settings'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l access -d 'print the access that routes and commands need'
 complete -c ration -n '__fish_seen_subcommand_from serve' -l help -d 'print help'
 
@@ -71,6 +71,6 @@ complete -c ration -n '__fish_seen_subcommand_from check' -l check-secret-file -
 complete -c ration -n '__fish_seen_subcommand_from check' -l cost -x -d 'the cost of the request'
 complete -c ration -n '__fish_seen_subcommand_from check' -l wait -d 'sleep as long as the server says and retry'
 complete -c ration -n '__fish_seen_subcommand_from check' -l timeout -x -d 'for the server to answer'
-complete -c ration -n '__fish_seen_subcommand_from check' -l timeout-total -x -d 'wait no longer than this'
+complete -c ration -n '__fish_seen_subcommand_from check' -l max-wait -x -d 'wait no longer than this'
 complete -c ration -n '__fish_seen_subcommand_from check' -l quiet -d 'print nothing but errors'
 complete -c ration -n '__fish_seen_subcommand_from check' -l help -d 'print help'

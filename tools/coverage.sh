@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Line and branch coverage of the coverage preset's last test run. src/core must reach 100 % of
-# both. With the argument "all" every module is shown, and the pages are in build/coverage/html.
+# Line and branch coverage of the last test run of the coverage preset. Fails unless src/core has 100 % of both.
+#
+#     tools/coverage.sh        src/core
+#     tools/coverage.sh all    every module, too, with pages in build/coverage/html
 set -euo pipefail
 cd "$(dirname "$0")/.."
 objects=build/coverage
-common=(--root . --object-directory $objects --exclude-unreachable-branches --gcov-ignore-parse-errors)
+common=(--root . --object-directory "$objects" --exclude-unreachable-branches --gcov-ignore-parse-errors)
 
 if [ "${1-}" = all ]; then
     mkdir -p $objects/html

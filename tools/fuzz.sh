@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes each target for as many seconds as given, starting from its corpus. What is found stays
-# in build/fuzz/tests/fuzz/found_TARGET; a crash stops with the input's name.
+# Fuzzes each target for SECONDS (60), starting from its corpus. New inputs are saved in
+# build/fuzz/tests/fuzz/found_TARGET. A crash ends the run and prints the name of the file with its input.
+#
+#     tools/fuzz.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -12,5 +14,5 @@ for binary in build/fuzz/tests/fuzz/*_fuzz; do
     options=()
     if [ -f "tests/fuzz/$target.dict" ]; then options=("-dict=tests/fuzz/$target.dict"); fi
     "$binary" "${options[@]}" -max_total_time="$seconds" -timeout=10 -print_final_stats=1 \
-        build/fuzz/tests/fuzz/found_$target tests/fuzz/corpus/$target
+        "build/fuzz/tests/fuzz/found_$target" "tests/fuzz/corpus/$target"
 done

@@ -18,8 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def read_settings(ration):
     lines = subprocess.run([ration, "serve", "--print-settings"], check=True, capture_output=True, text=True).stdout
-    for line in lines.splitlines():
-        yield dict(zip(("name", "metavariable", "default", "words", "help", "group"), line.split("\t")))
+    for line in lines.rstrip("\n").split("\n"):
+        yield dict(zip(("name", "metavariable", "default", "words", "help", "group", "range"), line.split("\t")))
 
 
 def is_path(setting):
@@ -39,10 +39,20 @@ def man(settings):
 
 
 def markdown(settings):
-    yield "| setting | value | default | |"
-    yield "|---|---|---|---|"
+    """One table for each group."""
+    group = None
     for setting in settings:
+        if setting["group"] != group:
+            if group:
+                yield ""
+            group = setting["group"]
+            yield f"**{group}**"
+            yield ""
+            yield "| setting | value | default | meaning |"
+            yield "|---|---|---|---|"
         value = setting["words"].replace(" ", ", ") or setting["metavariable"] or "true, false"
+        if setting["range"]:
+            value = f"{value}: {setting['range']}"
         default = setting["default"] or ("false" if not setting["metavariable"] else "-")
         yield f"| `{setting['name']}` | {value} | {default} | {setting['help']} |"
 
@@ -107,7 +117,7 @@ def access(ration):
 
 FILES = {
     "man/ration-serve.1": man,
-    "docs/server.md": markdown,
+    "docs/reference/settings.md": markdown,
     "completions/ration.bash": bash,
     "completions/_ration": zsh,
     "completions/ration.fish": fish,
@@ -124,7 +134,7 @@ def main():
     settings = list(read_settings(sys.argv[1]))
     is_stale = False
     lists = [(name, "settings", write(settings)) for name, write in FILES.items()]
-    for name, mark, lines in [*lists, ("docs/server.md", "access", access(sys.argv[1]))]:
+    for name, mark, lines in [*lists, ("docs/reference/settings.md", "access", access(sys.argv[1]))]:
         path = ROOT / name
         text = path.read_text()
         wanted = replace(text, mark, lines)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Random campaigns for as many seconds as given, on the release build: traces of buckets and limiters
-# against the model, reservations, threads with yields. Each round has a new seed, printed first; a failure stops.
+# Random campaigns for SECONDS (600) on the release build: traces of buckets and limiters compared with the model,
+# reservations, and threads that yield at random points. Each round has a new seed and prints it. A failure ends the run.
 #
 #     tools/soak.sh [SECONDS [SEED]]
 set -euo pipefail
@@ -30,4 +30,4 @@ while [ $SECONDS -lt "$seconds" ]; do
     seed=$((seed + 1))
     round=$((round + 1))
 done
-echo "$round rounds, nothing found"
+echo "$round rounds without a failure"

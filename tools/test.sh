@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change is done: each preset is built with warnings as errors
-# and its tests are run, then the proofs. Ends with "N passed, M failed".
+# Every test: each preset is built with warnings as errors and its tests are run, then clang-tidy and the proofs. Ends
+# with "N passed, M failed". tools/check.sh runs the fast ones alone.
 #
-# Presets may be named to run only those:  tools/test.sh release asan
+#     tools/test.sh                 everything
+#     tools/test.sh release asan    these presets only, without clang-tidy and the proofs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ begun=$SECONDS
 
 echo "presets: ${presets[*]}"
 
-count() { # count LOG: adds what ctest closed with
+count() { # count LOG: adds the numbers of the last line of ctest
     local line
     line=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests failed out of [0-9]+' "$1" | tail -1)
     local bad total
@@ -37,6 +38,15 @@ step() { # step NAME COMMAND...: counts as one test
     fi
 }
 
+# The thread sanitizers of these compilers cannot start where the kernel randomises more than 28 bits of addresses.
+without_randomisation() { # without_randomisation PRESET: prints the command to put before ctest
+    local bits
+    bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)
+    if [[ $1 == tsan* ]] && [ "$bits" -gt 28 ]; then
+        echo "setarch $(uname -m) --addr-no-randomize"
+    fi
+}
+
 for preset in "${presets[@]}"; do
     printf '\n== %s: configure, build\n' "$preset"
     if ! { cmake --preset "$preset" -DBUILD_TESTING=ON --log-level=WARNING >/dev/null &&
@@ -48,9 +58,10 @@ for preset in "${presets[@]}"; do
     log=$(mktemp)
     printf '== %s: test\n' "$preset"
     find "build" -name '*.gcda' -delete # counts of an earlier run
-    ctest --preset "$preset" -j "$jobs" 2>&1 | tee "$log" || true
+    # shellcheck disable=SC2046 # words of a command, or none
+    $(without_randomisation "$preset") ctest --preset "$preset" -j "$jobs" 2>&1 | tee "$log" || true
     if ! grep -q 'tests failed out of' "$log"; then
-        echo "ration: ctest of $preset ran no test" >&2
+        echo "ration: ctest ran no test of preset $preset" >&2
         failed=$((failed + 1))
     else
         count "$log"
@@ -58,7 +69,12 @@ for preset in "${presets[@]}"; do
     rm -f "$log"
     [ "$preset" != coverage ] || step "coverage: all of core, lines and branches" tools/coverage.sh
 done
-[ $# -gt 0 ] || step "proofs: Frama-C WP" tests/proof/run.sh
+if [ $# -eq 0 ]; then
+    # Minutes for all files, seconds for those that have changed since they were clean: tools/tidy.py remembers.
+    step "clang-tidy: planted bugs" tools/tidy.py --control
+    step "clang-tidy" tools/tidy.py
+    step "proofs: Frama-C WP" tests/proof/run.sh
+fi
 
 printf '\n%d s\n' $((SECONDS - begun))
 echo "$passed passed, $failed failed"

@@ -12,6 +12,10 @@
  *     TSC         the CPU's time stamp counter,  ~12 ns          no
  *                 adjusted to CLOCK_MONOTONIC
  *     MANUAL      a number set by the caller     for tests
+ *
+ *     struct ration_clock clock = ration_clock_tsc();
+ *     uint64_t now_ns = ration_clock_now(&clock);              // once per request, for all its decisions
+ *     allowed = ration_bucket_allow_at(&bucket, &limit, 1, now_ns);
  */
 #ifndef RATION_CLOCK_H
 #define RATION_CLOCK_H
@@ -37,11 +41,13 @@ struct ration_clock {
     void *context; /* borrowed for as long as the clock is used */
 };
 
+/* Returns the current time of a clock, in nanoseconds since the clock's own zero. */
 static inline uint64_t ration_clock_now(const struct ration_clock *clock)
 {
     return clock->now_ns(clock->context);
 }
 
+/* Return the clocks of the kernel, as listed above. They cannot fail. */
 RATION_API struct ration_clock ration_clock_monotonic(void);
 RATION_API struct ration_clock ration_clock_boottime(void);
 RATION_API struct ration_clock ration_clock_coarse(void);
@@ -77,7 +83,10 @@ struct ration_manual_clock {
 
 /* Returns a clock that reads manual, which is borrowed for as long as the clock is used. */
 RATION_API struct ration_clock ration_clock_manual(struct ration_manual_clock *manual);
+
+/* Sets the clock to ns nanoseconds, also backwards. */
 RATION_API void ration_clock_manual_set(struct ration_manual_clock *manual, uint64_t ns);
+
 /* Adds ns nanoseconds. Stops at UINT64_MAX instead of wrapping. */
 RATION_API void ration_clock_manual_advance(struct ration_manual_clock *manual, uint64_t ns);
 

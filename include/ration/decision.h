@@ -5,6 +5,10 @@
  * caller takes tokens, a retry at now + retry_after_ns succeeds, and one nanosecond earlier fails.
  * (For a caller that could also wait in a queue, see ration_bucket_reserve(), it is the first time
  * at which it may proceed without waiting.)
+ *
+ *     10/s burst 20, empty, cost 1    DENY   limit 20   remaining 0   retry_after 100 ms   reset_after 2 s
+ *     the same 100 ms later           ALLOW  limit 20   remaining 0   retry_after 0        reset_after 2 s
+ *     the same, cost 21               NEVER  limit 20   remaining 0   retry_after FOREVER  reset_after 2 s
  */
 #ifndef RATION_DECISION_H
 #define RATION_DECISION_H

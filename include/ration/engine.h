@@ -6,7 +6,7 @@
  *
  *     ration_engine *engine;
  *     ration_engine_create(&(struct ration_engine_options){.struct_size = sizeof(struct ration_engine_options)},
- *                        policy, &engine, NULL);
+ *                          policy, &engine, NULL);
  *
  *     struct ration_check check = {.attributes = request, .attribute_count = 3, .cost_tokens = 1};
  *     ration_engine_check(engine, &check, 1, ration_engine_now(engine));
@@ -40,8 +40,8 @@ struct ration_engine_options {
     const struct ration_clock *clock; /* copied; NULL: the default clock */
     uint64_t inline_keys_max;         /* keys of inline limits. 0: 1000000 */
     /*
-     * Address space for limits that reloads add while removed limits are still saved. 0: 256 GiB, or as much as the
-     * system allows. Memory is used only when keys are.
+     * Address space, in bytes, for limits that reloads add while removed limits still have their tables. 0: 256 GiB, or
+     * as much as the system allows. Memory is used only as keys arrive.
      */
     size_t spare_bytes;
     uint32_t threads_max; /* as in struct ration_limiter_options */
@@ -64,7 +64,7 @@ struct ration_engine_options {
 
 /*
  * Creates an engine. *out_engine is owned by the caller: release it with ration_engine_free(). On success the engine
- * owns policy. options are borrowed for the call.
+ * owns policy. options is borrowed for the call.
  * Returns RATION_EINVAL, RATION_EUNSUPPORTED or RATION_ENOMEM, with the reason in *error (may be NULL). On failure
  * *out_engine is not written, and the caller still owns policy.
  */
@@ -75,7 +75,7 @@ RATION_API ration_status ration_engine_create(const struct ration_engine_options
 /* Releases an engine and its policy. No thread may be using the engine. NULL is allowed. */
 RATION_API void ration_engine_free(ration_engine *engine);
 
-/* The current time of the engine's clock. */
+/* Returns the current time of the engine's clock, in nanoseconds. */
 RATION_API uint64_t ration_engine_now(const ration_engine *engine);
 
 /*
@@ -93,7 +93,10 @@ struct ration_engine_guard {
     uint32_t phase;
 };
 
+/* Pins the current policy until ration_engine_unlock(). Never waits and cannot fail. Any thread. */
 RATION_API void ration_engine_lock(ration_engine *engine, struct ration_engine_guard *out_guard);
+
+/* Unlocks a guard, once, on any thread. */
 RATION_API void ration_engine_unlock(struct ration_engine_guard *guard);
 
 /* The decision of one limit about a check. */
@@ -174,12 +177,14 @@ RATION_API bool ration_engine_is_remote(const ration_engine *engine);
 typedef struct ration_engine_connection ration_engine_connection;
 
 /*
- * Starts to connect. *out_connection is owned by the caller: release it with ration_engine_connection_free(), after its batches.
- * loop is copied. Returns RATION_EINVAL if the engine does not use Redis, or RATION_ENOMEM.
+ * Starts to connect. *out_connection is owned by the caller: release it with ration_engine_connection_free(), after its
+ * batches. loop is copied. Returns RATION_EINVAL if the engine does not use Redis, or RATION_ENOMEM.
  */
 RATION_API ration_status ration_engine_connection_create(ration_engine *engine,
                                                          const struct ration_redis_loop *loop,
                                                          ration_engine_connection **out_connection);
+
+/* Closes and releases a connection that has no batches any more. NULL is allowed. */
 RATION_API void ration_engine_connection_free(ration_engine_connection *connection);
 
 /*
@@ -190,6 +195,8 @@ RATION_API bool ration_engine_connection_is_connected(const ration_engine_connec
 RATION_API bool ration_engine_connection_has_connected(const ration_engine_connection *connection);
 RATION_API const char *ration_engine_connection_last_error(
     const ration_engine_connection *connection);
+
+/* Reads the counters of the connection. On the loop's thread. */
 RATION_API void ration_engine_connection_stats(const ration_engine_connection *connection,
                                                struct ration_redis_stats *out_stats);
 
@@ -231,6 +238,7 @@ RATION_API ration_status ration_engine_batch_add_inline(ration_engine_batch *bat
 /* Returns true if all checks are decided now; done() is not called then. */
 RATION_API bool ration_engine_batch_send(ration_engine_batch *batch);
 
+/* Returns how many checks were added. */
 RATION_API size_t ration_engine_batch_count(const ration_engine_batch *batch);
 
 /*
@@ -349,6 +357,7 @@ struct ration_engine_stats {
     uint64_t reloads;
 };
 
+/* Reads the counters into *out_stats. Any thread; they are not all of the same instant. */
 RATION_API void ration_engine_read_stats(const ration_engine *engine,
                                          struct ration_engine_stats *out_stats);
 
@@ -376,7 +385,7 @@ RATION_API const char *ration_engine_change_name(enum ration_engine_change chang
 /*
  * Replaces the whole policy, or on failure nothing, while other threads check. On success the engine owns policy.
  * Limits of the same name continue with their buckets. So do limits that an earlier reload removed and this one adds
- * again, unless the engine has reused their memory. The engine saves the limits removed last: as many as the policy
+ * again, unless the engine has reused their memory. The engine retains the limits removed last: as many as the policy
  * has limits, and at least 8; more while there are spare_bytes. A limit whose memory was reused starts with full
  * buckets, so rule R1 holds for it from its return on. One caller at a time; other callers wait.
  * Returns RATION_EINVAL, RATION_EUNSUPPORTED, or RATION_ENOMEM if neither spare_bytes nor the memory of removed

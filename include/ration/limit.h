@@ -45,7 +45,7 @@ RATION_C_BEGIN
 
 #define RATION_LIMIT_NAME_MAX 63
 
-/* A time: whole nanoseconds, and a fraction in units of 2^-20 ns (below 2^20). */
+/* A time: whole nanoseconds, and a fraction in units of 2^-20 ns (0 to 2^20 - 1). */
 struct ration_time {
     uint64_t ns;
     uint64_t frac;

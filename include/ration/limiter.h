@@ -63,7 +63,7 @@ typedef struct ration_stack ration_stack;
 #define RATION_CALL_KEYS_MAX    16    /* different keys in one call, ... */
 #define RATION_CALL_RULES_MAX   16    /* ... and rules of these keys together */
 
-/* How long after its creation a limiter's time stops, in nanoseconds: 17 years. */
+/* A limiter's time stops this many nanoseconds after the limiter was created: 17 years. */
 #define RATION_LIMITER_TIME_MAX_NS UINT64_C(544924752303423487)
 
 /* A key: any bytes, up to RATION_KEY_SIZE_MAX. */
@@ -72,15 +72,18 @@ struct ration_key {
     size_t size;
 };
 
-/* A key from a string literal. It is an lvalue, so &RATION_KEY("x") can be passed as a request. */
+/*
+ * A key from a string literal; anything else does not compile. It is an lvalue, so &RATION_KEY("x") can be passed as a
+ * request.
+ */
 #ifdef __cplusplus
-#define RATION_KEY(text)                                                            \
-    ([]() -> const struct ration_key & {                                            \
-        static const struct ration_key ration_literal = {(text), sizeof(text) - 1}; \
-        return ration_literal;                                                      \
+#define RATION_KEY(text)                                                             \
+    ([]() -> const struct ration_key & {                                             \
+        static const struct ration_key ration_literal = {"" text, sizeof(text) - 1}; \
+        return ration_literal;                                                       \
     }())
 #else
-#define RATION_KEY(text) ((struct ration_key){(text), sizeof(text) - 1})
+#define RATION_KEY(text) ((struct ration_key){"" text, sizeof(text) - 1})
 #endif
 
 /* Size in bytes of the buffer that a key function may compose its key in. */
@@ -98,11 +101,11 @@ typedef ration_status ration_key_func(void *context, const void *request, char *
  * Chooses the limit for a request. Returns NULL if the rule does not apply to the request. The rule
  * declares which limits the function may return:
  *
- *     limits          the address of one of these. A key has a separate bucket for each of them: tokens taken
- *                     under one are not missing under another (reads at 50/s, writes at 10/s)
+ *     limits          the address of one of these. A key has a separate bucket for each of them: a take under
+ *                     one leaves the others unchanged (reads at 50/s, writes at 10/s)
  *     is_one_budget   any limit that lives as long as the limiter and has the same algorithm and refill mode
  *                     (for windows and logs also the same tokens and period) as the rule's own. A key has one
- *                     bucket: time owed under one limit is still owed under the next (a customer who changes plan)
+ *                     bucket, so what was taken under one limit counts under the next (a customer who changes plan)
  *     neither         a limit equal to the rule's own: the function only decides whether the rule applies, and its cost
  *
  * If it returns anything else, the call returns RATION_EUNSUPPORTED.
@@ -148,8 +151,8 @@ struct ration_rule {
 
 /* What happens to a new key without a slot: all its 16 candidate slots are in use by other keys. */
 enum ration_overflow {
-    RATION_OVERFLOW_SHARED = 0, /* such keys share one bucket per limit, and take its debt along
-                                   when they get a slot */
+    RATION_OVERFLOW_SHARED = 0, /* such keys share one bucket per limit; a key that gets a slot
+                                   later starts with the tokens in use there */
     RATION_OVERFLOW_DENY,
     RATION_OVERFLOW_ALLOW /* such keys are not limited */
 };
@@ -477,6 +480,7 @@ struct ration_limiter_report {
     struct ration_histogram_stats latency; /* only with sample_latency */
 };
 
+/* Reads the statistics into *out_report. Cannot fail. */
 RATION_API void ration_limiter_read_report(const ration_limiter *limiter,
                                            struct ration_limiter_report *out_report);
 

@@ -21,7 +21,7 @@
  * address: it is compared as an address, however it is written, and has one canonical form in keys.
  *
  * Threads: a policy does not change once it is loaded, so any number of threads may use it.
- * Matching, keys and costs allocate nothing and take no lock. The language is in docs/policy.md.
+ * Matching, keys and costs allocate nothing and take no lock. The fields of a policy are in docs/reference/policy.md.
  */
 #ifndef RATION_POLICY_H
 #define RATION_POLICY_H
@@ -78,6 +78,7 @@ struct ration_policy_error {
     const char *message; /* one line of printable ASCII; borrowed for the call */
 };
 
+/* Receives one error. The error and its message are borrowed for the call. */
 typedef void ration_policy_error_func(void *context, const struct ration_policy_error *error);
 
 /*
@@ -97,7 +98,7 @@ RATION_API ration_status ration_policy_parse(const char *text, size_t text_size,
 RATION_API ration_status ration_policy_load(const char *path, ration_policy_error_func *on_error,
                                             void *context, ration_policy **out_policy);
 
-/* Releases a policy that no thread uses any more; NULL is allowed. */
+/* Releases a policy that no thread uses any more. NULL is allowed. */
 RATION_API void ration_policy_free(ration_policy *policy);
 
 /* The cost of a request under a limit. */
@@ -156,6 +157,7 @@ struct ration_policy_limit {
     uint32_t line;              /* its line in the text */
 };
 
+/* Returns the number of limits. */
 RATION_API size_t ration_policy_limit_count(const ration_policy *policy);
 
 /* Returns the limit at an index, in the order of the text; NULL if there is none. */
@@ -256,6 +258,7 @@ struct ration_policy_setting {
     uint32_t column;
 };
 
+/* Returns the number of settings in the server: section. */
 RATION_API size_t ration_policy_setting_count(const ration_policy *policy);
 
 /*
@@ -267,7 +270,7 @@ RATION_API const struct ration_policy_setting *ration_policy_setting_at(const ra
 /*
  * Erases the values of the server: section, which may be passwords, and leaves a policy without
  * settings. A program calls it after reading them, before it passes the policy to an engine, which
- * keeps it.
+ * then owns the policy.
  */
 RATION_API void ration_policy_forget_settings(ration_policy *policy);
 

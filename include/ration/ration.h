@@ -16,11 +16,22 @@
  *   - The library never logs, exits, reads the environment, allocates in a decision, or starts
  *     a thread. It stops the program only for a bug in the program: a limit that was never made.
  *
- * Headers: limit.h (limits, and their text), decision.h (answers), bucket.h (one bucket in 16
- * bytes), limiter.h (a bucket per key, several limits at once), stack.h (limiters decided together), policy.h (a file that says which
- * limits apply to which requests), engine.h (matches requests against a policy, builds keys and
- * decides, in memory or in Redis), redis.h (how to reach Redis), dump.h (list, save and load keys),
- * stats.h, clock.h, retry.h (when to try again after a denial), status.h, version.h.
+ * This header includes all others:
+ *
+ *     limit.h      limits, and their text
+ *     decision.h   the answer to a request
+ *     bucket.h     one bucket in 16 bytes of the caller's memory
+ *     limiter.h    a bucket per key, several limits per key
+ *     stack.h      several limiters decided together
+ *     policy.h     a file that says which limits apply to which requests
+ *     engine.h     matches requests against a policy, builds keys and decides, in memory or in Redis
+ *     redis.h      how to reach Redis
+ *     dump.h       lists, saves and loads keys
+ *     retry.h      when to try again after a denial
+ *     stats.h      what a limiter has decided
+ *     clock.h      where the time comes from
+ *     status.h     why a call failed
+ *     version.h    the version of the library
  */
 #ifndef RATION_RATION_H
 #define RATION_RATION_H

@@ -28,7 +28,7 @@ struct ration_redis {
      * redis+cluster://[user:password@]host[:port],...
      */
     const char *url;
-    const char *prefix;           /* of every key written to Redis; default "ration" */
+    const char *prefix;           /* prefix of every key written to Redis; default "ration" */
     uint64_t deadline_ns;         /* timeout of a reply; default 20 ms */
     uint64_t connect_deadline_ns; /* timeout of connecting; default 1 s */
     /* first delay before reconnecting; default 100 ms. It grows with each attempt */
@@ -58,8 +58,9 @@ struct ration_redis_loop {
      * Makes the loop call wake(argument) once, at this time or soon after. *timer is NULL, or a timer from an
      * earlier call that has not fired: then it is set to the new time.
      */
-    void (*wake_at)(void *context, void **timer, uint64_t moment_ns, void (*wake)(void *argument),
+    void (*wake_at)(void *context, void **timer, uint64_t at_ns, void (*wake)(void *argument),
                     void *argument);
+    /* Releases a timer, which then never fires. */
     void (*forget)(void *context, void *timer);
 };
 

@@ -1,8 +1,25 @@
 /*
  * stack: several limiters decided together, all or nothing.
  *
- * A request is admitted only if every limiter of the stack admits it; when one denies, nothing is taken from any of them.
- * The limiters share one block of memory. Any thread may call any function but ration_stack_free().
+ * The stack allows a request only if each of its limiters allows it. If one denies, no tokens are taken from any.
+ *
+ *     struct ration_rule rules[2] = {0};
+ *     ration_limit_parse("10/s burst 20", &rules[0].limit, NULL);       // per user
+ *     ration_limit_parse("1000/s", &rules[1].limit, NULL);              // of all users together
+ *
+ *     struct ration_limiter_options limiters[2] = {
+ *         {.struct_size = sizeof(limiters[0]), .rules = &rules[0], .rule_count = 1, .keys_max = 100000,
+ *          .key_func = user_of_request},
+ *         {.struct_size = sizeof(limiters[0]), .rules = &rules[1], .rule_count = 1, .keys_max = 1,
+ *          .key_func = one_key_for_all}};
+ *
+ *     ration_stack *stack;
+ *     ration_stack_create(&(struct ration_stack_options){
+ *         .struct_size = sizeof(struct ration_stack_options), .limiters = limiters, .limiter_count = 2}, &stack, NULL);
+ *     if (!ration_stack_allow(stack, &request))
+ *         answer_429();                               // a denied user takes nothing from the 1000/s
+ *
+ * The limiters share one block of memory. Any thread may call any function except ration_stack_free().
  */
 #ifndef RATION_STACK_H
 #define RATION_STACK_H
@@ -12,7 +29,6 @@
 
 RATION_C_BEGIN
 
-/* Options of a stack: several limiters decided together. */
 struct ration_stack_options {
     size_t struct_size;                            /* = sizeof(struct ration_stack_options) */
     const struct ration_limiter_options *limiters; /* their clocks and memory options are ignored */
@@ -39,6 +55,8 @@ struct ration_stack_options {
  */
 RATION_API ration_status ration_stack_create(const struct ration_stack_options *options,
                                              ration_stack **out_stack, struct ration_error *error);
+
+/* Releases a stack and its limiters, which no thread uses any more; NULL is allowed. */
 RATION_API void ration_stack_free(ration_stack *stack);
 
 /*
@@ -65,6 +83,7 @@ RATION_API ration_status ration_stack_replace(ration_stack *stack, const size_t 
                                               const struct ration_limiter_options *options,
                                               size_t *out_index, struct ration_error *error);
 
+/* Returns the number of limiters, including added ones. */
 RATION_API size_t ration_stack_limiter_count(const ration_stack *stack);
 
 /*
@@ -108,6 +127,8 @@ RATION_API ration_status ration_stack_settle(ration_stack *stack,
 RATION_API ration_status ration_stack_cancel(ration_stack *stack,
                                              struct ration_reservation *reservation,
                                              uint64_t now_ns);
+
+/* Returns the current time of the stack's clock, in nanoseconds. */
 RATION_API uint64_t ration_stack_now(const ration_stack *stack);
 
 /* One request of ration_stack_take_all(). */
@@ -126,8 +147,8 @@ struct ration_stack_request {
  * are too many). Returns as ration_stack_take(), and RATION_EINVAL for more.
  */
 RATION_API ration_status ration_stack_take_all(ration_stack *stack,
-                                               const struct ration_stack_request *asks,
-                                               size_t ask_count, uint64_t now_ns,
+                                               const struct ration_stack_request *requests,
+                                               size_t request_count, uint64_t now_ns,
                                                struct ration_decision *out_decision);
 
 /* As ration_limiter_dump() and ration_limiter_load(), for all limiters of a stack. */

@@ -3,6 +3,10 @@
  *
  * A denial is not an error: it is a verdict in a decision (decision.h). A status other than
  * RATION_OK means that there is no decision and that the outputs are untouched.
+ *
+ *     struct ration_error error;
+ *     if (ration_limit_parse("10 per blink", &limit, &error) != RATION_OK)
+ *         fprintf(stderr, "%s, at byte %zu: %s\n", ration_status_name(error.status), error.offset, error.message);
  */
 #ifndef RATION_STATUS_H
 #define RATION_STATUS_H
@@ -42,7 +46,8 @@ RATION_API const char *ration_status_text(ration_status status);
 
 /*
  * Explains an error to a person: what is wrong, where, and what would be valid. A caller that wants
- * it passes a pointer to one; NULL is accepted everywhere. Written only on failure.
+ * the explanation passes a pointer to a struct of its own; every function also accepts NULL. The
+ * struct is written only on failure.
  */
 struct ration_error {
     ration_status status;

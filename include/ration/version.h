@@ -1,3 +1,8 @@
+/*
+ * version: of these headers, as numbers, and of the library that is linked, as text.
+ *
+ *     printf("compiled for %d.%d, running with %s\n", RATION_VERSION_MAJOR, RATION_VERSION_MINOR, ration_version());
+ */
 #ifndef RATION_VERSION_H
 #define RATION_VERSION_H
 

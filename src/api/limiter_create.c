@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "api/make.h"
-#include "base/entropy.h"
 #include "base/error.h"
+#include "base/os.h"
 #include "store/memory.h"
 
 #define THREADS_DEFAULT 64
@@ -120,7 +120,7 @@ static ration_status choose_hash(bool trusts_keys, const struct ration_saved_hea
 {
     plan->hash = trusts_keys ? RATION_HASH_TRUSTED : 0;
     if (saved == NULL)
-        return ration_entropy_read(plan->seed, sizeof(plan->seed))
+        return ration_os_random(plan->seed, sizeof(plan->seed))
                    ? RATION_OK
                    : ration_error_set(error, RATION_ENOMEM, "the system returned no random bytes");
     if (!ration_hash_kind_usable(saved->hash_kind))

@@ -4,7 +4,7 @@
 #ifndef RATION_API_MAKE_H
 #define RATION_API_MAKE_H
 
-#include "limiter/snapshot_load.h"
+#include "limiter/snapshot/snapshot_load.h"
 
 /*
  * Same as ration_limiter_create(). saved: NULL, or the header of the dump whose keys the limiter's table will

@@ -125,7 +125,8 @@ static uint64_t anchor_load(const struct ration_tsc *tsc, struct ration_tsc_anch
     uint64_t seq;
 
     do {
-        seq = __atomic_load_n(&tsc->seq, __ATOMIC_ACQUIRE); /* acquire: pairs with publish() */
+        seq =
+            __atomic_load_n(&tsc->seq, __ATOMIC_ACQUIRE); /* acquire: pairs with publish_anchor() */
         const uint64_t *from = (const uint64_t *)&tsc->slots[seq & 1];
         for (size_t i = 0; i < ANCHOR_WORDS; i++)
             to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
@@ -138,7 +139,7 @@ static uint64_t anchor_load(const struct ration_tsc *tsc, struct ration_tsc_anch
  * still be reading this slot: its words are stored with release, so a reader that acquires one of
  * them also sees that seq has changed.
  */
-static void publish(struct ration_tsc *tsc, const struct ration_tsc_anchor *anchor)
+static void publish_anchor(struct ration_tsc *tsc, const struct ration_tsc_anchor *anchor)
 {
     uint64_t seq = __atomic_load_n(&tsc->seq, __ATOMIC_RELAXED) + 1;
     const uint64_t *from = (const uint64_t *)anchor;
@@ -166,7 +167,7 @@ void ration_tsc_start(struct ration_tsc *tsc, const struct ration_tsc_sources *s
     tsc->sources = sources;
     if (!ration_tsc_calibrate(sources, period_ns, &anchor, &error))
         publish_error(tsc, &error);
-    publish(tsc, &anchor);
+    publish_anchor(tsc, &anchor);
 }
 
 const char *ration_tsc_error(const struct ration_tsc *tsc)
@@ -179,7 +180,7 @@ const char *ration_tsc_error(const struct ration_tsc *tsc)
  * another thread already did. Returns false if another thread is replacing it, or if the line
  * stays. Any thread.
  */
-static bool reanchor(struct ration_tsc *tsc, uint64_t seq)
+static bool renew_anchor(struct ration_tsc *tsc, uint64_t seq)
 {
     struct ration_tsc_reading reading = ration_tsc_read(tsc->sources);
     struct ration_tsc_anchor anchor;
@@ -201,7 +202,7 @@ static bool reanchor(struct ration_tsc *tsc, uint64_t seq)
     if (__atomic_load_n(&tsc->seq, __ATOMIC_RELAXED) == seq) {
         if (outcome == RATION_TSC_ERROR)
             publish_error(tsc, &error);
-        publish(tsc, &anchor);
+        publish_anchor(tsc, &anchor);
     }
     __atomic_store_n(&tsc->busy, 0, __ATOMIC_RELEASE);
     return true;
@@ -219,7 +220,7 @@ uint64_t ration_tsc_now_slowly(struct ration_tsc *tsc)
     }
     for (unsigned i = 0; i < TRIES_MAX && anchor.due_ticks != 0; i++) {
         ticks = tsc->sources->counter(tsc->sources->context);
-        if (ticks - anchor.ticks < anchor.due_ticks || !reanchor(tsc, seq))
+        if (ticks - anchor.ticks < anchor.due_ticks || !renew_anchor(tsc, seq))
             break;
         seq = anchor_load(tsc, &anchor);
     }

@@ -18,7 +18,7 @@ struct expansion {
     uint64_t message[3];
 };
 
-static struct ration_hash expand(struct expansion *expansion)
+static struct ration_hash expand_key(struct expansion *expansion)
 {
     struct ration_hash next =
         ration_hash_siphash(&expansion->key, expansion->message, sizeof(expansion->message));
@@ -30,7 +30,7 @@ static struct ration_hash expand(struct expansion *expansion)
 static void expand_four(struct expansion *expansion, struct ration_hash keys[4])
 {
     for (size_t i = 0; i < 4; i++)
-        keys[i] = expand(expansion);
+        keys[i] = expand_key(expansion);
 }
 
 void ration_hash_secret_init_kind(struct ration_hash_secret *secret,
@@ -42,7 +42,7 @@ void ration_hash_secret_init_kind(struct ration_hash_secret *secret,
     memcpy(&expansion.key, seed, sizeof(expansion.key));
     memcpy(expansion.message, seed + sizeof(expansion.key), sizeof(expansion.key));
     *secret = (struct ration_hash_secret){.kind = kind};
-    secret->siphash = expand(&expansion);
+    secret->siphash = expand_key(&expansion);
     expand_four(&expansion, secret->finish);
     expand_four(&expansion, secret->size);
     for (size_t i = 0; i < RATION_HASH_BLOCK_COUNT; i++)

@@ -27,7 +27,7 @@ struct blake2b {
     uint64_t size; /* bytes mixed in so far, including the key's block */
 };
 
-static uint64_t rotate(uint64_t word, unsigned bits)
+static uint64_t rotate_right(uint64_t word, unsigned bits)
 {
     return word >> bits | word << (64 - bits);
 }
@@ -41,20 +41,20 @@ static uint64_t load_word(const uint8_t *bytes)
     return word;
 }
 
-static void mix(uint64_t *a, uint64_t *b, uint64_t *c, uint64_t *d, uint64_t x, uint64_t y)
+static void mix_words(uint64_t *a, uint64_t *b, uint64_t *c, uint64_t *d, uint64_t x, uint64_t y)
 {
     *a += *b + x;
-    *d = rotate(*d ^ *a, 32);
+    *d = rotate_right(*d ^ *a, 32);
     *c += *d;
-    *b = rotate(*b ^ *c, 24);
+    *b = rotate_right(*b ^ *c, 24);
     *a += *b + y;
-    *d = rotate(*d ^ *a, 16);
+    *d = rotate_right(*d ^ *a, 16);
     *c += *d;
-    *b = rotate(*b ^ *c, 63);
+    *b = rotate_right(*b ^ *c, 63);
 }
 
-static void compress(struct blake2b *state, const uint8_t block[BLOCK_SIZE], uint64_t size,
-                     int is_last)
+static void compress_block(struct blake2b *state, const uint8_t block[BLOCK_SIZE], uint64_t size,
+                           int is_last)
 {
     uint64_t v[16], m[16];
 
@@ -69,10 +69,10 @@ static void compress(struct blake2b *state, const uint8_t block[BLOCK_SIZE], uin
         const uint8_t *s = schedule[round % 10];
 
         for (int i = 0; i < 4; i++)
-            mix(&v[i], &v[4 + i], &v[8 + i], &v[12 + i], m[s[2 * i]], m[s[2 * i + 1]]);
+            mix_words(&v[i], &v[4 + i], &v[8 + i], &v[12 + i], m[s[2 * i]], m[s[2 * i + 1]]);
         for (int i = 0; i < 4; i++)
-            mix(&v[i], &v[4 + (i + 1) % 4], &v[8 + (i + 2) % 4], &v[12 + (i + 3) % 4],
-                m[s[8 + 2 * i]], m[s[9 + 2 * i]]);
+            mix_words(&v[i], &v[4 + (i + 1) % 4], &v[8 + (i + 2) % 4], &v[12 + (i + 3) % 4],
+                      m[s[8 + 2 * i]], m[s[9 + 2 * i]]);
     }
     for (int i = 0; i < 8; i++)
         state->h[i] ^= v[i] ^ v[8 + i];
@@ -89,15 +89,15 @@ void ration_hash_blake2b(const void *key, size_t key_size, const void *message, 
     state.h[0] ^= UINT64_C(0x01010000) ^ key_size << 8 ^ RATION_BLAKE2B_SIZE;
     if (key_size > 0) { /* the key is a block before the message */
         memcpy(block, key, key_size);
-        compress(&state, block, BLOCK_SIZE, message_size == 0);
+        compress_block(&state, block, BLOCK_SIZE, message_size == 0);
     }
     for (; message_size > BLOCK_SIZE; message_size -= BLOCK_SIZE, at += BLOCK_SIZE)
-        compress(&state, at, BLOCK_SIZE, 0);
+        compress_block(&state, at, BLOCK_SIZE, 0);
     if (message_size > 0 || key_size == 0) {
         memset(block, 0, sizeof(block));
         if (message_size > 0)
             memcpy(block, at, message_size);
-        compress(&state, block, message_size, 1);
+        compress_block(&state, block, message_size, 1);
     }
     for (int i = 0; i < RATION_BLAKE2B_SIZE; i++)
         out_hash[i] = (uint8_t)(state.h[i / 8] >> 8 * (i % 8));

@@ -3,30 +3,30 @@
 #include <endian.h>
 #include <string.h>
 
-static inline uint64_t rotate(uint64_t word, unsigned bits)
+static inline uint64_t rotate_left(uint64_t word, unsigned bits)
 {
     return word << bits | word >> (64 - bits);
 }
 
-static inline void rounds(struct ration_hash_siphash_state *state, int count)
+static inline void mix_rounds(struct ration_hash_siphash_state *state, int count)
 {
     uint64_t *v = state->v;
 
     while (count-- > 0) {
         v[0] += v[1];
         v[2] += v[3];
-        v[1] = rotate(v[1], 13) ^ v[0];
-        v[3] = rotate(v[3], 16) ^ v[2];
-        v[0] = rotate(v[0], 32);
+        v[1] = rotate_left(v[1], 13) ^ v[0];
+        v[3] = rotate_left(v[3], 16) ^ v[2];
+        v[0] = rotate_left(v[0], 32);
         v[2] += v[1];
         v[0] += v[3];
-        v[1] = rotate(v[1], 17) ^ v[2];
-        v[3] = rotate(v[3], 21) ^ v[0];
-        v[2] = rotate(v[2], 32);
+        v[1] = rotate_left(v[1], 17) ^ v[2];
+        v[3] = rotate_left(v[3], 21) ^ v[0];
+        v[2] = rotate_left(v[2], 32);
     }
 }
 
-static inline uint64_t folded(const struct ration_hash_siphash_state *state)
+static inline uint64_t fold_state(const struct ration_hash_siphash_state *state)
 {
     return state->v[0] ^ state->v[1] ^ state->v[2] ^ state->v[3];
 }
@@ -45,7 +45,7 @@ struct ration_hash_siphash_state ration_hash_siphash_start(const struct ration_h
 void ration_hash_siphash_absorb(struct ration_hash_siphash_state *state, uint64_t word)
 {
     state->v[3] ^= word;
-    rounds(state, 2);
+    mix_rounds(state, 2);
     state->v[0] ^= word;
 }
 
@@ -56,11 +56,11 @@ struct ration_hash ration_hash_siphash_finish(struct ration_hash_siphash_state *
 
     ration_hash_siphash_absorb(state, rest | (uint64_t)message_size << 56);
     state->v[2] ^= 0xEE;
-    rounds(state, 4);
-    hash.words[0] = folded(state);
+    mix_rounds(state, 4);
+    hash.words[0] = fold_state(state);
     state->v[1] ^= 0xDD;
-    rounds(state, 4);
-    hash.words[1] = folded(state);
+    mix_rounds(state, 4);
+    hash.words[1] = fold_state(state);
     return hash;
 }
 

@@ -1,6 +1,6 @@
 /*
- * mapping: zeroed memory from the kernel, and random bytes. All system calls made to create a table
- * are here.
+ * mapping: zeroed memory from the kernel. All system calls that create a table are here, except the one for random
+ * bytes (os.h).
  */
 #ifndef RATION_BASE_MAPPING_H
 #define RATION_BASE_MAPPING_H

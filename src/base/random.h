@@ -19,13 +19,13 @@ static inline uint64_t ration_random_next(uint64_t *state)
 }
 
 /*
- * Returns a number from 0 to most, both included: a random fraction of the range (bias below 2^-64
+ * Returns a number from 0 to max, both included: a random fraction of the range (bias below 2^-64
  * of it).
  */
-static inline uint64_t ration_random_up_to(uint64_t *state, uint64_t most)
+static inline uint64_t ration_random_up_to(uint64_t *state, uint64_t max)
 {
     uint64_t fraction = ration_random_next(state);
-    struct ration_wide product = ration_wide_multiply(fraction, most);
+    struct ration_wide product = ration_wide_multiply(fraction, max);
 
     return ration_wide_add(product, (struct ration_wide){0, fraction}).high;
 }

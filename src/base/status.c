@@ -1,6 +1,10 @@
-#include "ration/status.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 
+#include "base/error.h"
 #include "ration/decision.h"
+#include "ration/status.h"
 
 const char *ration_status_name(ration_status status)
 {
@@ -31,4 +35,21 @@ const char *ration_decision_verdict_name(enum ration_verdict verdict)
     static const char *const names[] = {"allow", "deny", "never"};
 
     return (unsigned)verdict <= RATION_NEVER ? names[verdict] : "unknown";
+}
+
+#undef ration_error_set /* the analyzer's macro */
+
+ration_status ration_error_set(struct ration_error *error, ration_status status, const char *format,
+                               ...)
+{
+    if (error != NULL) {
+        va_list arguments;
+
+        error->status = status;
+        error->offset = 0;
+        va_start(arguments, format);
+        vsnprintf(error->message, sizeof(error->message), format, arguments);
+        va_end(arguments);
+    }
+    return status;
 }

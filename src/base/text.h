@@ -59,6 +59,11 @@ const char *ration_text_nearest(const char *word, size_t word_size, const char *
 ration_status ration_text_fail(struct ration_error *error, size_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#ifdef __clang_analyzer__ /* it does not look into other files: what the call returns */
+#define ration_text_fail(error, offset, ...) \
+    ((void)(ration_text_fail)((error), (offset), __VA_ARGS__), RATION_EINVAL)
+#endif
+
 /* As ration_text_fail(), for an unknown word: names suggestion, or fix where suggestion is NULL. */
 ration_status ration_text_fail_unknown(struct ration_error *error, size_t offset, const char *what,
                                        const char *word, size_t word_size, const char *suggestion,

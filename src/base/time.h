@@ -10,7 +10,7 @@
  * Bounds, so that no sum below overflows: the caller's now is at most RATION_NOW_MAX_NS, and no
  * bucket lies more than RATION_SPAN_NS ahead of the now that wrote it.
  *
- * The annotations are contracts; tests/proof/run.sh has Frama-C prove them for these very lines.
+ * The annotations are contracts. Frama-C proves them for exactly these lines (tests/proof/run.sh).
  */
 #ifndef RATION_BASE_TIME_H
 #define RATION_BASE_TIME_H

@@ -27,12 +27,12 @@
 
 #define STEP_NS        1000000u   /* a larger lag is stepped over, not steered */
 #define SLACK_NS       1000000u   /* tolerance of a check, whatever its length */
-#define AHEAD_NS_MAX   100000000u /* a larger lead is a error */
-#define BACK_NS_MAX    1000000u   /* a larger step back is a error */
+#define AHEAD_NS_MAX   100000000u /* a larger lead is an error */
+#define BACK_NS_MAX    1000000u   /* a larger step back is an error */
 #define LONG_RUN_NS    100000000u /* a measurement this long is better than the calibration's */
 #define LOST_COUNT_MAX 8u
 #define STEER_SHARE    1000u /* the slopes of line and counter differ by at most one part in this */
-#define ERROR_SHARE    100u  /* a rate that differs by more than one part in this is a error */
+#define ERROR_SHARE    100u  /* a rate that differs by more than one part in this is an error */
 
 #define TRIES_COUNT       8u       /* per reading; the tightest one is used */
 #define WINDOW_NS         1000000u /* calibration compares windows of this length, ... */
@@ -70,7 +70,7 @@ static uint64_t ticks_to_ns(uint64_t ticks, uint64_t mult)
 }
 
 /* The slope that covers ns in ticks; 0 if it is too steep for any usable counter. */
-static uint64_t slope(uint64_t ns, uint64_t ticks)
+static uint64_t slope_of(uint64_t ns, uint64_t ticks)
 {
     ration_tsc_wide mult = ticks ? ((ration_tsc_wide)ns << 32) / ticks : 0;
 
@@ -167,15 +167,15 @@ static bool rate_learn(const struct ration_tsc_anchor *old,
     next->lost_count = 0;
     if (run_ns < LONG_RUN_NS)
         return true;
-    next->nominal = slope(run_ns, reading->ticks - old->base_ticks);
-    if (!is_off(next->nominal, old->nominal, old->nominal / ERROR_SHARE))
+    next->nominal = slope_of(run_ns, reading->ticks - old->base_ticks);
+    if (next->nominal > 0 && !is_off(next->nominal, old->nominal, old->nominal / ERROR_SHARE))
         return true;
     set_error(out_error, "the counter's rate went from %" PRIu64 " to %" PRIu64 " Hz",
               slope_to_hertz(old->nominal), slope_to_hertz(next->nominal));
     return false;
 }
 
-/* Moves *next from old to reading. Returns false, with the reason, on a error. */
+/* Moves *next from old to reading. Returns false, with the reason, on an error. */
 static bool line_next(const struct ration_tsc_anchor *old, const struct ration_tsc_reading *reading,
                       struct ration_tsc_anchor *next, struct ration_tsc_error *out_error)
 {
@@ -287,7 +287,7 @@ static bool windows_measure(const struct ration_tsc_sources *sources,
         if (!frequency_check(&ends[i], &ends[i + 1], out_error))
             return false;
         uint64_t mult =
-            slope(ends[i + 1].mono_ns - ends[i].mono_ns, ends[i + 1].ticks - ends[i].ticks);
+            slope_of(ends[i + 1].mono_ns - ends[i].mono_ns, ends[i + 1].ticks - ends[i].ticks);
         if (last)
             off_ppm = (mult > last ? mult - last : last - mult) * 1000000 / last;
         if (last && off_ppm <= AGREEMENT_PPM_MAX) {
@@ -348,7 +348,7 @@ bool ration_tsc_calibrate(const struct ration_tsc_sources *sources, uint64_t per
     *out_anchor = (struct ration_tsc_anchor){
         .ticks = ends[1].ticks,
         .ns = ends[1].mono_ns,
-        .nominal = slope(ends[1].mono_ns - ends[0].mono_ns, ends[1].ticks - ends[0].ticks),
+        .nominal = slope_of(ends[1].mono_ns - ends[0].mono_ns, ends[1].ticks - ends[0].ticks),
         .period_ns = period_ns,
         .mark_ns = ends[1].mono_ns,
         .base_ticks = ends[0].ticks,

@@ -171,7 +171,7 @@ static inline uint64_t ration_tsc_counter(void)
  */
 static inline uint64_t ration_tsc_now(struct ration_tsc *tsc)
 {
-    /* acquire: pairs with the release in publish() */
+    /* acquire: pairs with the release in publish_anchor() */
     uint64_t seq = __atomic_load_n(&tsc->seq, __ATOMIC_ACQUIRE);
     const struct ration_tsc_anchor *slot = &tsc->slots[seq & 1];
     /* acquire: a word of a later line is seen only together with a later seq, checked below */

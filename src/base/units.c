@@ -103,7 +103,7 @@ static const struct unit *find_unit(const char *word, size_t size)
     return NULL;
 }
 
-/* Returns the unit that a word probably means which names none; NULL if there is no guess. */
+/* Returns the unit that was probably meant by a word that is no unit; NULL if there is no guess. */
 static const struct unit *guess_unit(const char *word, size_t size)
 {
     for (size_t i = 0; i < COUNT_OF(units); i++) {

@@ -2,21 +2,21 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-static uint128 join(struct ration_wide w)
+static uint128 join_words(struct ration_wide w)
 {
     return (uint128)w.high << 64 | w.low;
 }
 
 uint64_t ration_wide_divide(struct ration_wide a, struct ration_wide b)
 {
-    uint128 quotient = join(a) / join(b);
+    uint128 quotient = join_words(a) / join_words(b);
 
     return quotient > UINT64_MAX ? UINT64_MAX : (uint64_t)quotient;
 }
 
 uint64_t ration_wide_divide_up(struct ration_wide a, struct ration_wide b)
 {
-    uint128 quotient = join(a) / join(b) + (join(a) % join(b) != 0);
+    uint128 quotient = join_words(a) / join_words(b) + (join_words(a) % join_words(b) != 0);
 
     return quotient > UINT64_MAX ? UINT64_MAX : (uint64_t)quotient;
 }
@@ -35,14 +35,14 @@ struct ration_wide ration_wide_multiply_divide(struct ration_wide a, struct rati
     for (int bit = 126; bit >= 0; bit--) {
         quotient <<= 1;
         rest <<= 1;
-        if (rest >= join(c)) {
-            rest -= join(c);
+        if (rest >= join_words(c)) {
+            rest -= join_words(c);
             quotient++;
         }
-        if (join(b) >> bit & 1) {
-            rest += join(a);
-            if (rest >= join(c)) {
-                rest -= join(c);
+        if (join_words(b) >> bit & 1) {
+            rest += join_words(a);
+            if (rest >= join_words(c)) {
+                rest -= join_words(c);
                 quotient++;
             }
         }

@@ -37,9 +37,9 @@ static struct ration_pair *pair_of(struct ration_bucket *bucket)
     return (struct ration_pair *)(void *)bucket;
 }
 
-static union ration_state load(const struct ration_bucket *bucket)
+static union ration_state load_state(const struct ration_bucket *bucket)
 {
-    /* acquire: pairs with the swap in publish() */
+    /* acquire: pairs with the swap in publish_state() */
     struct ration_pair pair =
         ration_atomic16_load((const struct ration_pair *)(const void *)bucket);
 
@@ -47,13 +47,14 @@ static union ration_state load(const struct ration_bucket *bucket)
 }
 
 /* Returns true if next replaced *seen; otherwise *seen is the bucket's current content. */
-static bool publish(struct ration_bucket *bucket, union ration_state *seen, union ration_state next)
+static bool publish_state(struct ration_bucket *bucket, union ration_state *seen,
+                          union ration_state next)
 {
     struct ration_pair expected = {{seen->words[0], seen->words[1]}};
     struct ration_pair desired = {{next.words[0], next.words[1]}};
 
     ration_yield_point();
-    /* sequentially consistent: pairs with the load in load() and with itself */
+    /* sequentially consistent: pairs with the load in load_state() and with itself */
     bool swapped = ration_atomic16_swap(pair_of(bucket), &expected, desired);
 
     seen->words[0] = expected.words[0];
@@ -76,7 +77,7 @@ static inline __attribute__((always_inline)) struct ration_step take_loop(
     struct ration_bucket *bucket, const struct ration_limit *limit, bool is_gcra,
     struct ration_spare spare, uint64_t cost_tokens, uint64_t max_wait_ns, uint64_t now_ns)
 {
-    union ration_state seen = load(bucket);
+    union ration_state seen = load_state(bucket);
 
     for (;;) {
         if (ration_algorithm_is_gcra(limit) != is_gcra)
@@ -86,7 +87,7 @@ static inline __attribute__((always_inline)) struct ration_step take_loop(
                                                         cost_tokens, max_wait_ns, now_ns);
 
         if (step.verdict != RATION_ALLOW || cost_tokens == 0 ||
-            publish(bucket, &seen, ration_with_count(step.next, seen, spare)))
+            publish_state(bucket, &seen, ration_with_count(step.next, seen, spare)))
             return step;
     }
 }
@@ -115,9 +116,9 @@ static inline __attribute__((always_inline)) struct ration_step take_other(
                      now_ns);
 }
 
-static inline struct ration_step take(struct ration_bucket *bucket,
-                                      const struct ration_limit *limit, uint64_t cost_tokens,
-                                      uint64_t max_wait_ns, uint64_t now_ns)
+static inline struct ration_step take_tokens(struct ration_bucket *bucket,
+                                             const struct ration_limit *limit, uint64_t cost_tokens,
+                                             uint64_t max_wait_ns, uint64_t now_ns)
 {
     if (__builtin_expect(ration_algorithm_is_gcra(limit), 1))
         return take_gcra(bucket, limit, cost_tokens, max_wait_ns, now_ns);
@@ -156,7 +157,7 @@ struct ration_decision ration_bucket_take(struct ration_bucket *bucket,
                                           const struct ration_limit *limit, uint64_t cost_tokens,
                                           uint64_t now_ns)
 {
-    struct ration_step step = take(bucket, limit, cost_tokens, 0, now_ns);
+    struct ration_step step = take_tokens(bucket, limit, cost_tokens, 0, now_ns);
 
     return ration_algorithm_describe(limit, &step, now_ns);
 }
@@ -167,7 +168,7 @@ struct ration_decision ration_bucket_peek(const struct ration_bucket *bucket,
 {
     expect_fit(limit);
 
-    union ration_state seen = ration_without_count(load(bucket), ration_spare_of(limit));
+    union ration_state seen = ration_without_count(load_state(bucket), ration_spare_of(limit));
     struct ration_step step = ration_algorithm_take(limit, seen, cost_tokens, 0, now_ns);
 
     step.next = seen;
@@ -181,7 +182,7 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
     expect_fit(limit);
 
     const struct ration_spare spare = ration_spare_of(limit);
-    union ration_state seen = load(bucket);
+    union ration_state seen = load_state(bucket);
     struct ration_step step;
     uint64_t granted;
 
@@ -193,7 +194,8 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
         /* With no tokens left, the decision is that of a single token. */
         step = ration_algorithm_take(limit, state,
                                      granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0, now_ns);
-    } while (granted > 0 && !publish(bucket, &seen, ration_with_count(step.next, seen, spare)));
+    } while (granted > 0 &&
+             !publish_state(bucket, &seen, ration_with_count(step.next, seen, spare)));
 
     if (out_decision != NULL)
         *out_decision = ration_algorithm_describe(limit, &step, now_ns);
@@ -252,7 +254,7 @@ static void load_returns(struct update *update, union ration_state seen)
 static void apply_update(struct ration_bucket *bucket, update_func *function, struct update *update)
 {
     const struct ration_spare spare = ration_spare_of(update->limit);
-    union ration_state seen = load(bucket);
+    union ration_state seen = load_state(bucket);
     union ration_state next;
 
     do {
@@ -263,7 +265,7 @@ static void apply_update(struct ration_bucket *bucket, update_func *function, st
         next = count_update(update, seen, state, function(update, state));
         if (memcmp(&next, &seen, sizeof(next)) == 0)
             return;
-    } while (!publish(bucket, &seen, next));
+    } while (!publish_state(bucket, &seen, next));
 }
 
 static union ration_state update_refund(const struct update *update, union ration_state state)
@@ -380,7 +382,7 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
     expect_fit(limit);
 
     const struct ration_spare spare = ration_spare_of(limit);
-    union ration_state seen = load(bucket);
+    union ration_state seen = load_state(bucket);
     union ration_state state;
     struct ration_step step;
 
@@ -389,7 +391,7 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
         step = ration_algorithm_take(limit, state, cost_tokens, max_wait_ns, now_ns);
         step = limit_wait(step, limit, state, max_wait_ns, now_ns);
     } while (step.verdict == RATION_ALLOW && cost_tokens > 0 &&
-             !publish(bucket, &seen, ration_with_count(step.next, seen, spare)));
+             !publish_state(bucket, &seen, ration_with_count(step.next, seen, spare)));
 
     if (step.verdict == RATION_ALLOW)
         *out_reservation = (struct ration_bucket_reservation){

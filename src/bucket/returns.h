@@ -32,8 +32,6 @@
 /* The most that is counted at once: it takes more than 2^38 of these to wrap the count to 0. */
 #define RATION_COUNT_STEP_MAX (RATION_COUNT_TOKENS_MAX / 2)
 
-_Static_assert(UINT64_C(1) << RATION_FRAC_BITS == RATION_FRAC_COUNT, "the rest of a word counts");
-
 /* The bits of a bucket that are not part of the state. At most one of the words has any. */
 struct ration_spare {
     uint64_t words[2];

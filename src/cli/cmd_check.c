@@ -173,6 +173,22 @@ static int read_attribute(struct plan *plan, const char *word)
     return EXIT_DONE;
 }
 
+static const char *const option_names[] = {
+    "--connect", "--check-secret-file", "--cost", "--timeout", "--max-wait", "--wait", "--quiet",
+    "--help"};
+
+#define OPTION_COUNT        (sizeof(option_names) / sizeof(option_names[0]))
+#define OPTION_VALUES_COUNT 5 /* the first ones take a value */
+
+/* Reports a word that begins with -- and is no option with its value. */
+static int reject_option(const char *name)
+{
+    for (size_t i = 0; i < OPTION_VALUES_COUNT; i++)
+        if (strcmp(name, option_names[i]) == 0)
+            return print_failure("the option needs a value", name);
+    return command_reject_word("ration check", "option", name, "", option_names, OPTION_COUNT);
+}
+
 /* Reads one word, or an option with its value. *used is the number of words. */
 static int read_words(struct plan *plan, int count, char **words, int *used)
 {
@@ -182,7 +198,7 @@ static int read_words(struct plan *plan, int count, char **words, int *used)
     int result;
 
     *used = 1;
-    if (strncmp(words[0], "--", 2) != 0)
+    if (words[0][0] != '-' || words[0][1] == '\0')
         return read_attribute(plan, words[0]);
     if (strcmp(words[0], "--wait") == 0) {
         plan->waits = true;
@@ -195,23 +211,19 @@ static int read_words(struct plan *plan, int count, char **words, int *used)
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(words[0], "="), words[0]);
     result = value != NULL ? read_option(plan, name, value) : EXIT_NO;
     *used = equals != NULL ? 1 : 2;
-    return result == EXIT_NO
-               ? print_failure("unknown option, or its value is missing; see --help", name)
-               : result;
+    return result == EXIT_NO ? reject_option(name) : result;
 }
 
 /* Reads the variables of the options, which the command line overrides. */
 static int read_environment(struct plan *plan)
 {
-    static const char *const names[] = {"--connect", "--check-secret-file", "--cost", "--timeout",
-                                        "--max-wait"};
     char *is_quiet = getenv("RATION_QUIET"), *waits = getenv("RATION_WAIT");
     char variable[64];
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char *value = getenv(command_variable("RATION_", names[i] + 2, variable));
+    for (size_t i = 0; i < OPTION_VALUES_COUNT; i++) {
+        char *value = getenv(command_variable("RATION_", option_names[i] + 2, variable));
 
-        if (value != NULL && read_option(plan, names[i], value) != EXIT_DONE)
+        if (value != NULL && read_option(plan, option_names[i], value) != EXIT_DONE)
             return EXIT_USAGE;
     }
     plan->is_quiet = is_quiet != NULL && strcmp(is_quiet, "true") == 0;
@@ -275,7 +287,7 @@ static redisContext *open_context(const struct plan *plan)
     return redisConnectWithTimeout(host, atoi(colon + 1), timeout);
 }
 
-static int authenticate(redisContext *context, const char *secret)
+static int send_auth(redisContext *context, const char *secret)
 {
     redisReply *reply = redisCommand(context, "AUTH %b", secret, strlen(secret));
     int result = EXIT_DONE;
@@ -302,7 +314,7 @@ static int connect_to(const struct plan *plan, redisContext **out_context)
         return print_failure("cannot connect", why);
     }
     redisSetTimeout(context, make_timeval(plan->timeout_ns));
-    if (plan->secret[0] != '\0' && authenticate(context, plan->secret) != EXIT_DONE) {
+    if (plan->secret[0] != '\0' && send_auth(context, plan->secret) != EXIT_DONE) {
         redisFree(context);
         return EXIT_USAGE;
     }

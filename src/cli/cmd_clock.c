@@ -34,15 +34,16 @@ int command_clock(int argument_count, char **arguments)
     struct ration_clock coarse = ration_clock_coarse();
     const char *tsc_problem = ration_clock_tsc_error();
 
-    if (argument_count > 0) {
-        bool is_help = command_asks_help(argument_count, arguments);
-
-        fprintf(is_help ? stdout : stderr,
-                "usage: ration clock\n\n"
-                "Lists the clocks of this machine, what a read costs and which is the default.\n\n"
-                "Example: ration clock\n");
-        return is_help ? EXIT_DONE : EXIT_USAGE;
+    if (command_asks_help(argument_count, arguments)) {
+        fputs("usage: ration clock\n\n"
+              "Lists the clocks of this machine, what a read costs and which is the default.\n\n"
+              "Example: ration clock\n",
+              stdout);
+        return EXIT_DONE;
     }
+    if (argument_count > 0)
+        return command_reject_word("ration clock", arguments[0][0] == '-' ? "option" : "argument",
+                                   arguments[0], "", (const char *const[]){"--help"}, 1);
     if (tsc_problem == NULL)
         print_clock(&tsc, "the default");
     print_clock(&monotonic, tsc_problem == NULL ? "" : "the default");

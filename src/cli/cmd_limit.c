@@ -93,6 +93,9 @@ int command_limit(int argument_count, char **arguments)
                 "Example: ration limit 20 per 100ms burst 100\n");
         return argument_count == 0 ? EXIT_USAGE : EXIT_DONE;
     }
+    if (strncmp(arguments[0], "--", 2) == 0)
+        return command_reject_word("ration limit", "option", arguments[0], "",
+                                   (const char *const[]){"--help"}, 1);
     if (join_words(argument_count, arguments, text) != 0) {
         fprintf(stderr, "ration limit: the text is longer than %d bytes\n", TEXT_MAX);
         return EXIT_USAGE;

@@ -19,10 +19,12 @@ static void print_usage(FILE *stream)
 {
     fputs("usage: ration policy check FILE\n"
           "       ration policy explain FILE NAME=VALUE... [cost=N]\n\n"
-          "check reports every error of a policy with FILE:LINE:COLUMN, or lists its\n"
-          "limits. explain shows which limits apply to a request, with which key and\n"
-          "cost, and why the others do not. It exits with 1 if the request is banned.\n\n"
-          "Example: ration policy explain policy.yaml method=GET path=/x ip=192.0.2.7\n",
+          "check lists the limits of a policy, or every error with FILE:LINE:COLUMN.\n"
+          "Exits with 0 if the policy is valid, 2 if not.\n\n"
+          "explain shows which limits apply to a request, with which key and cost, and\n"
+          "why the others do not. Exits with 1 if the policy bans the request.\n\n"
+          "Example: ration policy check policy.yaml\n"
+          "         ration policy explain policy.yaml method=GET path=/x ip=192.0.2.7\n",
           stream);
 }
 
@@ -307,23 +309,41 @@ static bool asks_help(int argument_count, char **arguments)
            command_asks_help(1, arguments + argument_count - 1);
 }
 
+/* Reports why the words after ration policy are no call of a subcommand. */
+static int reject_call(int argument_count, char **arguments)
+{
+    static const char *const names[] = {"check", "explain"}, *const options[] = {"--help"};
+    bool is_check;
+
+    if (argument_count == 0) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    for (int i = 0; i < argument_count && i < 2; i++)
+        if (arguments[i][0] == '-' && arguments[i][1] != '\0')
+            return command_reject_word("ration policy", "option", arguments[i], "", options, 1);
+    is_check = strcmp(arguments[0], names[0]) == 0;
+    if (!is_check && strcmp(arguments[0], names[1]) != 0)
+        return command_reject_word("ration policy", "command", arguments[0], "ration policy ",
+                                   names, 2);
+    if (argument_count == 1)
+        fprintf(stderr, "ration policy: which file? Write ration policy %s FILE\n", arguments[0]);
+    else
+        fprintf(stderr, "ration policy: check takes one file\n");
+    return EXIT_USAGE;
+}
+
 int command_policy(int argument_count, char **arguments)
 {
-    static const char *const names[] = {"check", "explain"};
-    const char *nearest;
+    bool has_file = argument_count >= 2 && arguments[1][0] != '-';
 
     if (asks_help(argument_count, arguments)) {
         print_usage(stdout);
         return EXIT_DONE;
     }
-    if (argument_count == 2 && strcmp(arguments[0], "check") == 0)
+    if (has_file && argument_count == 2 && strcmp(arguments[0], "check") == 0)
         return check_policy(arguments[1]);
-    if (argument_count >= 2 && strcmp(arguments[0], "explain") == 0)
+    if (has_file && strcmp(arguments[0], "explain") == 0)
         return explain_policy(arguments[1], argument_count - 2, arguments + 2);
-    nearest = argument_count > 0 ? ration_settings_nearest_word(arguments[0], names, 2) : NULL;
-    if (nearest != NULL && strcmp(nearest, arguments[0]) != 0)
-        fprintf(stderr, "ration policy: did you mean ration policy %s\n", nearest);
-    else
-        print_usage(stderr);
-    return EXIT_USAGE;
+    return reject_call(argument_count, arguments);
 }

@@ -19,6 +19,13 @@ static inline bool command_asks_help(int argument_count, char **arguments)
            (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0);
 }
 
+/*
+ * Reports a word that is neither an option nor a subcommand: "COMMAND: unknown WHAT 'WORD'; did you mean PREFIX NAME", with the
+ * most similar of names, or a pointer to the help if none is similar. Returns EXIT_USAGE.
+ */
+int command_reject_word(const char *command, const char *what, const char *word, const char *prefix,
+                        const char *const *names, size_t name_count);
+
 /* Writes the name of an option's environment variable: prefix, and the name in upper case. Returns buffer. */
 static inline const char *command_variable(const char *prefix, const char *name, char buffer[64])
 {
@@ -38,6 +45,7 @@ int command_clock(int argument_count, char **arguments);
 
 /* ration policy check|explain FILE ...: checks a policy file, or applies it to a request. */
 int command_policy(int argument_count, char **arguments);
+
 /* ration bench [resp|http] ...: loads a server and measures it. */
 int command_bench(int argument_count, char **arguments);
 

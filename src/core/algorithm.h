@@ -26,6 +26,14 @@
 #include "core/sliding_window.h"
 #include "core/state.h"
 
+/* The words for algorithms in the text of a limit. A burst reserve has none: it is written as its rate. */
+#define RATION_ALGORITHM_WORDS(X)              \
+    X("token_bucket", RATION_TOKEN_BUCKET)     \
+    X("leaky_queue", RATION_LEAKY_QUEUE)       \
+    X("fixed_window", RATION_FIXED_WINDOW)     \
+    X("sliding_window", RATION_SLIDING_WINDOW) \
+    X("sliding_log", RATION_SLIDING_LOG)
+
 /* Returns whether a limit's state is 16 bytes. False also for a limit that was never made. */
 static inline bool ration_algorithm_fits(const struct ration_limit *limit)
 {

@@ -71,7 +71,7 @@ struct ration_gcra_step {
     requires kept(tat);
     requires now_ns <= RATION_NOW_MAX_NS;
     assigns \nothing;
-    behavior look:
+    behavior peek:
       assumes cost_tokens == 0;
       ensures \result.verdict == RATION_ALLOW && \result.next == tat && \result.wait_ns == 0;
     behavior never:
@@ -124,8 +124,8 @@ static inline struct ration_gcra_step ration_gcra_take(struct ration_time tat,
             return step;
         }
         /*
-         * Ready times are whole nanoseconds. Tokens refilled in the rest of that nanosecond are not
-         * saved.
+         * Ready times are whole nanoseconds. Tokens refilled in the rest of that nanosecond do not
+         * count.
          */
         struct ration_time turn = ration_time_from_ns(now_ns + step.wait_ns);
 

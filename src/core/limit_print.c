@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "core/algorithm_names.h"
+#include "core/algorithm.h"
 #include "core/limit_bounds.h"
 
 /* Appends to buffer, which has room for any limit. */

@@ -110,7 +110,7 @@ uint64_t ration_sliding_window_full_after_ns(struct ration_sliding_window state,
     return window.previous_tokens > 0 ? window.end_ns - now_ns : 0;
 }
 
-static uint32_t less(uint32_t count, uint64_t tokens)
+static uint32_t subtract_tokens(uint32_t count, uint64_t tokens)
 {
     return tokens < count ? count - (uint32_t)tokens : 0;
 }
@@ -122,8 +122,9 @@ struct ration_sliding_window ration_sliding_window_refund(struct ration_sliding_
     struct ration_sliding_window window = window_at(state, limit, now_ns);
 
     if (tokens > window.current_tokens)
-        window.previous_tokens = less(window.previous_tokens, tokens - window.current_tokens);
-    window.current_tokens = less(window.current_tokens, tokens);
+        window.previous_tokens =
+            subtract_tokens(window.previous_tokens, tokens - window.current_tokens);
+    window.current_tokens = subtract_tokens(window.current_tokens, tokens);
     return window;
 }
 
@@ -134,9 +135,9 @@ struct ration_sliding_window ration_sliding_window_release(struct ration_sliding
     uint64_t end_ns = release->mark.sliding.end_ns;
 
     if (state.end_ns == end_ns)
-        state.current_tokens = less(state.current_tokens, release->unused_tokens);
+        state.current_tokens = subtract_tokens(state.current_tokens, release->unused_tokens);
     else if (state.end_ns == end_ns + limit->period_ns)
-        state.previous_tokens = less(state.previous_tokens, release->unused_tokens);
+        state.previous_tokens = subtract_tokens(state.previous_tokens, release->unused_tokens);
     return state;
 }
 

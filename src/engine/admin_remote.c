@@ -10,6 +10,7 @@
 
 #include "engine/engine_connection.h"
 #include "engine/local_cache.h"
+#include "engine/remote.h"
 #include "limiter/bucket_state.h"
 #include "limiter/limiter_internal.h"
 #include "redis/redis_admin.h"
@@ -268,6 +269,7 @@ static void change_next_target(struct ration_engine_admin_run *run)
     /* A bucket that starts full equals a deleted one. Any other bucket starts now. */
     if (ration_redis_admin_is_supported(bucket.limit))
         run_script(run);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each target has a limit */
     else if (run->kind == RATION_ADMIN_RESET && bucket.limit->start == RATION_START_FULL)
         remove_bucket(run);
     else
@@ -402,8 +404,8 @@ ration_engine_admin_run *ration_engine_admin_begin(ration_engine_connection *con
     run->now_ns = task->now_ns;
     run->done = done;
     run->context = context;
-    run->is_beginning = true;
     run->status = add_targets(run, task);
+    run->is_beginning = true;
     if (run->status == RATION_OK)
         change_next_target(run);
     else

@@ -4,7 +4,7 @@
 #include "engine/cache_entry.h"
 
 #include "base/hash_siphash.h"
-#include "base/process.h"
+#include "base/os.h"
 #include "base/time.h"
 #include "table/plain.h"
 
@@ -39,7 +39,7 @@ static struct ration_hash entry_secret(const struct ration_local_cache_request *
     secret.words[1] ^= limit->tokens * UINT64_C(0x9e3779b97f4a7c15) ^
                        limit->period_ns * UINT64_C(0xc2b2ae3d27d4eb4f) ^
                        limit->burst * UINT64_C(0x165667b19e3779f9) ^
-                       ration_process_id() * UINT64_C(0x27d4eb2f165667c5);
+                       ration_os_process_id() * UINT64_C(0x27d4eb2f165667c5);
     return secret;
 }
 

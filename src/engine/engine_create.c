@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/process.h"
+#include "base/os.h"
 #include "engine/remote.h"
 #include "limiter/limiter_internal.h"
 
@@ -60,7 +60,7 @@ struct ration_engine_plan *ration_engine_plan_create(const struct ration_engine 
                                                      ration_policy *policy)
 {
     size_t count = ration_policy_limit_count(policy);
-    size_t index_count = count + count % 2; /* even, so that the arrays behind are aligned */
+    size_t index_count = count + count % 2; /* even, so that the arrays after it are aligned */
     struct ration_engine_plan *plan =
         calloc(1, sizeof(*plan) + index_count * sizeof(plan->limiter_indexes[0]) +
                       count * (sizeof(plan->block_secrets[0]) + sizeof(plan->changed_ns[0])));
@@ -110,7 +110,7 @@ ration_status ration_engine_begin(const struct ration_engine_options *options,
         }
     }
     pthread_mutex_init(&engine->reload_lock, NULL);
-    engine->lock_process = ration_process_id();
+    engine->lock_process = ration_os_process_id();
     *out_engine = engine;
     return RATION_OK;
 }
@@ -301,7 +301,7 @@ ration_status ration_engine_create(const struct ration_engine_options *options,
  */
 void ration_engine_lock_reload(struct ration_engine *engine)
 {
-    uint64_t process = ration_process_id();
+    uint64_t process = ration_os_process_id();
     uint64_t seen = __atomic_load_n(&engine->lock_process, __ATOMIC_ACQUIRE);
 
     while (seen != process) {

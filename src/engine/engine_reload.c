@@ -5,7 +5,7 @@
  * kind has changed. Then it changes the existing limits and swaps the plan. Checks do not use limiters that a failed
  * reload has added; a later reload that has such a limit uses them.
  *
- * The limiters of removed limits are saved in case the limits return: as many as the policy has limits, and at least
+ * The limiters of removed limits are retained in case the limits return: as many as the policy has limits, and at least
  * REMOVED_MIN. If there are more, or if there is no spare memory, a new limit replaces one of them, and the keys of the
  * removed limit are lost.
  */

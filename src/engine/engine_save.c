@@ -3,8 +3,8 @@
  *
  *     limiters: names, limits, keys | dump of the stack | dump of the inline limiter | dump of the blocks
  *
- * Each part is a sequence of chunks (limiter/chunks.h). Loading first creates the stack with the saved limits; then it
- * applies the policy as a reload does, which decides what is preserved.
+ * Each part is a sequence of chunks (limiter/snapshot/chunks.h). Loading first creates the stack with the saved limits;
+ * then it applies the policy as a reload does, which decides what is preserved.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "engine/engine_internal.h"
-#include "limiter/chunks.h"
 #include "limiter/limiter_internal.h"
+#include "limiter/snapshot/chunks.h"
 
 #define SAVED_VERSION                  3
 #define SAVED_VERSION_WITHOUT_REMOVALS 2 /* without the order in which limits were removed */
@@ -160,7 +160,7 @@ static void get_limiter(struct ration_chunk_reader *reader, struct saved_limiter
     if (reader->status == RATION_OK &&
         (ration_limit_parse(text, &limiter_plan->limit.limit, NULL) != RATION_OK ||
          overflow > RATION_OVERFLOW_ALLOW || limiter_plan->limit.is_shadow > 1 || is_used > 1))
-        ration_chunks_refuse(reader, "one of its limits makes no sense");
+        ration_chunks_refuse(reader, "one of its limits is not valid");
     limiter_plan->key_text = strdup(key_text);
     if (limiter_plan->key_text == NULL)
         fail_without_memory(reader);

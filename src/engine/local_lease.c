@@ -21,7 +21,7 @@
 #define LEASE_NS_DEFAULT (500 * RATION_NS_PER_MS)
 #define LEASE_FILL_PARTS 4 /* a lease lasts at most 1/4 of the time in which the bucket fills */
 #define SCARCE_PARTS     8 /* backoff where tokens are scarce: 1/8 of a lease's length */
-#define DENIED_PARTS     1 /* backoff after a denial: at least 1/1 of a lease's length */
+#define DENIED_PARTS     1 /* backoff after a denial: at least the length of a lease */
 #define LEASE_BURST_PART 4 /* all nodes together lease at most 1/4 of the burst at once */
 #define NUMBERS          RATION_REDIS_LEASE_NUMBERS /* stored in the low bits of a lease's expiry time */
 #define RETURN_LENGTHS   2 /* lease lengths after expiry within which unused tokens can be returned */

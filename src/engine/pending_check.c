@@ -335,7 +335,7 @@ void ration_pending_check_send(struct ration_pending_check *pending)
     ration_redis_client_take(batch->connection->client, &request, on_decided, pending);
 }
 
-void ration_engine_batch_peek(ration_engine_batch *batch, size_t index)
+void ration_engine_batch_flush(ration_engine_batch *batch, size_t index)
 {
     if (batch->connection->poll_loop != NULL && index % POLL_EVERY == POLL_EVERY - 1)
         ration_poll_loop_poll(batch->connection->poll_loop);
@@ -352,7 +352,7 @@ bool ration_engine_batch_send(ration_engine_batch *batch)
         struct ration_pending_check *pending = batch->pending_checks[i];
         struct ration_remote_check remote_check = ration_pending_check_remote(pending);
 
-        ration_engine_batch_peek(batch, i);
+        ration_engine_batch_flush(batch, i);
         if (pending->check.status != RATION_OK)
             continue;
         if (pending->prepared.match.limit_count == 0)
@@ -366,7 +366,7 @@ bool ration_engine_batch_send(ration_engine_batch *batch)
         else
             ration_pending_check_send(pending);
     }
-    ration_pending_check_ask_leader(leaders);
+    ration_pending_check_send_leaders(leaders);
     batch->is_sending = false;
     return batch->unanswered_count == 0;
 }

@@ -70,7 +70,7 @@ void ration_pending_check_decide_without_redis(struct ration_pending_check *pend
  * Sends what is written so far every 128 checks, if the connection has a poll loop, so that Redis starts with the first
  * checks while the others are written. index: how many checks were written before.
  */
-void ration_engine_batch_peek(ration_engine_batch *batch, size_t index);
+void ration_engine_batch_flush(ration_engine_batch *batch, size_t index);
 
 /* Completes the batch if all of its checks are answered: calls done(), or frees an abandoned batch. */
 void ration_engine_batch_complete(ration_engine_batch *batch);
@@ -88,11 +88,11 @@ bool ration_pending_check_has_lease(struct ration_pending_check *pending);
 
 /*
  * Makes the check a follower of the leader that requests a lease for the same key, in this batch or an earlier one. If
- * there is none, adds the check to *leaders, for ration_pending_check_ask_leader(), which sends them.
+ * there is none, adds the check to *leaders, for ration_pending_check_send_leaders(), which sends them.
  */
 void ration_pending_check_join(struct ration_pending_check *pending,
                                struct ration_pending_check **leaders);
-void ration_pending_check_ask_leader(struct ration_pending_check *leaders);
+void ration_pending_check_send_leaders(struct ration_pending_check *leaders);
 
 /* Decides the followers, once Redis has answered the leader or failed to. */
 void ration_pending_check_serve_followers(struct ration_pending_check *leader, bool is_answered);

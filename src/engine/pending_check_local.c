@@ -329,14 +329,14 @@ void ration_pending_check_join(struct ration_pending_check *pending,
     }
 }
 
-void ration_pending_check_ask_leader(struct ration_pending_check *leaders)
+void ration_pending_check_send_leaders(struct ration_pending_check *leaders)
 {
     for (size_t i = 0; leaders != NULL; i++) {
         struct ration_pending_check *leader = leaders;
 
         leaders = leader->next;
         leader->next = NULL;
-        ration_engine_batch_peek(leader->batch, i);
+        ration_engine_batch_flush(leader->batch, i);
         send_with_lease(leader);
     }
 }

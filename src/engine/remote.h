@@ -12,7 +12,7 @@
 #define RATION_ENGINE_REMOTE_H
 
 #include "base/mapping.h"
-#include "engine/engine_pool.h"
+#include "engine/engine_connection.h"
 #include "engine/local_cache.h"
 #include "redis/client.h"
 

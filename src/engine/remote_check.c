@@ -135,7 +135,7 @@ bool ration_remote_check_decide_locally(const struct ration_remote_check *remote
             out_requests->parts[out_requests->count] = i;
             out_requests->tokens[out_requests->count++] = results[i].lease_tokens;
         }
-    for (uint32_t i = tried_count; i < limit_count; i++) /* behind the limit that denied */
+    for (uint32_t i = tried_count; i < limit_count; i++) /* after the limit that denied */
         results[i].decision = (struct ration_decision){
             .verdict = RATION_ALLOW,
             .limit = ration_remote_check_request(remote_check, i).limit->limit.burst};

@@ -306,7 +306,7 @@ void ration_config_table_replace(struct ration_config_table *configs,
         .changed_ns = now_ns,
         .is_reset = change == RATION_CHANGE_RESET,
     };
-    struct flat_rules flat;
+    struct flat_rules flat = {0};
 
     (void)flatten_rules(rules, rule_count, &flat, NULL); /* the caller has checked them */
     memset(room, 0, sizeof(room));

@@ -501,10 +501,12 @@ static size_t decide_chunk_simd(const struct fast *fast, const struct ration_lim
                                 struct ration_batch_item *items, size_t item_count, size_t *allowed)
 {
     struct ration_fast_simd_chunk chunk;
+    size_t count = begin_simd_chunk(fast, items, item_count, &chunk);
     size_t i;
 
-    item_count = begin_simd_chunk(fast, items, item_count, &chunk);
-    for (i = 0; i < item_count; i++) {
+    if (count > item_count)
+        __builtin_unreachable();
+    for (i = 0; i < count; i++) {
         struct ration_location location =
             ration_location_of(chunk.hashes[i], fast->section->set_count);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/process.h"
+#include "base/os.h"
 #include "core/change.h"
 #include "limiter/fast_simd.h"
 
@@ -56,7 +56,7 @@ ration_status ration_limiter_init(struct ration_limiter *limiter,
     limiter->configs = *configs;
     limiter->configs.current = &limiter->configs.configs[0];
     pthread_mutex_init(&limiter->change_lock, NULL);
-    limiter->lock_process = ration_process_id();
+    limiter->lock_process = ration_os_process_id();
     return RATION_OK;
 }
 

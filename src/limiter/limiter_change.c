@@ -2,7 +2,7 @@
  * limiter_change: replaces the limits of all keys, while other threads decide.
  */
 #include "base/error.h"
-#include "base/process.h"
+#include "base/os.h"
 #include "limiter/limiter_internal.h"
 
 /*
@@ -12,7 +12,7 @@
  */
 void ration_limiter_lock(struct ration_limiter *limiter)
 {
-    uint64_t process = ration_process_id();
+    uint64_t process = ration_os_process_id();
     uint64_t seen = __atomic_load_n(&limiter->lock_process, __ATOMIC_ACQUIRE);
 
     while (seen != process) {

@@ -1,6 +1,6 @@
 #include "limiter/limiter_counts.h"
 
-#include "base/entropy.h"
+#include "base/os.h"
 
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static ration_status init_top_keys(struct ration_limiter_counts *counts, char *b
     uint8_t seed[RATION_HASH_SEED_SIZE];
     ration_status status;
 
-    if (!ration_entropy_read(seed, sizeof(seed)))
+    if (!ration_os_random(seed, sizeof(seed)))
         return RATION_ENOMEM;
     counts->secret = (struct ration_hash_secret *)(void *)(block + secret);
     ration_hash_secret_init(counts->secret, seed);

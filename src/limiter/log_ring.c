@@ -72,8 +72,8 @@ struct ration_bucket_state_step ration_log_ring_take(const struct ration_bucket_
 }
 
 /*
- * Counts the tokens that return at or before return_at_ns. They are a prefix of the ring from its head on:
- * bisects.
+ * Counts the tokens that return at or before return_at_ns, by binary search: they come first in the ring, from its head
+ * on.
  */
 static uint64_t count_until(const struct ration_bucket_state *bucket, uint64_t return_at_ns)
 {
@@ -103,9 +103,11 @@ struct ration_bucket_state ration_log_ring_refund(const struct ration_bucket_sta
 {
     uint64_t tokens_max = bucket->limit->tokens;
     uint64_t count = tokens < tokens_max ? tokens : tokens_max;
-    uint64_t head = (bucket->state.log.head_index + tokens_max - count) % tokens_max;
+    uint64_t head = bucket->state.log.head_index;
     struct ration_bucket_state next = *bucket;
 
+    if (count < tokens_max) /* otherwise the head goes around once */
+        head = (head + tokens_max - count) % tokens_max;
     /* The newest tokens become the oldest, with times long past. */
     next.write = (struct ration_log_ring_write){.first_index = head, .older_count = count};
     next.state.log.head_index = head;

@@ -78,23 +78,24 @@ bool ration_stack_allow(ration_stack *stack, const void *request)
     return ration_stack_allow_at(stack, request, 1, ration_clock_now(&stack->clock));
 }
 
-ration_status ration_stack_take_all(ration_stack *stack, const struct ration_stack_request *asks,
-                                    size_t ask_count, uint64_t now_ns,
+ration_status ration_stack_take_all(ration_stack *stack,
+                                    const struct ration_stack_request *requests,
+                                    size_t request_count, uint64_t now_ns,
                                     struct ration_decision *out_decision)
 {
-    struct ration_call_request requests[RATION_STACK_REQUESTS_MAX];
+    struct ration_call_request parts[RATION_STACK_REQUESTS_MAX];
     struct ration_call call;
 
-    if (ask_count == 0 || ask_count > RATION_STACK_REQUESTS_MAX)
+    if (request_count == 0 || request_count > RATION_STACK_REQUESTS_MAX)
         return RATION_EINVAL;
-    for (size_t i = 0; i < ask_count; i++) {
-        if (asks[i].limiter_index >= ration_stack_count(stack))
+    for (size_t i = 0; i < request_count; i++) {
+        if (requests[i].limiter_index >= ration_stack_count(stack))
             return RATION_EINVAL;
-        requests[i] = (struct ration_call_request){stack->limiters[asks[i].limiter_index],
-                                                   asks[i].request, asks[i].cost_tokens, NULL};
+        parts[i] = (struct ration_call_request){stack->limiters[requests[i].limiter_index],
+                                                requests[i].request, requests[i].cost_tokens, NULL};
     }
     call.op = (struct ration_op){.kind = RATION_OP_TAKE, .now_ns = now_ns};
-    return ration_call_take(&call, requests, ask_count, out_decision, NULL);
+    return ration_call_take(&call, parts, request_count, out_decision, NULL);
 }
 
 ration_status ration_stack_reserve(ration_stack *stack, const void *request, uint64_t cost_tokens,

@@ -1,11 +1,11 @@
 /*
- * condition: see condition.h.
+ * condition: parses the match: field of a rule into the terms of the rule.
  *
  *     path: /login                     a value
  *     path: [/login, {prefix: /api/}]  any of them
  *     path: {prefix: /api/, not: {glob: "*.png"}}   all of them: two terms
  */
-#include "policy/condition.h"
+#include "policy/schema.h"
 
 #include <inttypes.h>
 #include <string.h>

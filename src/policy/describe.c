@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "policy/policy_internal.h"
-#include "policy/policy_request.h"
 
 /* The number of values of a condition that are listed; of the others only the count is given. */
 #define VALUES_SHOWN_MAX 4
@@ -79,9 +78,11 @@ static void append_term(struct line *line, const struct ration_policy *policy,
     }
     for (uint32_t i = 0; i < term->pattern_count && i < VALUES_SHOWN_MAX; i++) {
         const struct ration_pattern *pattern = &term->patterns[i];
-        if (i > 0)
-            append(line, term->is_negated ? " and" : " or");
-        if (i == 0 || pattern->kind != pattern[-1].kind)
+        bool has_verb = i == 0 || pattern->kind != pattern[-1].kind;
+
+        if (i > 0) /* "is not a or b and does not start with c" */
+            append(line, term->is_negated && has_verb ? " and" : " or");
+        if (has_verb)
             append(line, " %s", comparison_verb(pattern, term->is_negated));
         append_value(line, pattern);
     }

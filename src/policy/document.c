@@ -6,7 +6,89 @@
 #include <yaml.h>
 
 #include "base/text.h"
-#include "policy/utf8.h"
+
+static bool is_continuation(unsigned char byte)
+{
+    return (byte & 0xC0) == 0x80;
+}
+
+/*
+ * Returns the size of the character at text, of which size bytes remain; 0 if it is not valid
+ * UTF-8. The limits of the second byte exclude overlong forms, surrogates and code points above
+ * U+10FFFF.
+ */
+static size_t character_size(const unsigned char *text, size_t size)
+{
+    unsigned char first = text[0];
+    unsigned char second_min = 0x80, second_max = 0xBF;
+    size_t expected_size;
+
+    if (first < 0x80)
+        return 1;
+    if (first < 0xC2 || first > 0xF4)
+        return 0;
+    expected_size = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (first == 0xE0)
+        second_min = 0xA0;
+    if (first == 0xED)
+        second_max = 0x9F;
+    if (first == 0xF0)
+        second_min = 0x90;
+    if (first == 0xF4)
+        second_max = 0x8F;
+    if (size < expected_size || text[1] < second_min || text[1] > second_max)
+        return 0;
+    for (size_t i = 2; i < expected_size; i++) {
+        if (!is_continuation(text[i]))
+            return 0;
+    }
+    return expected_size;
+}
+
+static size_t count_characters(const char *text, size_t text_size)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < text_size; i++)
+        count += !is_continuation((unsigned char)text[i]);
+    return count;
+}
+
+/* Computes the line and column, both from 1, of the byte at offset. */
+static void find_position(const char *text, size_t text_size, size_t offset, uint32_t *out_line,
+                          uint32_t *out_column)
+{
+    size_t begin = 0;
+
+    if (offset > text_size)
+        offset = text_size;
+    *out_line = 1;
+    for (size_t i = 0; i < offset; i++) {
+        if (text[i] == '\n') {
+            ++*out_line;
+            begin = i + 1;
+        }
+    }
+    *out_column = (uint32_t)count_characters(text + begin, offset - begin) + 1;
+}
+
+/* Whether all of text is UTF-8. Records the first invalid position as an error. */
+static bool check_utf8(const char *text, size_t text_size, struct ration_policy_errors *errors)
+{
+    for (size_t at = 0; at < text_size;) {
+        size_t size = character_size((const unsigned char *)text + at, text_size - at);
+        uint32_t line, column;
+        if (size == 0) {
+            find_position(text, text_size, at, &line, &column);
+            ration_policy_errors_add(errors, line, column,
+                                     "the byte 0x%02X is not UTF-8: save the file as UTF-8",
+                                     (unsigned)(unsigned char)text[at]);
+            return false;
+        }
+        at += size;
+    }
+    return true;
+}
 
 /* Each node yields at most two events: a list or mapping has an end event too. */
 #define EVENTS_MAX (2 * RATION_POLICY_NODES_MAX)
@@ -60,8 +142,7 @@ static ration_status report_syntax_error(struct builder *builder)
     if (parser->error == YAML_MEMORY_ERROR)
         return RATION_ENOMEM;
     if (parser->error == YAML_READER_ERROR) {
-        ration_utf8_place(builder->text, builder->text_size, parser->problem_offset, &line,
-                          &column);
+        find_position(builder->text, builder->text_size, parser->problem_offset, &line, &column);
         ration_policy_errors_add(builder->errors, line, column, "not YAML: %s", problem);
         return RATION_EINVAL;
     }
@@ -116,7 +197,7 @@ static struct ration_document_node *new_scalar(struct builder *builder, const ya
         return NULL;
     node->size = size;
     node->is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    node->text_column = text_column(event, ration_utf8_count(value, size));
+    node->text_column = text_column(event, count_characters(value, size));
     return node;
 }
 
@@ -319,7 +400,7 @@ ration_status ration_document_read(const char *text, size_t text_size, struct ra
         .text = text, .text_size = text_size, .arena = arena, .errors = errors};
     ration_status status;
 
-    if (!ration_utf8_check(text, text_size, errors))
+    if (!check_utf8(text, text_size, errors))
         return RATION_EINVAL;
     if (!yaml_parser_initialize(&builder.parser))
         return RATION_ENOMEM;
@@ -357,7 +438,7 @@ uint32_t ration_document_node_column(const struct ration_document_node *node, si
         return node->column;
     if (offset > node->size)
         offset = node->size;
-    return node->text_column + (uint32_t)ration_utf8_count(node->text, offset);
+    return node->text_column + (uint32_t)count_characters(node->text, offset);
 }
 
 const char *ration_document_node_kind_text(const struct ration_document_node *node)

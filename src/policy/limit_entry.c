@@ -1,9 +1,8 @@
-#include "policy/limit_entry.h"
+/* limit_entry: parses one member of the list limits:. */
+#include "policy/schema.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-#include "policy/condition.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -14,8 +14,8 @@
  */
 #include <string.h>
 
-#include "core/algorithm_names.h"
-#include "policy/limit_entry.h"
+#include "core/algorithm.h"
+#include "policy/schema.h"
 
 #define PART_SIZE_MAX 256 /* of a field; the longest useful value is a name of 63 bytes */
 #define PARTS_MAX     7

@@ -2,8 +2,8 @@
  * limit_text: parses the text of a limit. The grammar is in docs/reference/limit-text.md.
  *
  * The reader fills a spec and records the offset of each option. Only ration_limit_make() decides
- * whether the numbers are valid together. If it refuses the spec, the option to blame is found by
- * leaving out one option at a time, so no rule about limits is implemented twice.
+ * whether the numbers are valid together. If it refuses the spec, the reader finds the option to blame by
+ * leaving out one option at a time. So no rule about limits is implemented twice.
  */
 #include "ration/limit.h"
 
@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "core/algorithm_names.h"
+#include "core/algorithm.h"
 
 #define TEXT_SIZE_MAX 1024
 
@@ -143,7 +143,7 @@ static ration_status read_rate(struct reader *reader, const char *tokens_what,
                                uint64_t *out_period_ns)
 {
     size_t start = reader->offset;
-    uint64_t tokens;
+    uint64_t tokens = 0;
     if (read_value(reader, ration_units_parse_rate_count, tokens_what, &tokens) != RATION_OK)
         return RATION_EINVAL;
     size_t end = reader->offset;

@@ -1,11 +1,11 @@
 /*
- * overlap: see overlap.h.
+ * overlap: finds limits that may apply to the same request.
  *
  * Two limits exclude each other if no value of some attribute satisfies both: they require
  * different exact values, prefixes or networks, or one requires what the other negates. If this is
  * not certain, they are assumed to overlap.
  */
-#include "policy/overlap.h"
+#include "policy/schema.h"
 
 #include <inttypes.h>
 

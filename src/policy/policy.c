@@ -6,12 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "policy/condition.h"
 #include "policy/document.h"
-#include "policy/limit_entry.h"
-#include "policy/overlap.h"
 #include "policy/policy_errors.h"
-#include "policy/policy_settings.h"
 #include "policy/schema.h"
 
 enum section {

@@ -1,4 +1,5 @@
-#include "policy/policy_settings.h"
+/* policy_settings: copies the section server: of a policy, as it is written. */
+#include "policy/schema.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static bool is_repeated(struct ration_schema *schema, const struct ration_docume
 
     while (earlier != member &&
            (earlier->name->size != member->name->size ||
-            memcmp(earlier->name->text, member->name->text, earlier->name->size)))
+            memcmp(earlier->name->text, member->name->text, earlier->name->size) != 0))
         earlier = earlier->next;
     if (earlier == member)
         return false;

@@ -75,4 +75,47 @@ bool ration_schema_attribute(struct ration_schema *schema, const struct ration_d
 void ration_schema_error(struct ration_schema *schema, const struct ration_document_node *node,
                          size_t offset, const char *message);
 
+/* The readers of the parts of a policy. Each is in a file of its own, which its name begins with. ---- */
+
+/*
+ * Reads a mapping from attribute names to the values that they must have. Records errors in schema.
+ */
+void ration_condition_read(struct ration_schema *schema, const struct ration_document_node *match,
+                           struct ration_policy_rule *rule);
+
+/* The fields that define the limit itself; NULL where a field is absent. */
+struct ration_limit_fields {
+    const struct ration_document_node *name;
+    const struct ration_document_node *rate;
+    const struct ration_document_node *algorithm;
+    const struct ration_document_node *refill;
+    const struct ration_document_node *start;
+    const struct ration_document_node *burst;
+    const struct ration_document_node *reserve;
+};
+
+/* Builds a limit from its fields. An error about a missing field points at entry. */
+bool ration_limit_fields_make(struct ration_schema *schema,
+                              const struct ration_document_node *entry,
+                              const struct ration_limit_fields *fields,
+                              struct ration_limit *out_limit);
+
+/*
+ * Reads an entry. *out_name is the node of its name, NULL if it has none. Records errors in schema.
+ */
+void ration_limit_entry_read(struct ration_schema *schema, const struct ration_document_node *node,
+                             struct ration_limit_entry *entry, struct ration_policy_rule *rule,
+                             const struct ration_document_node **out_name);
+
+/*
+ * Records an error for each leaky_queue limit that may apply to a request together with another
+ * limit: a leaky queue makes its callers wait, and this cannot be decided atomically with limits
+ * that deny.
+ */
+void ration_overlap_check(struct ration_schema *schema);
+
+/* Copies the section into the policy. Records errors in schema. */
+void ration_policy_settings_read(struct ration_schema *schema,
+                                 const struct ration_document_node *section);
+
 #endif

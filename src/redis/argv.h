@@ -5,6 +5,7 @@
 #define RATION_REDIS_ARGV_H
 
 #include "base/output.h"
+#include "base/time.h"
 
 #define RATION_REDIS_ARGV_MAX 384
 
@@ -39,6 +40,34 @@ static inline size_t ration_redis_argv_size(const struct ration_redis_argv *argv
 static inline const char *ration_redis_argv_at(const struct ration_redis_argv *argv, size_t index)
 {
     return argv->text.bytes + (index > 0 ? argv->ends[index - 1] : 0);
+}
+
+/* The next functions add times in the form that the scripts read. This one: seconds, and a fraction in 2^-20 ns. */
+static inline void ration_redis_argv_add_time(struct ration_redis_argv *argv,
+                                              struct ration_time time)
+{
+    ration_redis_argv_add_u64(argv, time.ns / RATION_NS_PER_SECOND);
+    ration_redis_argv_add_u64(argv,
+                              (time.ns % RATION_NS_PER_SECOND << RATION_FRAC_BITS) + time.frac);
+}
+
+/* Seconds and nanoseconds. */
+static inline void ration_redis_argv_add_ns(struct ration_redis_argv *argv, uint64_t ns)
+{
+    ration_redis_argv_add_u64(argv, ns / RATION_NS_PER_SECOND);
+    ration_redis_argv_add_u64(argv, ns % RATION_NS_PER_SECOND);
+}
+
+/* now_ns; or two empty arguments, which select Redis' own time. */
+static inline void ration_redis_argv_add_now(struct ration_redis_argv *argv, bool has_now,
+                                             uint64_t now_ns)
+{
+    if (has_now) {
+        ration_redis_argv_add_ns(argv, ration_time_clamp(now_ns));
+    } else {
+        ration_redis_argv_add_text(argv, "");
+        ration_redis_argv_add_text(argv, "");
+    }
 }
 
 #endif

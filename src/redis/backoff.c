@@ -19,7 +19,7 @@ void ration_redis_backoff_init(struct ration_redis_backoff *backoff, uint64_t de
 }
 
 /* Returns a random time between half of ns and all of it. */
-static uint64_t randomize(struct ration_redis_backoff *backoff, uint64_t ns)
+static uint64_t randomize_delay(struct ration_redis_backoff *backoff, uint64_t ns)
 {
     backoff->random ^= backoff->random << 13;
     backoff->random ^= backoff->random >> 7;
@@ -38,8 +38,8 @@ uint64_t ration_redis_backoff_retry_soon(struct ration_redis_backoff *backoff, u
 
 uint64_t ration_redis_backoff_next(struct ration_redis_backoff *backoff, uint64_t now_ns)
 {
-    uint64_t retry_at_ns =
-        ration_redis_backoff_retry_soon(backoff, now_ns + randomize(backoff, backoff->delay_ns));
+    uint64_t retry_at_ns = ration_redis_backoff_retry_soon(
+        backoff, now_ns + randomize_delay(backoff, backoff->delay_ns));
 
     backoff->delay_ns = backoff->delay_ns < backoff->delay_max_ns / 2 ? 2 * backoff->delay_ns
                                                                       : backoff->delay_max_ns;

@@ -228,7 +228,7 @@ static uint16_t slot_of_first_key(const struct ration_redis_argv *argv)
     return ration_redis_slot(ration_redis_argv_at(argv, key), ration_redis_argv_size(argv, key));
 }
 
-static void send(struct ration_redis_router *router, struct ration_redis_request *request)
+static void send_request(struct ration_redis_router *router, struct ration_redis_request *request)
 {
     struct cluster *cluster = cluster_of(router);
     struct ration_redis_node *node =
@@ -387,7 +387,7 @@ static void on_wake(void *argument)
 
 /* The router ----------------------------------------------------------------------------------- */
 
-static void release(struct ration_redis_router *router)
+static void release_cluster(struct ration_redis_router *router)
 {
     struct cluster *cluster = cluster_of(router);
 
@@ -404,7 +404,7 @@ static void release(struct ration_redis_router *router)
     free(cluster);
 }
 
-static void leave(struct ration_redis_router *router)
+static void refresh_after_readonly(struct ration_redis_router *router)
 {
     refresh_map_soon(cluster_of(router));
 }
@@ -472,9 +472,9 @@ ration_status ration_redis_cluster_create(const struct ration_redis_router_optio
                                           struct ration_redis_router **out_router)
 {
     static const struct ration_redis_router_kind kind = {
-        .release = release,
-        .send = send,
-        .leave = leave,
+        .release = release_cluster,
+        .send = send_request,
+        .leave = refresh_after_readonly,
         .is_connected = is_connected,
         .has_connected = has_connected,
         .is_trying = is_trying,

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "redis/argv.h"
 #include "redis/convert.h"
 #include "redis/limit_tag.h"
-#include "redis/times.h"
 
 #define ANSWER_COUNT 6
 #define CONVERTS_MAX 3 /* as in client.c */

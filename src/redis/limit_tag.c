@@ -73,7 +73,7 @@ struct reader {
     bool is_failed;
 };
 
-static bool skip(struct reader *reader, char byte)
+static bool skip_byte(struct reader *reader, char byte)
 {
     bool is_there = reader->cursor < reader->end && *reader->cursor == byte;
 
@@ -98,7 +98,7 @@ static uint64_t read_digits(struct reader *reader)
 static uint64_t read_number(struct reader *reader)
 {
     uint64_t number = read_digits(reader);
-    uint64_t zeros = skip(reader, 'e') ? read_digits(reader) : 0;
+    uint64_t zeros = skip_byte(reader, 'e') ? read_digits(reader) : 0;
 
     reader->is_failed |= zeros > ZEROS_MAX;
     for (; zeros > 0 && !reader->is_failed; zeros--)
@@ -109,9 +109,9 @@ static uint64_t read_number(struct reader *reader)
 static void read_rate(struct reader *reader, uint64_t *tokens, uint64_t *period_ns, uint64_t *burst)
 {
     *tokens = read_number(reader);
-    reader->is_failed |= !skip(reader, '/');
+    reader->is_failed |= !skip_byte(reader, '/');
     *period_ns = read_number(reader);
-    *burst = skip(reader, '/') ? read_number(reader) : *tokens;
+    *burst = skip_byte(reader, '/') ? read_number(reader) : *tokens;
 }
 
 bool ration_redis_limit_tag_read(const char *text, size_t size, struct ration_limit *out_limit)
@@ -120,7 +120,7 @@ bool ration_redis_limit_tag_read(const char *text, size_t size, struct ration_li
     struct ration_limit_spec spec = {.tokens = 0};
     size_t kind = 0;
 
-    while (kind < KIND_COUNT && !skip(&reader, kinds[kind].letter))
+    while (kind < KIND_COUNT && !skip_byte(&reader, kinds[kind].letter))
         kind++;
     if (kind == KIND_COUNT)
         return false;
@@ -128,7 +128,7 @@ bool ration_redis_limit_tag_read(const char *text, size_t size, struct ration_li
     spec.refill = kinds[kind].refill;
     read_rate(&reader, &spec.tokens, &spec.period_ns, &spec.burst);
     if (spec.algorithm == RATION_BURST_RESERVE) {
-        reader.is_failed |= !skip(&reader, '+');
+        reader.is_failed |= !skip_byte(&reader, '+');
         read_rate(&reader, &spec.reserve_tokens, &spec.reserve_period_ns, &spec.reserve_burst);
     }
     return !reader.is_failed && reader.cursor == reader.end &&

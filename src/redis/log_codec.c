@@ -2,7 +2,6 @@
 
 #include "limiter/log_ring.h"
 #include "ration/limit.h"
-#include "redis/numbers.h"
 
 /* Reading --------------------------------------------------------------------------------------- */
 

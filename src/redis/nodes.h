@@ -1,5 +1,5 @@
 /*
- * nodes: the masters of a cluster, a connection to each, and which of them owns a slot.
+ * nodes: the masters of a cluster, a connection to each, which of them owns a slot, and redirections to it.
  *
  * A connection is opened when a node is first named, and closed by ration_redis_nodes_sweep() once the node owns no
  * slots and has not been named for 10 s.
@@ -7,10 +7,33 @@
 #ifndef RATION_REDIS_NODES_H
 #define RATION_REDIS_NODES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "redis/router.h"
-#include "redis/slots.h"
+#include "redis/url.h"
 
 #define RATION_REDIS_NODES_MAX 128
+
+/*
+ * Each key belongs to one of 16384 slots:
+ *
+ *     slot = CRC16(key) modulo 16384; only the part between the first { and the next } is hashed, if it is not empty
+ */
+#define RATION_REDIS_SLOT_COUNT 16384
+
+uint16_t ration_redis_slot(const char *key, size_t key_size);
+
+/* A redirection: an error reply such as "MOVED 3999 10.0.0.5:6381". */
+struct ration_redis_redirect {
+    bool is_ask; /* ASK, for this request only; else MOVED, permanently */
+    uint16_t slot;
+    struct ration_redis_address address; /* host "": the host of the node that replied */
+};
+
+/* False: the error is not a redirection. */
+bool ration_redis_redirect_read(const char *error, struct ration_redis_redirect *out_redirect);
 
 struct ration_redis_node {
     struct ration_redis_address address;

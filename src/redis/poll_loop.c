@@ -78,7 +78,7 @@ static void release_watch(void *argument)
     watch->events = 0;
 }
 
-static bool attach(void *context, struct redisAsyncContext *redis)
+static bool attach_context(void *context, struct redisAsyncContext *redis)
 {
     struct ration_poll_loop *loop = context;
 
@@ -115,7 +115,7 @@ static void wake_at(void *context, void **raw_timer, uint64_t fires_at_ns,
     *raw_timer = timer;
 }
 
-static void forget(void *context, void *raw_timer)
+static void forget_timer(void *context, void *raw_timer)
 {
     struct timer *timer = raw_timer;
 
@@ -233,9 +233,9 @@ struct ration_poll_loop *ration_poll_loop_create(void)
     loop->hooks = (struct ration_redis_loop){
         .context = loop,
         .now_ns = now_ns,
-        .attach = attach,
+        .attach = attach_context,
         .wake_at = wake_at,
-        .forget = forget,
+        .forget = forget_timer,
     };
     for (size_t i = 0; i < TIMERS_MAX; i++)
         loop->timers[i].fires_at_ns = NEVER_NS;

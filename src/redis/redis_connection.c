@@ -42,7 +42,8 @@ struct ration_redis_connection {
     struct ration_redis_loop loop;
     struct redisAsyncContext *redis; /* NULL: not connected */
     enum state state;
-    unsigned handshake_replies;             /* replies to wait for before it is up */
+    unsigned handshake_replies;             /* replies to wait for before the next step */
+    bool are_scripts_sent;                  /* in STATE_HANDSHAKE */
     struct ration_redis_resolver *resolver; /* of the host name; NULL: no lookup is under way */
     unsigned attempt_count;
     bool has_connected;
@@ -125,7 +126,7 @@ static void set_last_error(struct ration_redis_connection *connection, const cha
     snprintf(connection->last_error, sizeof(connection->last_error), "%s", last_error);
 }
 
-/* A command timed out, and Redis still owes replies. */
+/* A command timed out, and Redis has not answered all commands yet. */
 static bool is_stalled(const struct ration_redis_connection *connection)
 {
     return connection->state == STATE_UP && connection->timeout_count > 0 &&
@@ -252,6 +253,14 @@ static void enter_up_state(struct ration_redis_connection *connection)
     notify_changed(connection);
 }
 
+static void end_handshake_step(struct ration_redis_connection *connection);
+
+/* An earlier reply of the handshake was an error: hiredis passes on the replies that it has read before it closes. */
+static bool is_closing(const struct redisAsyncContext *redis)
+{
+    return (redis->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) != 0;
+}
+
 /* The reply to ROLE begins with the role. An error says nothing: the user may lack the permission. */
 static bool is_replica(const redisReply *reply)
 {
@@ -266,14 +275,14 @@ static void on_role(struct redisAsyncContext *redis, void *raw_reply, void *unus
     const redisReply *reply = raw_reply;
 
     (void)unused;
-    if (connection == NULL || reply == NULL)
+    if (connection == NULL || reply == NULL || is_closing(redis))
         return;
     if (is_replica(reply)) {
         set_last_error(connection, "it is a replica and rejects writes");
         redisAsyncDisconnect(redis);
-    } else if (--connection->handshake_replies == 0) {
-        enter_up_state(connection);
+        return;
     }
+    end_handshake_step(connection);
 }
 
 static void on_handshake_reply(struct redisAsyncContext *redis, void *raw_reply, void *unused)
@@ -282,7 +291,7 @@ static void on_handshake_reply(struct redisAsyncContext *redis, void *raw_reply,
     const redisReply *reply = raw_reply;
 
     (void)unused;
-    if (connection == NULL || reply == NULL)
+    if (connection == NULL || reply == NULL || is_closing(redis))
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
         char last_error[LAST_ERROR_SIZE];
@@ -292,16 +301,44 @@ static void on_handshake_reply(struct redisAsyncContext *redis, void *raw_reply,
         redisAsyncDisconnect(redis); /* drop_connection() would free what hiredis works on */
         return;
     }
-    if (--connection->handshake_replies == 0)
+    end_handshake_step(connection);
+}
+
+static void send_scripts(struct ration_redis_connection *connection)
+{
+    connection->are_scripts_sent = true;
+    for (unsigned i = 0; i < RATION_REDIS_SCRIPT_COUNT; i++) {
+        struct ration_redis_script_text text =
+            ration_redis_script_text((enum ration_redis_script)i);
+
+        connection->handshake_replies +=
+            redisAsyncCommand(connection->redis, on_handshake_reply, NULL, "SCRIPT LOAD %b",
+                              text.bytes, text.size) == REDIS_OK;
+    }
+}
+
+/* A reply has arrived. After the last one the scripts are sent; after theirs, the connection is up. */
+static void end_handshake_step(struct ration_redis_connection *connection)
+{
+    if (--connection->handshake_replies > 0)
+        return;
+    if (connection->endpoint.has_scripts && !connection->are_scripts_sent)
+        send_scripts(connection);
+    if (connection->handshake_replies == 0)
         enter_up_state(connection);
 }
 
+/*
+ * The scripts follow only after a reply: Redis closes a connection that sends such long arguments before it has
+ * authenticated, and then its reply, which says why, may be lost.
+ */
 static void start_handshake(struct ration_redis_connection *connection)
 {
     const struct ration_redis_endpoint *endpoint = &connection->endpoint;
     struct redisAsyncContext *redis = connection->redis;
 
     connection->state = STATE_HANDSHAKE;
+    connection->are_scripts_sent = false;
     connection->handshake_replies = ration_redis_auth_send(redis, endpoint, on_handshake_reply);
     if (endpoint->database != 0)
         connection->handshake_replies +=
@@ -310,17 +347,11 @@ static void start_handshake(struct ration_redis_connection *connection)
     if (endpoint->is_master)
         connection->handshake_replies +=
             redisAsyncCommand(redis, on_role, NULL, "ROLE") == REDIS_OK;
-    for (unsigned i = 0; i < RATION_REDIS_SCRIPT_COUNT && endpoint->has_scripts; i++) {
-        struct ration_redis_script_text text =
-            ration_redis_script_text((enum ration_redis_script)i);
-
+    /* At least one reply is needed. A user who may run the scripts may ask for the time. */
+    if (connection->handshake_replies == 0)
         connection->handshake_replies +=
-            redisAsyncCommand(redis, on_handshake_reply, NULL, "SCRIPT LOAD %b", text.bytes,
-                              text.size) == REDIS_OK;
-    }
-    if (connection->handshake_replies == 0) /* at least one reply is needed to become up */
-        connection->handshake_replies +=
-            redisAsyncCommand(redis, on_handshake_reply, NULL, "PING") == REDIS_OK;
+            redisAsyncCommand(redis, on_handshake_reply, NULL,
+                              endpoint->has_scripts ? "TIME" : "PING") == REDIS_OK;
 }
 
 static void on_connect(const struct redisAsyncContext *redis, int status)

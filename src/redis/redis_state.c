@@ -3,7 +3,7 @@
  */
 #include "base/time.h"
 #include "redis/limit_tag.h"
-#include "redis/numbers.h"
+#include "redis/log_codec.h"
 #include "redis/take_request.h"
 
 #define NUMBERS_MAX  4

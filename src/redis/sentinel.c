@@ -249,7 +249,7 @@ static void on_wake(void *argument)
 
 /* The router ----------------------------------------------------------------------------------- */
 
-static void release(struct ration_redis_router *router)
+static void release_sentinel(struct ration_redis_router *router)
 {
     struct sentinel *sentinel = sentinel_of(router);
 
@@ -260,7 +260,7 @@ static void release(struct ration_redis_router *router)
     free(sentinel);
 }
 
-static void send(struct ration_redis_router *router, struct ration_redis_request *request)
+static void send_request(struct ration_redis_router *router, struct ration_redis_request *request)
 {
     struct sentinel *sentinel = sentinel_of(router);
     struct ration_redis_send_options send_options = {.deadline_ns = request->deadline_ns};
@@ -274,7 +274,7 @@ static void send(struct ration_redis_router *router, struct ration_redis_request
     }
 }
 
-static void leave(struct ration_redis_router *router)
+static void leave_replica(struct ration_redis_router *router)
 {
     struct sentinel *sentinel = sentinel_of(router);
 
@@ -327,9 +327,9 @@ ration_status ration_redis_sentinel_create(const struct ration_redis_router_opti
                                            struct ration_redis_router **out_router)
 {
     static const struct ration_redis_router_kind kind = {
-        .release = release,
-        .send = send,
-        .leave = leave,
+        .release = release_sentinel,
+        .send = send_request,
+        .leave = leave_replica,
         .is_connected = is_connected,
         .has_connected = has_connected,
         .is_trying = is_trying,

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/hash_blake2b.h"
 #include "base/time.h"
+#include "redis/argv.h"
 #include "redis/limit_tag.h"
-#include "redis/times.h"
 
 #define EXACT_MAX     ((uint64_t)1 << 50) /* Largest count in a script: Lua numbers are doubles. */
 #define POINTS_MAX    ((uint64_t)1 << 31)
@@ -157,7 +157,7 @@ static void write_reserve(struct ration_redis_argv *argv, const struct ration_re
 
 static void write_window(struct ration_redis_argv *argv, const struct ration_redis_part *part)
 {
-    ration_redis_argv_add_moment(argv, part->limit->period_ns);
+    ration_redis_argv_add_ns(argv, part->limit->period_ns);
     ration_redis_argv_add_u64(argv, part->limit->tokens);
     ration_redis_argv_add_u64(argv, min_u64(part->cost_tokens, part->limit->tokens));
     ration_redis_argv_add_u64(argv, start_used_tokens(part->limit));
@@ -165,7 +165,7 @@ static void write_window(struct ration_redis_argv *argv, const struct ration_red
 
 static void write_interval(struct ration_redis_argv *argv, const struct ration_redis_part *part)
 {
-    ration_redis_argv_add_moment(argv, part->limit->period_ns);
+    ration_redis_argv_add_ns(argv, part->limit->period_ns);
     ration_redis_argv_add_u64(argv, part->limit->tokens);
     ration_redis_argv_add_u64(argv, part->limit->burst);
     ration_redis_argv_add_u64(argv, min_u64(part->cost_tokens, part->limit->burst));
@@ -212,6 +212,7 @@ static void write_part(struct ration_redis_argv *argv, const struct ration_redis
         const char *name;
         void (*write)(struct ration_redis_argv *argv, const struct ration_redis_part *part);
     } algorithms[] = {
+        [RATION_ALGORITHM_DEFAULT] = {"gcra", write_gcra}, /* a limit that was made has another */
         [RATION_TOKEN_BUCKET] = {"gcra", write_gcra},
         [RATION_LEAKY_QUEUE] = {"gcra", write_gcra},
         [RATION_BURST_RESERVE] = {"reserve", write_reserve},

@@ -109,7 +109,7 @@ static struct ration_top_key sum_key(const struct merge *merge,
 }
 
 /* Higher count first, then smaller error, then any fixed order. */
-static bool precedes(const struct ration_top_key *a, const struct ration_top_key *b)
+static bool key_precedes(const struct ration_top_key *a, const struct ration_top_key *b)
 {
     if (a->count != b->count)
         return a->count > b->count;
@@ -129,7 +129,7 @@ static uint32_t position_of(const struct merge *merge, const struct ration_top_k
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (precedes(&merge->keys[middle], key))
+        if (key_precedes(&merge->keys[middle], key))
             low = middle + 1;
         else
             high = middle;

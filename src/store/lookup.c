@@ -162,7 +162,7 @@ static void join_buckets(const struct ration_memory_run *run, const struct ratio
             ration_bucket_state_join(&lookup->buckets[i], &other->buckets[i], run->now_ns);
 }
 
-/* Makes the swap of every thread fail that has read the overflow bucket before. False if the bucket has changed. */
+/* Makes the pending swap of each thread that has read the overflow bucket fail. False if the bucket has changed. */
 static bool touch_overflow(const struct ration_lookup *shared)
 {
     struct ration_entry_next next;

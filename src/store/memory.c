@@ -1,6 +1,6 @@
 #include "store/memory.h"
 
-#include "base/entropy.h"
+#include "base/os.h"
 
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static const struct ration_section *section_view(struct ration_store *store, uin
     return &((const struct ration_memory *)store)->sections[section_index];
 }
 
-static void prefetch(const struct ration_store *store, const struct ration_target *target)
+static void prefetch_slots(const struct ration_store *store, const struct ration_target *target)
 {
     const struct ration_memory *memory = (const struct ration_memory *)store;
     struct ration_location location = ration_memory_place(memory, target);
@@ -61,7 +61,7 @@ static void free_memory(struct ration_store *store)
 
 static const struct ration_store_calls memory_calls = {
     .begin = ration_memory_begin,
-    .fetch = prefetch,
+    .fetch = prefetch_slots,
     .section = section_view,
     .renew = ration_memory_renew,
     .clear = ration_memory_clear,
@@ -114,7 +114,7 @@ ration_status ration_memory_create(const struct ration_block_plan *plan,
     for (uint32_t i = 0; i < plan->shape_count; i++)
         memory->sections[i] = ration_section_open(memory->block, i);
     memory->is_prefaulted = plan->is_prefaulted;
-    if (!ration_entropy_read(&memory->block->returned_start, sizeof(memory->block->returned_start)))
+    if (!ration_os_random(&memory->block->returned_start, sizeof(memory->block->returned_start)))
         status = RATION_ENOMEM;
     else if (plan->is_prefaulted)
         status = touch_sections(memory);

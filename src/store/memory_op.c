@@ -470,9 +470,9 @@ static bool configs_are_current(const struct ration_memory_run *run)
 }
 
 /* Publishes the evaluation. False: start over. */
-static bool publish(struct ration_memory_run *run)
+static bool publish_evaluation(struct ration_memory_run *run)
 {
-    bool changes[RATION_DESCRIPTOR_ENTRIES_MAX];
+    bool changes[RATION_DESCRIPTOR_ENTRIES_MAX] = {false};
     uint32_t change_count = 0;
     uint32_t last = 0;
 
@@ -554,7 +554,7 @@ static void write_result(struct ration_memory_run *run)
 /* Reads claimed parts first: they touch the overflow bucket, which would change after other parts have read it. */
 static void read_all(struct ration_memory_run *run)
 {
-    bool is_claimed[RATION_DESCRIPTOR_ENTRIES_MAX];
+    bool is_claimed[RATION_DESCRIPTOR_ENTRIES_MAX] = {false};
 
     for (uint32_t p = 0; p < run->op->part_count; p++) {
         if (run->op->kind ==
@@ -571,7 +571,7 @@ static void read_all(struct ration_memory_run *run)
 }
 
 /* Repeats until the op is decided. False: the op is outdated. */
-static bool decide(struct ration_memory_run *run)
+static bool decide_op(struct ration_memory_run *run)
 {
     do { /* each pass means that another thread made progress, or that a slot was claimed */
         read_all(run);
@@ -580,7 +580,7 @@ static bool decide(struct ration_memory_run *run)
         if (!configs_are_current(run))
             return false;
         describe_decisions(run);
-    } while (!publish(run));
+    } while (!publish_evaluation(run));
     write_result(run);
     return true;
 }
@@ -618,7 +618,7 @@ ration_status ration_memory_begin(struct ration_store *store, struct ration_op *
         /* a reservation that was taken from the overflow bucket is settled there */
         run.lookup[p].is_full = op->kind == RATION_OP_SETTLE && op->parts[p].marks[0].is_overflow;
     }
-    op->is_outdated = !decide(&run);
+    op->is_outdated = !decide_op(&run);
     abort_claims(&run);
     return RATION_OK;
 }

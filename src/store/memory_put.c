@@ -1,8 +1,8 @@
 /*
- * Puts keys into a section that no thread uses yet: implements walk.h for memory. Zero bytes are version 0 of every
+ * Puts keys into a section that no thread uses yet: implements put() of limiter/store.h. Zero bytes are version 0 of every
  * head and cell, so buckets are written with version 0, by plain stores.
  */
-#include "limiter/table_walk.h"
+#include "limiter/store.h"
 #include "store/memory.h"
 
 /* Writes the cells of one rule's bucket at now. For a full bucket they only contain how long the key is remembered. */

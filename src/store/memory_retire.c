@@ -4,7 +4,7 @@
  *
  * It must not leave any of them to the calls that meet them: a slot contains its expiry time, and under the new limit
  * the bucket may be in use for longer. A creating thread would then give the slot to another key, and the tokens in
- * use would be forgotten (R7).
+ * use would be lost (R7).
  *
  * A key that is idle under one limit is idle under any, so an idle key keeps its slot unchanged. But before the
  * number of its generation is used again it loses the slot, because its cells would be read under another config.

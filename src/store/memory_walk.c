@@ -1,9 +1,9 @@
 /*
- * Walks through the buckets of a section: implements walk.h for memory.
+ * Walks through the buckets of a section: implements walk() of limiter/store.h.
  */
 #include <string.h>
 
-#include "limiter/table_walk.h"
+#include "limiter/store.h"
 #include "store/memory.h"
 
 /*

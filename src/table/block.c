@@ -125,7 +125,7 @@ struct outline {
     struct extent extent; /* ends where the first section begins */
 };
 
-static struct outline outline(size_t sections, uint32_t descriptor_count)
+static struct outline outline_of(size_t sections, uint32_t descriptor_count)
 {
     struct outline offsets = {.extent = {sizeof(struct ration_block), false}};
 
@@ -142,7 +142,7 @@ size_t ration_block_size(const struct ration_block_plan *plan)
 
     if (!is_plan_valid(plan))
         return 0;
-    extent = outline(section_max(plan), plan->descriptor_count).extent;
+    extent = outline_of(section_max(plan), plan->descriptor_count).extent;
     for (size_t i = 0; i < plan->shape_count; i++)
         (void)lay_out_section(plan->shapes[i], section_max(plan) > plan->shape_count, &extent);
     if (plan->spare_bytes > 0)
@@ -241,7 +241,7 @@ void ration_block_drop(struct ration_block *block)
 
 void ration_block_init(struct ration_block *block, const struct ration_block_plan *plan)
 {
-    struct outline offsets = outline(section_max(plan), plan->descriptor_count);
+    struct outline offsets = outline_of(section_max(plan), plan->descriptor_count);
 
     block->size_bytes = ration_block_size(plan);
     block->end_offset = offsets.extent.end;

@@ -258,8 +258,9 @@ bool ration_commit(struct ration_commit_part *parts, uint32_t part_count)
     __atomic_store_n(&descriptor->sequence,
                      ration_descriptor_get(&descriptor->sequence) + RATION_DESCRIPTOR_OPEN,
                      __ATOMIC_RELEASE);
-    read_plan(section, descriptor, &plan);
-    complete_plan(&plan);
+    if (read_plan(section, descriptor,
+                  &plan)) /* always: only this thread can end its own sequence */
+        complete_plan(&plan);
 
     bool committed = outcome_of(&plan) == RATION_DESCRIPTOR_COMMITTED;
 

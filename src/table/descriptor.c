@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fence.h"
-#include "base/process.h"
+#include "base/os.h"
 #include "base/thread_index.h"
 #include "base/yield.h"
 #include "table/commit.h"
@@ -21,7 +21,7 @@ static bool try_take(struct ration_descriptor *descriptor, uint64_t expected_own
     ration_yield_point();
     /* acquire: pairs with the release in ration_descriptor_leave() */
     return __atomic_load_n(&descriptor->owner, __ATOMIC_RELAXED) == owner &&
-           __atomic_compare_exchange_n(&descriptor->owner, &owner, ration_process_id(), false,
+           __atomic_compare_exchange_n(&descriptor->owner, &owner, ration_os_process_id(), false,
                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
@@ -54,7 +54,7 @@ static bool has_ended(pid_t process)
  */
 static bool is_gone(const struct ration_section *section, uint64_t owner)
 {
-    if (owner == 0 || owner == ration_process_id())
+    if (owner == 0 || owner == ration_os_process_id())
         return false;
     return !section->block->is_shared || has_ended((pid_t)owner);
 }

@@ -311,7 +311,7 @@ static bool is_lapsed(struct ration_pair claim, uint64_t now_ns)
     return now_ns / RATION_CLAIM_NS >= claim_time(claim) + 2;
 }
 
-static enum ration_claim_role role(struct ration_pair value)
+static enum ration_claim_role role_of(struct ration_pair value)
 {
     switch (ration_head_unpack(value.words[1]).state) {
     case RATION_HEAD_EMPTY:
@@ -383,7 +383,7 @@ static struct ration_pair make_empty(struct ration_pair value)
 }
 
 const struct ration_head_kind ration_entry_kind = {
-    .role = role,
+    .role = role_of,
     .is_free = is_free,
     .claim = make_claim,
     .make_empty = make_empty,

@@ -2,7 +2,7 @@
 
 #include "base/yield.h"
 
-static enum ration_claim_role role(struct ration_pair value)
+static enum ration_claim_role role_of(struct ration_pair value)
 {
     if (ration_pair_is_empty(value))
         return RATION_CLAIM_ROLE_EMPTY;
@@ -20,7 +20,7 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
     (void)section;
     (void)head;
     *out_expires_at = (struct ration_time){0, 0}; /* no state is lost with a lapsed claim */
-    if (role(value) != RATION_CLAIM_ROLE_MEMBER)
+    if (role_of(value) != RATION_CLAIM_ROLE_MEMBER)
         return !ration_time_less(now, expires_at);
     return ration_claim_may_reclaim(request, &expires_at, 1, ration_pair_flags(value),
                                     out_expires_at);
@@ -52,7 +52,7 @@ static struct ration_pair make_empty(struct ration_pair value)
 }
 
 const struct ration_head_kind ration_plain_kind = {
-    .role = role,
+    .role = role_of,
     .is_free = is_free,
     .claim = make_claim,
     .make_empty = make_empty,

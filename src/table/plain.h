@@ -49,7 +49,7 @@ extern const struct ration_head_kind ration_plain_kind;
 bool ration_plain_complete(const struct ration_claim *claim, struct ration_slot member);
 
 /*
- * Makes the swap of every thread fail that has read the overflow slot before, without changing the bucket: only the
+ * Makes the pending swap of each thread that has read the overflow slot fail, without changing the bucket: only the
  * tag changes. False if the slot is no longer value.
  */
 bool ration_plain_touch_overflow(struct ration_pair *overflow, struct ration_pair value);

@@ -21,7 +21,22 @@ expect 0 'limit +explain a limit' --help
 expect 0 'usage: ration limit' help limit
 expect 0 '^ration [0-9]+\.[0-9]+\.[0-9]+$' --version
 expect 2 "unknown command 'limt'; did you mean ration limit" limt
-expect 2 'did you mean ration policy explain' policy explan x.yaml
+expect 0 '^ration [0-9]+\.[0-9]+\.[0-9]+$' -V
+expect 0 'usage: ration policy check' help policy check
+expect 2 "unknown option '--verison'; did you mean ration --version" --verison
+expect 2 "unknown command 'hlep'; did you mean ration help" hlep
+expect 2 "unknown option '-x'; see ration --help" -x
+expect 2 "unknown command 'explan'; did you mean ration policy explain" policy explan x.yaml
+expect 2 "unknown command 'foo'; see ration policy --help" policy foo
+expect 2 "unknown option '--hepl'; did you mean --help" policy check --hepl
+expect 2 'which file' policy check
+expect 2 'check takes one file' policy check a.yaml b.yaml
+expect 2 "unknown option '--hepl'; did you mean --help" limit --hepl
+expect 2 "unknown option '--hepl'; did you mean --help" clock --hepl
+expect 2 "unknown option '--wiat'; did you mean --wait" check --wiat ip=192.0.2.7
+expect 2 "unknown option '--conect'; did you mean --connect" check --conect=x ip=192.0.2.7
+expect 2 'the option needs a value: --cost' check --cost
+expect 2 'did you mean --print-settings' serve --print-setings
 expect 2 'usage: ration limit' limit
 for command in limit clock policy serve check bench; do
     for help in --help -h; do
@@ -42,10 +57,11 @@ expect 1 'did you mean burst' limit 10/s brust 5
 expect 1 'nearest valid limit: 1/y burst 16' limit 1/y burst 20
 expect 2 'longer than 1024' limit "$(printf 'x%.0s' {1..1100})"
 expect 0 '^monotonic ' clock
-expect 2 'usage: ration clock' clock now
+expect 2 "unknown argument 'now'; see ration clock --help" clock now
 expect 0 'usage: ration bench' bench --help
 expect 2 'is not this host; .* --allow-remote' bench --connect 192.0.2.1:6429
-expect 2 "unknown option '--rats'" bench --rats 5 --requests 1
+expect 2 "unknown option '--rats'; did you mean --rate" bench --rats 5 --requests 1
+expect 2 "unknown option '--duratoin=3'; did you mean --duration" bench --duratoin=3
 expect 2 "unknown option '-x'" bench -x
 expect 2 '--duration needs a value' bench --duration
 expect 2 '--duration takes a time from' bench --duration 10

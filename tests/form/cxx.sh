@@ -24,6 +24,17 @@ shared=$(comm -12 \
     <(cat "$include"/ration/*.h | tr '\n' ' ' | grep -oE 'RATION_API [^;(]*\(' | grep -oE 'ration_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u))
 [ -z "$shared" ] || { echo "a type and a function have one name: $shared" >&2; exit 1; }
 
+# RATION_KEY takes a literal only: the size of a pointer is not the size of its text.
+for compiler in "gcc -x c" "g++ -x c++ -std=c++17"; do
+    for key in '"text"' pointer; do
+        echo "#include <ration/ration.h>
+            size_t size_of(const char *pointer);
+            size_t size_of(const char *pointer) { (void)pointer; return RATION_KEY($key).size; }" >"$scratch/key"
+        if $compiler -I"$include" -fsyntax-only "$scratch/key" 2>/dev/null; then is_taken='"text"'; else is_taken=pointer; fi
+        [ "$is_taken" = "$key" ] || { echo "RATION_KEY($key) with $compiler: compiles, or does not, against its contract" >&2; exit 1; }
+    done
+done
+
 for compiler in g++ clang++; do
     flags="-std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror -I$include"
     for header in "$include"/ration/*.h; do

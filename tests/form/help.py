@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The help of every command and subcommand: exits with 0, fits 80 columns, is printed to the standard output and ends
-with an example.
+"""The help of every command and subcommand (--help, -h, ration help COMMAND): exits with 0, fits 80 columns, is printed
+to the standard output and ends with an example.
 
     help.py RATION             checks the program
     help.py --control RATION   plants one help text for each rule that breaks it; each must be reported
@@ -37,12 +37,14 @@ def run(ration, *words):
 def check(ration):
     """All problems, and the number of help texts."""
     commands = re.findall(r"^  ([a-z]+) ", run(ration, "--help")[1], re.M)
-    calls = [["--help"]] + [[command, "--help"] for command in commands]
+    calls = [["--help"], ["-h"], ["help"]]
+    calls += [words for command in commands for words in ([command, "--help"], [command, "-h"], ["help", command])]
     for command in commands:  # subcommands stand in the usage lines: "ration policy check FILE"
         usage = run(ration, command, "--help")[1].split("\n\n")[0]
-        calls += [[command, word, "--help"] for word in re.findall(rf"ration {command} ([a-z]+)", usage)]
+        for word in re.findall(rf"ration {command} ([a-z]+)", usage):
+            calls += [[command, word, "--help"], ["help", command, word]]
     found = [line for words in calls for line in problems("ration " + " ".join(words), *run(ration, *words))]
-    if len(calls) < 9:
+    if len(calls) < 25:
         found.append(f"only {len(calls)} help texts were found: {calls}")
     return found, len(calls)
 

@@ -148,11 +148,12 @@ expect 2 explain policy.yaml cost=-1 <<'TEXT'
 ration policy: a cost must be decimal digits (got '-1')
 TEXT
 
-for arguments in "" "check" "check a b" "explain" "frobnicate policy.yaml"; do
+for row in "|usage: ration policy check FILE" "check|which file" "explain|which file" "check a b|check takes one file" \
+    "frobnicate policy.yaml|unknown command 'frobnicate'"; do
     got=0
-    "$ration" policy $arguments >out 2>error || got=$?
-    if [ "$got" -ne 2 ] || ! grep -q '^usage: ration policy check FILE$' error; then
-        echo "ration policy $arguments: status $got, or no usage"
+    "$ration" policy ${row%%|*} >out 2>error || got=$?
+    if [ "$got" -ne 2 ] || ! grep -q "${row#*|}" error; then
+        echo "ration policy ${row%%|*}: status $got, or no '${row#*|}' in: $(cat error)"
         failed=1
     fi
 done

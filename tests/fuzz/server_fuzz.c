@@ -272,8 +272,8 @@ static void run(const uint8_t *data, const struct stream *streams, size_t count,
     char *arguments[ARGUMENTS_MAX];
     struct whole_server_options options = {.limits = {.auth_timeout_s = 86400,
                                                       .multi_timeout_s = 86400,
-                                                      .header_timeout_ms = 1 << 30,
-                                                      .body_timeout_ms = 1 << 30}};
+                                                      .header_timeout_ms = 86400000,
+                                                      .body_timeout_ms = 86400000}};
     struct whole_server server;
 
     set_options(data[0], arguments, &options);

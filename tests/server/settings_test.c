@@ -236,9 +236,8 @@ static void an_error_says_which_values_are_valid(void **state)
          "--max-connections cannot be 'none'; write a number from 1 to 16777216\n"},
         {"--max-connections-per-peer 0", "--max-connections-per-peer cannot be '0'; "
                                          "write a number from 1 to 16777216, or none\n"},
-        {"--header-timeout 1.5ms",
-         "--header-timeout cannot be '1.5ms'; "
-         "write a time (1500ms or 1.5s) from 1ms to 1073741824ms, or none\n"},
+        {"--header-timeout 1.5ms", "--header-timeout cannot be '1.5ms'; "
+                                   "write a time (1500ms or 1.5s) from 1ms to 12d, or none\n"},
         {"--shutdown-timeout 2h",
          "--shutdown-timeout cannot be '2h'; write a time (1500ms or 1.5s) from 0s to 1h\n"},
         {"--retry-after-max 1500ms",
@@ -272,7 +271,7 @@ static void an_error_says_which_values_are_valid(void **state)
          "there is no setting --port; pass --http ADDRESS:PORT and --resp ADDRESS:PORT\n"},
         {"--header-timeout 1500",
          "--header-timeout cannot be '1500'; write a time (1500ms or 1.5s) from 1ms to "
-         "1073741824ms, or none\n"},
+         "12d, or none\n"},
         {"--max-output 1",
          "--max-output cannot be '1'; write a size (65536, 64KB or 64KiB) from 4KiB to 1GiB\n"},
         {"--max-output 64KX",
@@ -280,8 +279,9 @@ static void an_error_says_which_values_are_valid(void **state)
         {"--trusted-proxies 10.0.0.0/8,,unix",
          "--trusted-proxies has an empty element; write A,B or none\n"},
         {"--zzz", "there is no setting --zzz; see ration serve --help\n"},
-        {"threads", "'threads' is no option; write --name value, as ration serve --help lists "
-                    "them\n"},
+        {"--hlep", "there is no setting --hlep; did you mean --help\n"},
+        {"--print-setings", "there is no setting --print-setings; did you mean --print-settings\n"},
+        {"threads", "'threads' is not an option; write --name value, as in --policy policy.yaml\n"},
         {"--max-input 4k", "max-input is 4000, but a request may have 1130504 bytes; "
                            "raise it, or lower max-body-size\n"},
     };

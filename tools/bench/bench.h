@@ -61,8 +61,14 @@ double bench_row(struct bench *bench, const struct bench_subject *subject);
 void bench_row_given(struct bench *bench, const char *name, double value_ns, const char *against,
                      double reference_ns, double ratio_max);
 
-/* Stops the program if what was to be measured did not happen. */
-void bench_expect(bool happened, const char *what);
+/* Stops the program: what was to be measured did not happen. */
+_Noreturn void bench_fail(const char *what);
+
+static inline void bench_expect(bool happened, const char *what)
+{
+    if (!happened)
+        bench_fail(what);
+}
 
 /* Makes the compiler believe that value is needed and that memory may have changed. */
 static inline void bench_keep(uint64_t value)

@@ -15,8 +15,6 @@
 
 #include "base/random.h"
 
-extern char **environ;
-
 #define RUN_SECONDS_MAX  15.0
 #define OUTPUT_BYTES_MAX 4096
 #define PATH_BYTES_MAX   4096

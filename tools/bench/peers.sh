@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# The limiters that ration is compared with: installs what they need and what is missing, saying
-# so, builds them into build/peers, and runs each alone. One that cannot be had is named with the
-# reason, and the others go on.
+# The limiters that ration is compared with: installs the missing packages that they need, builds them in build/peers, and
+# runs each alone. One that cannot be built is named with the reason, and left out.
 #
 #     tools/bench/peers.sh            install, build, run
 #     tools/bench/peers.sh build      install and build only; make bench then runs them too
@@ -24,7 +23,7 @@ esac
 
 # Installing -----------------------------------------------------------------------------------
 
-# What is there is looked for, and not its package: a Go, JDK or Node from elsewhere will do too.
+# Looks for the program or file and not for its package, because a Go, JDK or Node from elsewhere will do.
 has_command() { command -v "$1" >/dev/null; }
 has_file() { [ -e "$1" ]; }
 has_header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
@@ -40,25 +39,25 @@ missing_packages() {
     has_header xxhash.h || echo libxxhash-dev
 }
 
-# Installs the packages given, in one go or, where one of them cannot be had, one by one.
+# Installs the packages, all at once or, if that fails, one by one.
 install_packages() {
     local as_root=env log package
 
     if ! has_command apt-get; then
-        echo "ration: apt is not here, so nothing is installed." \
+        echo "ration: this is not a Debian system, so nothing is installed." \
             "Needed, by their Debian names: $*" >&2
         return
     fi
     if [ "$(id -u)" -ne 0 ]; then
         if ! has_command sudo; then
-            echo "ration: not root, and there is no sudo. Not installed: $*" >&2
+            echo "ration: you are not root and there is no sudo. Not installed: $*" >&2
             return
         fi
         as_root="sudo env" # sudo clears the environment
     fi
     log=$(mktemp)
     apt() { $as_root DEBIAN_FRONTEND=noninteractive apt-get "$@" >"$log" 2>&1 </dev/null; }
-    echo "ration: installing $*"
+    echo "ration: installing Debian packages for make bench-peers: $*"
     apt update || true # old lists may do
     if ! apt install -y --no-install-recommends "$@"; then
         for package in "$@"; do
@@ -94,7 +93,7 @@ absent() { echo "ration: $1 is left out: $2" >&2; }
 build_go() {
     local kind
 
-    has_command go || { absent go "there is no go"; return; }
+    has_command go || { absent go "go is not installed"; return; }
     # Debian's Go libraries are a GOPATH, from the time before modules.
     GO111MODULE=off GOPATH=$gocode GOCACHE=$PWD/$out/go/cache GOFLAGS="" \
         go build -o $out/go/peer $sources/go/*.go || { absent go "it does not build"; return; }
@@ -104,15 +103,15 @@ build_go() {
 }
 
 build_java() {
-    has_command javac || { absent java "there is no javac"; return; }
-    has_file $javalib/guava.jar || { absent java "there is no guava.jar"; return; }
+    has_command javac || { absent java "javac is not installed"; return; }
+    has_file $javalib/guava.jar || { absent java "guava.jar is not installed"; return; }
     javac -nowarn -cp $javalib/guava.jar -d $out/java $sources/java/Peer.java ||
         { absent java "it does not build"; return; }
     launcher java-guava java -Xms2g -Xmx2g -cp "java:$javalib/guava.jar" Peer
 }
 
 build_node() {
-    has_command npm || { absent node "there is no npm"; return; }
+    has_command npm || { absent node "npm is not installed"; return; }
     cp $sources/node/package.json $sources/node/peer.js $out/node/
     if [ ! -d $out/node/node_modules/rate-limiter-flexible ]; then
         echo "ration: installing rate-limiter-flexible into $out/node, with npm"
@@ -138,5 +137,5 @@ echo "ration: built in $out: ${peers[*]:-none}"
 
 for peer in ${peers[@]+"${peers[@]}"}; do
     timeout $run_seconds_max "$out/$peer" ||
-        echo "ration: $peer failed, or was stopped after $run_seconds_max s" >&2
+        echo "ration: $peer failed or took longer than $run_seconds_max s" >&2
 done

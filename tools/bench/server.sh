@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# What `ration serve` costs beside Redis, nginx, HAProxy and a server that does nothing.
+# Compares `ration serve` with Redis, nginx, HAProxy and a server that does nothing.
 #
-#     tools/bench/server.sh [BUILD_FOLDER]      build, unless given
+#     tools/bench/server.sh [BUILD_FOLDER]      default: build
 #
-# Everything compared takes turns in one run, server on one core and client on another; a ratio is
-# the median of those between neighbours, a value the median of its rounds. Rows are added to
-# BUILD_FOLDER/bench.json. Takes at most three minutes. What is not installed is said and left out.
+# The servers take turns in one run, each on one core with the client on another. A value is the median of its rounds, a
+# ratio the median of the ratios of neighbouring rounds. Rows are added to BUILD_FOLDER/bench.json. Takes at most three
+# minutes. Servers that are not installed are named and left out.
 #
-#     BENCH_ROUNDS=7 BENCH_SECONDS=0.5          how many rounds, and how long each
+#     BENCH_ROUNDS=7 BENCH_SECONDS=0.5          how many rounds, and how long each takes
 #     BENCH_SUITES="resp http threads idle start redis"
+#
+# Ports and process ids are single words, and $on_server and $on_client are none or several:
+# shellcheck disable=SC2086,SC2206
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +25,7 @@ keys_count=1000000
 warm_seconds=3
 idle_count=10000
 rate_equal=60000 # requests a second
-seconds_whole=$(awk -v s="$seconds" 'BEGIN { print s < 1 ? 1 : int(s) }') # wrk knows no parts of one
+seconds_whole=$(awk -v s="$seconds" 'BEGIN { print s < 1 ? 1 : int(s) }') # wrk takes whole seconds only
 ready_seconds_max=10
 
 [ -x "$ration" ] || { echo "bench-server: $ration is not built" >&2; exit 2; }
@@ -47,10 +50,10 @@ if [ "$(nproc)" -ge 2 ]; then
     on_client="taskset -c 1"
 else
     on_server="" on_client=""
-    say "(one core: server and client share it, and ratios mean little)"
+    say "(there is only one core: server and client share it, so ratios mean little)"
 fi
 read -r load _ </proc/loadavg
-[ "${load%.*}" -lt 1 ] || say "(load $load: other work runs here; CPU times mean more than times)"
+[ "${load%.*}" -lt 1 ] || say "(load $load: other programs are running, so CPU times mean more than times)"
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
 
 # Servers ----------------------------------------------------------------------------------------
@@ -59,7 +62,7 @@ port_next=$((21000 + RANDOM % 9000))
 
 is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-free_port() { # leaves it in $port
+free_port() { # sets $port
     while is_open $((++port_next)); do :; done
     port=$port_next
 }
@@ -68,13 +71,13 @@ wait_for_port() { # wait_for_port PID PORT
     local until=$((SECONDS + ready_seconds_max))
     until is_open "$2"; do
         if ! kill -0 "$1" 2>/dev/null || [ $SECONDS -ge $until ]; then
-            say "bench-server: a server did not start: $(tail -3 "$folder/$2.log" 2>/dev/null)" >&2
+            say "bench-server: the server did not start: $(tail -3 "$folder/$2.log" 2>/dev/null)" >&2
             return 1
         fi
     done
 }
 
-start() { # start PORT COMMAND...: a server on its core; leaves its process in $pid
+start() { # start PORT COMMAND...: starts a server on its core; sets $pid
     local port=$1
     shift
     $on_server "$@" >"$folder/$port.log" 2>&1 </dev/null &
@@ -178,7 +181,7 @@ C
 
 cpu_ns() { cat /proc/"$1"/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f\n", sum }'; }
 
-# Each notes two numbers of a round for its subject: nanoseconds and server's CPU time per request.
+# Each function records two numbers of a round for its subject: time and CPU time of the server, in ns per request.
 note() { # note SUBJECT REQUESTS_PER_SECOND CPU_NS
     awk -v rate="$2" -v cpu="$3" 'BEGIN { printf "%.3f %.3f\n", 1e9 / rate, cpu }' >>"$folder/$1.rounds"
 }
@@ -213,7 +216,7 @@ by_ration_bench() { # by_ration_bench SUBJECT PID ARGUMENT...
 take_turns() { # take_turns FUNCTION...: each in every round, while there is time
     local round subject
     for ((round = 0; round < rounds; round++)); do
-        in_time || { say "(time is up: $round of $rounds rounds)"; break; }
+        in_time || { say "(out of time after $round of $rounds rounds)"; break; }
         for subject in "$@"; do
             $subject
         done
@@ -256,7 +259,7 @@ within() { # within NAME VALUE UNIT MOST: a value with a bound of its own
     row "$1" "$2" "$3" "at most $4 $3" "$(awk -v v="$2" -v most="$4" 'BEGIN { print v / most }')" 1
 }
 
-# Puts the rows behind those of others in the file, in place of an earlier run's.
+# Adds the rows to the file; rows of an earlier run are replaced.
 merge_rows() {
     {
         [ ! -f "$json" ] || grep '^  {' "$json" | grep -vE '"name": "(serve|peer): ' | sed 's/,$//' || true
@@ -272,7 +275,7 @@ has_serve=false
 if "$ration" --help | grep -qE '^  serve '; then
     has_serve=true
 else
-    say "(ration serve is not built: only the others are measured)"
+    say "(ration serve is not built: only the other servers are measured)"
 fi
 has_redis=false
 if has_command redis-server && has_command redis-benchmark; then
@@ -328,14 +331,13 @@ suite_resp() {
     beside "serve: CL.THROTTLE by 64, CPU" serve_pipeline "redis-server INCR by 64, CPU" redis_incr null 2
 }
 
-# Most of the keys are known, and their memory touched, before anything is timed.
+# Creates most of the keys, and so touches their memory, before anything is timed.
 warm() { # warm PORT
     $on_client "$ration" bench http --connect "127.0.0.1:$1" --keys uniform:$keys_count --pipeline 32 --connections 8 \
         --duration "${warm_seconds}s" --warmup 0 >/dev/null 2>&1 || true
 }
 
-# wrk, as elsewhere: it costs about as much as the servers, and so is what a server meets at best. Our own
-# client costs less, so that the server alone is measured.
+# wrk is what others publish. It needs about as much CPU time as the servers, and so limits them; ration bench needs less.
 cat >"$folder/keys.lua" <<'C'
 local key = 1
 request = function()
@@ -351,7 +353,7 @@ by_wrk() { # by_wrk SUBJECT PORT
 serve_wrk() { by_wrk serve_wrk $http_port; }
 floor_wrk() { by_wrk floor_wrk $floor_port; }
 
-# At one rate for both: what a request costs depends on how many come together.
+# At the same rate for both: the cost of a request depends on how many arrive together.
 serve_rate() { by_http serve_rate $ration_pid $http_port --rate $rate_equal; }
 floor_rate() { by_http floor_rate $floor_pid $floor_port --rate $rate_equal; }
 
@@ -400,7 +402,7 @@ suite_http() {
     beside "serve: GET /v1/check, CPU" serve_http "HAProxy stick table, CPU" haproxy_http null 2
 }
 
-# Two threads of the server need two cores, and as many for a client that keeps them busy.
+# Two server threads need two cores, and the client that keeps them busy needs two more.
 serve_one_thread() {
     by_ration_bench serve_one_thread $one_pid --connect 127.0.0.1:$one_port "${pipelined[@]}" --threads 2
 }
@@ -409,7 +411,7 @@ serve_two_threads() {
 }
 suite_threads() {
     if [ "$(nproc)" -lt 4 ]; then
-        say "(two server threads are not measured: that takes 4 cores, and here are $(nproc))"
+        say "(two server threads are not measured: they need 4 cores, and this machine has $(nproc))"
         return
     fi
     $has_serve || return 0
@@ -429,12 +431,12 @@ serve_idle() { by_http serve_idle $ration_pid $http_port --idle $idle_count; }
 suite_idle() {
     $has_serve || return 0
     if [ "$(ulimit -n)" -lt $((idle_count + 200)) ]; then
-        say "(idle connections are not measured: $(ulimit -n) open files are allowed)"
+        say "(idle connections are not measured: only $(ulimit -n) open files are allowed)"
         return
     fi
     local rounds=3
     start_ration 1
-    # The first to come tells the memory: later ones find what it left.
+    # The first run shows the memory: later ones reuse what it allocated.
     serve_idle
     within "serve: memory per idle connection" \
         "$(field "$folder/result.json" server_bytes_per_idle_connection)" bytes 16384
@@ -484,12 +486,12 @@ suite_start() {
     ! $has_serve || within "serve: starts, room for 1 M keys" "$(column serve_start 1 | median)" ms 50
 }
 
-# Limits in Redis, by the library: strict against the same script by redis-benchmark, then what each mode makes
-# of three kinds of traffic.
+# Limits in Redis, decided by the library: strict mode is compared with the same script run by redis-benchmark; then
+# each mode is measured with three kinds of traffic.
 by_redis_bench() { # by_redis_bench SUBJECT MODE KEYS
     local result
     result=$($on_client "$build/bench/redis_bench" $redis_port "$2" "$3" "$seconds") || return 1
-    note "$1" "${result% *}" "${result#* }" # in the place of CPU time: calls per thousand
+    note "$1" "${result% *}" "${result#* }" # instead of CPU time: calls of Redis per thousand decisions
 }
 redis_script() {
     by_redis_benchmark redis_script $redis_pid $redis_port -P 64 EVALSHA "$script_name" 1 \
@@ -523,8 +525,8 @@ suite_redis() {
 }
 
 for suite in ${BENCH_SUITES:-resp http threads idle start redis}; do
-    in_time || { say "(time is up before suite $suite)"; break; }
-    suite_$suite || say "(suite $suite could not be run)"
+    in_time || { say "(out of time before suite $suite)"; break; }
+    suite_$suite || say "(suite $suite failed)"
 done
 merge_rows
 say "$(wc -l <"$folder/rows") rows added to $json, in $SECONDS s"

@@ -1,4 +1,4 @@
--- ration.lua: asks `ration serve` whether a request may go on.
+-- ration.lua: asks `ration serve` whether a request is allowed.
 --
 --     global
 --         lua-load ration.lua
@@ -9,12 +9,12 @@
 --         http-response set-header ration-answered yes
 --         server ration 127.0.0.1:8429
 --
--- A denial is answered here, as ration gave it. What is left of the limits is put into the variables
+-- A denial is passed to the client as ration sent it. What is left of the limits is put into the variables
 -- txn.ration_state and txn.ration_policy, for http-response set-header. If ration cannot be reached, the
--- request proceeds, or with "closed" is refused with 503. The section tells apart what ration answered and
--- what HAProxy answered for it: a 503 of ration is a decision.
+-- request proceeds, or with "closed" is refused with 503. The section marks responses of ration with a header,
+-- which HAProxy's own responses do not have: a 503 of ration is a decision.
 
--- A section of the configuration and not ration itself: the client that Lua has connects anew for each
+-- A section of the configuration and not ration itself: HAProxy's Lua client opens a connection for each
 -- request, and tries for three seconds.
 local SECTION = "abns@ration-check"
 
@@ -23,17 +23,17 @@ local SECRET = "CHECK-SECRET"
 
 local TIMEOUT_MS = 500 -- the section's are shorter
 
--- Headers of the client that ration is given, and no others: a client must not be able to choose which
+-- Headers of the client that are passed to ration, and no others: a client must not be able to choose which
 -- path is checked. Limits by header.x-api-key need its name here. A request that has one of them twice, or
 -- with _ for - (which some services take for the same header), is refused: ration and the service could
 -- read different ones.
-local TOLD = {"x-api-key"}
+local PASSED_TO_RATION = {"x-api-key"}
 
--- Of ration's answer to a denied request, what the client is told.
-local ANSWERED = {"ratelimit", "ratelimit-policy", "retry-after", "content-type", "cache-control",
-                  "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
+-- Headers of a denial that are passed to the client.
+local PASSED_TO_CLIENT = {"ratelimit", "ratelimit-policy", "retry-after", "content-type", "cache-control",
+                          "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
 
--- The client's address behind those that earlier proxies gave; ration believes the trusted ones.
+-- The client's address after those that earlier proxies added; ration believes the trusted ones.
 local function forwarded_for(txn, headers)
     local list = {}
     local given = headers["x-forwarded-for"]
@@ -56,7 +56,7 @@ local function is_ambiguous(headers)
         end
         counts[folded] = (counts[folded] or 0) + (folded == name and count or 2)
     end
-    for _, name in ipairs(TOLD) do
+    for _, name in ipairs(PASSED_TO_RATION) do
         if (counts[name] or 0) > 1 then
             return true
         end
@@ -74,7 +74,7 @@ local function question(txn, headers)
     if headers["host"] then
         asked["x-forwarded-host"] = {headers["host"][0]}
     end
-    for _, name in ipairs(TOLD) do
+    for _, name in ipairs(PASSED_TO_RATION) do
         if headers[name] then
             asked[name] = {headers[name][0]}
         end
@@ -89,7 +89,7 @@ end
 local function refuse(txn, status, headers, body)
     local reply = txn:reply()
     reply:set_status(status)
-    for _, name in ipairs(ANSWERED) do
+    for _, name in ipairs(PASSED_TO_CLIENT) do
         local value = first(headers, name)
         if value then
             reply:add_header(name, value)
@@ -99,7 +99,7 @@ local function refuse(txn, status, headers, body)
     txn:done(reply)
 end
 
--- Whether ration answered, whatever it was. Without the header HAProxy answered: ration is unreachable.
+-- Whether the response is ration's, whatever it says. Without the header it is HAProxy's: ration is unreachable.
 local function is_answered(answer)
     return answer ~= nil and answer.status ~= nil and first(answer.headers, "ration-answered") ~= nil
 end
@@ -112,7 +112,7 @@ local function ask(txn, when_unreachable)
         return
     end
     local answer = core.httpclient():get({
-        url = "http://localhost/v1/check", -- a Host that ration knows; dst is where it goes
+        url = "http://localhost/v1/check", -- a Host that ration accepts; dst is where it goes
         dst = SECTION,
         headers = question(txn, headers),
         timeout = TIMEOUT_MS,

@@ -36,7 +36,8 @@ struct walk {
 /*
  * Advances to the next address, if it is valid. Returns whether to continue with the one after it.
  */
-static bool advance(struct walk *walk, bool is_address, const struct ration_address *address)
+static bool advance_to_address(struct walk *walk, bool is_address,
+                               const struct ration_address *address)
 {
     if (!is_address)
         return false;
@@ -50,7 +51,7 @@ static bool advance_to_node(struct walk *walk, const char *text, size_t size)
 {
     struct ration_address address;
     bool is_address = ration_address_parse_node(text, size, &address);
-    return advance(walk, is_address, &address);
+    return advance_to_address(walk, is_address, &address);
 }
 
 static bool is_blank(char byte)

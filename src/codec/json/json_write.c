@@ -7,7 +7,7 @@
  * Active in release builds too: the output would not be valid JSON, and tests of the caller find
  * it.
  */
-static void require(bool holds)
+static void require_valid_call(bool holds)
 {
     if (!holds)
         abort();
@@ -34,19 +34,19 @@ static void write_comma(struct ration_json *json)
 static void begin_value(struct ration_json *json)
 {
     if (json->depth > 0 && (json->objects & level_bit(json))) {
-        require(json->has_name);
+        require_valid_call(json->has_name);
         json->has_name = false;
         return;
     }
-    require(json->depth > 0 ||
-            !(json->begun & level_bit(json))); /* only one value at the top level */
+    require_valid_call(json->depth > 0 ||
+                       !(json->begun & level_bit(json))); /* only one value at the top level */
     write_comma(json);
 }
 
 static void begin_container(struct ration_json *json, bool is_object)
 {
     begin_value(json);
-    require(json->depth < RATION_JSON_DEPTH_MAX);
+    require_valid_call(json->depth < RATION_JSON_DEPTH_MAX);
     json->depth++;
     json->begun &= ~level_bit(json);
     json->objects &= ~level_bit(json);
@@ -67,14 +67,14 @@ void ration_json_begin_array(struct ration_json *json)
 
 void ration_json_end(struct ration_json *json)
 {
-    require(json->depth > 0 && !json->has_name);
+    require_valid_call(json->depth > 0 && !json->has_name);
     ration_output_append_byte(json->output, json->objects & level_bit(json) ? '}' : ']');
     json->depth--;
 }
 
 static void begin_name(struct ration_json *json)
 {
-    require(json->depth > 0 && (json->objects & level_bit(json)) && !json->has_name);
+    require_valid_call(json->depth > 0 && (json->objects & level_bit(json)) && !json->has_name);
     write_comma(json);
     json->has_name = true;
 }

@@ -1,5 +1,5 @@
 /*
- * throttle: inline limits of the Redis protocol.
+ * cl_throttle: inline limits of the Redis protocol.
  *
  *     CL.THROTTLE key max_burst count period [quantity]                     as in redis-cell
  *     GCRA key max_burst tokens_per_period period [TOKENS quantity]         as in Redis 8.8

@@ -7,7 +7,6 @@
 #include "codec/http/check_json.h"
 #include "codec/http/query.h"
 #include "server/http/http_worker.h"
-#include "server/ops/limit_list.h"
 #include "server/ops/limit_name.h"
 #include "server/ops/reloader.h"
 #include "server/ops/top.h"

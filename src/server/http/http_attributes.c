@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/http/host.h"
-#include "codec/http/http_lines.h"
+#include "codec/http/http_head.h"
 #include "codec/http/path.h"
 #include "server/http/http_worker.h"
 
@@ -203,8 +203,9 @@ static const char *record_source(const struct ration_http_header *header, struct
         if (header->name.size != sources[i].header.size ||
             memcmp(header->name.bytes, sources[i].header.bytes, header->name.size) != 0)
             continue;
-        if (*value != NULL && ((*value)->size != header->value.size ||
-                               memcmp((*value)->bytes, header->value.bytes, header->value.size)))
+        if (*value != NULL &&
+            ((*value)->size != header->value.size ||
+             memcmp((*value)->bytes, header->value.bytes, header->value.size) != 0))
             return "Two of X-Forwarded-Method, X-Original-Method, X-Forwarded-Uri, X-Original-URI "
                    "and X-Forwarded-Host have different values: the proxy must drop what the "
                    "client "

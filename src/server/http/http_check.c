@@ -183,7 +183,7 @@ size_t ration_http_decide(struct ration_http_worker *worker,
     }
     decided_count = ration_engine_check_some(
         guard, checks, check_count, ration_connection_match_steps_left(worker->connection), now_ns);
-    for (size_t i = 0; i < decided_count; i++) {
+    for (size_t i = 0; i < check_count && i < decided_count; i++) {
         items[check_indexes[i]].check = checks[i];
         steps += checks[i].match_steps;
     }

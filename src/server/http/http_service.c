@@ -430,7 +430,7 @@ void ration_http_worker_end_async(struct ration_http_worker *worker)
         ration_connection_close(worker->connection);
 }
 
-static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
+static size_t receive_requests(struct ration_connection *connection, char *bytes, size_t size)
 {
     struct ration_http_session *session = ration_connection_state(connection);
     struct ration_http_worker *worker = ration_http_worker_take(connection);
@@ -484,7 +484,8 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
     return consumed;
 }
 
-static void refuse(struct ration_connection *connection, enum ration_close_reason close_reason)
+static void write_refusal(struct ration_connection *connection,
+                          enum ration_close_reason close_reason)
 {
     struct ration_http_worker *worker = ration_http_worker_take(connection);
     struct ration_http_progress progress = {.status = 503,
@@ -538,7 +539,7 @@ const struct ration_protocol ration_http_protocol = {
     .state_size = sizeof(struct ration_http_session),
     .reports_phases = true,
     .open = open_session,
-    .receive = receive,
-    .refuse = refuse,
+    .receive = receive_requests,
+    .refuse = write_refusal,
     .close = close_session,
 };

@@ -77,8 +77,8 @@ void ration_buffer_done(struct ration_connection *connection, struct ration_buff
 }
 
 /* Doubles the capacity; from CAPACITY_LARGE on, adds a quarter at a time. */
-static enum ration_close_reason grow(struct ration_connection *connection,
-                                     struct ration_buffer *buffer, size_t min_capacity)
+static enum ration_close_reason grow_buffer(struct ration_connection *connection,
+                                            struct ration_buffer *buffer, size_t min_capacity)
 {
     size_t capacity = buffer->capacity > 0 ? buffer->capacity : CAPACITY_MIN;
     size_t accounted = buffer->capacity;
@@ -119,7 +119,7 @@ enum ration_close_reason ration_buffer_append(struct ration_connection *connecti
         buffer->begin = 0;
     }
     if (size > buffer->capacity - buffer->end) {
-        close_reason = grow(connection, buffer, buffer->end + size);
+        close_reason = grow_buffer(connection, buffer, buffer->end + size);
         if (close_reason != RATION_CLOSE_REASON_NONE)
             return close_reason;
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/net/loop_parts.h"
+#include "server/net/protocol.h"
 
 /* What protocols call ------------------------------------------------------------------------ */
 
@@ -312,7 +313,7 @@ static bool make_room(const struct ration_connection *new_connection)
 }
 
 /* Counts the connection if the limits allow one more: RATION_CLOSE_REASON_NONE, or the limit that does not. */
-static enum ration_close_reason admit(struct ration_connection *connection)
+static enum ration_close_reason admit_connection(struct ration_connection *connection)
 {
     struct ration_loops *loops = connection->loop->loops;
     /* relaxed: no other data is published with the count */
@@ -473,7 +474,7 @@ void ration_connection_accept(struct ration_loop *loop, const struct ration_list
     connection->listener = listener;
     connection->fd = fd;
     connection->peer = ration_address_of_socket(peer);
-    close_reason = admit(connection);
+    close_reason = admit_connection(connection);
     if (close_reason != RATION_CLOSE_REASON_NONE) {
         refuse_and_free(connection, close_reason);
         return;

@@ -27,7 +27,7 @@ void ration_deadlines_stop(struct ration_deadline *deadline)
     deadline->before = NULL;
 }
 
-static void append(struct ration_deadline *queue, struct ration_deadline *deadline)
+static void append_deadline(struct ration_deadline *queue, struct ration_deadline *deadline)
 {
     deadline->before = queue->before;
     deadline->behind = queue;
@@ -52,7 +52,7 @@ void ration_deadlines_start(struct ration_deadlines *deadlines, struct ration_de
     ration_deadlines_stop(deadline);
     deadline->class_index = class_index;
     deadline->end_ms = end_ms;
-    append(&deadlines->queues[class_index], deadline);
+    append_deadline(&deadlines->queues[class_index], deadline);
 }
 
 struct ration_deadline *ration_deadlines_passed(struct ration_deadlines *deadlines, uint64_t now_ms)

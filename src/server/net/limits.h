@@ -30,15 +30,15 @@
     /* From MULTI to EXEC or DISCARD. */                                                          \
     X(multi_timeout_s, 60, 1, 86400, never)                                                       \
     /* From the first byte of a request to the end of its headers. */                             \
-    X(header_timeout_ms, 10000, 1, 1 << 30, none)                                                 \
+    X(header_timeout_ms, 10000, 1, 12 * 86400000, none)                                           \
     /* From the end of a request's headers to the end of its body. */                             \
-    X(body_timeout_ms, 30000, 1, 1 << 30, none)                                                   \
+    X(body_timeout_ms, 30000, 1, 12 * 86400000, none)                                             \
     /* From the end of a request to the first byte of the next one. */                            \
-    X(idle_timeout_ms, RATION_LIMIT_NONE, 1, 1 << 30, none)                                       \
+    X(idle_timeout_ms, RATION_LIMIT_NONE, 1, 12 * 86400000, none)                                 \
     /* From the first byte that could not be sent until the buffered output is sent. */           \
-    X(write_timeout_ms, 30000, 1, 1 << 30, none)                                                  \
+    X(write_timeout_ms, 30000, 1, 12 * 86400000, none)                                            \
     /* After the last reply: how long input is discarded before the socket is closed. */          \
-    X(linger_timeout_ms, 2000, 1, 1 << 30, never)                                                 \
+    X(linger_timeout_ms, 2000, 1, 12 * 86400000, never)                                           \
     /* Length of the kernel's accept queue (the kernel lowers it to net.core.somaxconn). */       \
     X(accept_backlog, 4096, 1, 1 << 16, never)
 

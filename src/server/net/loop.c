@@ -415,7 +415,7 @@ void ration_loop_stop_if_empty(struct ration_loop *loop)
     ration_loops_add_stopped(loop);
 }
 
-static void drain(struct ration_loop *loop, uint64_t deadline_ms)
+static void drain_loop(struct ration_loop *loop, uint64_t deadline_ms)
 {
     uint64_t end_ms = ration_loop_coarse_ms(loop) + deadline_ms;
     struct ration_connection *connection, *next;
@@ -443,12 +443,12 @@ static void on_drain_request(struct ration_loop *loop, void *unused)
     deadline_ms = loop->drain_request_ms;
     loop->drain_request_ms = RATION_DEADLINE_NEVER_MS;
     pthread_mutex_unlock(&loop->messages_lock);
-    drain(loop, deadline_ms);
+    drain_loop(loop, deadline_ms);
 }
 
 void ration_loop_free(struct ration_loop *loop)
 {
-    drain(loop, 0);
+    drain_loop(loop, 0);
     if (loop->index == 0)
         ration_loops_close_signals(loop->loops);
     uv_run(&loop->uv, UV_RUN_DEFAULT);

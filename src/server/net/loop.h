@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/net/close_reason.h"
+#include "server/net/protocol.h"
 
 struct ration_loop;
 

@@ -21,7 +21,7 @@
 
 #define RATION_SIGNALS_MAX 8
 
-/* A loop thread receives at most so many bytes at once, and sends its replies when they reach the second size. */
+/* A loop thread receives at most this many bytes at once, and sends its replies when they reach the second size. */
 #define RATION_LOOP_INPUT_SIZE  65536
 #define RATION_OUTPUT_FULL_SIZE 49152 /* plus one reply: an empty output's memory */
 
@@ -29,7 +29,7 @@
 #define RATION_OUTPUT_LOW_SIZE 16384
 
 /*
- * After so many bytes of replies to one connection the loop thread serves other connections first; to an
+ * After this many bytes of replies to one connection the loop thread serves other connections first; to an
  * unauthenticated connection, after RATION_OUTPUT_LOW_SIZE.
  */
 #define RATION_TURN_OUTPUT_SIZE (256 << 10)
@@ -40,13 +40,13 @@
  */
 #define RATION_STALL_MS 2000
 
-/* After the last reply the loop thread receives and discards at most so many bytes from the client. */
+/* After the last reply the loop thread receives and discards at most this many bytes from the client. */
 #define RATION_LINGER_BYTES_MAX (4 << 20)
 
 #define RATION_ACCEPTS_PER_TURN 64
 #define RATION_ACCEPT_PAUSE_MS  100
 
-/* One in so many of connections_max is reserved for authenticated clients. */
+/* One in this many of connections_max is reserved for authenticated clients. */
 #define RATION_RESERVED_ONE_IN 8
 
 /*
@@ -55,7 +55,7 @@
  */
 #define RATION_UNAUTHENTICATED_ONE_IN 4
 
-/* A connection may use so many bytes until connection_memory_max, or the share of its kind, is used up. */
+/* A connection may use this many bytes until connection_memory_max, or the share of its kind, is used up. */
 #define RATION_CONNECTION_MEMORY_LOW 16384
 
 /* Classes of deadlines. RATION_DEADLINE_IDLE + i is the idle timeout of listener i. */

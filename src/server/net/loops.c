@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "server/net/limits.h"
 #include "server/net/loop_parts.h"
 
 /* File descriptors that are not connections: of the whole server, and of each loop. */
@@ -16,6 +18,47 @@
 #define FILES_OF_LOOP   (8 + RATION_LISTENERS_MAX)
 
 #define UNIX_MODE_DEFAULT 0660
+
+/* Limits ----------------------------------------------------------------------------------------- */
+
+struct bounds {
+    const char *name;
+    uint32_t default_value;
+    uint32_t min;
+    uint32_t max;
+    bool may_be_none;
+};
+
+static ration_status complete_limit(const struct bounds *bounds, uint32_t *limit,
+                                    struct ration_error *error)
+{
+    if (*limit == 0)
+        *limit = bounds->default_value;
+    if (*limit == RATION_LIMIT_NONE && bounds->may_be_none)
+        return RATION_OK;
+    if (*limit >= bounds->min && *limit <= bounds->max)
+        return RATION_OK;
+    return ration_error_set(error, RATION_EINVAL, "%s must be %u to %u%s (got %u)", bounds->name,
+                            bounds->min, bounds->max, bounds->may_be_none ? ", or none" : "",
+                            *limit);
+}
+
+ration_status ration_server_limits_complete(const struct ration_server_limits *limits,
+                                            struct ration_server_limits *out_limits,
+                                            struct ration_error *error)
+{
+    enum { never = false, none = true };
+    struct ration_server_limits completed = *limits;
+
+#define COMPLETE(limit, default_value, min, max, may_be_none)                          \
+    if (complete_limit(&(struct bounds){#limit, default_value, min, max, may_be_none}, \
+                       &completed.limit, error) != RATION_OK)                          \
+        return RATION_EINVAL;
+    RATION_SERVER_LIMIT_MAP(COMPLETE)
+#undef COMPLETE
+    *out_limits = completed;
+    return RATION_OK;
+}
 
 /* Creation ----------------------------------------------------------------------------------- */
 
@@ -331,15 +374,14 @@ struct ration_loop *ration_loops_at(struct ration_loops *loops, unsigned index)
 void ration_loops_counters(const struct ration_loops *loops,
                            struct ration_loop_counters *out_counters)
 {
-    struct ration_loop_counters sum = {0};
+    uint64_t sum[sizeof(*out_counters) / sizeof(uint64_t)] = {0};
 
     for (unsigned i = 0; i < loops->loop_count; i++) {
-        struct ration_loop_counters one;
-        uint64_t *to = (uint64_t *)&sum;
+        struct ration_loop_counters one = {0};
 
         ration_loop_counters(loops->loops[i], &one);
-        for (size_t word = 0; word < sizeof(sum) / sizeof(*to); word++)
-            to[word] += ((const uint64_t *)&one)[word];
+        for (size_t word = 0; word < sizeof(sum) / sizeof(sum[0]); word++)
+            sum[word] += ((const uint64_t *)&one)[word];
     }
-    *out_counters = sum;
+    memcpy(out_counters, sum, sizeof(sum));
 }

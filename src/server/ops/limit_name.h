@@ -1,5 +1,6 @@
 /*
- * limit_name: finds the limit that a client names, or the error for a name that is unknown.
+ * limit_name: finds the limit that a client names, or the error for a name that is unknown; and describes a limit, for
+ * every protocol.
  *
  * Names come from untrusted clients: they are compared in full, whatever their size and bytes.
  */
@@ -8,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "codec/json/admin_answer.h"
 #include "ration/engine.h"
 
 #define RATION_LIMIT_NAME_TEXT_SIZE 640
@@ -25,5 +27,9 @@ enum ration_limit_names {
 const char *ration_limit_name_find(const struct ration_engine_guard *guard,
                                    enum ration_limit_names among, const struct ration_key *name,
                                    char reason[RATION_LIMIT_NAME_TEXT_SIZE]);
+
+/* Describes the limit at an index of the policy. The calling thread holds the guard. */
+void ration_limit_list_get(const struct ration_engine_guard *guard, size_t limit_index,
+                           struct ration_admin_limit *out_limit);
 
 #endif

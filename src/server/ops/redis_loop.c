@@ -85,7 +85,7 @@ static void clean_up(void *argument)
     uv_close((uv_handle_t *)&watch->poll, free_handle);
 }
 
-static bool attach(void *context, struct redisAsyncContext *redis)
+static bool attach_context(void *context, struct redisAsyncContext *redis)
 {
     struct ration_loop *loop = context;
     struct watch *watch = calloc(1, sizeof(*watch));
@@ -165,7 +165,7 @@ static struct ration_redis_loop hooks_of(struct ration_loop *loop)
     return (struct ration_redis_loop){
         .context = loop,
         .now_ns = now_ns,
-        .attach = attach,
+        .attach = attach_context,
         .wake_at = wake_at,
         .forget = cancel_timer,
     };

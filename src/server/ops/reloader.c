@@ -171,7 +171,7 @@ static bool reload_and_report(struct ration_reloader *reloader, struct report *r
 }
 
 /* text: NULL, or the report for the client that waits. */
-static bool reload(struct ration_reloader *reloader, struct ration_output *text)
+static bool reload_policy(struct ration_reloader *reloader, struct ration_output *text)
 {
     struct ration_service *service = reloader->service;
     struct report report = {.text = text};
@@ -203,7 +203,7 @@ static void answer_request(struct ration_loop *loop, void *argument)
     struct ration_reload *request = argument;
     struct ration_reload_result result = {
         .is_done = request->is_done,
-        .text = request->text.is_failed ? "there is no memory to say it here: see the log"
+        .text = request->text.is_failed ? "the server is short of memory: the result is in the log"
                                         : request->text.bytes,
     };
 
@@ -224,7 +224,7 @@ void ration_reloader_forget(struct ration_reload *request)
 /* The thread ---------------------------------------------------------------------------------- */
 
 /* Removes the next request, or returns NULL. The caller holds the lock. */
-static struct ration_reload *dequeue(struct ration_reloader *reloader)
+static struct ration_reload *dequeue_request(struct ration_reloader *reloader)
 {
     struct ration_reload *request = reloader->first;
 
@@ -241,13 +241,13 @@ static void run_task(struct ration_reloader *reloader, struct ration_reload *req
 {
     if (request == NULL) {
         ration_sd_notify("RELOADING=1");
-        reload(reloader, NULL);
+        reload_policy(reloader, NULL);
         ration_sd_notify("READY=1");
         return;
     }
     switch (request->task) {
     case RATION_RELOADER_RELOAD:
-        request->is_done = reload(reloader, &request->text);
+        request->is_done = reload_policy(reloader, &request->text);
         break;
     case RATION_RELOADER_CLEAR_INLINE:
         request->is_done = ration_engine_clear_inline(reloader->service->engine) == RATION_OK;
@@ -265,7 +265,7 @@ static void *run_tasks(void *argument)
 
     pthread_mutex_lock(&reloader->lock);
     while (!reloader->is_stopping && (reloader->first != NULL || reloader->is_requested)) {
-        struct ration_reload *request = dequeue(reloader);
+        struct ration_reload *request = dequeue_request(reloader);
 
         if (request == NULL)
             reloader->is_requested = false;
@@ -366,7 +366,7 @@ void ration_reloader_free(struct ration_reloader *reloader)
     pthread_mutex_unlock(&reloader->lock);
     if (reloader->has_thread)
         pthread_join(reloader->thread, NULL);
-    for (struct ration_reload *request; (request = dequeue(reloader)) != NULL;)
+    for (struct ration_reload *request; (request = dequeue_request(reloader)) != NULL;)
         free_request(request);
     ration_log_bound_report(&change_lines);
     ration_log_bound_report(&outcome_lines);

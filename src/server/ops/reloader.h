@@ -1,5 +1,5 @@
 /*
- * reload: replaces the policy of a running server. Also runs the other slow task, clearing inline limits.
+ * reloader: replaces the policy of a running server. Also runs the other slow task, clearing inline limits.
  *
  * A policy is replaced by a complete, valid one or not at all. A loop thread must not wait for such a task, so a
  * separate thread runs the tasks, one at a time; the connection that requested one is paused until the reply.
@@ -53,7 +53,7 @@ bool ration_reloader_serve(struct ration_reloader *reloader, enum ration_reloade
                            struct ration_reload **handle);
 
 /* Drops the reply, because the connection closes. NULL is accepted. */
-void ration_reloader_forget(struct ration_reload *reload);
+void ration_reloader_forget(struct ration_reload *request);
 
 /* Waits for the running task and drops the queued ones. NULL is accepted. */
 void ration_reloader_free(struct ration_reloader *reloader);

@@ -1,5 +1,5 @@
 /*
- * routes: the table of HTTP paths, for those who serve them and those who list them.
+ * routes: the table of HTTP paths. The HTTP service dispatches by it, and `ration serve --access` lists it.
  */
 #ifndef RATION_SERVER_OPS_ROUTES_H
 #define RATION_SERVER_OPS_ROUTES_H

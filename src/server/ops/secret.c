@@ -1,6 +1,6 @@
 #include "server/ops/secret.h"
 
-#include "base/entropy.h"
+#include "base/os.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool make_key(void)
 
     pthread_mutex_lock(&key_lock);
     if (!has_key)
-        has_key = ration_entropy_read(&key, sizeof(key));
+        has_key = ration_os_random(&key, sizeof(key));
     is_made = has_key;
     pthread_mutex_unlock(&key_lock);
     return is_made;

@@ -50,7 +50,7 @@ static void log_policy_error(void *unused, const char *line)
 }
 
 /* The "s" after a count, if it is not 1. */
-static const char *plural(uint64_t count)
+static const char *plural_suffix(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
@@ -69,7 +69,7 @@ static bool read_policy(struct server *server, ration_policy **out_policy)
     if (server->settings.policy_path != NULL)
         ration_log(RATION_LOG_INFO, "policy %.300s: %zu limit%s", server->settings.policy_path,
                    ration_policy_limit_count(*out_policy),
-                   plural(ration_policy_limit_count(*out_policy)));
+                   plural_suffix(ration_policy_limit_count(*out_policy)));
     return true;
 }
 
@@ -249,11 +249,12 @@ static void on_stop_signal(struct ration_loop *loop, void *argument)
     if (server->is_draining)
         ration_log(RATION_LOG_WARNING,
                    "second signal: closing %" PRIu64 " connection%s immediately", counters.open,
-                   plural(counters.open));
+                   plural_suffix(counters.open));
     else
-        ration_log(
-            RATION_LOG_INFO, "shutting down: %" PRIu64 " connection%s %s %" PRIu32 " ms to finish",
-            counters.open, plural(counters.open), counters.open == 1 ? "has" : "have", deadline_ms);
+        ration_log(RATION_LOG_INFO,
+                   "shutting down: %" PRIu64 " connection%s %s %" PRIu32 " ms to finish",
+                   counters.open, plural_suffix(counters.open), counters.open == 1 ? "has" : "have",
+                   deadline_ms);
     server->is_draining = true;
     ration_sd_notify("STOPPING=1");
     ration_loops_drain(server->service.loops, deadline_ms, NULL, NULL);
@@ -404,8 +405,8 @@ static void log_what_was_served(const struct server *server)
     ration_log(RATION_LOG_INFO,
                "stopped: served %" PRIu64 " HTTP request%s and %" PRIu64
                " RESP command%s over %" PRIu64 " connection%s",
-               requests, plural(requests), commands, plural(commands), counters.accepted,
-               plural(counters.accepted));
+               requests, plural_suffix(requests), commands, plural_suffix(commands),
+               counters.accepted, plural_suffix(counters.accepted));
 }
 
 static void take_down(struct server *server)

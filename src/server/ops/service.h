@@ -132,8 +132,9 @@ void ration_http_worker_free(struct ration_http_worker *worker);
     "the limit takes longer to fill than max-inline-fill allows: lower its burst or period, or " \
     "write it into the policy"
 /* The reply if inline limits cannot be cleared. */
-#define RATION_INLINE_IN_REDIS \
-    "inline limits are kept in Redis and are not cleared by this command: delete their keys in Redis"
+#define RATION_INLINE_IN_REDIS                                                                   \
+    "inline limits are kept in Redis and are not cleared by this command: delete their keys in " \
+    "Redis"
 ration_status ration_service_check_inline(const struct ration_service *service,
                                           const struct ration_limit *limit);
 

@@ -1,8 +1,8 @@
 /*
  * settings: reads options, variables and the server: section into one struct, as the table directs.
  *
- * A source (the command line, the environment, a policy) overwrites a value only if a lower source set it. A value that loses is
- * parsed all the same, into settings that are thrown away: an error in a file is reported even where the
+ * A source (the command line, the environment, a policy) overwrites a value only if a lower source set it. A value that
+ * loses is parsed all the same, into settings that are thrown away: an error in a file is reported even where the
  * command line overrides the value.
  */
 #include "server/ops/settings.h"
@@ -194,6 +194,11 @@ static size_t find_setting(struct reader *reader, const char *name, size_t size)
     if (index < ration_settings_table_count)
         return index;
     hint = hint_for(name + prefix_size, size - prefix_size);
+    if (reader->source == RATION_SETTINGS_ARGUMENTS) {
+        const char *const options[] = {"--help", "--print-settings", "--access", nearest};
+
+        nearest = ration_text_nearest(name, size, options, nearest != NULL ? 4 : 3);
+    }
     if (hint == NULL && nearest == NULL)
         hint = "see ration serve --help";
     report_error(reader, "there is no setting %s; %s%s", ration_text_quote(name, size, quote),
@@ -400,7 +405,7 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
             continue;
         }
         report_error(&reader,
-                     "'%s' is no option; write --name value, as ration serve --help lists them",
+                     "'%s' is not an option; write --name value, as in --policy policy.yaml",
                      ration_text_quote(arguments[used], strlen(arguments[used]), quote));
         used++;
     }
@@ -414,9 +419,9 @@ void ration_settings_hide_arguments(int argument_count, char **arguments)
         size_t name_size = strncmp(arguments[i], "--", 2) == 0 ? strcspn(name, "=") : 0;
         char *value = name_size > 0 && name[name_size] == '=' ? name + name_size + 1
                       : i + 1 < argument_count                ? arguments[i + 1]
-                                                              : NULL;
+                                                              : name + name_size;
 
-        for (size_t j = 0; j < ration_settings_table_count && name_size > 0 && value != NULL; j++) {
+        for (size_t j = 0; j < ration_settings_table_count && name_size > 0; j++) {
             const char *known = ration_settings_table[j].name;
 
             if (strlen(known) == name_size && strncmp(known, name, name_size) == 0 &&

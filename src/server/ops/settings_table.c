@@ -200,7 +200,7 @@ _Static_assert(sizeof(ration_settings_table) / sizeof(ration_settings_table[0]) 
                    RATION_SETTINGS_COUNT_MAX,
                "sources[] has an element for each setting");
 
-const char *ration_settings_group_text(enum ration_setting_group group)
+static const char *settings_group_text(enum ration_setting_group group)
 {
     static const char *const texts[RATION_SETTINGS_GROUPS] = {
         [RATION_SETTINGS_LISTENING] = "Listening",
@@ -212,6 +212,49 @@ const char *ration_settings_group_text(enum ration_setting_group group)
     };
 
     return texts[group];
+}
+
+/* Writes a value of a number as a person would write it; "" for other kinds of settings. */
+static void print_number(const struct ration_setting *setting, uint64_t number, char *buffer,
+                         size_t buffer_size)
+{
+    buffer[0] = '\0';
+    switch (setting->kind) {
+    case RATION_SETTING_MILLISECONDS:
+        ration_units_print_duration(number * NS_PER_MS, buffer, buffer_size);
+        break;
+    case RATION_SETTING_SECONDS:
+        ration_units_print_duration(number * NS_PER_S, buffer, buffer_size);
+        break;
+    case RATION_SETTING_BYTES:
+        ration_units_print_bytes(number, buffer, buffer_size);
+        break;
+    case RATION_SETTING_COUNT:
+        ration_units_print_count(number, buffer, buffer_size);
+        break;
+    case RATION_SETTING_MODE:
+        snprintf(buffer, buffer_size, "0%o", (unsigned)number);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Fits any text of settings_range_text(). */
+#define RANGE_SIZE 160
+
+/* Writes "1ms to 1min", the values that a number may have; "" for other kinds of settings. Returns buffer. */
+static const char *settings_range_text(const struct ration_setting *setting,
+                                       char buffer[RANGE_SIZE])
+{
+    char min[RATION_SETTING_DEFAULT_SIZE], max[RATION_SETTING_DEFAULT_SIZE];
+
+    buffer[0] = '\0';
+    print_number(setting, setting->min, min, sizeof(min));
+    print_number(setting, setting->max, max, sizeof(max));
+    if (min[0] != '\0')
+        snprintf(buffer, RANGE_SIZE, "%s to %s%s", min, max, setting->may_be_none ? ", none" : "");
+    return buffer;
 }
 
 static const char *default_choice_text(const struct ration_setting *setting,
@@ -235,28 +278,58 @@ const char *ration_settings_default_text(const struct ration_setting *setting,
     }
     if (setting->may_be_none && setting->default_value == RATION_LIMIT_NONE)
         return strcpy(buffer, "none");
-    switch (setting->kind) {
-    case RATION_SETTING_MILLISECONDS:
-        ration_units_print_duration(setting->default_value * NS_PER_MS, buffer,
-                                    RATION_SETTING_DEFAULT_SIZE);
-        break;
-    case RATION_SETTING_SECONDS:
-        ration_units_print_duration(setting->default_value * NS_PER_S, buffer,
-                                    RATION_SETTING_DEFAULT_SIZE);
-        break;
-    case RATION_SETTING_BYTES:
-        ration_units_print_bytes(setting->default_value, buffer, RATION_SETTING_DEFAULT_SIZE);
-        break;
-    case RATION_SETTING_COUNT:
-        ration_units_print_count(setting->default_value, buffer, RATION_SETTING_DEFAULT_SIZE);
-        break;
-    case RATION_SETTING_MODE:
-        snprintf(buffer, RATION_SETTING_DEFAULT_SIZE, "0%o", (unsigned)setting->default_value);
-        break;
-    case RATION_SETTING_CHOICE:
+    if (setting->kind == RATION_SETTING_CHOICE)
         return default_choice_text(setting, buffer);
-    default:
-        break;
-    }
+    print_number(setting, setting->default_value, buffer, RATION_SETTING_DEFAULT_SIZE);
     return buffer;
+}
+
+#define LINE_WIDTH 80
+#define NAME_WIDTH 29 /* of the longest option with its metavariable */
+
+static void print_setting(FILE *stream, const struct ration_setting *setting)
+{
+    char default_value[RATION_SETTING_DEFAULT_SIZE], name[NAME_WIDTH + 32];
+
+    snprintf(name, sizeof(name), "--%s%s%s", setting->name,
+             setting->metavariable != NULL ? " " : "",
+             setting->metavariable != NULL ? setting->metavariable : "");
+    ration_settings_default_text(setting, default_value);
+    fprintf(stream, "  %-*s %s", NAME_WIDTH, name, setting->help);
+    if (default_value[0] != '\0') {
+        size_t width = NAME_WIDTH + strlen("  ") + strlen(" ") + strlen(setting->help) +
+                       strlen(" []") + strlen(default_value);
+
+        if (width > LINE_WIDTH)
+            fprintf(stream, "\n  %-*s", NAME_WIDTH, "");
+        fprintf(stream, " [%s]", default_value);
+    }
+    fputc('\n', stream);
+    if (setting->words != NULL)
+        fprintf(stream, "  %-*s one of: %s\n", NAME_WIDTH, "", setting->words);
+}
+
+void ration_settings_print_help(FILE *stream)
+{
+    for (int group = 0; group < RATION_SETTINGS_GROUPS; group++) {
+        fprintf(stream, "\n%s:\n", settings_group_text((enum ration_setting_group)group));
+        for (size_t i = 0; i < ration_settings_table_count; i++) {
+            if ((int)ration_settings_table[i].group == group)
+                print_setting(stream, &ration_settings_table[i]);
+        }
+    }
+}
+
+void ration_settings_print_list(FILE *stream)
+{
+    for (size_t i = 0; i < ration_settings_table_count; i++) {
+        const struct ration_setting *setting = &ration_settings_table[i];
+        char default_value[RATION_SETTING_DEFAULT_SIZE], range[RANGE_SIZE];
+
+        fprintf(stream, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", setting->name,
+                setting->metavariable != NULL ? setting->metavariable : "",
+                ration_settings_default_text(setting, default_value),
+                setting->words != NULL ? setting->words : "", setting->help,
+                settings_group_text(setting->group), settings_range_text(setting, range));
+    }
 }

@@ -63,9 +63,6 @@ struct ration_setting {
 extern const struct ration_setting ration_settings_table[];
 extern const size_t ration_settings_table_count;
 
-/* The heading of a group. */
-const char *ration_settings_group_text(enum ration_setting_group group);
-
 /* Fits any text of ration_settings_default_text(). */
 #define RATION_SETTING_DEFAULT_SIZE 64
 

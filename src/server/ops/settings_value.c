@@ -149,7 +149,7 @@ static bool parse_number(const struct value *value, uint64_t *out_number)
 
 static ration_status read_number(const struct value *value)
 {
-    uint64_t number;
+    uint64_t number = 0;
 
     if (value->setting->may_be_none && value_is(value, "none")) {
         store_number(value, RATION_LIMIT_NONE);

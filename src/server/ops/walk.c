@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static unsigned step(struct ration_job *job);
+static unsigned run_step(struct ration_job *job);
 
 struct ration_walk *ration_walk_create(struct ration_connection *connection,
                                        struct ration_service *service,
@@ -13,7 +13,7 @@ struct ration_walk *ration_walk_create(struct ration_connection *connection,
 
     if (walk == NULL)
         return NULL;
-    walk->job.step = step;
+    walk->job.step = run_step;
     walk->kind = kind;
     walk->service = service;
     walk->connection = connection;
@@ -112,7 +112,7 @@ static bool write_part(struct ration_walk *walk)
 }
 
 /* The job of a walk. A flush may free the connection, and the walk with it. */
-static unsigned step(struct ration_job *job)
+static unsigned run_step(struct ration_job *job)
 {
     struct ration_walk *walk = (struct ration_walk *)job;
     struct ration_connection *connection = walk->connection;
@@ -134,5 +134,5 @@ static unsigned step(struct ration_job *job)
 void ration_walk_start(struct ration_walk *walk)
 {
     ration_connection_pause(walk->connection);
-    (void)step(&walk->job);
+    (void)run_step(&walk->job);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "codec/http/check.h"
-#include "server/ops/limit_list.h"
 #include "server/ops/limit_name.h"
 #include "server/ops/reloader.h"
 #include "server/ops/top.h"

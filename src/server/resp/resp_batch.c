@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "codec/resp/check_resp.h"
+#include "codec/json/check_answer.h"
 #include "server/resp/resp_worker.h"
 
 bool ration_resp_arg_number(const struct ration_key *argument, uint64_t *out_number)
@@ -45,6 +45,68 @@ static void decide_inline(struct ration_resp_worker *worker)
     worker->batch_number++;
 }
 
+/*
+ * A decision as RESP, with the field names of the JSON in codec/json/check_answer.h:
+ *
+ *     verdict, limit, burst, remaining, retry_after_ns, reset_after_ns, delay_ns, banned, degraded
+ *
+ * It is a map in RESP3 and a flat array of names and values in RESP2. A wait that never ends is -1,
+ * as in CL.THROTTLE. If no limit applied, limit is null, and so are burst, remaining and
+ * reset_after_ns. banned and degraded are 1 or 0.
+ */
+#define CHECK_FIELD_COUNT 9
+
+static void write_count(struct ration_output *output, const char *name, uint64_t count)
+{
+    ration_resp_write_bulk_text(output, name);
+    ration_resp_write_count(output, count);
+}
+
+static void write_wait(struct ration_output *output, const char *name, uint64_t wait_ns)
+{
+    ration_resp_write_bulk_text(output, name);
+    if (wait_ns == RATION_FOREVER)
+        ration_resp_write_integer(output, -1);
+    else
+        ration_resp_write_count(output, wait_ns);
+}
+
+static void write_null(struct ration_output *output, enum ration_resp_version version,
+                       const char *name)
+{
+    ration_resp_write_bulk_text(output, name);
+    ration_resp_write_null(output, version);
+}
+
+static void write_answer(struct ration_output *output, enum ration_resp_version version,
+                         const struct ration_check_answer *answer)
+{
+    const struct ration_decision *decision = &answer->decision;
+    bool is_allowed = decision->verdict == RATION_ALLOW;
+
+    ration_resp_write_map(output, version, CHECK_FIELD_COUNT);
+    ration_resp_write_bulk_text(output, "verdict");
+    ration_resp_write_bulk_text(output, ration_decision_verdict_name(decision->verdict));
+    if (answer->limit_name != NULL) {
+        ration_resp_write_bulk_text(output, "limit");
+        ration_resp_write_bulk_text(output, answer->limit_name);
+        write_count(output, "burst", decision->limit);
+        write_count(output, "remaining", decision->remaining);
+        write_wait(output, "retry_after_ns", decision->retry_after_ns);
+        write_wait(output, "reset_after_ns", decision->reset_after_ns);
+        write_wait(output, "delay_ns", decision->delay_ns);
+    } else {
+        write_null(output, version, "limit");
+        write_null(output, version, "burst");
+        write_null(output, version, "remaining");
+        write_wait(output, "retry_after_ns", is_allowed ? 0 : RATION_FOREVER);
+        write_null(output, version, "reset_after_ns");
+        write_wait(output, "delay_ns", 0);
+    }
+    write_count(output, "banned", answer->is_banned);
+    write_count(output, "degraded", answer->is_degraded);
+}
+
 void ration_resp_write_check(struct ration_resp_worker *worker, const struct ration_check *check)
 {
     struct ration_check_answer answer = {
@@ -55,7 +117,7 @@ void ration_resp_write_check(struct ration_resp_worker *worker, const struct rat
     };
 
     if (check->status == RATION_OK) {
-        ration_check_resp_write(worker->output, ration_resp_version_of(worker), &answer);
+        write_answer(worker->output, ration_resp_version_of(worker), &answer);
         return;
     }
     ration_service_add(worker->loop_worker, RATION_SERVICE_RESP_ERRORS, 1);

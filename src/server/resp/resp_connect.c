@@ -66,8 +66,8 @@ static enum ration_access access_of_user(const struct ration_resp_worker *worker
 }
 
 /* Authenticates the session. False: an error is written, and the access is unchanged. */
-static bool authenticate(struct ration_resp_worker *worker, const struct ration_key *user,
-                         const struct ration_key *password)
+static bool authenticate_session(struct ration_resp_worker *worker, const struct ration_key *user,
+                                 const struct ration_key *password)
 {
     const struct ration_settings *settings = worker->service->settings;
     enum ration_access access = access_of_user(worker, user, password);
@@ -100,7 +100,8 @@ void ration_resp_auth(struct ration_resp_worker *worker)
         ration_resp_error(worker, RATION_ERROR_SYNTAX);
         return;
     }
-    if (authenticate(worker, args.count == 3 ? &args.items[1] : NULL, &args.items[args.count - 1]))
+    if (authenticate_session(worker, args.count == 3 ? &args.items[1] : NULL,
+                             &args.items[args.count - 1]))
         ration_resp_write_simple(worker->output, "OK");
     wipe_password(&args.items[args.count - 1]);
 }
@@ -165,7 +166,7 @@ void ration_resp_hello(struct ration_resp_worker *worker)
     if (!read_hello(worker, &hello))
         return;
     if (hello.password != NULL) {
-        bool is_authentic = authenticate(worker, hello.user, hello.password);
+        bool is_authentic = authenticate_session(worker, hello.user, hello.password);
 
         wipe_password(hello.password);
         if (!is_authentic)
@@ -351,10 +352,11 @@ static const struct subcommand *find_subcommand(struct ration_resp_worker *worke
     struct ration_resp_args args = ration_resp_args_of(worker);
     const struct subcommand *found =
         ration_commands_is_word(&args.items[1], help.name) ? &help : NULL;
+    const struct subcommand *list = container->list;
 
     for (size_t i = 0; found == NULL && i < container->size; i++)
-        if (ration_commands_is_word(&args.items[1], container->list[i].name))
-            found = &container->list[i];
+        if (ration_commands_is_word(&args.items[1], list[i].name))
+            found = &list[i];
     if (found != NULL && args.count >= found->args_min && args.count <= found->args_max)
         return found;
     if (found != NULL) {

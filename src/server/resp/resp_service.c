@@ -63,7 +63,7 @@ void ration_resp_walk_end(struct ration_connection *connection)
     ration_connection_resume(connection);
 }
 
-static void ping(struct ration_resp_worker *worker)
+static void serve_ping(struct ration_resp_worker *worker)
 {
     struct ration_resp_args args = ration_resp_args_of(worker);
 
@@ -75,14 +75,14 @@ static void ping(struct ration_resp_worker *worker)
         ration_resp_write_simple(worker->output, "PONG");
 }
 
-static void echo(struct ration_resp_worker *worker)
+static void serve_echo(struct ration_resp_worker *worker)
 {
     const struct ration_key *argument = &worker->request.arguments[1];
 
     ration_resp_write_bulk(worker->output, argument->bytes, argument->size);
 }
 
-static void quit(struct ration_resp_worker *worker)
+static void serve_quit(struct ration_resp_worker *worker)
 {
     ration_resp_write_simple(worker->output, "OK");
     ration_connection_close(worker->connection);
@@ -97,11 +97,11 @@ static bool is_costly(enum ration_command_id id)
 }
 
 /* Serves all commands except those that are decided in batches. */
-static void dispatch(struct ration_resp_worker *worker, enum ration_command_id id)
+static void dispatch_command(struct ration_resp_worker *worker, enum ration_command_id id)
 {
     static void (*const handlers[RATION_COMMAND_COUNT])(struct ration_resp_worker * worker) = {
         [RATION_COMMAND_REFUND] = ration_resp_refund,
-        [RATION_COMMAND_PING] = ping,
+        [RATION_COMMAND_PING] = serve_ping,
         [RATION_COMMAND_RESET_KEY] = ration_resp_reset_keys,
         [RATION_COMMAND_BLOCK] = ration_resp_block,
         [RATION_COMMAND_FLUSH] = ration_resp_flush_inline,
@@ -117,9 +117,9 @@ static void dispatch(struct ration_resp_worker *worker, enum ration_command_id i
         [RATION_COMMAND_INFO] = ration_resp_info,
         [RATION_COMMAND_CONFIG] = ration_resp_config,
         [RATION_COMMAND_SELECT] = ration_resp_select,
-        [RATION_COMMAND_ECHO] = echo,
+        [RATION_COMMAND_ECHO] = serve_echo,
         [RATION_COMMAND_RESET] = ration_resp_reset_session,
-        [RATION_COMMAND_QUIT] = quit,
+        [RATION_COMMAND_QUIT] = serve_quit,
         [RATION_COMMAND_MULTI] = ration_resp_multi,
         [RATION_COMMAND_EXEC] = ration_resp_exec,
         [RATION_COMMAND_DISCARD] = ration_resp_discard,
@@ -190,7 +190,7 @@ static void serve_request(struct ration_resp_worker *worker, const struct ration
     } else if (!ration_commands_fits(command, args.count)) {
         reject_arity(worker, command);
     } else if (ration_resp_permits(worker, command)) {
-        dispatch(worker, command->id);
+        dispatch_command(worker, command->id);
     }
 }
 
@@ -292,7 +292,7 @@ struct ration_resp_worker *ration_resp_worker_take(struct ration_connection *con
     return worker;
 }
 
-/* Ends a receive(): returns how many bytes are consumed, without the checks that are postponed. */
+/* Ends receive_requests(): returns how many bytes are consumed, without the checks that are postponed. */
 static size_t end_receive(struct ration_resp_worker *worker, const char *bytes, size_t consumed)
 {
     if (worker->postponed != NULL) {
@@ -314,7 +314,7 @@ static bool is_quoted_line(const char *bytes, size_t size)
     return memchr(bytes, '"', line_size) != NULL || memchr(bytes, '\'', line_size) != NULL;
 }
 
-static size_t receive(struct ration_connection *connection, char *bytes, size_t size)
+static size_t receive_requests(struct ration_connection *connection, char *bytes, size_t size)
 {
     struct ration_resp_worker *worker = ration_resp_worker_take(connection);
     size_t consumed = 0;
@@ -366,7 +366,8 @@ static size_t receive(struct ration_connection *connection, char *bytes, size_t 
     return end_receive(worker, bytes, worker->is_over ? size : consumed);
 }
 
-static void refuse(struct ration_connection *connection, enum ration_close_reason close_reason)
+static void write_refusal(struct ration_connection *connection,
+                          enum ration_close_reason close_reason)
 {
     struct ration_output *output = ration_connection_output(connection);
 
@@ -410,7 +411,7 @@ const struct ration_protocol ration_resp_protocol = {
     .state_size = sizeof(struct ration_resp_session),
     .authenticates_once = true,
     .open = open_session,
-    .receive = receive,
-    .refuse = refuse,
+    .receive = receive_requests,
+    .refuse = write_refusal,
     .close = close_session,
 };

@@ -308,5 +308,12 @@ def test_ration_hangs():
                        "the proxy to ask ration again")
 
 
+def test_the_page_shows_the_file():
+    """docs/guides/proxies.md has the shortest file in full."""
+    if KIND is kit.CaddyShort:
+        with open(os.path.join(kit.ROOT, "docs", "guides", "proxies.md"), encoding="utf-8") as page:
+            serve.expect(kit.example("proxies/Caddyfile.short") in page.read(), True, "the file in the page")
+
+
 if __name__ == "__main__":
     serve.run()

@@ -34,10 +34,13 @@ def check_decides(redis, url, database=0, user="u", options=(), prefix="ration")
     serve.expect(client.ask("FLUSHALL"), "OK")
 
 
-def check_degraded(url, last_error=None):
-    """Redis does not decide, and the server continues."""
+def check_degraded(url, reason=None):
+    """Redis does not decide, the server continues, and /readyz has the reason for the missing connection."""
     with redis_kit.serve_with(BINARY, url, POLICY, ["--threads", "1"]) as server:
         client = server.resp()
+        if reason:
+            _, _, text = server.http("GET", "/readyz")
+            assert reason in text, f"{url}: {text}"
         for _ in range(20):
             answer = client.ask("RATION.PEEK", "user", "nobody")
             assert redis_kit.is_degraded(answer), f"{url}: {answer}"
@@ -84,10 +87,10 @@ def test_a_password():
         check_decides(redis, f"redis://:p%40ss%3Aw%2Frd%20%2525@127.0.0.1:{redis.port}")
         check_decides(redis, f"redis://:p%40ss%3Aw%2Frd%20%2525@127.0.0.1:{redis.port}/2", database=2)
         check_decides(redis, f"unix://:p%40ss%3Aw%2Frd%20%2525@{redis.socket_path}?db=2", database=2)
-        check_degraded(f"unix:{redis.socket_path}")
-        check_degraded(redis.url)
-        check_degraded(f"redis://:wrong@127.0.0.1:{redis.port}")
-        check_degraded(f"redis://:wrong@127.0.0.1:{redis.port}/2")
+        check_degraded(f"unix:{redis.socket_path}", b"NOAUTH")
+        check_degraded(redis.url, b"NOAUTH")
+        check_degraded(f"redis://:wrong@127.0.0.1:{redis.port}", b"WRONGPASS")
+        check_degraded(f"redis://:wrong@127.0.0.1:{redis.port}/2", b"WRONGPASS")
 
 
 def test_a_user():
@@ -98,18 +101,18 @@ def test_a_user():
         serve.expect(redis.ask("ACL", "SETUSER", "limiter", *rights), "OK")
         check_decides(redis, f"redis://limiter:secret@127.0.0.1:{redis.port}")
         check_decides(redis, f"redis://limiter:secret@127.0.0.1:{redis.port}/1", database=1)
-        check_degraded(f"redis://limiter:other@127.0.0.1:{redis.port}")
-        check_degraded(f"redis://nobody:secret@127.0.0.1:{redis.port}")
+        check_degraded(f"redis://limiter:other@127.0.0.1:{redis.port}", b"WRONGPASS")
+        check_degraded(f"redis://nobody:secret@127.0.0.1:{redis.port}", b"WRONGPASS")
         serve.expect(redis.ask("ACL", "SETUSER", "limiter", "-eval", "-evalsha"), "OK")
         check_degraded(f"redis://limiter:secret@127.0.0.1:{redis.port}")
 
 
 def test_nothing_there():
-    check_degraded(f"redis://127.0.0.1:{redis_kit.free_port()}")
+    check_degraded(f"redis://127.0.0.1:{redis_kit.free_port()}", b"Connection refused")
     check_degraded("unix:/nowhere/redis.sock")
     check_degraded("redis://no.such.host.invalid")
     with redis_kit.Redis() as redis:
-        check_degraded(redis.url + "/9999")
+        check_degraded(redis.url + "/9999", b"DB index is out of range")
 
 
 def test_bad_urls():

@@ -457,15 +457,15 @@ static void lies_with_right_checksums_are_refused(void **state)
     refuse_with(&small, 8, "\xff\xff", 2, "a text that is too long");
     saved_set_number(size, 2, RATION_LIMIT_TEXT_SIZE); /* no room for its end */
     refuse_with(&small, 8, size, 2, "a text that is too long");
-    refuse_with(&small, 10, "!", 1, "one of its limits makes no sense");
+    refuse_with(&small, 10, "!", 1, "one of its limits is not valid");
     refuse_with(&small, SIZE_MAX, "x", 1, "it has bytes after its end");
     limiters = (struct saved_bytes){.data = small.bytes.data, .size = first_size(&small.bytes)};
     limiters = saved_unwrap(&limiters);
     end_at = limiters.size;
     free(limiters.data);
-    refuse_with(&small, end_at - 8 - 3, "\x03", 1, "makes no sense"); /* overflow */
-    refuse_with(&small, end_at - 8 - 2, "\x02", 1, "makes no sense"); /* shadow */
-    refuse_with(&small, end_at - 8 - 1, "\x02", 1, "makes no sense"); /* in use */
+    refuse_with(&small, end_at - 8 - 3, "\x03", 1, "is not valid"); /* overflow */
+    refuse_with(&small, end_at - 8 - 2, "\x02", 1, "is not valid"); /* shadow */
+    refuse_with(&small, end_at - 8 - 1, "\x02", 1, "is not valid"); /* in use */
     end(&small);
 }
 

@@ -137,7 +137,7 @@ static void refuse_number(size_t at, size_t size, uint64_t number, const char *p
 
 static void what_makes_no_sense_is_refused(void **state)
 {
-    const char *limit = "one of its limits makes no sense";
+    const char *limit = "one of its limits is not valid";
     const char *sets = "its number of sets does not fit its number of keys";
 
     (void)state;

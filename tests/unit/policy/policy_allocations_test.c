@@ -91,7 +91,7 @@ static void refuse_each_of_a_wrong_policy(const char *wrong)
 
 /*
  * A error for which there is no memory is not reported, and the policy not taken for right. Of many sizes, so
- * that some run out just when a error is noted.
+ * that some run out just when an error is noted.
  */
 static void errors_without_memory_are_no_policy(void **state)
 {

@@ -187,7 +187,7 @@ static void conditions_are_reported_in_words(void **state)
     assert_string_equal(ration_policy_describe(policy, 0, text, sizeof(text)), "every request");
     assert_string_equal(ration_policy_describe(policy, 1, text, sizeof(text)),
                         "path is /a or /b or starts with /c or is like /d*e and 1 more, "
-                        "user is not x and \"\", plan is given, plan does not start with y, "
+                        "user is not x or \"\", plan is given, plan does not start with y, "
                         "ip is in ::/0 or 10.0.0.1/32, user is given");
     assert_string_equal(ration_policy_describe(policy, 0, cut, 14), "every request");
     assert_string_equal(ration_policy_describe(policy, 0, cut, 13), "every req...");
@@ -220,15 +220,15 @@ static char *read_file(const char *path)
     return text;
 }
 
-/* Each block of the page that is marked as yaml is a policy. */
+/* Each block of the page that is marked as a policy is one. */
 static void policies_of_the_page_are_right(void **state)
 {
-    char *page = read_file(RATION_SOURCE "/docs/policy.md");
+    char *page = read_file(RATION_SOURCE "/docs/reference/policy.md");
     int block_count = 0;
 
     (void)state;
-    for (char *at = page; (at = strstr(at, "\n```yaml\n"));) {
-        char *begin = at + strlen("\n```yaml\n"), *end = strstr(begin, "\n```");
+    for (char *at = page; (at = strstr(at, "\n```yaml policy\n"));) {
+        char *begin = at + strlen("\n```yaml policy\n"), *end = strstr(begin, "\n```");
         ration_policy *policy = NULL;
         assert_non_null(end);
         if (ration_policy_parse(begin, (size_t)(end + 1 - begin), kit_print_error, NULL, &policy) !=

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "redis/slots.h"
+#include "redis/nodes.h"
 #include "redis/take_request.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -182,7 +182,7 @@ static bool send_some_due(struct load_worker *worker, struct load_connection *co
 static bool send_due(struct load_worker *worker, uint64_t now_ns)
 {
     uint64_t due_count = load_schedule_due_count(&worker->schedule, now_ns) - worker->sent_count;
-    uint64_t each_count = due_count / worker->connection_count + 1;
+    uint64_t each_count = due_count / worker->connection_count + 1; /* a worker has at least one */
 
     if (due_count > worker->budget_count)
         due_count = worker->budget_count;

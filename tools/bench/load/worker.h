@@ -53,7 +53,7 @@ void load_worker_set_times(struct load_worker *worker, uint32_t thread_index,
                            const struct load_times *times);
 
 /* The thread's function. Sets failed and error if it could not continue. */
-void *load_worker_run(void *worker);
+void *load_worker_run(void *argument);
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t load_now_ns(void);

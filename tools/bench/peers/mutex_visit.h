@@ -8,7 +8,7 @@
  *
  *     .terms = {{{mutex_visit_at, &all}, 1.0}}
  *
- * A visit goes on where the last one stopped, round and round. Call mutex_visit_fill() first, or
+ * A visit continues where the last one stopped, round and round. Call mutex_visit_fill() first, or
  * the first lap measures insertions. A table has one time: either given or by the clock.
  */
 #ifndef RATION_BENCH_PEERS_MUTEX_VISIT_H
@@ -45,8 +45,8 @@ void mutex_visit_fill(struct mutex_visit *visit);
 struct mutex_visit_pair mutex_visit_split(const struct mutex_visit *visit);
 
 /* bench_functions of a struct mutex_visit: with now given, and reading CLOCK_MONOTONIC. */
-void mutex_visit_at(void *visit, uint64_t count);
-void mutex_visit_now(void *visit, uint64_t count);
+void mutex_visit_at(void *context, uint64_t count);
+void mutex_visit_now(void *context, uint64_t count);
 
 /*
  * bench_functions of a struct mutex_visit_pair: share count between two threads. The reported time is

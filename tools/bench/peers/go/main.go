@@ -57,7 +57,7 @@ type figures struct {
 	admitted float64
 }
 
-// measure takes the median of slices, each of which goes on where the last one stopped: slice(at)
+// measure takes the median of slices, each of which continues where the last one stopped: slice(at)
 // makes sliceCount calls from the at-th key on, and returns how many were admitted.
 func measure(slice func(at int) int) figures {
 	var times []float64

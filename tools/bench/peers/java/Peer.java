@@ -111,7 +111,7 @@ public final class Peer {
         int play(int at);
     }
 
-    /** Prints the median of slices, each of which goes on where the last one stopped. */
+    /** Prints the median of slices, each of which continues where the last one stopped. */
     private static void measure(String name, int keyCount, String more, Slice slice) {
         int lap = KEY_COUNT / SLICE_COUNT;
         for (int i = 0; i < WARM_UP_LAPS * lap; i++) {

@@ -62,7 +62,7 @@ async function visit(limiter, keys, from) {
 // A turn of the event loop, in which timers run.
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-// The median of slices, each of which goes on where the last one stopped.
+// The median of slices, each of which continues where the last one stopped.
 async function measure(name, keyCount, keys, more) {
   const limiter = new RateLimiterMemory(LIMIT);
   const lap = KEY_COUNT / SLICE_COUNT;
