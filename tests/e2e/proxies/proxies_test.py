@@ -106,7 +106,7 @@ def test_admits_denies_and_reports():
         allowed = [(f'"api";r={left};t=20', policy, None) for left in (2, 1, 0)]
         if not KIND.reports_allowed:
             allowed = 3 * [(None, None, None)]
-        serve.expect(reported, [(200, tell) for tell in allowed]
+        serve.expect(reported, [(200, shown) for shown in allowed]
                      + 2 * [(429, ('"api";r=0;t=20', policy, "20"))])
         serve.expect(setting.service.take_seen(),
                      [("GET", f"/api/{number}?x=1", b"") for number in range(3)], "the service saw")

@@ -45,7 +45,7 @@ NOBODY = ("user", "nobody", "path", "/strict-local")
 OPTIONS = ["--threads", "1", "--node-count", str(NODES), "--inline-keys", "1k"]
 LATEST_SECONDS = (redis_kit.DEADLINE_MS + 5) / 1000
 HANGS_SECONDS = 5
-ATTEMPTS = 5  # for a measurement that other processes on the machine can spoil
+ATTEMPTS = 5  # for a measurement that other processes on the machine can disturb
 
 
 # Asking -----------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Holders:
 # Outages ------------------------------------------------------------------------------------------
 
 def measure(asker, name, begin, end):
-    """Runs an outage, and repeats it until a measurement was not spoiled: all replies within the timeout and 5 ms. Redis
+    """Runs an outage, and repeats it until a measurement was not disturbed: all replies within the timeout and 5 ms. Redis
     is available before each, so that some calls are sent and not answered. Returns the time of the slowest reply and
     the time until Redis decided again."""
     for attempt in range(ATTEMPTS):

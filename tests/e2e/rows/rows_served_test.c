@@ -51,8 +51,7 @@ static void read_answer(struct served *served)
     putchar('\n');
     fflush(stdout);
     if (fgets(line, sizeof(line), stdin) == NULL) {
-        fprintf(stderr, "%s:%d: rows_test.py has exited\n", served->path,
-                served->line_number);
+        fprintf(stderr, "%s:%d: rows_test.py has exited\n", served->path, served->line_number);
         exit(EXIT_FAILURE);
     }
     if (strcmp(line, "same\n") == 0)
@@ -207,8 +206,8 @@ static bool knows(void *context, const struct rows_request *request)
     }
 }
 
-static void print_result(const char *path, int row_count, int wrong_count, const struct served *served,
-                 const struct rows_skips *skips)
+static void print_result(const char *path, int row_count, int wrong_count,
+                         const struct served *served, const struct rows_skips *skips)
 {
     fprintf(stderr, "%s: %d rows, %d wrong, %d answered otherwise over the network; skipped:", path,
             row_count, wrong_count, served->differing_count);
