@@ -28,9 +28,9 @@ struct ration_redis {
      * redis+cluster://[user:password@]host[:port],...
      */
     const char *url;
-    const char *prefix;           /* prefix of every key written to Redis; default "ration" */
-    uint64_t deadline_ns;         /* timeout of a reply; default 20 ms */
-    uint64_t connect_deadline_ns; /* timeout of connecting; default 1 s */
+    const char *prefix;          /* prefix of every key written to Redis; default "ration" */
+    uint64_t timeout_ns;         /* timeout of a reply; default 20 ms */
+    uint64_t connect_timeout_ns; /* timeout of connecting; default 1 s */
     /* first delay before reconnecting; default 100 ms. It grows with each attempt */
     uint64_t retry_min_ns;
     uint64_t retry_max_ns; /* longest delay before reconnecting; default 2 s */

@@ -6,6 +6,8 @@
 #include "ration/decision.h"
 #include "ration/status.h"
 
+#undef ration_error_set /* the analyzer's macro */
+
 const char *ration_status_name(ration_status status)
 {
     switch (status) {

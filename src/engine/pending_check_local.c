@@ -143,7 +143,7 @@ void ration_pending_check_acquire_leases(struct ration_pending_check *pending)
     for (uint32_t i = 0; i < pending->prepared.match.limit_count; i++) {
         struct ration_local_cache_request request = ration_remote_check_request(&remote_check, i);
         uint64_t tokens = ration_local_lease_want_apart(
-            remote->local_cache, &request, remote->options->times.deadline_ns, remote_check.now_ns);
+            remote->local_cache, &request, remote->options->times.timeout_ns, remote_check.now_ns);
 
         if (tokens > 0) {
             requests.parts[requests.count] = i;

@@ -195,7 +195,7 @@ void ration_redis_client_take(struct ration_redis_client *client,
 
 uint64_t ration_redis_client_deadline(const struct ration_redis_client *client)
 {
-    return ration_redis_router_now(client->router) + client->options->times.deadline_ns;
+    return ration_redis_router_now(client->router) + client->options->times.timeout_ns;
 }
 
 static void on_script_call_done(void *context, enum ration_redis_outcome outcome,
@@ -287,9 +287,9 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
 {
     const char *prefix = redis->prefix != NULL ? redis->prefix : "ration";
     struct ration_redis_options options = {
-        .times = {.deadline_ns = or_default(redis->deadline_ns, RATION_REDIS_DEADLINE_NS),
-                  .connect_deadline_ns =
-                      or_default(redis->connect_deadline_ns, RATION_REDIS_CONNECT_DEADLINE_NS),
+        .times = {.timeout_ns = or_default(redis->timeout_ns, RATION_REDIS_TIMEOUT_NS),
+                  .connect_timeout_ns =
+                      or_default(redis->connect_timeout_ns, RATION_REDIS_CONNECT_TIMEOUT_NS),
                   .retry_min_ns = or_default(redis->retry_min_ns, RATION_REDIS_RETRY_MIN_NS),
                   .retry_max_ns = or_default(redis->retry_max_ns, RATION_REDIS_RETRY_MAX_NS)},
         .node_count = redis->node_count > 0 ? redis->node_count : 1,

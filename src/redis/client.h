@@ -35,10 +35,10 @@ ration_status ration_redis_options_read(const struct ration_redis *redis,
                                         struct ration_error *error);
 
 /* Defaults, for options that are 0. */
-#define RATION_REDIS_DEADLINE_NS         (20 * RATION_NS_PER_MS)
-#define RATION_REDIS_CONNECT_DEADLINE_NS RATION_NS_PER_SECOND
-#define RATION_REDIS_RETRY_MIN_NS        (100 * RATION_NS_PER_MS)
-#define RATION_REDIS_RETRY_MAX_NS        (2 * RATION_NS_PER_SECOND)
+#define RATION_REDIS_TIMEOUT_NS         (20 * RATION_NS_PER_MS)
+#define RATION_REDIS_CONNECT_TIMEOUT_NS RATION_NS_PER_SECOND
+#define RATION_REDIS_RETRY_MIN_NS       (100 * RATION_NS_PER_MS)
+#define RATION_REDIS_RETRY_MAX_NS       (2 * RATION_NS_PER_SECOND)
 
 /* Why a take was not decided. */
 enum ration_redis_undecided {

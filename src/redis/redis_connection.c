@@ -442,7 +442,7 @@ static void start_attempt(struct ration_redis_connection *connection)
     const struct ration_redis_endpoint *endpoint = &connection->endpoint;
 
     connection->attempt_count++;
-    connection->connect_by_ns = now_of(connection) + connection->times.connect_deadline_ns;
+    connection->connect_by_ns = now_of(connection) + connection->times.connect_timeout_ns;
     if (endpoint->unix_path != NULL || ration_redis_is_address(endpoint->host)) {
         connect_to(connection, endpoint->host);
         return;
@@ -461,7 +461,7 @@ static void record_timeout(struct ration_redis_connection *connection, uint64_t 
     connection->window = connection->window < WINDOW_TIMEOUT ? connection->window : WINDOW_TIMEOUT;
     connection->answered_in_window = 0;
     if (connection->timeout_count++ == 0)
-        connection->drop_at_ns = now_ns + (TIMEOUTS_MAX - 1) * connection->times.deadline_ns;
+        connection->drop_at_ns = now_ns + (TIMEOUTS_MAX - 1) * connection->times.timeout_ns;
 }
 
 /*
@@ -568,7 +568,7 @@ void ration_redis_connection_send(struct ration_redis_connection *connection,
     if (send_options == NULL)
         send_options = &default_options;
     deadline_ns = send_options->deadline_ns > 0 ? send_options->deadline_ns
-                                                : now_ns + connection->times.deadline_ns;
+                                                : now_ns + connection->times.timeout_ns;
     if (connection->state == STATE_UP && connection->in_flight < connection->window &&
         !is_stalled(connection) && !argv->text.is_failed && now_ns < deadline_ns)
         call = malloc(sizeof(*call));
@@ -621,7 +621,7 @@ void ration_redis_connection_renew(struct ration_redis_connection *connection,
     if (connection->redis != NULL && connection->state == STATE_UP) {
         connection->state =
             STATE_HANDSHAKE; /* nothing more is sent; commands in flight may still be answered */
-        connection->connect_by_ns = now_of(connection) + connection->times.deadline_ns;
+        connection->connect_by_ns = now_of(connection) + connection->times.timeout_ns;
         redisAsyncDisconnect(connection->redis);
         set_timer(connection);
     }

@@ -44,9 +44,9 @@ struct ration_redis_endpoint {
 };
 
 struct ration_redis_times {
-    uint64_t deadline_ns;         /* timeout of a reply */
-    uint64_t connect_deadline_ns; /* from the start of an attempt until the connection is up */
-    uint64_t retry_min_ns;        /* first retry delay after a loss */
+    uint64_t timeout_ns;         /* of a reply */
+    uint64_t connect_timeout_ns; /* from the start of an attempt until the connection is up */
+    uint64_t retry_min_ns;       /* first retry delay after a loss */
     uint64_t retry_max_ns;
 };
 

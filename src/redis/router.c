@@ -142,7 +142,7 @@ void ration_redis_router_send(struct ration_redis_router *router,
                               struct ration_redis_request *request)
 {
     if (request->deadline_ns == 0)
-        request->deadline_ns = ration_redis_router_now(router) + router->options.times->deadline_ns;
+        request->deadline_ns = ration_redis_router_now(router) + router->options.times->timeout_ns;
     router->kind->send(router, request);
 }
 

@@ -70,7 +70,7 @@ def read_headers(source):
 def read_reply_fields(source):
     fields = set()
     for name, text in read_sources(source, "codec/resp", "codec/json", "server/resp"):
-        if name == "check_resp.c":
+        if name == "resp_batch.c":
             fields.update(re.findall(r'output, (?:version, )?"([a-z_]+)"', text))
         if name == "resp_admin.c":
             fields.update(re.findall(r'(?:write_bulk_text|write_count_field)\([^;]*?, "([a-z_]+)"', text))

@@ -505,8 +505,8 @@ int main(int argument_count, char **arguments)
     char url[300];
     struct ration_redis redis = {.url = url,
                                  .node_count = 4,
-                                 .deadline_ns = 30 * RATION_NS_PER_SECOND,
-                                 .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
+                                 .timeout_ns = 30 * RATION_NS_PER_SECOND,
+                                 .connect_timeout_ns = 30 * RATION_NS_PER_SECOND};
     ration_engine *in_redis, *in_memory;
 
     if (argument_count != 3)

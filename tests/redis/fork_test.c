@@ -31,8 +31,8 @@ static ration_engine *make_engine(const char *mode, const char *name)
 {
     char url[300], text[300];
     struct ration_redis options_redis = {.url = url,
-                                         .deadline_ns = 30 * RATION_NS_PER_SECOND,
-                                         .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
+                                         .timeout_ns = 30 * RATION_NS_PER_SECOND,
+                                         .connect_timeout_ns = 30 * RATION_NS_PER_SECOND};
     struct ration_engine_options options = {
         .struct_size = sizeof(options), .redis = &options_redis, .inline_keys_max = 100};
     struct ration_error error;

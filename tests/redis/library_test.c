@@ -60,8 +60,8 @@ int main(int argument_count, char **arguments)
 {
     char url[400];
     struct ration_redis redis = {.url = url,
-                                 .deadline_ns = 30 * RATION_NS_PER_SECOND,
-                                 .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
+                                 .timeout_ns = 30 * RATION_NS_PER_SECOND,
+                                 .connect_timeout_ns = 30 * RATION_NS_PER_SECOND};
     struct ration_engine_options options = {.struct_size = sizeof(options), .redis = &redis};
     struct ration_error error;
     pthread_t threads[THREADS];

@@ -51,8 +51,8 @@ static ration_engine *make_engine(const char *secret)
     char url[300];
     struct ration_redis options_redis = {.url = url,
                                          .node_count = 2,
-                                         .deadline_ns = 30 * RATION_NS_PER_SECOND,
-                                         .connect_deadline_ns = 30 * RATION_NS_PER_SECOND,
+                                         .timeout_ns = 30 * RATION_NS_PER_SECOND,
+                                         .connect_timeout_ns = 30 * RATION_NS_PER_SECOND,
                                          .key_secret = secret};
     struct ration_engine_options options = {
         .struct_size = sizeof(options), .redis = &options_redis, .attribute_bytes_max = KEY_SIZE};

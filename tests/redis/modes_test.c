@@ -43,8 +43,8 @@ static ration_engine *make_node(const char *socket, const char *mode, int index,
     char url[300], text[400];
     struct ration_redis redis = {.url = url,
                                  .node_count = NODE_COUNT,
-                                 .deadline_ns = 30 * RATION_NS_PER_SECOND,
-                                 .connect_deadline_ns = 30 * RATION_NS_PER_SECOND};
+                                 .timeout_ns = 30 * RATION_NS_PER_SECOND,
+                                 .connect_timeout_ns = 30 * RATION_NS_PER_SECOND};
     struct ration_engine_options options = {.struct_size = sizeof(options),
                                             .clock = clock,
                                             .redis = &redis,

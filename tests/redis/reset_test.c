@@ -40,10 +40,8 @@ static ration_engine *make_engine(const char *text, const struct ration_clock *c
                                   bool is_reported)
 {
     char url[300];
-    struct ration_redis options_redis = {.url = url,
-                                         .node_count = 2,
-                                         .deadline_ns = DEADLINE_NS,
-                                         .connect_deadline_ns = DEADLINE_NS};
+    struct ration_redis options_redis = {
+        .url = url, .node_count = 2, .timeout_ns = DEADLINE_NS, .connect_timeout_ns = DEADLINE_NS};
     struct ration_engine_options options = {.struct_size = sizeof(options),
                                             .clock = clock,
                                             .redis = &options_redis,

@@ -63,7 +63,7 @@ static uint64_t script_calls(redisContext *redis)
 static ration_engine *make_engine(unsigned port, const char *mode)
 {
     char url[64], text[200];
-    struct ration_redis redis = {.url = url, .deadline_ns = RATION_NS_PER_SECOND};
+    struct ration_redis redis = {.url = url, .timeout_ns = RATION_NS_PER_SECOND};
     struct ration_engine_options options = {.struct_size = sizeof(options), .redis = &redis};
     struct ration_error error;
     ration_policy *policy;

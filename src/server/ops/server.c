@@ -90,8 +90,8 @@ static bool open_engine(struct server *server, ration_policy *policy)
     struct ration_redis redis = {
         .url = settings->redis_url,
         .prefix = settings->redis_prefix,
-        .deadline_ns = (uint64_t)settings->redis_timeout_ms * RATION_NS_PER_MS,
-        .connect_deadline_ns = (uint64_t)settings->redis_connect_timeout_ms * RATION_NS_PER_MS,
+        .timeout_ns = (uint64_t)settings->redis_timeout_ms * RATION_NS_PER_MS,
+        .connect_timeout_ns = (uint64_t)settings->redis_connect_timeout_ms * RATION_NS_PER_MS,
         .retry_min_ns = (uint64_t)settings->redis_retry_min_ms * RATION_NS_PER_MS,
         .retry_max_ns = (uint64_t)settings->redis_retry_max_ms * RATION_NS_PER_MS,
         .node_count = settings->node_count,

@@ -111,7 +111,7 @@ static void R12_decisions_do_not_wait_for_a_name(void **state)
     static const char text[] = "limits: [{name: a, rate: 1/day, burst: 1000}]";
     struct ration_redis redis = {.url = "redis://both.test:1",
                                  .retry_min_ns = RATION_NS_PER_MS,
-                                 .connect_deadline_ns = 5 * RATION_NS_PER_MS};
+                                 .connect_timeout_ns = 5 * RATION_NS_PER_MS};
     struct ration_engine_options options = {.struct_size = sizeof(options), .redis = &redis};
     unsigned asked_before = __atomic_load_n(&asked_count, __ATOMIC_RELAXED);
     ration_policy *policy;
