@@ -36,7 +36,7 @@ async function use (name, ask, pipeline) {
   const many = await pipeline(Array.from({ length: 200 }, () => ['CL.THROTTLE', key, '4', '1', '60']))
   assert.deepEqual(many.map(answer => answer[0]), Array.from({ length: 200 }, (_, at) => at < 4 ? 0 : 1))
   const top = (await ask('RATION.TOP', 'BY', 'DENIED', 'COUNT', '100')).map(named)
-  assert.deepEqual(top.filter(entry => entry.key === key), [{ limit: 'throttle', key, count: 196, error: 0 }])
+  assert.deepEqual(top.filter(entry => entry.key === key), [{ limit: 'inline', key, count: 196, error: 0 }])
 
   await assert.rejects(ask('CL.THROTTLE', key), error => error.message === usage)
   await assert.rejects(ask('GET', 'x'), error => error.message === "ERR unknown command 'GET', with args beginning with: 'x' ")
