@@ -1,6 +1,6 @@
 /*
- * Dumps and scans while threads decide. The clock stands still, so that a key's tokens only
- * become fewer: what was saved of it must lie between what it had before and after.
+ * Dumps and scans while threads decide. The clock does not advance, so that a key's tokens can only become fewer: the
+ * saved tokens of a key must lie between those it had before and after.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,9 +14,9 @@
 #define KEY_COUNT    60
 #define THREAD_COUNT 2
 #define SCENE_COUNT  (20 / THREADS_SHARE)
-#define ROUND_COUNT  6 /* of a scene, before its keys have nothing left to take */
+#define ROUND_COUNT  6 /* of a scene, few enough that its keys still have tokens */
 
-/* The time of day stands still too. */
+/* The time of day does not advance either. */
 uint64_t ration_wall_now(void)
 {
     return NOW_NS;
@@ -46,7 +46,7 @@ struct scene {
     uint64_t tags[KEY_COUNT];
 };
 
-/* Keys 0 to KEY_COUNT - 1 only take; others come and are forgotten. */
+/* Keys 0 to KEY_COUNT - 1 are only taken from; other keys are created and reclaimed. */
 static void *decide(void *context)
 {
     struct scene *scene = context;
@@ -125,7 +125,7 @@ static struct snapshot snap(const struct scene *scene, ration_limiter *limiter)
     return snapshot;
 }
 
-/* Whether each number lies between the other two's. */
+/* Whether each number of saved lies between those of before and after. */
 static bool is_between(const struct snapshot *before, const struct snapshot *saved,
                        const struct snapshot *after)
 {
@@ -150,7 +150,7 @@ static struct snapshot snap_dump(const struct scene *scene, struct saved_bytes *
     return snapshot;
 }
 
-static void what_is_saved_is_what_a_key_had_meanwhile(void **state)
+static void a_dump_has_tokens_that_a_key_had_meanwhile(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROW_COUNT * SCENE_COUNT; i++) {
@@ -172,8 +172,8 @@ static void what_is_saved_is_what_a_key_had_meanwhile(void **state)
     }
 }
 
-/* What is_between() is for: a dump that knows nothing of what was taken since. */
-static void control_a_dump_of_before_is_noticed(void **state)
+/* The control of is_between(): a dump that misses the takes since. */
+static void control_an_old_dump_is_noticed(void **state)
 {
     struct scene scene;
     struct saved_bytes dump;
@@ -193,7 +193,7 @@ static void control_a_dump_of_before_is_noticed(void **state)
     end(&scene);
 }
 
-/* How often a key was listed. */
+/* The number of times that a key was listed. */
 static size_t count_tag(const struct ration_scan_item *items, size_t count, uint64_t tag)
 {
     size_t seen = 0;
@@ -203,8 +203,8 @@ static size_t count_tag(const struct ration_scan_item *items, size_t count, uint
     return seen;
 }
 
-/* Keys that are in debt all the while, among others that come and go: each of them once. */
-static void every_key_that_stays_in_debt_is_listed_once(void **state)
+/* Keys that have tokens in use all the time, among others that are created and reclaimed: each is listed once. */
+static void every_key_that_stays_in_use_is_listed_once(void **state)
 {
     static struct ration_scan_item items[ITEMS_MAX];
 
@@ -231,9 +231,9 @@ static void every_key_that_stays_in_debt_is_listed_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_saved_is_what_a_key_had_meanwhile),
-        cmocka_unit_test(control_a_dump_of_before_is_noticed),
-        cmocka_unit_test(every_key_that_stays_in_debt_is_listed_once),
+        cmocka_unit_test(a_dump_has_tokens_that_a_key_had_meanwhile),
+        cmocka_unit_test(control_an_old_dump_is_noticed),
+        cmocka_unit_test(every_key_that_stays_in_use_is_listed_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,13 @@
 /*
- * A policy replaced again and again while threads check one key: of each round's key exactly the
- * burst is admitted, whatever policy decides, and what a guard has returned of the policy stays.
+ * One thread replaces the policy again and again while others check one key: exactly the burst of each round's key is
+ * admitted, whatever policy decides, and what a guard has returned of a policy stays valid.
  *
- * Policies that the engine releases arrive here. Their limits' names are overwritten, and they are kept
- * until the end, so that a visitor who still looks at one sees it; with a sanitizer of addresses they
- * are released at once, for it to see. The control is built with a grace period that does not wait
- * (RATION_TESTS_CONTROL), and must be caught.
+ * The engine frees policies through this test. It overwrites the names of their limits and does not free them until the
+ * end, so that a reader of a freed policy is noticed; with the address sanitizer it frees them at once, and the sanitizer
+ * notices. In the control (RATION_TESTS_CONTROL) the writer does not wait for the readers; the test must catch that.
  *
- * What is asked through a guard is about one policy: its limits, its generation, and what checks say of
- * it. A second control has guards that look at the policy in force each time (RATION_TESTS_CONTROL_GUARD).
+ * Everything read through a guard is of one policy: its limits, its generation, and the results of checks. A second
+ * control has guards that read the current policy each time (RATION_TESTS_CONTROL_GUARD).
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -24,9 +23,9 @@
 #include "support/unit.h"
 
 #define NOW_NS       (1000 * RATION_NS_PER_SECOND)
-#define THREAD_COUNT 4 /* of which the first one reloads */
+#define THREAD_COUNT 4 /* the first one reloads */
 #ifdef RATION_TESTS_CONTROL_GUARD
-#define ROUND_COUNT 100 /* it is caught within the first */
+#define ROUND_COUNT 100 /* the control is caught within the first */
 #else
 #define ROUND_COUNT (1500 / THREADS_SHARE)
 #endif
@@ -35,7 +34,7 @@
 #define TRIES_MIN    (2 * BURST)
 #define KEPT_MAX     (ROUND_COUNT * RELOAD_COUNT + 1)
 
-/* The same two limits in another order, and others beside them that come, go and change. */
+/* The same two limits in different orders, and others that are added, removed and changed. */
 static const char *const texts[] = {
     "limits: [{name: one, key: ip, rate: 1/y, burst: 4}, "
     "{name: two, key: [user, ip], rate: 1/y, burst: 5}]",
@@ -90,7 +89,7 @@ struct game {
     struct ration_attribute attributes[2];
 };
 
-/* With a limit of a name that was never there before: from some time on it has the place of an older one. */
+/* Adds a limit with a new name: after some reloads it reuses the place of an older one. */
 static ration_policy *parse(size_t index)
 {
     const char *start = texts[index % TEXT_COUNT];
@@ -128,7 +127,7 @@ static uint64_t reload(struct game *game)
     return 0;
 }
 
-/* Whether names that were returned are still there after a while. */
+/* Whether the names that were returned have been overwritten after a while. */
 static bool is_stale(const struct ration_check *check)
 {
     bool is_any = false;
@@ -139,7 +138,7 @@ static bool is_stale(const struct ration_check *check)
     return is_any;
 }
 
-/* Whether all that a guard reports is of the policy that it reported first. */
+/* Whether everything read through a guard is of the policy that it returned first. */
 static bool is_of_one_policy(const struct ration_engine_guard *guard, const ration_policy *policy,
                              uint64_t generation, const struct ration_check *check)
 {
@@ -155,7 +154,7 @@ static bool is_of_one_policy(const struct ration_engine_guard *guard, const rati
     return is_one;
 }
 
-/* What needs no guard, while limiters are replaced. For the sanitizers. */
+/* Calls that need no guard, while limiters are replaced. For the sanitizers. */
 static void read_unguarded(const struct game *game)
 {
     struct ration_engine_stats stats;
@@ -165,7 +164,7 @@ static void read_unguarded(const struct game *game)
         abort();
 }
 
-/* One check, by a thread that guards and dawdles. */
+/* One check, by a thread that holds a guard and yields. */
 static bool guard(struct game *game)
 {
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
@@ -234,13 +233,14 @@ static struct totals run(uint64_t *out_stale_count, uint64_t *out_mixed_count)
     *out_stale_count = game.stale_count;
     *out_mixed_count = game.mixed_count;
     print_message("  %" PRIu64 " of %" PRIu64 " rounds wrong, %" PRIu64
-                  " guards of what was gone, %" PRIu64 " guards that returned two policies\n",
+                  " guards that returned a freed policy, %" PRIu64
+                  " guards that returned two policies\n",
                   totals.bad_count, totals.round_count, game.stale_count, game.mixed_count);
     return totals;
 }
 
 #ifdef RATION_TESTS_CONTROL_GUARD
-static void a_guard_that_does_not_hold_its_policy_is_caught(void **state)
+static void a_guard_that_does_not_protect_its_policy_is_caught(void **state)
 {
     uint64_t stale_count, mixed_count;
 
@@ -249,8 +249,8 @@ static void a_guard_that_does_not_hold_its_policy_is_caught(void **state)
     assert_true(mixed_count > 10);
 }
 #elif defined(RATION_TESTS_CONTROL)
-/* In a child, since who looks at what is gone may also die of it. */
-static void a_grace_period_that_does_not_wait_is_caught(void **state)
+/* In a child, because a thread that reads freed memory may crash. */
+static void a_writer_that_does_not_wait_is_caught(void **state)
 {
     int status;
     pid_t child = fork();
@@ -260,7 +260,7 @@ static void a_grace_period_that_does_not_wait_is_caught(void **state)
     if (child == 0) {
         uint64_t stale_count, mixed_count;
 
-        signal(SIGSEGV, SIG_DFL); /* the test library has its own ideas of these */
+        signal(SIGSEGV, SIG_DFL); /* cmocka has handlers of its own */
         signal(SIGBUS, SIG_DFL);
         (void)run(&stale_count, &mixed_count);
         _exit(stale_count > 10 ? 1 : 0);
@@ -287,9 +287,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #ifdef RATION_TESTS_CONTROL_GUARD
-        cmocka_unit_test(a_guard_that_does_not_hold_its_policy_is_caught),
+        cmocka_unit_test(a_guard_that_does_not_protect_its_policy_is_caught),
 #elif defined(RATION_TESTS_CONTROL)
-        cmocka_unit_test(a_grace_period_that_does_not_wait_is_caught),
+        cmocka_unit_test(a_writer_that_does_not_wait_is_caught),
 #else
         cmocka_unit_test(r1_r3_exactly_the_burst_whatever_policy_decides),
 #endif

@@ -1,16 +1,15 @@
 /*
- * A key that nobody asked for before, and two threads that do at once: each of them looks for a
- * place, and there must be one bucket in the end. In every round exactly one gets the token, with
- * one limit or several, with a stack whose keys are asked for in opposite orders, and in batches;
- * whether places are empty or must be reclaimed, and also where the threads' nows differ, so that
- * they choose different places. The controls are in limiter_race_controls_test.c.
+ * Two threads touch a new key at the same time: each looks for a place, and there must be one bucket in the end. In every
+ * round exactly one thread gets the token, with one limit or several, with a stack whose keys are given in opposite
+ * orders, and in batches; with empty places and with places that must be reclaimed, and also if the threads' nows
+ * differ, so that they choose different places. The controls are in limiter_race_controls_test.c.
  */
 #include <inttypes.h>
 
 #include "support/limiter_scenes.h"
 #include "support/unit.h"
 
-/* Of each scene on each ground: 60000 rounds, and four times as many keys, of each scene. */
+/* For each scene on each ground: 60000 rounds, with four times as many keys. */
 #define ROUND_COUNT       (20000 / THREADS_SHARE)
 #define OTHER_ROUND_COUNT (8000 / THREADS_SHARE)
 
@@ -39,13 +38,13 @@ static void r1_r3_one_of_two_threads_gets_a_new_keys_token(void **state)
     play_on(GROUND_ROOMY);
 }
 
-static void r1_r3_so_it_is_where_idle_places_are_reclaimed(void **state)
+static void r1_r3_one_of_two_threads_gets_it_where_idle_places_are_reclaimed(void **state)
 {
     (void)state;
     play_on(GROUND_IDLE);
 }
 
-static void r1_r3_so_it_is_where_their_nows_differ(void **state)
+static void r1_r3_one_of_two_threads_gets_it_where_their_nows_differ(void **state)
 {
     (void)state;
     play_on(GROUND_SKEWED);
@@ -55,8 +54,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r1_r3_one_of_two_threads_gets_a_new_keys_token),
-        cmocka_unit_test(r1_r3_so_it_is_where_idle_places_are_reclaimed),
-        cmocka_unit_test(r1_r3_so_it_is_where_their_nows_differ),
+        cmocka_unit_test(r1_r3_one_of_two_threads_gets_it_where_idle_places_are_reclaimed),
+        cmocka_unit_test(r1_r3_one_of_two_threads_gets_it_where_their_nows_differ),
     };
 
     seed = threads_seed("limiter_first_touch_test");

@@ -1,8 +1,7 @@
 /*
- * The controls of the tests of limiters under threads: a limiter with a bug, played in the same
- * scenes and judged by the same checks, must be caught. Without arguments the bug is in a function
- * here; with a scene's name and a ground it is in the library that this program was linked with:
- * two threads on two cores, or more threads and a library that yields.
+ * The controls of the tests of limiters with threads: the same scenes and checks must catch a limiter with a bug. Without
+ * arguments the bug is in a function here; with a scene's name and a ground it is in the library with which this program
+ * was linked: two threads on two cores, or more threads and a library that yields.
  *
  *     limiter_race_controls_test [SCENE GROUND]
  */
@@ -57,7 +56,8 @@ static bool is_caught(const struct scene *scene, enum ground ground, uint64_t se
 static bool is_sure(void)
 {
 #ifdef __SANITIZE_THREAD__
-    return THREAD_COUNT > 2; /* two threads meet as its bookkeeping between the atomics lets them */
+    return THREAD_COUNT >
+           2; /* the sanitizer's work between the atomics decides whether two threads meet */
 #else
     return THREAD_COUNT > 2 || threads_cpu_count() > 1;
 #endif

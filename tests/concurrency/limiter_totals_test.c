@@ -1,7 +1,6 @@
 /*
- * Many threads, keys and limits while time stands still: what is admitted is exact to the token,
- * what was denied has left no trace, and the counts are what the callers saw. Then a crowd on one
- * key by the real clock.
+ * Many threads, keys and limits while the clock does not advance: the number admitted is exact to the token, denials
+ * leave no trace, and the counters equal what the callers saw. Then many threads on one key with the real clock.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -19,7 +18,7 @@
 
 static uint64_t seed;
 
-/* What one thread saw. */
+/* The results of one thread. */
 struct account {
     _Alignas(THREADS_LINE_BYTES) uint64_t tokens[KEY_COUNT]; /* admitted */
     uint64_t allowed_count;
@@ -29,7 +28,7 @@ struct account {
 
 struct crowd {
     const char *rules[ARENA_LIMITERS_MAX][ARENA_RULES_MAX];
-    uint64_t bursts[ARENA_LIMITERS_MAX][ARENA_RULES_MAX]; /* that the rules say; 0: no rule */
+    uint64_t bursts[ARENA_LIMITERS_MAX][ARENA_RULES_MAX]; /* of the rules; 0: no rule */
     uint64_t cost_max;
     bool is_stack;
     struct arena arena;
@@ -59,8 +58,8 @@ static unsigned rule_count(const struct crowd *crowd)
 }
 
 /* A denied take is counted for each limit that denied it, NEVER or not. */
-static void note_denied(struct account *account, const struct ration_decision *details,
-                        unsigned count)
+static void record_denied(struct account *account, const struct ration_decision *details,
+                          unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         account->denied_counts[i] += details[i].verdict == RATION_DENY;
@@ -68,7 +67,7 @@ static void note_denied(struct account *account, const struct ration_decision *d
     }
 }
 
-/* Random keys and costs; by the call that reports everything. */
+/* Takes random keys and costs, by the call that reports everything. */
 static void take_often(void *context, unsigned thread_index)
 {
     struct crowd *crowd = context;
@@ -84,17 +83,17 @@ static void take_often(void *context, unsigned thread_index)
         struct ration_decision details[RATION_CALL_RULES_MAX];
 
         if (take(crowd, number, cost, &decision, details) != RATION_OK)
-            continue; /* shows in the totals */
+            continue; /* the totals show it */
         if (decision.verdict == RATION_ALLOW) {
             account->tokens[number] += cost;
             account->allowed_count++;
         } else {
-            note_denied(account, details, count);
+            record_denied(account, details, count);
         }
         if (i % 64 == 0)
-            sched_yield(); /* else each would be done within one time slice */
+            sched_yield(); /* otherwise each would finish within one time slice */
     }
-    /* whatever was denied for its cost, single tokens are taken as long as there are any */
+    /* then takes single tokens as long as there are any */
     for (uint64_t number = 0; number < KEY_COUNT; number++) {
         struct ration_decision decision;
         struct ration_decision details[RATION_CALL_RULES_MAX];
@@ -105,7 +104,7 @@ static void take_often(void *context, unsigned thread_index)
                 account->tokens[number]++;
                 account->allowed_count++;
             } else {
-                note_denied(account, details, count);
+                record_denied(account, details, count);
             }
         } while (decision.verdict == RATION_ALLOW);
     }
@@ -113,15 +112,15 @@ static void take_often(void *context, unsigned thread_index)
 
 static uint64_t min_burst(const struct crowd *crowd)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t burst_min = UINT64_MAX;
 
     for (unsigned i = 0; i < ARENA_LIMITERS_MAX * ARENA_RULES_MAX; i++) {
         uint64_t burst = crowd->bursts[i / ARENA_RULES_MAX][i % ARENA_RULES_MAX];
 
-        if (burst > 0 && burst < least)
-            least = burst;
+        if (burst > 0 && burst < burst_min)
+            burst_min = burst;
     }
-    return least;
+    return burst_min;
 }
 
 static struct account sum_accounts(const struct crowd *crowd)
@@ -142,7 +141,7 @@ static struct account sum_accounts(const struct crowd *crowd)
     return sum;
 }
 
-/* Every limit of every key holds its burst less what the key was admitted, and not a token less. */
+/* Every limit of every key has exactly its burst minus the tokens that the key was admitted. */
 static void check_buckets(struct crowd *crowd, const struct account *sum)
 {
     for (uint64_t number = 0; number < KEY_COUNT; number++) {
@@ -218,7 +217,7 @@ static void r2_denials_of_any_cost_leave_no_trace(void **state)
     run(&crowd, "one limit, costs up to 250");
 }
 
-static void r2_of_several_limits_each_key_gets_exactly_the_least(void **state)
+static void r2_of_several_limits_each_key_gets_exactly_the_smallest_burst(void **state)
 {
     struct crowd crowd = {
         .rules = {{"3/h burst 200", "7/h burst 150"}}, .bursts = {{200, 150}}, .cost_max = 180};
@@ -227,7 +226,7 @@ static void r2_of_several_limits_each_key_gets_exactly_the_least(void **state)
     run(&crowd, "two limits, costs up to 180");
 }
 
-static void r2_so_it_is_with_a_stack(void **state)
+static void r2_of_a_stack_each_key_gets_exactly_the_smallest_burst(void **state)
 {
     struct crowd crowd = {.rules = {{"3/h burst 200", "7/h burst 170"}, {"11/h burst 150"}},
                           .bursts = {{200, 170}, {150}},
@@ -301,8 +300,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r1_r3_each_key_gets_exactly_its_burst),
         cmocka_unit_test(r2_denials_of_any_cost_leave_no_trace),
-        cmocka_unit_test(r2_of_several_limits_each_key_gets_exactly_the_least),
-        cmocka_unit_test(r2_so_it_is_with_a_stack),
+        cmocka_unit_test(r2_of_several_limits_each_key_gets_exactly_the_smallest_burst),
+        cmocka_unit_test(r2_of_a_stack_each_key_gets_exactly_the_smallest_burst),
         cmocka_unit_test(r1_many_stay_within_burst_plus_rate_times_time),
     };
 

@@ -1,7 +1,7 @@
 /*
- * More threads than cores on keys of a limiter. The kernel hardly ever stops a thread where it
- * matters, so the library is built with yield points, before every atomic operation of 16 bytes
- * too, and threads give up their CPU there by the throw of a seeded die.
+ * More threads than cores on keys of a limiter. The kernel rarely stops a thread where it matters, so the library is built
+ * with yield points, also before every atomic operation of 16 bytes, at which threads give up their CPU at random from a
+ * fixed seed.
  */
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 #include "support/limiter_yields.h"
 #include "support/unit.h"
 
-/* As many rounds as take about as long with many threads as with few. */
+/* Fewer rounds with more threads, so that the time stays about the same. */
 #define ROUND_COUNT(threads) ((thread_rounds / (threads)) / THREADS_SHARE)
 
 static const uint64_t thread_rounds = 1600;
@@ -66,14 +66,14 @@ static void r1_r3_of_64_threads_one_gets_a_new_keys_token(void **state)
     play_on(GROUND_IDLE, 64);
 }
 
-/* Their claims alone may fill all 16 places of a key for a moment. That is no reason to deny. */
+/* For a moment their claims alone may fill all 16 places of a key. That must not cause a denial. */
 static void r1_r3_of_64_threads_one_gets_it_where_their_nows_differ(void **state)
 {
     (void)state;
     play_on(GROUND_SKEWED, 64);
 }
 
-static void r1_r2_what_is_left_outlives_a_change_of_limits(void **state)
+static void r1_r2_remaining_tokens_survive_a_change_of_limits(void **state)
 {
     (void)state;
     play_list(&limiter_change_scenes, GROUND_IDLE, 8);
@@ -102,7 +102,7 @@ int main(void)
         cmocka_unit_test(r1_r3_of_eight_threads_one_gets_it_where_their_nows_differ),
         cmocka_unit_test(r1_r3_of_64_threads_one_gets_a_new_keys_token),
         cmocka_unit_test(r1_r3_of_64_threads_one_gets_it_where_their_nows_differ),
-        cmocka_unit_test(r1_r2_what_is_left_outlives_a_change_of_limits),
+        cmocka_unit_test(r1_r2_remaining_tokens_survive_a_change_of_limits),
         cmocka_unit_test(r7_keys_without_a_place_share_one_bucket),
         cmocka_unit_test(r1_a_key_gets_no_more_by_overflow_and_creation_together),
     };

@@ -1,6 +1,6 @@
 /*
- * Two threads, two cores, one bucket: R1 holds in every one of many short rounds, whatever the
- * threads call, and a bucket that checks and then acts is caught. Then a hundred threads.
+ * Two threads, two cores, one bucket: R1 holds in every one of many short rounds, whichever functions the threads call, and
+ * a bucket that checks and then acts is caught. Then a hundred threads.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -21,13 +21,13 @@
 #define ROUND_COUNT       (60000 / THREADS_SHARE)
 #define OTHER_ROUND_COUNT (10000 / THREADS_SHARE)
 
-/* Other work on the machine keeps the two threads apart; then the control gets another try. */
+/* Other load on the machine may keep the two threads apart; then the control is repeated. */
 #define CONTROL_TRIES_MAX 5
 
 /*
- * A token of 333333333 ns and a fraction, so that both words of the bucket change. The burst is
- * tuned by the control: one of 4 is spent by the first thread while the barrier's release still
- * travels to the second (caught in a quarter of the rounds), one of 16 is not (98 %).
+ * A token lasts 333333333 ns and a fraction, so that both words of the bucket change. The control determines the burst:
+ * the first thread spends a burst of 4 before the second one has left the barrier (caught in a quarter of the rounds),
+ * but not a burst of 16 (98 %).
  */
 #define LIMIT_TEXT "3/s burst 16"
 
@@ -37,7 +37,7 @@ static uint64_t seed;
 static bool is_control_sure(void)
 {
 #ifdef __SANITIZE_THREAD__
-    return false; /* how often then is up to its bookkeeping between the atomics */
+    return false; /* the sanitizer's work between the atomics decides how often */
 #else
     return threads_cpu_count() > 1;
 #endif
@@ -76,7 +76,7 @@ static void r1_two_threads_get_exactly_the_burst_in_every_round(void **state)
     expect_hold(contest_run(&contest, 2, ROUND_COUNT), LIMIT_TEXT);
 }
 
-static void r1_so_they_do_with_every_algorithm(void **state)
+static void r1_two_threads_get_exactly_the_burst_of_every_algorithm(void **state)
 {
     static const char *const texts[] = {
         "16/s refill interval",
@@ -106,9 +106,9 @@ static void check_then_act_is_caught(void **state)
     expect_caught(racy_contest, "takes", 3);
 }
 
-/* Lent and given back -------------------------------------------------------------------- */
+/* Taken and returned --------------------------------------------------------------------- */
 
-/* Starts at tat = now instead of 0, so that the end can be compared byte by byte. */
+/* Starts with tat = now instead of 0, so that the end state can be compared byte by byte. */
 static void prepare_full(void *context)
 {
     struct contest *contest = context;
@@ -117,7 +117,7 @@ static void prepare_full(void *context)
     ration_bucket_set(&contest->bucket, &contest->limit, contest->limit.burst, contest->now_ns);
 }
 
-/* Of a place for two, one thread uses one and the other none. Returns what was used. */
+/* Takes two tokens; one thread uses one of them, the other none. Returns the tokens used. */
 static uint64_t reserve_and_settle(struct contest *contest, uint64_t used_tokens)
 {
     struct ration_bucket_reservation reservation;
@@ -135,13 +135,13 @@ static uint64_t reserve_and_settle(struct contest *contest, uint64_t used_tokens
 }
 
 /*
- * What one thread holds for a moment the other may miss. But whoever gives back last has all its
- * takes still before it, so in the end exactly the burst is out.
+ * Tokens that one thread has taken for a moment may be missing for the other. But the thread that returns last has all
+ * its takes still to come, so in the end exactly the burst is used.
  */
 static uint64_t lend_then_take(void *context, unsigned thread_index)
 {
     struct contest *contest = context;
-    /* no refund: it may be of the other's reservation, which then returns so much less */
+    /* not a refund: that might reduce what the other thread's reservation returns */
     uint64_t admitted = reserve_and_settle(contest, 0);
 
     admitted += reserve_and_settle(contest, thread_index % 2);
@@ -151,7 +151,7 @@ static uint64_t lend_then_take(void *context, unsigned thread_index)
     return admitted;
 }
 
-/* Whether two token buckets are full at the same moment. What was returned to each is another matter. */
+/* Whether two token buckets are full at the same moment; how much was returned to each may differ. */
 static bool is_same_tat(const struct ration_bucket *a, const struct ration_bucket *b)
 {
     return a->words[0] == b->words[0] && (a->words[1] ^ b->words[1]) % RATION_FRAC_COUNT == 0;
@@ -189,45 +189,45 @@ static struct totals lend_rounds(allow_function *allow)
     });
 }
 
-static void r1_what_is_lent_and_given_back_is_neither_lost_nor_minted(void **state)
+static void r1_returned_tokens_are_neither_lost_nor_created(void **state)
 {
     (void)state;
     expect_hold(lend_rounds(ration_bucket_allow_at), "lend, reserve, take");
 }
 
-static struct totals racy_lend_rounds(void)
+static struct totals racy_return_rounds(void)
 {
     return lend_rounds(racy_allow_at);
 }
 
-static void racy_takes_after_sound_loans_are_caught(void **state)
+static void racy_takes_after_correct_returns_are_caught(void **state)
 {
     (void)state;
-    expect_caught(racy_lend_rounds, "racy takes after sound loans", 20);
+    expect_caught(racy_return_rounds, "racy takes after correct returns", 20);
 }
 
 /* Every change --------------------------------------------------------------------------- */
 
 #define CHANGES_PER_ROUND 16
-#define CHANGES_LIMIT     "3/s burst 64" /* not empty too soon: a denial races with nothing */
+#define CHANGES_LIMIT     "3/s burst 64" /* large, because a denial cannot race */
 
-/* One change by one thread that holds held tokens. Returns how many it holds then. */
-static uint64_t change_once(struct contest *contest, uint64_t draw, uint64_t held)
+/* One random change by a thread that has taken so many tokens. Returns the new number. */
+static uint64_t change_once(struct contest *contest, uint64_t random, uint64_t taken)
 {
     struct ration_bucket *bucket = &contest->bucket;
     const struct ration_limit *limit = &contest->limit;
     uint64_t now_ns = contest->now_ns;
 
-    switch (draw % 4) {
+    switch (random % 4) {
     case 0:
-        return held + contest->allow(bucket, limit, 1, now_ns);
+        return taken + contest->allow(bucket, limit, 1, now_ns);
     case 1:
-        return held + ration_bucket_take_up_to(bucket, limit, 3, now_ns, NULL);
+        return taken + ration_bucket_take_up_to(bucket, limit, 3, now_ns, NULL);
     case 2:
         ration_bucket_charge(bucket, limit, 1, now_ns);
-        return held + 1;
+        return taken + 1;
     default:
-        ration_bucket_refund(bucket, limit, held, now_ns);
+        ration_bucket_refund(bucket, limit, taken, now_ns);
         return 0;
     }
 }
@@ -236,14 +236,14 @@ static uint64_t change_often(void *context, unsigned thread_index)
 {
     struct contest *contest = context;
     uint64_t random = contest->random + thread_index;
-    uint64_t held = 0;
+    uint64_t taken = 0;
 
     for (unsigned i = 0; i < CHANGES_PER_ROUND; i++)
-        held = change_once(contest, ration_random_next(&random) >> 32, held);
-    return held;
+        taken = change_once(contest, ration_random_next(&random) >> 32, taken);
+    return taken;
 }
 
-/* The bucket stands where it would had one thread taken the total at once. */
+/* The bucket is as if one thread had taken the total at once. */
 static bool is_out(void *context, uint64_t total)
 {
     struct contest *contest = context;
@@ -271,7 +271,7 @@ static struct totals change_rounds(allow_function *allow)
 static void r1_every_change_of_two_threads_counts_once(void **state)
 {
     (void)state;
-    expect_hold(change_rounds(ration_bucket_allow_at), "take, take up to, force, refund");
+    expect_hold(change_rounds(ration_bucket_allow_at), "take, take up to, charge, refund");
 }
 
 static struct totals racy_change_rounds(void)
@@ -285,7 +285,7 @@ static void a_racy_change_is_caught(void **state)
     expect_caught(racy_change_rounds, "racy takes among other changes", 20);
 }
 
-/* A crowd -------------------------------------------------------------------------------- */
+/* Many threads --------------------------------------------------------------------------- */
 
 #define CROWD_COUNT      100
 #define CROWD_CALL_COUNT (10000 / THREADS_SHARE)
@@ -312,8 +312,8 @@ static void call_often(void *context, unsigned thread_index)
     __atomic_fetch_add(&crowd->admitted, admitted, __ATOMIC_RELAXED);
 }
 
-/* No control: a check-then-act bucket may well pass this one. It shows the real clock's part. */
-static void r1_a_crowd_stays_within_burst_plus_rate_times_time(void **state)
+/* Has no control: a check-then-act bucket may pass this test, which is about the real clock. */
+static void r1_many_threads_stay_within_burst_plus_rate_times_time(void **state)
 {
     struct crowd crowd = {.contest = contest_make("100000/s burst 500", NULL, seed)};
     const struct ration_limit *limit = &crowd.contest.limit;
@@ -337,17 +337,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(r1_two_threads_get_exactly_the_burst_in_every_round),
-        cmocka_unit_test(r1_so_they_do_with_every_algorithm),
+        cmocka_unit_test(r1_two_threads_get_exactly_the_burst_of_every_algorithm),
         cmocka_unit_test(check_then_act_is_caught),
-        cmocka_unit_test(r1_what_is_lent_and_given_back_is_neither_lost_nor_minted),
-        cmocka_unit_test(racy_takes_after_sound_loans_are_caught),
+        cmocka_unit_test(r1_returned_tokens_are_neither_lost_nor_created),
+        cmocka_unit_test(racy_takes_after_correct_returns_are_caught),
         cmocka_unit_test(r1_every_change_of_two_threads_counts_once),
         cmocka_unit_test(a_racy_change_is_caught),
-        cmocka_unit_test(r1_a_crowd_stays_within_burst_plus_rate_times_time),
+        cmocka_unit_test(r1_many_threads_stay_within_burst_plus_rate_times_time),
     };
 
     seed = threads_seed("one_bucket_test");
     if (threads_cpu_count() < 2)
-        print_message("only one CPU: threads are not pinned, controls are run but not judged\n");
+        print_message("only one CPU: threads are not pinned, controls run but may pass\n");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

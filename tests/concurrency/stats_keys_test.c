@@ -1,6 +1,6 @@
 /*
- * Top keys that many threads count while one reads: what is reported of them is true, with what is reported
- * as lost. Leaving that out must be caught.
+ * Many threads count top keys while one reads them: the reported counts are correct within the reported losses. The control
+ * omits the losses, and must be caught.
  */
 #include <inttypes.h>
 
@@ -13,9 +13,9 @@
 
 static uint64_t seed;
 
-/* The lock that is only tried ----------------------------------------------------------- */
+/* The try-lock -------------------------------------------------------------------------- */
 
-/* Two threads that want into one shard, and count in it as if they were alone. */
+/* Two threads try to lock one shard, and count in it without atomics. */
 struct duel {
     struct ration_top_keys_shard shard;
     bool is_racy;
@@ -76,7 +76,7 @@ static struct totals duel_rounds(bool is_racy)
     });
 }
 
-static void one_thread_at_a_time_is_in(void **state)
+static void one_thread_at_a_time_has_the_lock(void **state)
 {
     (void)state;
     assert_int_equal(duel_rounds(false).bad_count, 0);
@@ -90,7 +90,7 @@ static void a_racy_lock_is_caught(void **state)
     for (unsigned i = 0; i < CONTROL_TRIES_MAX && totals.bad_count * 10 <= totals.round_count;
          i++) {
         totals = duel_rounds(true);
-        print_message("  control: two were in at once in %" PRIu64 " of %" PRIu64 " rounds\n",
+        print_message("  control: both had the lock in %" PRIu64 " of %" PRIu64 " rounds\n",
                       totals.bad_count, totals.round_count);
         if (!is_control_sure())
             return;
@@ -119,7 +119,7 @@ static void name_often(void *context, unsigned thread_index)
     uint64_t random = seed + thread_index;
 
     for (uint32_t i = 0; i < ADD_COUNT; i++) {
-        uint32_t number = stats_zipf_draw(&zipf, &random);
+        uint32_t number = stats_zipf_next(&zipf, &random);
         char name[32];
         struct ration_top_key_ref key = stats_key(number, name);
 
@@ -128,12 +128,13 @@ static void name_often(void *context, unsigned thread_index)
         if (number == 0)
             __atomic_add_fetch(&naming->begun_count, 1, __ATOMIC_RELAXED);
         ration_top_keys_add(naming->top, &key, 1);
-        if (number == 0) /* release: who reads this much finds this much, pairs with below */
+        if (number ==
+            0) /* release: a reader of this number finds all counts before it; pairs with the load below */
             __atomic_add_fetch(&naming->done_count, 1, __ATOMIC_RELEASE);
     }
 }
 
-/* What is reported of the heaviest key in the midst of it all is true at that time. */
+/* The count reported for the heaviest key meanwhile is correct at that time. */
 static void read_keys(void *context)
 {
     struct naming *naming = context;
@@ -152,7 +153,7 @@ static void read_keys(void *context)
     naming->is_wrong |= stats.total + stats.lost > WRITER_COUNT * ADD_COUNT;
 }
 
-/* Counts by eight threads in so many shards, and judges the list, with what was lost or without. */
+/* Counts with eight threads and the given number of shards, and checks the list, with or without the losses. */
 static struct stats_errors name_and_judge(uint32_t shard_count, bool forgets_lost,
                                           uint64_t *out_lost)
 {
@@ -191,7 +192,7 @@ static struct stats_errors name_and_judge(uint32_t shard_count, bool forgets_los
     return errors;
 }
 
-static void what_is_reported_of_keys_is_true_with_what_was_lost(void **state)
+static void reported_counts_of_keys_are_correct_within_the_losses(void **state)
 {
     uint64_t lost;
 
@@ -200,8 +201,8 @@ static void what_is_reported_of_keys_is_true_with_what_was_lost(void **state)
         assert_int_equal(stats_errors_count(name_and_judge(shard_count, false, &lost)), 0);
 }
 
-/* The control: the same, but what was lost is not reported. */
-static void a_loss_that_is_not_reported_is_caught(void **state)
+/* The control: the same without the reported losses. */
+static void an_unreported_loss_is_caught(void **state)
 {
     uint64_t lost = 0;
 
@@ -218,10 +219,10 @@ static void a_loss_that_is_not_reported_is_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_at_a_time_is_in),
+        cmocka_unit_test(one_thread_at_a_time_has_the_lock),
         cmocka_unit_test(a_racy_lock_is_caught),
-        cmocka_unit_test(what_is_reported_of_keys_is_true_with_what_was_lost),
-        cmocka_unit_test(a_loss_that_is_not_reported_is_caught),
+        cmocka_unit_test(reported_counts_of_keys_are_correct_within_the_losses),
+        cmocka_unit_test(an_unreported_loss_is_caught),
     };
 
     seed = threads_seed("stats_keys_test");

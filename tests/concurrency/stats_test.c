@@ -1,6 +1,5 @@
 /*
- * Counts and times that many threads keep while one reads: none is lost. The control loses some,
- * and must be caught.
+ * Many threads count events and times while one reads: no count is lost. The control loses some, and must be caught.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -54,9 +53,9 @@ static void read_counters(void *context)
     counting->last_denied = denied;
 }
 
-static void no_count_is_lost_and_none_ever_shrinks(void **state)
+static void no_count_is_lost_and_none_ever_decreases(void **state)
 {
-    /* all with a shard of their own, some, and none */
+    /* all threads have a shard of their own, some, and none */
     const struct ration_shards shapes[] = {{16, 8}, {4, 2}, {0, 1}};
 
     (void)state;
@@ -77,7 +76,7 @@ static void no_count_is_lost_and_none_ever_shrinks(void **state)
     }
 }
 
-/* Two threads that add to one count at once, in many short rounds. */
+/* Two threads add to one counter at the same time, in many short rounds. */
 struct duel {
     _Alignas(THREADS_LINE_BYTES) uint64_t count;
     struct ration_shard shard;
@@ -107,7 +106,7 @@ static bool is_all_there(void *context, uint64_t total)
     return __atomic_load_n(&duel->count, __ATOMIC_RELAXED) == total;
 }
 
-/* Rounds in which counts were lost, of a shard that is shared or is taken for an exclusive one. */
+/* Rounds in which counts were lost, with a shard that is shared or wrongly treated as exclusive. */
 static struct totals duel_rounds(bool is_exclusive)
 {
     struct duel duel = {.shard = {0, is_exclusive}};
@@ -144,16 +143,16 @@ static void two_threads_in_an_exclusive_shard_are_caught(void **state)
     assert_true(totals.bad_count * 10 > totals.round_count);
 }
 
-/* Threads that come and go, so that shards change hands --------------------------------- */
+/* Threads that start and end, so that shards get new owners ----------------------------- */
 
-static void *count_and_go(void *context)
+static void *count_and_exit(void *context)
 {
     for (unsigned i = 0; i < 100; i++)
         ration_counters_add(context, 0, RATION_COUNT_DENIED, 1);
     return NULL;
 }
 
-static void send_guests(void *context, unsigned thread_index)
+static void start_threads(void *context, unsigned thread_index)
 {
     struct counting *counting = context;
 
@@ -161,18 +160,18 @@ static void send_guests(void *context, unsigned thread_index)
     for (unsigned i = 0; i < GUEST_COUNT; i++) {
         pthread_t guest;
 
-        if (pthread_create(&guest, NULL, count_and_go, counting->counters) != 0)
+        if (pthread_create(&guest, NULL, count_and_exit, counting->counters) != 0)
             return;
         pthread_join(guest, NULL);
     }
 }
 
-static void no_count_is_lost_when_threads_come_and_go(void **state)
+static void no_count_is_lost_when_threads_start_and_end(void **state)
 {
     struct counting counting = {.counters = make_counters((struct ration_shards){12, 2})};
 
     (void)state;
-    race_run(send_guests, read_counters, &counting);
+    race_run(start_threads, read_counters, &counting);
     assert_int_equal(ration_counters_read(counting.counters, 0).denied,
                      WRITER_COUNT * GUEST_COUNT * 100);
     assert_false(counting.is_wrong);
@@ -214,10 +213,10 @@ static void no_time_is_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_count_is_lost_and_none_ever_shrinks),
+        cmocka_unit_test(no_count_is_lost_and_none_ever_decreases),
         cmocka_unit_test(two_threads_lose_nothing_in_a_shared_shard),
         cmocka_unit_test(two_threads_in_an_exclusive_shard_are_caught),
-        cmocka_unit_test(no_count_is_lost_when_threads_come_and_go),
+        cmocka_unit_test(no_count_is_lost_when_threads_start_and_end),
         cmocka_unit_test(no_time_is_lost),
     };
 

@@ -1,7 +1,6 @@
 /*
- * More threads than cores: there the kernel decides who runs, and hardly ever stops a thread
- * between its load and its swap. So this program has a bucket.c of its own, built with yield
- * points, and gives up the CPU there by the throw of a seeded die.
+ * More threads than cores: the kernel decides which thread runs, and rarely stops one between its load and its swap. So
+ * this program has a bucket.c of its own, built with yield points, and gives up the CPU there at random from a fixed seed.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -24,12 +23,13 @@
 #define LIMIT_TEXT       "3/s burst 4"
 
 static uint64_t seed;
-static unsigned reservation; /* numbers the threads, for each to have a die of its own */
+static unsigned
+    reservation; /* numbers the threads, so that each one has a random sequence of its own */
 static uint64_t yield_count;
 
 static _Thread_local uint64_t die;
 
-/* Yields about once in three times: enough to be let in between, not so much as to take turns. */
+/* Yields about once in three times: often enough for other threads to run in between, not so often that they alternate. */
 void ration_yield_point(void)
 {
     if (die == 0)

@@ -1,5 +1,5 @@
 /*
- * crash: what the modes of crash_test share.
+ * crash: declarations shared by the modes of crash_test.
  */
 #ifndef RATION_TESTS_CRASH_CRASH_H
 #define RATION_TESTS_CRASH_CRASH_H
@@ -21,7 +21,7 @@ struct stage *crash_stage(void);
 /* Whether a child can be traced here. */
 bool crash_can_trace(void);
 
-/* A process that begins with the story's operation, on the block as it is. */
+/* Starts a process that begins the story's operation on the current block. */
 void crash_start(struct stepper *stepper, struct story *story);
 
 /* Modes with many deaths on one table: lineage.c. */

@@ -1,18 +1,18 @@
 /*
- * A process that uses a table and dies, at every instruction of what it does (R11).
+ * A process that uses a table and dies, at every instruction of an operation (R11).
  *
  *     crash_test MODE [STRIDE [SCENARIO [FAILURE]]]
  *
- *     states      steps through the operation once and keeps every state of the shared memory that
- *                 there was in between; the survivors then get each of them, in every program
- *     twice       the same of a second process, in each of the states that a first one left
+ *     states      steps through the operation once and stores every intermediate state of the shared memory; the
+ *                 survivors then run every program on each of them
+ *     twice       the same for a second process, in each of the states that the first one left
  *     kill        kills a process after each instruction, or each STRIDE-th
- *     sleep       stops it there, and lets it continue after the others' calls
- *     absence     likewise after days, and with its old now: it may be denied (R6)
+ *     sleep       stops it there, and lets it continue after the calls of the others
+ *     absence     likewise after days, with its old now: it may be denied (R6)
  *     lineage, forgotten, claims, changer, zombies: see lineage.c
  *
- * SCENARIO: those whose name contains it; without it, those that the mode is for.
- * FAILURE: negative control. The library was built with a bug, and this is what has to be found.
+ * SCENARIO: only scenarios whose name contains it; by default those that the mode is for.
+ * FAILURE: negative control. The library was built with a bug, and the test must find this failure.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #include "crash.h"
 
 #define EXIT_SKIPPED 77
-#define TAIL_ONE_IN  7 /* where there are many checks of the same states */
+#define TAIL_ONE_IN  7 /* for modes with many checks of the same states */
 
 /* A state of the block, and how many steps led to it. */
 struct image {
@@ -47,7 +47,7 @@ static void free_images(struct images *some)
         free(some->all[--some->count].block);
 }
 
-static void keep_image(struct images *some, const struct story *story, size_t step_count)
+static void store_image(struct images *some, const struct story *story, size_t step_count)
 {
     void *block = malloc(world_size(&story->world));
 
@@ -57,25 +57,25 @@ static void keep_image(struct images *some, const struct story *story, size_t st
     some->all[some->count++] = (struct image){step_count, block};
 }
 
-/* Steps a process through the operation, from the block as it is to its end. */
+/* Steps a process through the operation, from the current block to the end of the operation. */
 static void walk(struct story *story, struct images *out_images)
 {
     struct stepper stepper;
 
     free_images(out_images);
     crash_start(&stepper, story);
-    keep_image(out_images, story, 0);
+    store_image(out_images, story, 0);
     trace.at[0] = stepper_address(&stepper);
     while (stepper_step(&stepper)) {
         if (stepper.step_count >= STEPS_MAX)
-            crash_stop("an operation that does not end");
+            crash_stop("an operation does not end");
         trace.at[stepper.step_count] = stepper_address(&stepper);
         if (!world_equals(&story->world, out_images->all[out_images->count - 1].block))
-            keep_image(out_images, story, stepper.step_count);
+            store_image(out_images, story, stepper.step_count);
     }
     trace_close(&trace, stepper.step_count);
     if (!stepper_finish(&stepper))
-        crash_stop("an operation that fails undisturbed");
+        crash_stop("an operation fails without a crash");
 }
 
 static void begin(struct story *story)
@@ -92,7 +92,7 @@ static enum failure run_states(struct story *story, struct crash_count *count)
     for (size_t i = 0; i < images.count; i++)
         for (enum program_kind kind = 0; kind < PROGRAM_COUNT; kind++) {
             enum failure failure =
-                story_check(story, kind, &story->right[kind], images.all[i].block, true);
+                story_check(story, kind, &story->correct[kind], images.all[i].block, true);
 
             count->checks++;
             if (failure != FAILURE_NONE) {
@@ -114,7 +114,7 @@ static enum failure run_twice(struct story *story, struct crash_count *count)
         world_restore(&story->world, images.all[i].block);
         walk(story, &images_second);
         for (size_t k = 0; k < images_second.count; k++) {
-            enum failure failure = story_check(story, PROGRAM_PEEK, &story->right_twice,
+            enum failure failure = story_check(story, PROGRAM_PEEK, &story->correct_twice,
                                                images_second.all[k].block, k % TAIL_ONE_IN == 0);
 
             count->checks++;
@@ -141,10 +141,10 @@ static enum failure run_kill(struct story *story, struct crash_count *count)
         world_restore(&story->world, story->begin);
         crash_start(&stepper, story);
         if (!stepper_forward(&stepper, &trace, n))
-            crash_stop("an operation that goes another way");
+            crash_stop("an operation takes another path");
         stepper_kill(&stepper);
         failure =
-            story_check(story, kind, &story->right[kind], NULL, count->kills % TAIL_ONE_IN == 0);
+            story_check(story, kind, &story->correct[kind], NULL, count->kills % TAIL_ONE_IN == 0);
         count->kills++;
         count->checks++;
         if (failure != FAILURE_NONE) {
@@ -155,31 +155,32 @@ static enum failure run_kill(struct story *story, struct crash_count *count)
     return FAILURE_NONE;
 }
 
-/* One process stopped after n instructions, a program up to some call, and it continues. */
+/* One process is stopped after n instructions, a program runs up to some call, then the process continues. */
 static enum failure sleep_through(struct story *story, enum program_kind kind, size_t n,
                                   size_t until, size_t end)
 {
     enum fate fate = until == story->programs[kind].head_count ? FATE_ASLEEP : FATE_ABSENT;
-    static struct telling telling;
+    static struct replies replies;
     struct stepper stepper;
     enum failure failure;
 
-    memset(&telling, 0, sizeof(telling));
+    memset(&replies, 0, sizeof(replies));
     world_restore(&story->world, story->begin);
     crash_start(&stepper, story);
     if (!stepper_forward(&stepper, &trace, n))
-        crash_stop("an operation that goes another way");
-    failure = story_play(story, kind, 0, until, &telling);
+        crash_stop("an operation takes another path");
+    failure = story_play(story, kind, 0, until, &replies);
     if (failure != FAILURE_NONE) {
         stepper_kill(&stepper);
         return failure;
     }
     if (!stepper_finish(&stepper))
         return FAILURE_HANG;
-    telling.operation = seen_of((const struct answer *)(const void *)story->stage->room);
-    failure = story_play(story, kind, until, end, &telling);
-    return failure != FAILURE_NONE ? failure
-                                   : story_judge(story, kind, &story->right[kind], &telling, fate);
+    replies.operation = seen_of((const struct answer *)(const void *)story->stage->room);
+    failure = story_play(story, kind, until, end, &replies);
+    return failure != FAILURE_NONE
+               ? failure
+               : story_judge(story, kind, &story->correct[kind], &replies, fate);
 }
 
 static enum failure run_sleeps(struct story *story, struct crash_count *count, bool is_long)
@@ -220,8 +221,8 @@ static enum failure run_absence(struct story *story, struct crash_count *count)
 static const struct mode {
     const char *name;
     enum failure (*run)(struct story *story, struct crash_count *count);
-    uint32_t seat_counts[2]; /* the second for main scenarios that have seats; 0: none */
-    unsigned traits;         /* of scenarios that it is for; 0: all */
+    uint32_t descriptor_counts[2]; /* the second for main scenarios that use descriptors; 0: none */
+    unsigned traits;               /* of the scenarios of this mode; 0: all */
 } modes[] = {
     {"states", run_states, {1, 2}, 0},
     {"twice", run_twice, {1, 0}, SCENARIO_OFTEN},
@@ -263,7 +264,7 @@ static enum failure run(const struct mode *mode, const struct scenario *scenario
     story_open(&story, scenario, descriptor_count, crash_stage());
     images.count = 0;
     failure = mode->run(&story, &count);
-    printf("%-30s %4u seats %6zu instructions %5zu states %6" PRIu64 " kills %7" PRIu64
+    printf("%-30s %4u descriptors %6zu instructions %5zu states %6" PRIu64 " kills %7" PRIu64
            " checks %6.2f s  %s\n",
            scenario->name, descriptor_count, trace.step_count, images.count, count.kills,
            count.checks, seconds() - began, failure == FAILURE_NONE ? "" : failure_names[failure]);
@@ -283,7 +284,7 @@ static bool is_wanted(const struct mode *mode, const struct scenario *scenario, 
     return mode->traits == 0 || (scenario->traits & mode->traits) != 0;
 }
 
-/* Counts the failures. With an expected one, ends there. */
+/* Counts the failures. Stops at the expected one. */
 static size_t run_all(const struct mode *mode, const char *name, const char *expected,
                       struct crash_count *total)
 {
@@ -293,11 +294,11 @@ static size_t run_all(const struct mode *mode, const char *name, const char *exp
         for (size_t k = 0; k < 2 && is_wanted(mode, &scenarios[i], name); k++) {
             enum failure failure;
 
-            if (mode->seat_counts[k] == 0 ||
+            if (mode->descriptor_counts[k] == 0 ||
                 (k > 0 &&
                  (!scenario_is(&scenarios[i], SCENARIO_MAIN) || scenarios[i].world == WORLD_PLAIN)))
                 continue;
-            failure = run(mode, &scenarios[i], mode->seat_counts[k], total);
+            failure = run(mode, &scenarios[i], mode->descriptor_counts[k], total);
             failure_count += failure != FAILURE_NONE;
             if (expected != NULL && strcmp(failure_names[failure], expected) == 0) {
                 printf("caught: %s\n", expected);

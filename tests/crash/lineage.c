@@ -1,6 +1,6 @@
 /*
- * Deaths that add up: one table, never made again, on which one process after the other dies. What
- * they leave behind must not fill the table, nor use up the seats.
+ * Many deaths on one table, which is never created again: what the dead processes leave must neither fill the table nor
+ * use up the descriptors.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,10 +48,10 @@ bool crash_can_trace(void)
 void crash_start(struct stepper *stepper, struct story *story)
 {
     if (!stepper_start(stepper, story->stage, story_act, story))
-        crash_stop("a process that cannot be traced");
+        crash_stop("a process cannot be traced");
 }
 
-/* Steps until the block has changed so many times. False if the operation was done before. */
+/* Steps until the block has changed write_count times. False if the operation ended before. */
 static bool step_writes(struct stepper *stepper, const struct story *story, size_t write_count,
                         void *last)
 {
@@ -72,7 +72,7 @@ static void next_round(struct story *story, uint64_t round)
     world_turn(&story->world, (uint32_t)round, WORLD_BEGIN_NS + round * ROUND_NS);
 }
 
-/* Each after another number of writes: one process per write, and again until so many steps. */
+/* Each process dies after another number of writes; repeated until step_count steps. */
 enum failure crash_run_lineage(struct story *story, struct crash_count *count)
 {
     void *last = malloc(world_size(&story->world));
@@ -93,7 +93,7 @@ enum failure crash_run_lineage(struct story *story, struct crash_count *count)
         crash_start(&stepper, story);
         is_inside = step_writes(&stepper, story, write_count, last);
         stepper_kill(&stepper);
-        failure = story_check(story, kind, &story->right[kind], NULL, true);
+        failure = story_check(story, kind, &story->correct[kind], NULL, true);
         if (failure != FAILURE_NONE)
             printf("  death %zu, after write %zu\n", (size_t)count->kills, write_count);
         count->kills++;
@@ -106,10 +106,10 @@ enum failure crash_run_lineage(struct story *story, struct crash_count *count)
 
 struct crowd {
     struct story *story;
-    unsigned count; /* of calls that matter */
+    unsigned count; /* of the calls that are counted */
 };
 
-/* As many new keys as there are places. */
+/* Takes as many new keys as there are places. */
 static void take_places(void *context)
 {
     struct crowd *crowd = context;
@@ -125,7 +125,7 @@ static void take_places(void *context)
         }
 }
 
-/* Whether all of them find one. */
+/* Whether all of them find a place. */
 static enum failure check_room(struct story *story, const char *after_what)
 {
     struct crowd crowd = {story, 0};
@@ -134,12 +134,13 @@ static enum failure check_room(struct story *story, const char *after_what)
         return FAILURE_HANG;
     if (crowd.count == 0)
         return FAILURE_NONE;
-    printf("  %s: %u of %u keys find no place in a table without debt, %s\n", story->scenario->name,
-           crowd.count, (unsigned)(WORLD_PLACES * story->world.limiter_count), after_what);
+    printf("  %s: %u of %u keys find no place in a table of full buckets, %s\n",
+           story->scenario->name, crowd.count,
+           (unsigned)(WORLD_PLACES * story->world.limiter_count), after_what);
     return FAILURE_WRONG;
 }
 
-/* Steps until the table itself is written to, not just a seat. */
+/* Steps until a write to the table itself, not only to a descriptor. */
 static void step_into_table(struct stepper *stepper, const struct story *story, char *last)
 {
     const char *block = (const char *)story->world.memory->block;
@@ -152,8 +153,8 @@ static void step_into_table(struct stepper *stepper, const struct story *story, 
 }
 
 /*
- * Each at its first write to the table, with a key that nobody ever asks for again. A key in debt
- * keeps its place until it is full, whoever died in it, and no longer (R7).
+ * Each process dies at its first write to the table, with a key that is never used again. A key with tokens in use has
+ * its place until it is full, and no longer, even if a process died with it (R7).
  */
 enum failure crash_run_forgotten(struct story *story, struct crash_count *count)
 {
@@ -176,13 +177,13 @@ enum failure crash_run_forgotten(struct story *story, struct crash_count *count)
     return check_room(story, "after many deaths");
 }
 
-/* Nearly every place has a claim of a process that died. They lapse after a second, for good. */
+/* Almost every place has a claim of a dead process. The claims lapse after a second. */
 enum failure crash_run_claims(struct story *story, struct crash_count *count)
 {
     enum failure failure = FAILURE_NONE;
 
     if (story->scenario->account_count > 2)
-        return FAILURE_NONE; /* a crowd leaves no room for claims */
+        return FAILURE_NONE; /* a full table has no room for claims */
     for (uint64_t s = 3; s < 500 * UINT64_C(86400) && failure == FAILURE_NONE; s += 1 + s / 7) {
         char when[40];
 
@@ -199,7 +200,7 @@ enum failure crash_run_claims(struct story *story, struct crash_count *count)
     return failure;
 }
 
-/* Changes the limits, which this process alone knows then, and uses them. */
+/* Changes the limits, which only this process then knows, and uses them. */
 static void change_and_take(void *context)
 {
     struct story *story = context;
@@ -217,8 +218,8 @@ static void take_three(void *context)
 }
 
 /*
- * A process changes its limits and dies. The others have the old ones, and meet buckets of a
- * generation that they know nothing of. The dead one has taken one token of those that were left.
+ * A process changes its limits and dies. The others have the old limits, and find buckets of a generation that they do
+ * not know. The dead process has taken one of the remaining tokens.
  */
 enum failure crash_run_changer(struct story *story, struct crash_count *count)
 {
@@ -229,7 +230,7 @@ enum failure crash_run_changer(struct story *story, struct crash_count *count)
     world_restore(&story->world, story->begin);
     left = world_take(&story->world, 0, 0, 0, 0).rules[0].remaining;
     if (!stepper_start(&stepper, story->stage, change_and_take, story) || !stepper_finish(&stepper))
-        crash_stop("a process that cannot change its limits");
+        crash_stop("a process cannot change its limits");
     count->checks++;
     switch (watchdog_run(take_three, &crowd)) {
     case WATCHDOG_CRASHED:
@@ -242,8 +243,8 @@ enum failure crash_run_changer(struct story *story, struct crash_count *count)
 }
 
 /*
- * Every seat belongs to a process that was killed and that nobody has waited for yet. Its parent
- * may be the very one that decides next.
+ * Every descriptor belongs to a process that was killed and is still a zombie. Its parent may be the process that
+ * decides next.
  */
 enum failure crash_run_zombies(struct story *story, struct crash_count *count)
 {
@@ -253,12 +254,12 @@ enum failure crash_run_zombies(struct story *story, struct crash_count *count)
 
     for (uint32_t i = 0; i < descriptor_count; i++, count->kills++) {
         crash_start(&steppers[i], story);
-        while (world_seat_owner(&story->world, i) != (uint64_t)steppers[i].pid)
+        while (world_descriptor_owner(&story->world, i) != (uint64_t)steppers[i].pid)
             if (!stepper_step(&steppers[i]))
-                return FAILURE_NONE; /* it needs no seat */
+                return FAILURE_NONE; /* it needs no descriptor */
         stepper_kill_unreaped(&steppers[i]);
     }
-    failure = story_check(story, PROGRAM_PEEK, &story->right[PROGRAM_PEEK], NULL, true);
+    failure = story_check(story, PROGRAM_PEEK, &story->correct[PROGRAM_PEEK], NULL, true);
     count->checks++;
     for (uint32_t i = 0; i < descriptor_count; i++)
         stepper_kill(&steppers[i]);

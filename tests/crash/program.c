@@ -18,7 +18,7 @@ static void add(struct program *program, struct call call)
     program->calls[program->call_count++] = call;
 }
 
-/* The same for every key that is looked at, in every limiter. */
+/* Adds the same call for every key of the scenario, in every limiter. */
 static void add_each(struct program *program, const struct scenario *scenario,
                      const struct world *world, struct call call)
 {
@@ -71,7 +71,8 @@ static void add_head(struct program *program, const struct scenario *scenario,
         for (int64_t minutes = 1; minutes < 100000; minutes *= 7)
             add_each(program, scenario, world,
                      (struct call){.kind = CALL_PEEK, .after_ns = -minutes * MINUTES});
-        for (uint32_t i = 0; i < WORLD_PLACES; i++) /* when an idle crowd was in debt */
+        for (uint32_t i = 0; i < WORLD_PLACES;
+             i++) /* a time at which the idle keys had tokens in use */
             add(program, (struct call){CALL_PEEK, 0, WORLD_CROWD + i, 0, WORLD_CROWD_NS});
     }
 }

@@ -1,9 +1,9 @@
 /*
  * program: calls that survivors make.
  *
- *     head        calls about the keys that the operation is about, at its time
- *     tail        days later, 48 more keys in every limiter: what was idle is reclaimed
- *     epilogue    looks at all that is in debt then
+ *     head        calls with the keys of the operation, at its time
+ *     tail        days later, 48 more keys in every limiter, so that idle keys are reclaimed
+ *     epilogue    peeks at all keys with tokens in use
  */
 #ifndef RATION_TESTS_CRASH_PROGRAM_H
 #define RATION_TESTS_CRASH_PROGRAM_H
@@ -23,11 +23,11 @@ struct call {
 };
 
 enum program_kind {
-    PROGRAM_PEEK,    /* look first, then take */
-    PROGRAM_DRAIN,   /* take all there is */
-    PROGRAM_REVERSE, /* last things first; of a stack, all limiters together */
-    PROGRAM_FRESH,   /* other keys first: they may need the dead one's seat */
-    PROGRAM_STALE,   /* look, with a now that runs back: never more than is right (R6, R7) */
+    PROGRAM_PEEK,    /* peek first, then take */
+    PROGRAM_DRAIN,   /* take all tokens */
+    PROGRAM_REVERSE, /* in reverse order; all limiters of a stack together */
+    PROGRAM_FRESH,   /* other keys first: they may need the dead process's descriptor */
+    PROGRAM_STALE,   /* peek with a now that runs backwards: never more than is correct (R6, R7) */
     PROGRAM_COUNT
 };
 
@@ -45,7 +45,7 @@ extern const char *const program_names[];
 void program_build(struct program *program, enum program_kind kind, const struct scenario *scenario,
                    const struct world *world);
 
-/* Makes one of its calls. */
+/* Makes one of the program's calls. */
 struct seen program_call(const struct program *program, size_t call_index, struct world *world);
 
 #endif

@@ -1,17 +1,16 @@
 /*
- * Processes killed at random while others continue (R1, R2, R11).
+ * Processes are killed at random while others continue (R1, R2, R11).
  *
  *     random_kill_test [KILLS [SECONDS [caught]]]
  *
- * "caught" is for a negative control: something has to be found.
+ * "caught" is for a negative control: the test must find a failure.
  *
- * Two processes make random calls on the same tables, by one time that stands still, and write
- * down each call before it and its verdict after it. One of them is killed by a timer. Then the
- * other pauses, and every bucket must hold what the records say: all that was allowed, and of the
- * call that the dead one was in, either everything or nothing. Two hours later, when all is full
- * again, another process is born. The tables are never made again, and have two seats.
+ * Two processes make random calls on the same tables, with a clock that does not advance, and record each call before it
+ * and its verdict after it. A timer kills one of them. Then the other pauses, and every bucket must match the records:
+ * all admitted calls, and either everything or nothing of the call in which the process died. Two hours later, when
+ * all buckets are full again, another process starts. The tables are never created again, and have two descriptors.
  *
- * What is right is arithmetic here, not another run of the library.
+ * The expected values are computed here, not by another run of the library.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -33,14 +32,14 @@
 #define SECONDS_MAX  10
 #define RECORDS_MAX  500
 #define HOT_KEYS     6
-#define KEYS_MAX     1100 /* more than all hot and fresh ones of a round */
-#define SEATS        2
+#define KEYS_MAX     1100 /* more than all hot and new keys of a round */
+#define DESCRIPTORS  2
 #define LIFE_NS_MAX  100000
 #define PAUSE_NS_MAX UINT64_C(20000000000)
 #define RULES_MAX    3
 #define TABLES       3
 
-/* Tables: the limiter that stands alone, then those of the stack. */
+/* Tables: the single limiter, then those of the stack. */
 static const char *const rules[TABLES][RULES_MAX + 1] = {
     {"1000/h burst 400"},
     {"1000/h burst 500"},
@@ -49,7 +48,7 @@ static const char *const rules[TABLES][RULES_MAX + 1] = {
 
 static const uint64_t bursts[TABLES][RULES_MAX] = {{400}, {500}, {400, 500, 450}};
 
-enum call { CALL_PLAIN, CALL_ENTRY, CALL_STACK, CALL_STACK_TOLD, CALL_TWO_KEYS, CALL_COUNT };
+enum call { CALL_PLAIN, CALL_ENTRY, CALL_STACK, CALL_STACK_REPORTED, CALL_TWO_KEYS, CALL_COUNT };
 enum state { BEGUN = 1, ALLOWED, DENIED };
 
 struct record {
@@ -59,13 +58,13 @@ struct record {
     uint32_t state;
 };
 
-/* From which tables a call takes, TABLES: none; and from which of its keys. */
+/* The tables and keys from which a call takes. TABLES: none. */
 static const struct charge {
     uint32_t table;
     uint32_t key_index;
 } charges[CALL_COUNT][2] = {
     [CALL_PLAIN] = {{0, 0}, {TABLES, 0}}, [CALL_ENTRY] = {{2, 0}, {TABLES, 0}},
-    [CALL_STACK] = {{1, 0}, {2, 0}},      [CALL_STACK_TOLD] = {{1, 0}, {2, 0}},
+    [CALL_STACK] = {{1, 0}, {2, 0}},      [CALL_STACK_REPORTED] = {{1, 0}, {2, 0}},
     [CALL_TWO_KEYS] = {{1, 0}, {2, 1}},
 };
 
@@ -122,7 +121,7 @@ static bool make_call(const struct record *record)
         return ration_limiter_allow_at(limiters[2], &keys[0], record->cost, now_ns);
     case CALL_STACK:
         return ration_stack_allow_at(stack, &keys[0], record->cost, now_ns);
-    case CALL_STACK_TOLD:
+    case CALL_STACK_REPORTED:
         ration_stack_take(stack, &keys[0], record->cost, now_ns, &decision, NULL);
         return decision.verdict == RATION_ALLOW;
     default:
@@ -131,7 +130,7 @@ static bool make_call(const struct record *record)
     }
 }
 
-/* One that all use, or one that nobody has used yet. */
+/* A key that all use, or a new key. */
 static uint32_t random_key(struct worker *worker, uint32_t worker_index)
 {
     if (ration_random_up_to(&worker->random, 3) != 0)
@@ -149,7 +148,7 @@ static void work(struct worker *worker, uint32_t worker_index)
         .cost = 1 + (uint32_t)ration_random_up_to(&worker->random, 2),
         .state = BEGUN,
     };
-    /* release: who sees the count sees the record */
+    /* release: a reader of the count sees the record */
     __atomic_store_n(&worker->record_count, worker->record_count + 1, __ATOMIC_RELEASE);
 
     bool allowed = make_call(record);
@@ -173,7 +172,7 @@ static void survive(void)
     }
 }
 
-/* The timer kills where it runs: nobody has to get a CPU for that. */
+/* The timer kills the process while it runs: no other process needs a CPU for that. */
 static void live_and_die(void)
 {
     struct worker *worker = &shared->workers[1];
@@ -184,7 +183,7 @@ static void live_and_die(void)
 
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
         fail("timer_create");
-    __atomic_store_n(&shared->pause, 0, __ATOMIC_RELEASE); /* both at once */
+    __atomic_store_n(&shared->pause, 0, __ATOMIC_RELEASE); /* both start at the same time */
     timer_settime(timer, 0, &life, NULL);
     for (;;)
         if (worker->record_count < RECORDS_MAX)
@@ -239,7 +238,7 @@ static bool is_reported(uint32_t table, uint32_t number)
     return true;
 }
 
-/* Whether every bucket that was touched holds what the records say. */
+/* Whether every bucket that was used matches the records. */
 static bool is_all_reported(void)
 {
     for (uint32_t t = 0; t < TABLES; t++)
@@ -292,7 +291,7 @@ static void check(struct count *count)
             return;
     }
     explain(last);
-    fail("a bucket holds what nobody left there");
+    fail("a bucket does not match the records");
 }
 
 /* Rounds. ----------------------------------------------------------------------------------- */
@@ -321,7 +320,7 @@ static void kill_one(uint64_t *random, struct count *count)
     shared->workers[1].random = ration_random_next(random);
     pid = give_birth(live_and_die);
     if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-        fail("a process that does not die as it should");
+        fail("a process was not killed by the timer");
     count->kills++;
     wait_for_survivor((uint32_t)count->kills);
     check(count);
@@ -346,7 +345,7 @@ static void create(void)
             .keys_max = KEYS_MAX,
             .clock = &clock,
             .is_shared_by_forks = 1,
-            .threads_max = SEATS,
+            .threads_max = DESCRIPTORS,
         };
     }
 
@@ -356,12 +355,12 @@ static void create(void)
         .limiter_count = TABLES - 1,
         .clock = &clock,
         .is_shared_by_forks = 1,
-        .threads_max = SEATS,
+        .threads_max = DESCRIPTORS,
     };
 
     if (ration_limiter_create(&options[0], &limiters[0], NULL) != RATION_OK ||
         ration_stack_create(&all, &stack, NULL) != RATION_OK)
-        fail("no table");
+        fail("the table cannot be created");
     for (size_t t = 1; t < TABLES; t++)
         limiters[t] = ration_stack_limiter(stack, t - 1);
 }

@@ -5,7 +5,7 @@
 
 #define SECONDS ((int64_t)RATION_NS_PER_SECOND)
 
-/* Beginnings. Key 0 is whom it is about, key 1 a bystander. ------------------------------- */
+/* Initial states. The operation uses key 0; key 1 is another key. ------------------------- */
 
 static void take_all(struct world *world, uint32_t key, uint64_t cost)
 {
@@ -30,7 +30,7 @@ static void drained(struct world *world)
     take_all(world, 0, 3);
 }
 
-/* Of a stack: there in the first limiter only. */
+/* For a stack: the key is in the first limiter only. */
 static void half_present(struct world *world)
 {
     absent(world);
@@ -43,14 +43,14 @@ static void idle_crowd(struct world *world)
     world_crowd(world, 1, WORLD_CROWD_NS);
 }
 
-/* Every place has a key in debt; this one has used the overflow bucket before. */
+/* Every place has a key with tokens in use; key 0 has used the overflow bucket before. */
 static void debt_crowd(struct world *world)
 {
     world_crowd(world, 3, 0);
     take_all(world, 0, 1);
 }
 
-/* The key is in debt by the overflow bucket; now a place is free, and it takes that along. */
+/* The key has used tokens of the overflow bucket; now a place is free, and the key inherits that use. */
 static void back_from_overflow(struct world *world)
 {
     int64_t token_ns = (world->kind == WORLD_PLAIN ? 60 : 360) * SECONDS;
@@ -108,7 +108,7 @@ void scenario_change_limits(struct world *world)
           &decision);
 }
 
-/* Buckets are still of the generation before. */
+/* Buckets are still of the previous generation. */
 static void changed(struct world *world)
 {
     present(world);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define EXIT_UNTRACED 70
-#define CPU_SECONDS   2 /* that a child may use: it is never meant to spin */
+#define CPU_SECONDS   2 /* that a child may use: it should never spin */
 
 static uint64_t total;
 
@@ -43,7 +43,7 @@ static void perform(struct stage *stage, void (*act)(void *context), void *conte
     setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_SECONDS, CPU_SECONDS + 1});
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
         _exit(EXIT_UNTRACED);
-    __asm__ volatile("int3"); /* here it is stopped */
+    __asm__ volatile("int3"); /* stops here */
     act(context);
     __atomic_store_n(&stage->is_done, 1, __ATOMIC_SEQ_CST);
     _exit(0);
@@ -60,7 +60,7 @@ static bool wait_for(const struct stepper *stepper, int signal_number)
     return WIFSTOPPED(status) && WSTOPSIG(status) == signal_number;
 }
 
-static void go_on(const struct stepper *stepper)
+static void resume(const struct stepper *stepper)
 {
     if (ptrace(PTRACE_CONT, stepper->pid, NULL, NULL) != 0)
         stop("ptrace");
@@ -89,7 +89,7 @@ bool stepper_step(struct stepper *stepper)
     if (ptrace(PTRACE_SINGLESTEP, stepper->pid, NULL, NULL) != 0)
         stop("ptrace");
     if (!wait_for(stepper, SIGTRAP))
-        stop("an operation that crashes by itself");
+        stop("an operation crashes by itself");
     stepper->step_count++;
     total++;
     return true;
@@ -150,7 +150,7 @@ void trace_close(struct trace *trace, size_t step_count)
     }
 }
 
-/* Runs to an address that is not where it stands. Its code is this process's too. */
+/* Runs to an address other than the current one. The child's code is the same as this process's. */
 static bool run_to(const struct stepper *stepper, uint64_t address)
 {
     unsigned long code;
@@ -158,7 +158,7 @@ static bool run_to(const struct stepper *stepper, uint64_t address)
     memcpy(&code, (const void *)(uintptr_t)address, sizeof(code));
     if (ptrace(PTRACE_POKETEXT, stepper->pid, address, (code & ~0xFFul) | 0xCC) != 0)
         stop("ptrace");
-    go_on(stepper);
+    resume(stepper);
     return wait_for(stepper, SIGTRAP) && stepper_address(stepper) == address + 1 &&
            ptrace(PTRACE_POKETEXT, stepper->pid, address, code) == 0 &&
            ptrace(PTRACE_POKEUSER, stepper->pid, register_offset(), address) == 0;
@@ -198,11 +198,11 @@ bool stepper_finish(struct stepper *stepper)
 {
     int status = 0;
 
-    go_on(stepper);
+    resume(stepper);
     while (waitpid(stepper->pid, &status, __WALL) != stepper->pid)
         if (errno != EINTR)
             stop("waitpid");
-    if (WIFSTOPPED(status)) { /* by a failure, or by its time being over */
+    if (WIFSTOPPED(status)) { /* by a failure, or by its CPU limit */
         stepper_kill(stepper);
         return false;
     }

@@ -18,40 +18,40 @@ static void *allocate(size_t size)
     return memory;
 }
 
-/* Tellings. ------------------------------------------------------------------------------- */
+/* Replies. ------------------------------------------------------------------------------- */
 
 static void play(struct story *story, const struct program *program, size_t first, size_t end,
-                 struct telling *telling)
+                 struct replies *replies)
 {
     uint64_t overflow_count = world_overflow_count(&story->world);
 
     for (size_t i = first; i < end; i++)
-        telling->calls[i] = program_call(program, i, &story->world);
-    telling->call_count = end;
-    telling->overflow_count += world_overflow_count(&story->world) - overflow_count;
+        replies->calls[i] = program_call(program, i, &story->world);
+    replies->call_count = end;
+    replies->overflow_count += world_overflow_count(&story->world) - overflow_count;
 }
 
-static void do_operation(struct story *story, struct telling *telling)
+static void do_operation(struct story *story, struct replies *replies)
 {
     struct answer answer = {0};
 
     story->scenario->act(&story->world, &answer);
-    telling->operation = seen_of(&answer);
+    replies->operation = seen_of(&answer);
 }
 
-/* The telling with the operation at these two positions. */
-static void find_right(struct story *story, const struct program *program, size_t first,
-                       size_t second, struct telling *telling)
+/* Finds the correct replies with the operation at these two positions. */
+static void find_correct(struct story *story, const struct program *program, size_t first,
+                         size_t second, struct replies *replies)
 {
     world_restore(&story->world, story->begin);
-    telling->position = first;
+    replies->position = first;
     for (size_t position = 0; position <= program->call_count; position++) {
         if (position == first)
-            do_operation(story, telling);
+            do_operation(story, replies);
         if (position == second)
-            do_operation(story, telling);
+            do_operation(story, replies);
         if (position < program->call_count)
-            play(story, program, position, position + 1, telling);
+            play(story, program, position, position + 1, replies);
     }
 }
 
@@ -67,17 +67,17 @@ void story_open(struct story *story, const struct scenario *scenario, uint32_t d
     world_save(&story->world, story->begin);
     for (enum program_kind kind = 0; kind < PROGRAM_COUNT; kind++) {
         struct program *program = &story->programs[kind];
-        struct tellings *right = &story->right[kind];
+        struct reply_lists *correct = &story->correct[kind];
 
         program_build(program, kind, scenario, &story->world);
-        right->count = program->head_count + 3;
-        right->all = allocate(right->count * sizeof(*right->all));
+        correct->count = program->head_count + 3;
+        correct->all = allocate(correct->count * sizeof(*correct->all));
         for (size_t i = 0; i <= program->head_count; i++)
-            find_right(story, program, i, POSITION_NEVER, &right->all[i]);
-        find_right(story, program, program->tail_end, POSITION_NEVER,
-                   &right->all[program->head_count + 1]);
-        find_right(story, program, POSITION_NEVER, POSITION_NEVER,
-                   &right->all[program->head_count + 2]);
+            find_correct(story, program, i, POSITION_NEVER, &correct->all[i]);
+        find_correct(story, program, program->tail_end, POSITION_NEVER,
+                     &correct->all[program->head_count + 1]);
+        find_correct(story, program, POSITION_NEVER, POSITION_NEVER,
+                     &correct->all[program->head_count + 2]);
     }
     world_restore(&story->world, story->begin);
 }
@@ -85,21 +85,21 @@ void story_open(struct story *story, const struct scenario *scenario, uint32_t d
 void story_open_twice(struct story *story)
 {
     const struct program *program = &story->programs[PROGRAM_PEEK];
-    size_t end = program->head_count + 1; /* stands for never */
-    struct tellings *right = &story->right_twice;
+    size_t end = program->head_count + 1; /* means never */
+    struct reply_lists *correct = &story->correct_twice;
 
-    right->all = allocate((end + 1) * (end + 2) / 2 * sizeof(*right->all));
+    correct->all = allocate((end + 1) * (end + 2) / 2 * sizeof(*correct->all));
     for (size_t i = 0; i <= end; i++)
         for (size_t k = i; k <= end; k++)
-            find_right(story, program, i < end ? i : POSITION_NEVER, k < end ? k : POSITION_NEVER,
-                       &right->all[right->count++]);
+            find_correct(story, program, i < end ? i : POSITION_NEVER, k < end ? k : POSITION_NEVER,
+                         &correct->all[correct->count++]);
 }
 
 void story_close(struct story *story)
 {
     for (size_t i = 0; i < PROGRAM_COUNT; i++)
-        free(story->right[i].all);
-    free(story->right_twice.all);
+        free(story->correct[i].all);
+    free(story->correct_twice.all);
     free(story->begin);
     world_close(&story->world);
 }
@@ -111,27 +111,27 @@ void story_act(void *context)
     story->scenario->act(&story->world, (struct answer *)(void *)story->stage->room);
 }
 
-/* Judgement. ------------------------------------------------------------------------------ */
+/* Comparison. ----------------------------------------------------------------------------- */
 
 struct playing {
     struct story *story;
     const struct program *program;
     size_t first;
     size_t end;
-    struct telling *telling;
+    struct replies *replies;
 };
 
 static void play_guarded(void *context)
 {
     struct playing *playing = context;
 
-    play(playing->story, playing->program, playing->first, playing->end, playing->telling);
+    play(playing->story, playing->program, playing->first, playing->end, playing->replies);
 }
 
 enum failure story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
-                        struct telling *telling)
+                        struct replies *replies)
 {
-    struct playing playing = {story, &story->programs[kind], first, end, telling};
+    struct playing playing = {story, &story->programs[kind], first, end, replies};
 
     switch (watchdog_run(play_guarded, &playing)) {
     case WATCHDOG_HUNG:
@@ -148,15 +148,15 @@ static bool is_same(const struct seen *a, const struct seen *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* Of one limiter, or of all (UINT32_MAX), how many calls from the first on agree. */
-static size_t agreement(const struct program *program, const struct telling *right,
-                        const struct telling *telling, uint32_t limiter_index)
+/* The number of calls, from the first on, whose replies agree: of one limiter, or of all (UINT32_MAX). */
+static size_t agreement(const struct program *program, const struct replies *correct,
+                        const struct replies *replies, uint32_t limiter_index)
 {
     size_t i = 0;
 
-    for (; i < telling->call_count; i++)
+    for (; i < replies->call_count; i++)
         if ((limiter_index == UINT32_MAX || program->calls[i].limiter_index == limiter_index) &&
-            !is_same(&right->calls[i], &telling->calls[i]))
+            !is_same(&correct->calls[i], &replies->calls[i]))
             break;
     return i;
 }
@@ -169,40 +169,41 @@ static void print_seen(const char *name, const struct seen *seen)
     printf("\n");
 }
 
-static void explain(const struct story *story, enum program_kind kind, const struct telling *right,
-                    const struct telling *telling, size_t agreed_count)
+static void explain(const struct story *story, enum program_kind kind,
+                    const struct replies *correct, const struct replies *replies,
+                    size_t agreed_count)
 {
     const struct program *program = &story->programs[kind];
 
-    printf("  %s: reported what cannot be, program %s, call %zu of %zu\n", story->scenario->name,
+    printf("  %s: an impossible reply, program %s, call %zu of %zu\n", story->scenario->name,
            program_names[kind], agreed_count, program->call_count);
-    if (agreed_count < telling->call_count) {
+    if (agreed_count < replies->call_count) {
         const struct call *call = &program->calls[agreed_count];
 
         printf("    limiter %u, key %u, cost %u, after %" PRId64 " ns\n", call->limiter_index,
                call->key, call->cost, call->after_ns);
-        print_seen("reported ", &telling->calls[agreed_count]);
-        print_seen("right", &right->calls[agreed_count]);
+        print_seen("reported ", &replies->calls[agreed_count]);
+        print_seen("correct", &correct->calls[agreed_count]);
     }
-    printf("    overflows: %" PRIu64 " reported, %" PRIu64 " right\n", telling->overflow_count,
-           right->overflow_count);
-    print_seen("operation, reported ", &telling->operation);
-    print_seen("operation, right", &right->operation);
+    printf("    overflows: %" PRIu64 " reported, %" PRIu64 " correct\n", replies->overflow_count,
+           correct->overflow_count);
+    print_seen("operation, reported ", &replies->operation);
+    print_seen("operation, correct", &correct->operation);
 }
 
-/* A peek with a stale now never reports more than is right. */
-static enum failure judge_stale(const struct story *story, const struct tellings *right,
-                                const struct telling *telling)
+/* A peek with a stale now never reports more than is correct. */
+static enum failure judge_stale(const struct story *story, const struct reply_lists *correct,
+                                const struct replies *replies)
 {
     for (size_t i = 0; i < story->programs[PROGRAM_STALE].call_count; i++)
         for (size_t rule = 0; rule < SEEN_RULES_MAX; rule++) {
             uint64_t most = 0;
 
-            for (size_t k = 0; k < right->count; k++)
-                if (right->all[k].calls[i].rules[rule].remaining > most)
-                    most = right->all[k].calls[i].rules[rule].remaining;
-            if (telling->calls[i].rules[rule].remaining > most) {
-                explain(story, PROGRAM_STALE, &right->all[0], telling, i);
+            for (size_t k = 0; k < correct->count; k++)
+                if (correct->all[k].calls[i].rules[rule].remaining > most)
+                    most = correct->all[k].calls[i].rules[rule].remaining;
+            if (replies->calls[i].rules[rule].remaining > most) {
+                explain(story, PROGRAM_STALE, &correct->all[0], replies, i);
                 return FAILURE_WRONG;
             }
         }
@@ -210,25 +211,25 @@ static enum failure judge_stale(const struct story *story, const struct tellings
 }
 
 /*
- * Whether a process that has gone on was answered as in this telling. Of a stack that denies, only
- * the verdict: it has read one limiter after the other, and need not do so again.
+ * Whether a process that has continued got the reply in these replies. If a stack denies, only the verdict counts: the
+ * process has read one limiter after the other, and need not read them again.
  */
 static bool answers_as(const struct story *story, const struct program *program,
-                       const struct telling *right, const struct telling *telling, enum fate fate)
+                       const struct replies *correct, const struct replies *replies, enum fate fate)
 {
-    bool is_denied = telling->operation.verdict == RATION_DENY;
+    bool is_denied = replies->operation.verdict == RATION_DENY;
 
     if (fate == FATE_DEAD || (fate == FATE_ABSENT && is_denied))
         return true;
-    if (right->position > (fate == FATE_ASLEEP ? program->head_count : program->tail_end))
+    if (correct->position > (fate == FATE_ASLEEP ? program->head_count : program->tail_end))
         return false;
     if (story->world.stack != NULL && is_denied)
-        return right->operation.verdict == RATION_DENY;
-    return is_same(&right->operation, &telling->operation);
+        return correct->operation.verdict == RATION_DENY;
+    return is_same(&correct->operation, &replies->operation);
 }
 
 enum failure story_judge(const struct story *story, enum program_kind kind,
-                         const struct tellings *right, const struct telling *telling,
+                         const struct reply_lists *correct, const struct replies *replies,
                          enum fate fate)
 {
     const struct program *program = &story->programs[kind];
@@ -236,27 +237,27 @@ enum failure story_judge(const struct story *story, enum program_kind kind,
         scenario_is(story->scenario, SCENARIO_SPLIT) ? (uint32_t)story->world.limiter_count : 1;
 
     if (kind == PROGRAM_STALE)
-        return judge_stale(story, right, telling);
+        return judge_stale(story, correct, replies);
     for (uint32_t l = 0; l < limiters; l++) {
-        const struct telling *nearest = &right->all[0];
+        const struct replies *nearest = &correct->all[0];
         size_t most = 0;
         bool is_right = false;
 
-        for (size_t i = 0; i < right->count && !is_right; i++) {
-            const struct telling *one = &right->all[i];
+        for (size_t i = 0; i < correct->count && !is_right; i++) {
+            const struct replies *one = &correct->all[i];
             size_t agreed =
-                agreement(program, one, telling,
+                agreement(program, one, replies,
                           scenario_is(story->scenario, SCENARIO_SPLIT) ? l : UINT32_MAX);
 
-            is_right = agreed == telling->call_count &&
-                       (telling->call_count < program->call_count ||
-                        one->overflow_count == telling->overflow_count) &&
-                       answers_as(story, program, one, telling, fate);
+            is_right = agreed == replies->call_count &&
+                       (replies->call_count < program->call_count ||
+                        one->overflow_count == replies->overflow_count) &&
+                       answers_as(story, program, one, replies, fate);
             nearest = agreed > most ? one : nearest;
             most = agreed > most ? agreed : most;
         }
         if (!is_right) {
-            explain(story, kind, nearest, telling, most);
+            explain(story, kind, nearest, replies, most);
             return FAILURE_WRONG;
         }
     }
@@ -268,18 +269,18 @@ size_t story_end(const struct story *story, enum program_kind kind, bool is_whol
     return is_whole ? story->programs[kind].call_count : story->programs[kind].head_count;
 }
 
-enum failure story_check(struct story *story, enum program_kind kind, const struct tellings *right,
-                         const void *image, bool is_whole)
+enum failure story_check(struct story *story, enum program_kind kind,
+                         const struct reply_lists *correct, const void *image, bool is_whole)
 {
-    static struct telling telling;
+    static struct replies replies;
     enum failure failure;
 
-    memset(&telling, 0, sizeof(telling));
+    memset(&replies, 0, sizeof(replies));
     if (image != NULL)
         world_restore(&story->world, image);
-    failure = story_play(story, kind, 0, story_end(story, kind, is_whole), &telling);
+    failure = story_play(story, kind, 0, story_end(story, kind, is_whole), &replies);
     if (failure == FAILURE_NONE)
-        return story_judge(story, kind, right, &telling, FATE_DEAD);
+        return story_judge(story, kind, correct, &replies, FATE_DEAD);
     printf("  %s: a survivor's %s, program %s\n", story->scenario->name, failure_names[failure],
            program_names[kind]);
     return failure;

@@ -1,14 +1,13 @@
 /*
- * story: what the survivors do, and which answers they may get.
+ * story: the calls of the survivors, and the replies that are correct.
  *
- * A program (program.h) is a list of calls by those who survive. A telling is what they are
- * answered. The tellings that are right are found by doing, in one process and undisturbed, what
- * the dead one wanted to do before the first call, before the second, ..., after the last of the
- * program's head; and not at all. Whatever the instruction at which a process dies, the survivors
- * must get one of these answers: the dead one has done all it wanted at one moment, or nothing (R1,
- * R2, R11). They may find out late: what is half done is finished by whoever meets it.
+ * A program (program.h) is a list of calls by the survivors. The correct replies are computed in one process and
+ * without a crash, with the dead process's operation before the first call, before the second, ..., after the last call
+ * of the program's head; and without the operation. Whatever the instruction at which a process dies, the survivors must
+ * get one of these lists of replies: the operation took place as a whole at one moment, or not at all (R1, R2, R11).
+ * The survivors may notice late: the first thread that meets an unfinished change completes it.
  *
- * Who was only asleep may also do it after the tail, with a now that is days old.
+ * A process that was only stopped may also finish its operation after the tail, with a now that is days old.
  */
 #ifndef RATION_TESTS_CRASH_STORY_H
 #define RATION_TESTS_CRASH_STORY_H
@@ -16,20 +15,20 @@
 #include "program.h"
 #include "stepper.h"
 
-/* Where in a program the dead one's operation is. */
+/* The position of the dead process's operation in a program. */
 #define POSITION_NEVER SIZE_MAX
 
-struct telling {
+struct replies {
     size_t position;
-    size_t call_count; /* that were played so far */
+    size_t call_count; /* played so far */
     struct seen operation;
-    uint64_t overflow_count; /* calls of the program that found no place */
+    uint64_t overflow_count; /* calls of the program whose key found no place */
     struct seen calls[CALLS_MAX];
 };
 
-struct tellings {
+struct reply_lists {
     size_t count;
-    struct telling *all;
+    struct replies *all;
 };
 
 struct story {
@@ -38,8 +37,8 @@ struct story {
     struct stage *stage;
     void *begin; /* the block before the operation */
     struct program programs[PROGRAM_COUNT];
-    struct tellings right[PROGRAM_COUNT]; /* of one operation */
-    struct tellings right_twice;          /* of two, for PROGRAM_LOOK; empty until asked for */
+    struct reply_lists correct[PROGRAM_COUNT]; /* of one operation */
+    struct reply_lists correct_twice;          /* of two, for PROGRAM_PEEK; computed when needed */
 };
 
 enum failure { FAILURE_NONE, FAILURE_HANG, FAILURE_CRASH, FAILURE_WRONG };
@@ -51,33 +50,33 @@ void story_open(struct story *story, const struct scenario *scenario, uint32_t d
                 struct stage *stage);
 void story_close(struct story *story);
 
-/* What a child of stepper_start() does: context is the story. The answer goes to the stage. */
+/* The function of a child of stepper_start(): context is the story. Writes its reply to the stage. */
 void story_act(void *story);
 
-/* The answers that are right if two processes died in the same operation, one after the other. */
+/* Computes the correct replies if two processes died in the same operation, one after the other. */
 void story_open_twice(struct story *story);
 
-/* Plays calls from first to end on the block as it is. */
+/* Plays calls from first to end on the current block. */
 enum failure story_play(struct story *story, enum program_kind kind, size_t first, size_t end,
-                        struct telling *telling);
+                        struct replies *replies);
 
-/* What became of the process with the operation. */
+/* The state of the process with the operation. */
 enum fate {
     FATE_DEAD,
-    FATE_ASLEEP, /* it has gone on: what it was answered must be right too */
-    FATE_ABSENT  /* it has gone on so late that it may be denied in any case (R6) */
+    FATE_ASLEEP, /* it has continued: its own reply must also be correct */
+    FATE_ABSENT  /* it has continued so late that it may be denied in any case (R6) */
 };
 
-/* Whether the answers are right. Prints what is wrong. */
+/* Whether the replies are correct. Prints the differences. */
 enum failure story_judge(const struct story *story, enum program_kind kind,
-                         const struct tellings *right, const struct telling *telling,
+                         const struct reply_lists *correct, const struct replies *replies,
                          enum fate fate);
 
-/* Plays the program, or only its head, on the image (NULL: the block as it is), and judges it. */
-enum failure story_check(struct story *story, enum program_kind kind, const struct tellings *right,
-                         const void *image, bool is_whole);
+/* Plays the program, or only its head, on the image (NULL: the current block), and checks the replies. */
+enum failure story_check(struct story *story, enum program_kind kind,
+                         const struct reply_lists *correct, const void *image, bool is_whole);
 
-/* Where to end: the tail takes most of the time, and is always the same. */
+/* Where to stop: the tail takes most of the time, and is always the same. */
 size_t story_end(const struct story *story, enum program_kind kind, bool is_whole);
 
 #endif

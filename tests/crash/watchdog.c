@@ -20,7 +20,7 @@ static void leave(int signal_number)
     siglongjmp(way_out, is_hung ? WATCHDOG_HUNG : WATCHDOG_CRASHED);
 }
 
-/* CPU time: a machine that is busy elsewhere must not look like a hang. */
+/* CPU time: a busy machine must not look like a hang. */
 static void set_timers(int cpu_time_us, unsigned asleep_seconds)
 {
     struct itimerval timer = {.it_value = {.tv_usec = cpu_time_us}};

@@ -6,7 +6,7 @@
 
 #include "limiter/limiter_internal.h"
 
-#define KEYS_MAX  9 /* makes two sets */
+#define KEYS_MAX  9 /* gives two sets */
 #define RULES_MAX 3
 
 static const char *const rules_plain[] = {"60/h burst 3", NULL};
@@ -64,7 +64,7 @@ void world_open(struct world *world, enum world_kind kind, uint32_t descriptor_c
             .clock = &clock,
             .is_shared_by_forks = 1,
             .threads_max = descriptor_count,
-            .trusts_keys = 1, /* the same places in every run */
+            .trusts_keys = 1, /* so that keys have the same places in every run */
         };
     *world = (struct world){.kind = kind, .limiter_count = count};
     world_turn(world, 0, WORLD_BEGIN_NS);
@@ -86,7 +86,7 @@ void world_open(struct world *world, enum world_kind kind, uint32_t descriptor_c
         world->limiters[i] = ration_stack_limiter(world->stack, i);
     world->memory = (const struct ration_memory *)world->limiters[0]->store;
     if (world->memory->sections[0].set_count != 2 || !world->memory->block->is_shared)
-        stop("a world is two sets in shared memory");
+        stop("a world must have two sets in shared memory");
 }
 
 void world_close(struct world *world)
@@ -190,7 +190,7 @@ void world_crowd(struct world *world, uint64_t cost, int64_t after_ns)
         for (uint32_t i = 0; i < WORLD_PLACES; i++)
             world_take(world, l, WORLD_CROWD + i, cost, after_ns);
     if (world_overflow_count(world) != overflow_count)
-        stop("a crowd that finds no room");
+        stop("a key of the crowd finds no place");
 }
 
 void world_leave_claims(struct world *world, uint32_t limiter_index, uint32_t key, size_t count)
@@ -206,7 +206,7 @@ void world_leave_claims(struct world *world, uint32_t limiter_index, uint32_t ke
     struct ration_location location = ration_memory_place(world->memory, &target);
 
     for (uint32_t i = 0; i < RATION_KEY_SLOTS && count > 0; i++) {
-        uint32_t nth = i * 5 % RATION_KEY_SLOTS; /* not side by side */
+        uint32_t nth = i * 5 % RATION_KEY_SLOTS; /* not adjacent */
         struct ration_pair *head =
             ration_section_at(section, ration_location_index(&location, nth));
         struct ration_pair seen = ration_atomic16_load(head);
@@ -216,7 +216,7 @@ void world_leave_claims(struct world *world, uint32_t limiter_index, uint32_t ke
             count--;
     }
     if (count > 0)
-        stop("a claim that finds no room");
+        stop("a claim finds no place");
 }
 
 uint64_t world_overflow_count(const struct world *world)
@@ -232,7 +232,7 @@ uint64_t world_overflow_count(const struct world *world)
     return count;
 }
 
-uint64_t world_seat_owner(const struct world *world, uint32_t descriptor_index)
+uint64_t world_descriptor_owner(const struct world *world, uint32_t descriptor_index)
 {
     return __atomic_load_n(&world->memory->sections[0].descriptors[descriptor_index].owner,
                            __ATOMIC_SEQ_CST);

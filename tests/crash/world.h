@@ -1,9 +1,9 @@
 /*
- * world: a small table that processes share, and what is done to it.
+ * world: a small table that processes share, and the calls on it.
  *
- * Every call passes its time, so the clock stands still. Two sets of eight places: every key may
- * stand in all of them, and 16 keys are a crowd. Keys are numbers, told apart by the world's salt
- * too, so that the same story can be played again with other keys.
+ * Every call passes its time, so the clock does not advance. Two sets of eight places: every key may use all of them, and
+ * 16 keys (a crowd) fill the table. Keys are numbers combined with the world's salt, so that the same story can be played
+ * again with other keys.
  */
 #ifndef RATION_TESTS_CRASH_WORLD_H
 #define RATION_TESTS_CRASH_WORLD_H
@@ -24,7 +24,7 @@ enum world_kind {
     WORLD_ENTRY,   /* three rules */
     WORLD_RESERVE, /* a burst reserve: two cells */
     WORLD_LOG,     /* a sliding log: a ring */
-    WORLD_EMPTY,   /* a limit that starts empty: known from the first touch, denied or not */
+    WORLD_EMPTY,   /* a limit that starts empty: stored at the first request, denied or not */
     WORLD_STACK_2, /* limiters of one rule and of three */
     WORLD_STACK_3
 };
@@ -43,18 +43,18 @@ struct world {
     const struct ration_memory *memory;
     uint64_t now_ns;
     uint32_t salt;
-    struct world_key subjects[2];          /* keys 0 and 1, at hand: see world_turn() */
-    struct ration_reservation reservation; /* of a reservation that was made while preparing */
+    struct world_key subjects[2];          /* keys 0 and 1: see world_turn() */
+    struct ration_reservation reservation; /* a reservation made in the initial state */
 };
 
-/* What a call answered, all of it. Lies in memory that processes share. */
+/* The whole reply of a call. In memory that processes share. */
 struct answer {
     ration_status status;
     struct ration_decision decision;
     struct ration_decision details[RATION_CALL_RULES_MAX];
 };
 
-/* What is compared of it. */
+/* The part of a reply that is compared. */
 #define SEEN_RULES_MAX 5
 
 struct seen {
@@ -66,22 +66,22 @@ struct seen {
     } rules[SEEN_RULES_MAX];
 };
 
-/* A fresh one, with seats for so many. Release: world_close(). */
+/* Creates a world with so many descriptors. Release: world_close(). */
 void world_open(struct world *world, enum world_kind kind, uint32_t descriptor_count);
 void world_close(struct world *world);
 
-/* All that survives a process: the block. */
+/* The block, which survives the death of a process. */
 size_t world_size(const struct world *world);
 void world_save(const struct world *world, void *image);
 void world_restore(struct world *world, const void *image);
 bool world_equals(const struct world *world, const void *image);
 
-/* Other keys and a later time from here on. */
+/* Continues with other keys and a later time. */
 void world_turn(struct world *world, uint32_t salt, uint64_t now_ns);
 
 void world_key(const struct world *world, uint32_t number, struct world_key *out_key);
 
-/* Takes at now + after_ns and reports everything, or by the shortest way. Cost 0 looks for 1. */
+/* Takes at now + after_ns and reports everything, or only the verdict. Cost 0 peeks for 1. */
 struct seen world_take(struct world *world, uint32_t limiter_index, uint32_t key, uint64_t cost,
                        int64_t after_ns);
 struct seen world_allow(struct world *world, uint32_t limiter_index, uint32_t key, uint64_t cost,
@@ -92,16 +92,16 @@ struct seen world_take_stack(struct world *world, uint32_t key, uint64_t cost, i
 
 struct seen seen_of(const struct answer *answer);
 
-/* Keys from WORLD_CROWD on, in every place of every section. */
+/* Fills every place of every section with keys from WORLD_CROWD on. */
 void world_crowd(struct world *world, uint64_t cost, int64_t after_ns);
 
-/* Puts claims of the key into so many empty places, as processes that died may leave them. */
+/* Puts claims of the key into so many empty places, as dead processes may leave them. */
 void world_leave_claims(struct world *world, uint32_t limiter_index, uint32_t key, size_t count);
 
-/* How often a key found no place, by this process's calls. */
+/* How often a key found no place in this process's calls. */
 uint64_t world_overflow_count(const struct world *world);
 
-/* The process that has this seat, 0: none. */
-uint64_t world_seat_owner(const struct world *world, uint32_t descriptor_index);
+/* The process that owns this descriptor; 0: none. */
+uint64_t world_descriptor_owner(const struct world *world, uint32_t descriptor_index);
 
 #endif

@@ -1,18 +1,18 @@
-"""A `ration serve` to test against: started, asked, stopped, and checked for how it ended.
+"""A `ration serve` under test: starts it, sends requests, stops it, and checks how it exited.
 
     with serve.Server(binary, policy="limits: ...", options=["--manual-clock"]) as server:
         client = server.resp()
         client.ask("PING")                               # "PONG"
         status, headers, body = server.http("GET", "/healthz")
 
-A server listens on free ports of 127.0.0.1, has a folder of its own and dies with the test. Leaving
-the block ends it with SIGTERM: it must end with status 0, and sanitizers must have said nothing.
+A server listens on free ports of 127.0.0.1, has a folder of its own and is killed with the test. At the end of the
+block it gets SIGTERM: it must exit with status 0, and no sanitizer may have reported anything.
 
-Answers of RESP are Python values: bytes for strings, int, None, list, dict, bool, float; simple
-strings are str, and errors are RespError objects, returned and not raised.
+RESP replies are Python values: bytes for strings, int, None, list, dict, bool, float; simple strings are str, and
+errors are RespError objects, returned and not raised.
 
-Main programs of tests end with serve.run(): every function whose name begins with test_ runs, and one
-that fails says so without hiding the others.
+A test program ends with serve.run(): it runs every function whose name begins with test_, and reports each failure
+without hiding later ones.
 """
 import ctypes
 import glob
@@ -30,12 +30,12 @@ import threading
 import time
 import traceback
 
-START_SECONDS = 30  # sanitizers on a busy machine are slow; nothing waits that long otherwise
+START_SECONDS = 30  # sanitizers on a busy machine are slow; otherwise no wait takes that long
 STOP_SECONDS = 30
 ANSWER_SECONDS = 30
-HOSTS = ("a", "h", "x")  # what requests that tests write by hand have as Host
+HOSTS = ("a", "h", "x")  # the Host of requests that tests write by hand
 
-# What a sanitizer writes, whatever it found.
+# Lines that sanitizers write when they find an error.
 SANITIZER = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w*Sanitizer")
 
 
@@ -44,13 +44,13 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent():
-    """In the child: a test that is killed, as ctest does with one that takes too long, leaves no server.
-    (The parent is the thread that starts it, so start servers in the main one.)"""
+    """Runs in the child: if the test is killed, for example by ctest after a timeout, the server is killed, too.
+    (The parent is the thread that starts the server, so start servers in the main thread.)"""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def freeze(process):
-    """SIGSTOP, and not back before every thread has met it: one may continue for a while behind the call."""
+    """Sends SIGSTOP, and returns when every thread has stopped: threads may run for a while after the call."""
     process.send_signal(signal.SIGSTOP)
     while True:
         states = []
@@ -62,8 +62,8 @@ def freeze(process):
 
 
 class Server:
-    """policy is text, put into a file; options are those of the command line. http and resp are given
-    as addresses where the default, a free port of 127.0.0.1, is not wanted; "none" for none."""
+    """policy is the text of the policy file; options are those of the command line. http and resp are addresses to
+    listen on, by default a free port of 127.0.0.1; "none" for none."""
 
     def __init__(self, binary, policy=None, options=(), http="127.0.0.1:0", resp="127.0.0.1:0",
                  environment=None, is_checked=True):
@@ -90,10 +90,10 @@ class Server:
             raise
 
     def write_policy(self, text):
-        """Replaces the policy as an editor would: a reader sees the old one or the new one."""
+        """Replaces the policy file atomically: a reader sees the old text or the new one."""
         with open(self.policy_path + ".new", "w", encoding="utf-8") as file:
             file.write(text)
-        os.chmod(self.policy_path + ".new", 0o600)  # it may hold secrets
+        os.chmod(self.policy_path + ".new", 0o600)  # it may contain secrets
         os.rename(self.policy_path + ".new", self.policy_path)
 
     def start(self):
@@ -122,7 +122,7 @@ class Server:
             self.condition.notify_all()
 
     def wait_line(self, pattern, seconds=START_SECONDS, first=0):
-        """The match of the first line, of those from number `first` on, that pattern is found in."""
+        """Waits for a line that matches pattern, from line number `first` on; returns the match."""
         deadline = time.monotonic() + seconds
         with self.condition:
             while True:
@@ -154,8 +154,8 @@ class Server:
         return connection
 
     def http(self, method, path, body=None, headers=None, connection=None):
-        """(status, headers, body): a body that says it is JSON is read. Bodies that are no bytes or
-        text are sent as JSON."""
+        """(status, headers, body): a JSON response body is parsed. A request body that is neither bytes nor text is sent as
+        JSON."""
         own = connection or self.http_connection()
         headers = dict(headers or {})
         if body is not None and not isinstance(body, (bytes, str)):
@@ -171,7 +171,7 @@ class Server:
         return answer.status, answer.headers, content
 
     def raw(self, port, sent, is_ended=False):
-        """What comes back for these bytes until the server closes; is_ended: nothing more is sent."""
+        """Sends the bytes and returns the reply until the server closes; is_ended: stops sending after them."""
         with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS) as connection:
             connection.sendall(sent)
             if is_ended:
@@ -179,7 +179,7 @@ class Server:
             return read_to_end(connection)
 
     def stop(self, signal_number=signal.SIGTERM):
-        """Ends the server and says how; what it wrote is in output()."""
+        """Stops the server and returns its exit status; its output is in output()."""
         for client in self.clients:
             client.close()
         if self.process.poll() is None:
@@ -189,13 +189,13 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"it did not end within {STOP_SECONDS} s:\n" + self.output())
+            raise AssertionError(f"the server did not exit within {STOP_SECONDS} s:\n" + self.output())
         self.reader.join()
         self.process.stdout.close()
         return status
 
     def check_end(self):
-        """Stops, and raises unless it ended well and no sanitizer complained."""
+        """Stops the server, and raises unless it exited with status 0 and no sanitizer reported anything."""
         status = self.stop()
         if SANITIZER.search(self.output()):
             raise AssertionError("a sanitizer complains:\n" + self.output())
@@ -220,7 +220,7 @@ class Server:
         except AssertionError as error:
             if kind is None:
                 raise
-            print(error, file=sys.stderr)  # the first error is raised, and this may be why
+            print(error, file=sys.stderr)  # the first error is raised, and this may be its cause
         finally:
             self.kill()
 
@@ -253,8 +253,8 @@ class Closed(Exception):
 
 
 class Resp:
-    """A connection that speaks RESP2 or RESP3. ask() waits for an answer; send() and read() do not
-    belong together one by one."""
+    """A connection that uses RESP2 or RESP3. ask() sends a command and waits for its reply; send() and read() can be
+    used independently."""
 
     def __init__(self, port, version=2, password=None, host="127.0.0.1", source=""):
         self.socket = socket.create_connection((host, port), timeout=ANSWER_SECONDS, source_address=(source, 0))
@@ -284,7 +284,7 @@ class Resp:
         return self.read()
 
     def pipeline(self, commands):
-        """All at once; the answers in their order."""
+        """Sends all commands at once; returns the replies in order."""
         self.socket.sendall(b"".join(self.encode(*command) for command in commands))
         return [self.read() for _ in commands]
 
@@ -335,11 +335,11 @@ class Resp:
         return tuple(value) if isinstance(value, list) else value
 
     def read_raw(self, size):
-        """So many bytes as they came."""
+        """Reads size bytes without parsing."""
         return self.take(size)
 
     def is_closed(self):
-        """Waits for the end; True if nothing else came before it."""
+        """Waits for the end of the connection; True if no data arrived before it."""
         try:
             self.more()
         except (Closed, ConnectionResetError):
@@ -348,7 +348,7 @@ class Resp:
 
 
 def pairs(flat):
-    """A map of RESP2 as one of RESP3."""
+    """Converts a RESP2 map (a flat list) to a dict."""
     return flat if isinstance(flat, dict) else dict(zip(flat[0::2], flat[1::2]))
 
 

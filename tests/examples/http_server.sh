@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The HTTP example as clients meet it.   http_server.sh SERVER
+# The HTTP example from a client's point of view.   http_server.sh SERVER
 set -euo pipefail
 
 program=$1
@@ -63,7 +63,7 @@ long() { # long COUNT: so many letters
     printf '%*s' "$1" '' | tr ' ' x
 }
 
-# Time stands still: whatever the machine does, answers are exact.
+# The clock does not advance, so answers are exact on any machine.
 start -m -a '100 per 200s name all' -e '10 per 60s name client'
 
 refused '400 Bad Request' 'nonsense\r\n\r\n'
@@ -95,7 +95,7 @@ refused '501 Not Implemented' 'GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: c
 refused '431 Request Header Fields Too Large' "GET /$(long 8192)"
 refused '431 Request Header Fields Too Large' "GET / HTTP/1.1\r\nHost: a\r\nA: $(long 30000)\r\n\r\n"
 
-# None of them has cost anything: ten are left for this address.
+# None of them took a token: ten are left for this address.
 same 'the first answer' 'HTTP/1.1 200 OK
 RateLimit-Policy: "client";q=10;w=60, "all";q=100;w=200
 RateLimit: "client";r=9;t=6
@@ -111,7 +111,7 @@ Cache-Control: no-store
 Content-Type: text/plain
 Content-Length: 18' "$(head_of "$url")"
 
-# R2: what an abuser is denied is taken from nobody. Ten went to this address: 90 are left for nine.
+# R2: the denials of an abuser take no tokens from others. This address took ten: 90 are left for nine others.
 same 'R2: 1000 by an abuser' $'200 10\n429 990\nconnections 1' \
     "$(codes -H 'X-Client: abuser' "$url/[1-1000]")"
 same 'R2: a bystander has its ten' $'200 10\n429 1\nconnections 1' \
@@ -175,12 +175,12 @@ done
 same 'in parallel' '200 300' "$(codes -Z --parallel-max 30 -H 'X-Client: p' "$url/[1-300]" | head -1)"
 stop TERM
 
-# As many as asked for, and then it ends.
+# It serves as many requests as given, and then exits.
 start -m -n 3
 same 'three requests' $'200 3\nconnections 1' "$(codes "$url/[1-3]")"
 stop
 
-# By a real clock: a client that believes Retry-After gets through.
+# With a real clock: a client that waits for Retry-After is admitted.
 start -e '1/s name client'
 same 'after the reported wait' $'200\n200' \
     "$(curl -s -m 60 --retry 5 -o "$body" -w '%{http_code}\n' "$url/[1-2]")"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command line as a person meets it.   cli.sh RATION
+# The command line as a user sees it.   cli.sh RATION
 set -euo pipefail
 
 ration=$1

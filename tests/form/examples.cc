@@ -9,12 +9,12 @@
 
 static int failed_count;
 
-#define CHECK(condition)                                                    \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);     \
-            failed_count++;                                                 \
-        }                                                                   \
+#define CHECK(condition)                                                \
+    do {                                                                \
+        if (!(condition)) {                                             \
+            std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            failed_count++;                                             \
+        }                                                               \
     } while (0)
 
 /* ration.h, bucket.h, limit.h */
@@ -29,7 +29,8 @@ static void buckets()
 
     CHECK(ration_limit_parse("100/s burst 20", &limit, nullptr) == RATION_OK);
     CHECK(ration_bucket_allow(&bucket, &limit));
-    ration_decision decision = ration_bucket_reserve(&bucket, &limit, 1, 0, ration_clock_default_now(), &reservation);
+    ration_decision decision =
+        ration_bucket_reserve(&bucket, &limit, 1, 0, ration_clock_default_now(), &reservation);
     CHECK(decision.verdict == RATION_ALLOW);
     CHECK(ration_limit_print(&limit, text, sizeof(text)) == RATION_OK);
     spec.tokens = 10;
@@ -132,7 +133,8 @@ static void stacks()
 /* policy.h, engine.h */
 static void policies()
 {
-    static const char text[] = "limits: [{name: login, match: {method: POST, path: /login}, key: ip, rate: 5/min}]";
+    static const char text[] =
+        "limits: [{name: login, match: {method: POST, path: /login}, key: ip, rate: 5/min}]";
     ration_attribute request[] = {{RATION_KEY("method"), RATION_KEY("POST")},
                                   {RATION_KEY("path"), RATION_KEY("/login")},
                                   {RATION_KEY("ip"), RATION_KEY("192.0.2.7")}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every C file is as clang-format would write it.   format.sh SOURCE_FOLDER
+# Every C file is formatted by clang-format.   format.sh SOURCE_FOLDER
 set -euo pipefail
 cd "$1"
 find include src tests examples tools -name '*.[ch]' -print0 |

@@ -15,7 +15,7 @@ A function is used if a public header declares it, or another source of the prod
 file uses is static, unless a test calls it too.
 
 A static function has no prefix, so its name has at least two words: a reader who meets send() or release() in a file
-cannot tell what is sent or released, nor whether it is the system's function of that name. There are no exceptions yet.
+cannot see what is sent or released, nor whether it is the system's function of that name. There are no exceptions yet.
 """
 import collections
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ration policy as a person meets it: all it prints, compared with what is written here.
+# ration policy as a user sees it: its whole output, compared with the texts here.
 #
 #     policy_cli.sh RATION
 set -euo pipefail

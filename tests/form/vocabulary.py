@@ -7,6 +7,9 @@ One word for one thing: the private words of early versions do not come back.
 
 CODE rows look at identifiers, comments and documents, NAME rows at identifiers only. TEXT rows look at what people read:
 comments, string literals and documents; USER rows only at what a user reads: string literals and documents.
+
+In tests/ all rows but the USER rows apply. The name of a test case is a sentence: TEXT rows look at it, NAME rows do not.
+Inputs of fuzz targets and this file, which must have the old words, are left out.
 """
 import os
 import re
@@ -53,7 +56,7 @@ ROWS = [
     (NAME, r"transfer(?!_encoding)", "io", "transfer_read()"),
     (NAME, r"grace", "epoch", "ration_grace_enter()"),
     (NAME, r"near(_note|_lease|_take)?(?!_(limit|burst))", "local_cache, cache_entry", "near_note_find()"),
-    (NAME, r"draws?|portions?", "acquire, grant", "draw_portion()"),
+    (NAME, r"(?<!load_keys_)draws?|portions?", "acquire, grant", "draw_portion()"),
     (NAME, r"spots?", "key_location", "struct spot *spot;"),
     (NAME, r"seats?", "commit descriptor", "seat_count"),
     (NAME, r"entrances?|withdraw", "claim, claim_abort", "withdraw(entrance)"),
@@ -84,12 +87,30 @@ FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 SOURCES = (".c", ".h", ".lua", ".in")
 DOCUMENTS = (".md", ".yaml", ".yml", ".svg", ".json", ".1", ".5", ".bash", ".fish", "_ration", ".service", ".conf")
 
+# In tests/: sources, with the strings and comments of their language, and files that are read as text.
+SCRIPTS = (".py",)
+MODELS = (".js", ".cc", ".pml")
+TEXTS = (".md", ".yml", ".sh", ".sed", ".rows", ".txt", ".cmake", ".dict")
+LEFT_OUT = ("tests/fuzz/corpus/", "tests/form/vocabulary.py")
+
+# Other meanings of a word: (file, word).
+ORDINARY = {
+    ("tests/form/ci_workflow.py", "preset"),  # of CMake
+    ("tests/docs/reference_c_api.py", "gate"),  # a name that does not exist, for the control
+}
+
 # A word in a sentence, or a part of an identifier.
 PATTERNS = [(kind, re.compile(rf"(?<![a-z]){'(?:' + old + ')'}(?![a-z])", re.I), use, plant) for kind, old, use, plant in ROWS]
+
+# All rows of a kind at once, as most files have no old word.
+ANY = {one: re.compile(r"(?<![a-z])(?:" + "|".join(old for kind, old, *_ in ROWS if kind == one) + r")(?![a-z])", re.I)
+       for one in (CODE, NAME, TEXT, USER)}
 
 STRING = re.compile(r'(?<!#include )"(?:[^"\\\n]|\\.)*"')
 PATH = re.compile(r"[\w./-]*/[\w./-]+\.[ch]\b|`\w+_test`")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|--[^\n]*", re.S)
+SCRIPT_TEXT = re.compile(r'"""(?:[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|\#[^\n]*')
+CASE = re.compile(r"cmocka_unit_test(?:_setup_teardown)?\(\s*(\w+)|^def (test_\w+)", re.M)
 
 
 def blank_except(text, *patterns):
@@ -108,8 +129,27 @@ def blank_matches(text, *patterns):
     return text
 
 
+def test_views(path, text):
+    """The same for a file of tests/, without USER rows."""
+    cases = {match[1] or match[2] for match in CASE.finditer(text)}
+    case = re.compile(rf"\b({'|'.join(sorted(cases, key=len, reverse=True))})\b") if cases else None
+    names = blank_matches(text, case) if cases else text
+    if path.endswith(SCRIPTS):
+        names, words = blank_matches(names, SCRIPT_TEXT), blank_except(text, SCRIPT_TEXT)
+    elif path.endswith(SOURCES + MODELS):
+        names, words = blank_matches(names, STRING, COMMENT), blank_except(text, STRING, COMMENT)
+    else:
+        names, words = "", text
+    if cases and words != text:
+        sentences = blank_except(text, case).replace("_", " ")
+        words = "".join(s if w == " " else w for w, s in zip(words, sentences))
+    return {CODE: text, NAME: names, TEXT: words, USER: ""}
+
+
 def views(path, text):
     """What each kind of row looks at in a file."""
+    if path.startswith("tests/"):
+        return test_views(path, text)
     if not path.endswith(SOURCES):
         return {CODE: text, NAME: "", TEXT: text, USER: blank_matches(text, PATH)}
     return {
@@ -122,8 +162,13 @@ def views(path, text):
 
 def old_words(path, text, rows=PATTERNS):
     seen = views(path, text)
+    suspect = {kind for kind in seen if ANY[kind].search(seen[kind])}
     for kind, pattern, use, _ in rows:
+        if kind not in suspect:
+            continue
         for match in pattern.finditer(seen[kind]):
+            if (path, match[0].lower()) in ORDINARY:
+                continue
             line = seen[kind].count("\n", 0, match.start()) + 1
             yield f'{path}:{line}: "{match[0]}": say {use}'
 
@@ -136,6 +181,11 @@ def tree(folder):
             for name in sorted(names):
                 if name.endswith(SOURCES + DOCUMENTS):
                     yield os.path.relpath(f"{place}/{name}", folder)
+    for place, _, names in os.walk(f"{folder}/tests"):
+        for name in sorted(names):
+            path = os.path.relpath(f"{place}/{name}", folder)
+            if name.endswith(SOURCES + SCRIPTS + MODELS + TEXTS) and not path.startswith(LEFT_OUT):
+                yield path
 
 
 def check(folder):
@@ -159,6 +209,17 @@ def control():
         if kind != NAME:
             planted["docs/planted.md"] = plant
             planted["src/planted_string.c"] = f'puts("{plant}");'
+        if kind in (CODE, NAME):
+            planted["tests/planted_test.c"] = planted["tests/planted.py"] = planted["tests/planted.pml"] = plant
+        if kind in (CODE, TEXT):
+            sentence = re.sub(r"\W+", "_", plant)
+            planted["tests/planted_comment_test.c"] = f"/* {plant} */"
+            planted["tests/planted_string_test.c"] = f'fail_msg("{plant}");'
+            planted["tests/planted_case_test.c"] = f"cmocka_unit_test({sentence}),"
+            planted["tests/planted_case.py"] = f"def test_{sentence}():"
+            planted["tests/planted_docstring.py"] = f'"""{plant}"""'
+            planted["tests/planted_comment.py"] = f"x = 1  # {plant}"
+            planted["tests/planted.sh"] = f"# {plant}"
         for path, text in planted.items():
             if not list(old_words(path, text, [row])):
                 missed.append(f"not found in {path}: {plant}")
@@ -168,6 +229,14 @@ def control():
             page.write("A page that asks the gate.\n")
         if check(folder) == 0:
             missed.append("a man page with an old word passed")
+        os.remove(f"{folder}/man/planted.1")
+        os.makedirs(f"{folder}/tests/unit")
+        os.makedirs(f"{folder}/tests/fuzz/corpus/resp")
+        for path in ("tests/unit/CMakeLists.txt", "tests/fuzz/corpus/resp/input.txt"):
+            with open(f"{folder}/{path}", "w", encoding="utf-8") as file:
+                file.write("# whoever asks the gate\n")
+        if list(tree(folder)) != [*FILES, "tests/unit/CMakeLists.txt"] or check(folder) == 0:
+            missed.append("a file of tests/ with an old word passed, or an input of a fuzz target did not")
     print("\n".join(missed))
     return 1 if missed else 0
 

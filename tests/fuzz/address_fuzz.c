@@ -1,7 +1,6 @@
 /*
- * Any bytes as an address, a forwarded node and a network. What is read prints, and reads back as
- * the same; what the C library reads is read here too; a network contains its base, and
- * no mask makes it contain less.
+ * Any bytes as an address, a forwarded node and a network. What parses prints, and parses back to the same value; what
+ * the C library accepts is accepted; a network contains its base, and no mask removes the base.
  */
 #include <arpa/inet.h>
 #include <stdbool.h>
@@ -34,7 +33,7 @@ static void check_address(const struct ration_address *address)
     CHECK(!memcmp(bytes, address->bytes, address->family == 4 ? 4 : 16));
 }
 
-/* The C library reads terminated text without zones, and is as strict. */
+/* The C library parses terminated text without zones, and is as strict. */
 static void check_against_library(const char *text, size_t size, bool is_read)
 {
     char copy[128];
@@ -73,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *reason = NULL;
     if (size == 0)
         return 0;
-    char *text = malloc(size); /* of exactly this size, so that reading on is seen */
+    char *text = malloc(size); /* of exactly this size, so that a read beyond it is noticed */
     memcpy(text, data, size);
     bool is_address = ration_address_parse(text, size, &address);
     if (is_address)

@@ -1,6 +1,6 @@
 /*
- * Any bytes as the body of a check. What is read can be got, each check of it, within its bounds;
- * what is refused says why, in text that can be sent.
+ * Any bytes as the body of a check. Each check of an accepted body can be read, within its bounds; a refused body has an
+ * error with text that can be sent.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads every byte, so that a sanitizer sees one that is not there. */
+/* Reads every byte, so that a sanitizer notices an invalid one. */
 static volatile unsigned char seen;
 
 static void touch(const struct ration_key *slice)

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a dump. The first byte says of which limiter, and whether the rest is the dump
- * itself or what its chunks hold, which is then given right checksums. What is refused has a
- * reason; what is loaded can be walked, and dumped and loaded again without becoming another.
+ * Any bytes as a dump. The first byte chooses the limiter, and whether the rest is the dump itself or the contents of its
+ * chunks, which then get correct checksums. A refused dump has a reason; a loaded one can be walked, dumped and loaded
+ * again without a change.
  */
 #include <stdbool.h>
 #include <stddef.h>

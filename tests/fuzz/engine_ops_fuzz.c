@@ -1,6 +1,6 @@
 /*
  * Any bytes as operations on an engine in memory: checks, charges, refunds, resets, blocks, clock steps, reloads, saves
- * and loads. What must hold is said in support/engine_ops.h; unit/engine/engine_state_test.c has the negative controls.
+ * and loads. support/engine_ops.h lists the checks; unit/engine/engine_state_test.c has the negative controls.
  */
 #include <stdio.h>
 #include <stdlib.h>

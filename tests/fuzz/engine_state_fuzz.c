@@ -1,8 +1,8 @@
 /*
- * Any bytes as the state of an engine. The first byte says under which policy it is loaded, and whether
- * the rest is the state itself or what its four parts hold, each behind its size, which are then
- * given right checksums. What is refused has a reason and leaves the policy alone; what is loaded
- * decides, and can be saved and loaded again without becoming another.
+ * Any bytes as the state of an engine. The first byte chooses the policy under which it is loaded, and whether the rest
+ * is the state itself or the contents of its four parts, each after its size, which then get correct checksums. A refused
+ * state has a reason and leaves the policy unchanged; a loaded one decides, and can be saved and loaded again without a
+ * change.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static void decide(ration_engine *engine)
     }
 }
 
-/* Saves an engine, which is released, and loads it again: what was saved, and what is loaded. */
+/* Saves an engine, frees it, and loads it again. */
 static ration_engine *go_round(uint8_t choice, ration_engine *engine, struct saved_bytes *out_state)
 {
     ration_engine *again;
@@ -118,7 +118,7 @@ static void check(uint8_t choice, struct saved_bytes *state)
     if (engine == NULL)
         return;
     if (ration_engine_bytes(engine) <= BYTES_MAX) {
-        /* a key that another policy has reset is settled when it is loaded once more */
+        /* a key that another policy has reset is converted at the second load */
         engine = go_round(choice, engine, &first);
         engine = go_round(choice, engine, &second);
         third = save(engine);
@@ -131,7 +131,7 @@ static void check(uint8_t choice, struct saved_bytes *state)
     ration_engine_free(engine);
 }
 
-/* Parts of which each has two bytes of size before it; the last one goes to the end. */
+/* Parts, each after two bytes with its size; the last one has the rest. */
 static struct saved_bytes wrap_parts(const uint8_t *data, size_t size)
 {
     struct saved_bytes state = {0};

@@ -1,7 +1,7 @@
 /*
- * Any bytes as lists of addresses: lines of a header, separated by line feeds. The client is the
- * peer or an address that the lines hold; what stands to the left of an untrusted one is never
- * believed, so text put before the lines does not change the answer once a stranger was found.
+ * Any bytes as lists of addresses: lines of a header, separated by line feeds. The client is the peer or an address in
+ * the lines. Addresses to the left of an untrusted one are ignored, so text inserted before the lines does not change
+ * the result once an untrusted address was found.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void check(enum ration_forwarded_header header, const uint8_t *text, size
     ration_forwarded_client(&trust, &peer, headers, count);
 }
 
-/* The same bytes as a query string: what is decoded lies where it lay, and is no longer. */
+/* The same bytes as a query string: it is decoded in place, and does not get longer. */
 static void check_query(const uint8_t *text, size_t size)
 {
     struct ration_attribute attributes[RATION_ATTRIBUTES_MAX];

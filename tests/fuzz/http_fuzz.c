@@ -1,6 +1,6 @@
 /*
- * Any bytes as a stream of HTTP requests, cut at places that the first bytes choose. Cut or whole
- * it gives the same requests, and ends in the same way; what is refused has a status and a reason.
+ * Any bytes as a stream of HTTP requests, split at positions that the first bytes choose. Split or whole it gives the same
+ * requests and ends in the same way; a refused stream has a status and a reason.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -21,11 +21,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Small, so that bounds are met. */
+/* Small, so that the bounds are reached. */
 static const struct ration_http_limits limits = {
     .head_bytes_max = 600, .body_bytes_max = 300, .target_bytes_max = 100, .headers_max = 12};
 
-/* A hash of all that came of a stream, in order. */
+/* A hash of all results of a stream, in order. */
 struct outcome {
     uint64_t hash;
     size_t request_count;

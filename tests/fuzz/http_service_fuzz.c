@@ -1,7 +1,6 @@
 /*
- * Any bytes as a stream to the server's HTTP port: nothing crashes, every answer is whole and as long as
- * it says, and the answers are the same however the bytes are cut. The first bytes say where, and
- * whether there are secrets.
+ * Any bytes as a stream to the server's HTTP port: nothing crashes, every response is complete and as long as it says, and
+ * the responses are the same however the bytes are split. The first bytes say where, and whether there are secrets.
  */
 #include "service_fake.h"
 
@@ -12,7 +11,7 @@ static const char *find(const char *bytes, size_t size, const char *text)
     return size == 0 ? NULL : memmem(bytes, size, text, strlen(text));
 }
 
-/* The value of Content-Length in a head; it must be there once, and a plain number. */
+/* The value of Content-Length in the headers; it must occur once, and be a plain number. */
 static size_t content_length(const char *head, size_t size)
 {
     static const char name[] = "\r\nContent-Length: ";
@@ -32,7 +31,7 @@ static size_t content_length(const char *head, size_t size)
 static void check_head(const char *head, size_t size)
 {
     size_t line = 0;
-    bool has_colon = true; /* the status line needs none */
+    bool has_colon = true; /* the status line needs no colon */
 
     CHECK(size > 14 && memcmp(head, "HTTP/1.", 7) == 0 && (head[7] == '0' || head[7] == '1'));
     CHECK(head[8] == ' ' && head[9] >= '1' && head[9] <= '5' && head[12] == ' ');
@@ -50,8 +49,8 @@ static void check_head(const char *head, size_t size)
 }
 
 /*
- * Checks all answers, and drops "100 Continue", which a client gets only if it waits. has_head: an
- * answer may have no body for all that it says, if another follows at once or nothing does.
+ * Checks all responses, and removes "100 Continue", which a client gets only if it waits. has_head: a response may lack
+ * the announced body, if another response follows at once or the stream ends.
  */
 static void check_answers(struct fake *fake, bool has_head)
 {

@@ -1,6 +1,6 @@
 /*
- * Any bytes as a limit. What parses must print, parse back to an equal limit and print alike;
- * what does not must leave the limit as it was and say where and why.
+ * Any bytes as a limit. A limit that parses must print, parse back to an equal limit and print the same text; for any
+ * other text the output must be unchanged, and the error must have a position and a reason.
  */
 #include <stdbool.h>
 #include <stddef.h>

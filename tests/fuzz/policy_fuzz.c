@@ -1,6 +1,6 @@
 /*
- * Any bytes as a policy. What is read must answer requests, and describe itself; what is not must say
- * where and why, in order, and leave the policy as it was.
+ * Any bytes as a policy. A policy that is accepted must match requests and describe itself; one that is refused must give
+ * the position and the reason of each error, in order, and leave the output unchanged.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void check_error(void *context, const struct ration_policy_error *error)
     reported->count++;
 }
 
-/* A match and the explanations of the limits tell the same. */
+/* A match and the explanations of the limits agree. */
 static void check_limit(const ration_policy *policy, size_t index,
                         const struct ration_attribute *request, size_t count, bool applies)
 {
@@ -70,7 +70,7 @@ static void check_request(const ration_policy *policy, const struct ration_attri
     }
 }
 
-/* Requests of the bytes themselves: parts of a policy are what it compares with. */
+/* Requests from the bytes themselves, because parts of a policy are likely to match. */
 static void check_policy(const ration_policy *policy, const char *text, size_t size)
 {
     static const char *const names[] = {"path", "ip", "user", "method", "plan"};

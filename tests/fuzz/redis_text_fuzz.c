@@ -1,6 +1,6 @@
 /*
- * Any bytes as what Redis says a bucket holds, under limits of every algorithm: read, decided about, converted. What
- * is read is written, and reads back as the same. The first byte says which limit is asked about.
+ * Any bytes as the value of a bucket in Redis, under limits of every algorithm: parsed, decided, converted. A value that
+ * parses is written, and parses back to the same state. The first byte chooses the limit.
  */
 #include <stdint.h>
 #include <stdlib.h>

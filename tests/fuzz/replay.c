@@ -1,6 +1,5 @@
 /*
- * Runs a fuzz target over every file of the folders given: what libFuzzer would do with -runs=0,
- * for builds without it.
+ * Runs a fuzz target on every file of the given folders, like libFuzzer with -runs=0, for builds without libFuzzer.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
- * A stream of requests, cut where the first bytes say. Whole and in pieces it holds the same
- * requests; nothing is read beyond what was given; each answer to them is one well-formed value.
+ * A stream of requests, split where the first bytes say. Whole and in pieces it has the same requests; the parser reads
+ * nothing beyond the given bytes; each reply to them is one well-formed value.
  *
- *     first byte: which limits; second: how far apart the cuts are; the rest is the stream
+ *     first byte: which limits; second: the distance between splits; the rest is the stream
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void check_same(enum ration_resp_result result)
     }
 }
 
-/* The same request when it comes in pieces: MORE until it is whole, then the same. */
+/* The same request in pieces: MORE until it is complete, then the same result. */
 static void check_pieces(const struct ration_resp_limits *limits, const uint8_t *data, size_t size,
                          size_t step, enum ration_resp_result expected)
 {

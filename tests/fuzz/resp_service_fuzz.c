@@ -1,7 +1,6 @@
 /*
- * Any bytes as a stream to the server's RESP port: nothing crashes, every answer is a well-formed value,
- * and the answers are the same however the bytes are cut. The first bytes say where, and whether there are
- * secrets.
+ * Any bytes as a stream to the server's RESP port: nothing crashes, every reply is a well-formed value, and the replies are
+ * the same however the bytes are split. The first bytes say where, and whether there are secrets.
  */
 #include "service_fake.h"
 
@@ -9,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A client may go from RESP2 to RESP3 and back. */
+/* A client may change from RESP2 to RESP3 and back. */
 static void check_answers(const struct fake *fake)
 {
     size_t at = 0;
@@ -26,7 +25,7 @@ static void check_answers(const struct fake *fake)
     }
 }
 
-/* HTTP ends a connection at once, with answers that were not sent yet: then one begins the other. */
+/* HTTP closes a connection at once, with unsent replies: then one output is the beginning of the other. */
 static void check_same(const struct fake *one, const struct fake *other)
 {
     size_t size = one->answer_size < other->answer_size ? one->answer_size : other->answer_size;

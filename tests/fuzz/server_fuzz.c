@@ -1,21 +1,20 @@
 /*
- * Any bytes to a whole server over real sockets: nothing crashes, every connection is answered the same
- * however its bytes are cut, replies are well-formed, and the server is left with nothing to do and no memory
- * accounted.
+ * Any bytes to a whole server over real sockets: nothing crashes, every connection gets the same answers however its bytes
+ * are split, replies are well-formed, and at the end the server is idle with no memory accounted.
  *
- *     byte 0       bits choose settings: secrets, small bounds, trusted proxies, other headers in answers
- *     bytes 1-4    where to cut, and the seed of the last run
- *     the rest     streams, apart by ff fe: each is a connection; H first: HTTP, else RESP
+ *     byte 0       bits choose settings: secrets, small bounds, trusted proxies, other response headers
+ *     bytes 1-4    where to split, and the seed of the last run
+ *     the rest     streams, separated by ff fe: each is a connection; with H first HTTP, else RESP
  *
- * Connections stay open beside each other, and each is sent to the end before the next begins: what
- * is answered depends on the bytes alone, since the clocks stand still, except that time passes while a reply is
- * delayed. (Timeouts are long, since it depends on the cuts when one starts.) The link wraps clock_gettime.
+ * Connections stay open at the same time, and each stream is sent to its end before the next begins: the answers depend
+ * only on the bytes, because the clocks do not advance, except while a reply is delayed. (Timeouts are long, because the
+ * split determines when one starts.) The link wraps clock_gettime.
  *
- * In the last run the connections take turns, clients close or do not read, and time passes: answers are not
- * compared, since they depend on the order.
+ * In the last run the connections alternate, clients close or do not read, and time passes: the answers are not compared,
+ * because they depend on the order.
  *
- * With RATION_PLANTED_BUG the server has the bug that the environment variable of that name chooses, and this
- * program says that it has seen it.
+ * With RATION_PLANTED_BUG the server has the bug that the environment variable of that name chooses, and this program
+ * reports that it has found it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,7 +33,7 @@
 
 #define CUTS_SIZE    4
 #define STREAMS_MAX  4
-#define BYTEWISE_MAX 2048 /* of a longer stream only these are sent one by one */
+#define BYTEWISE_MAX 2048 /* the bytes of a longer stream that are sent one by one */
 #define WALL_S       1794838999
 
 #define UNORDERED_STEPS_MAX 3000
@@ -52,7 +51,7 @@ static const char policy[] =
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n";
 
-/* What a reload reads. */
+/* The policy that a reload reads. */
 static const char next_policy[] =
     "limits: [{name: user, key: user, rate: 3/s, burst: 4, max_keys: 16}, "
     "{name: other, match: {path: /w}, rate: 1/h, key: ip, max_keys: 16}]\n"
@@ -85,7 +84,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time)
 /* Planted bugs ---------------------------------------------------------------------------------- */
 
 #ifdef RATION_PLANTED_BUG
-/* A request that comes in parts loses a byte. */
+/* A request that arrives in parts loses a byte. */
 static size_t lose_a_byte(const struct ration_protocol *protocol,
                           struct ration_connection *connection, char *bytes, size_t size)
 {
@@ -104,7 +103,7 @@ static size_t lose_a_byte_of_http(struct ration_connection *connection, char *by
     return lose_a_byte(&ration_http_protocol, connection, bytes, size);
 }
 
-/* Memory of a transaction stays accounted when the client goes away before EXEC. */
+/* Memory of a transaction stays accounted if the client disconnects before EXEC. */
 static void leave_accounted(struct ration_connection *connection,
                             enum ration_close_reason close_reason)
 {
@@ -113,7 +112,7 @@ static void leave_accounted(struct ration_connection *connection,
     ration_resp_protocol.close(connection, close_reason);
 }
 
-/* A reply that is an array has a type that there is not. */
+/* An array reply has a type that does not exist. */
 static size_t write_no_type(struct ration_connection *connection, char *bytes, size_t size)
 {
     struct ration_output *output = ration_connection_output(connection);
@@ -148,7 +147,7 @@ static void plant(struct whole_server_options *options)
 
 /* Settings ---------------------------------------------------------------------------------------- */
 
-/* A file that is in no folder. */
+/* An anonymous file. */
 static char *next_policy_path(void)
 {
     static char path[32];
@@ -196,7 +195,7 @@ static void set_options(uint8_t bits, char *arguments[ARGUMENTS_MAX],
 #endif
 }
 
-/* One input, as the server was sent it ---------------------------------------------------------- */
+/* One input, as sent to the server --------------------------------------------------------------- */
 
 struct stream {
     enum whole_protocol protocol;
@@ -221,7 +220,7 @@ static size_t split(const uint8_t *bytes, size_t size, struct stream streams[STR
     return count;
 }
 
-/* The server has to take a piece before it is sent the next. */
+/* Waits until the server has read a piece before the next one is sent. */
 static void feed(struct whole_server *server, struct whole_client *client,
                  const struct stream *stream, const uint8_t *cuts)
 {
@@ -243,7 +242,7 @@ static void feed(struct whole_server *server, struct whole_client *client,
     }
 }
 
-/* The clients are gone: so must be all that the server held for them. */
+/* The clients have closed: the server must have freed everything for them. */
 static void finish(struct whole_server *server, struct whole_client *clients, size_t count)
 {
     for (int i = 0; i < 3; i++) { /* replies that are delayed */
@@ -254,7 +253,8 @@ static void finish(struct whole_server *server, struct whole_client *clients, si
         if (clients[i].fd >= 0)
             close(clients[i].fd);
     whole_server_settle(server, NULL, 0);
-    for (int i = 0; i < 30 && server->loop->connections != NULL; i++) { /* those not heard */
+    for (int i = 0; i < 30 && server->loop->connections != NULL;
+         i++) { /* those whose close was not noticed */
         whole_server_pass(server, RATION_DELAY_MS);
         whole_server_settle(server, NULL, 0);
     }
@@ -286,7 +286,7 @@ static void run(const uint8_t *data, const struct stream *streams, size_t count,
     finish(&server, clients, count);
 }
 
-/* One client does something: sends some bytes or all, reads, or leaves. */
+/* One client acts: sends some bytes or all, reads, or disconnects. */
 static void act(struct whole_client *client, const struct stream *stream, size_t *given,
                 uint64_t *seed)
 {
@@ -358,7 +358,7 @@ static void run_unordered(const uint8_t *data, const struct stream *streams, siz
         free(clients[i].answers);
 }
 
-/* What must be the same ------------------------------------------------------------------------- */
+/* Comparison -------------------------------------------------------------------------------------- */
 
 static bool has(const struct whole_client *client, const char *text)
 {
@@ -366,7 +366,7 @@ static bool has(const struct whole_client *client, const char *text)
            memmem(client->answers, client->answer_size, text, strlen(text)) != NULL;
 }
 
-/* A client that waits for its body to be asked for gets this, and one that does not wait does not. */
+/* Only a client that waits with its body gets this response. */
 static void drop_continue(struct whole_client *client)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -397,7 +397,7 @@ static void drop_numbers(struct whole_client *client)
     client->answer_size = put;
 }
 
-/* HTTP sent to RESP's port ends the connection at once, with replies that were not sent yet. */
+/* HTTP on the RESP port closes the connection at once, with unsent replies. */
 static bool may_be_cut_off(const struct stream *stream)
 {
     static const char *const words[] = {"post", "POST", "Post", "host:", "Host:", "HOST:"};
@@ -425,7 +425,7 @@ static void check_same(const struct stream *stream, const struct whole_client *o
 
 /* Replies of the Redis protocol ------------------------------------------------------------------ */
 
-/* The end of the value that begins here; NULL if it is not one, or not all of it. */
+/* The end of the value that begins here; NULL if it is invalid or incomplete. */
 static const char *skip_value(const char *at, const char *end, int depth)
 {
     const char *line_end = at < end ? memmem(at, (size_t)(end - at), "\r\n", 2) : NULL;
@@ -499,7 +499,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         run(data, streams, count, cuts[i], clients[i]);
     run_unordered(data, streams, count);
     for (size_t i = 0; i < count; i++) {
-        bool drops_numbers = false; /* in all three: one may be cut off before */
+        bool drops_numbers = false; /* in all three: one may have been closed before */
 
         for (size_t k = 0; k < 3; k++) {
             check_replies(&streams[i], &clients[k][i]);

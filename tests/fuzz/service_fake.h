@@ -1,6 +1,6 @@
 /*
- * service_fake: a connection, its loop and its loops, for a protocol's service to run on without
- * sockets. Bytes go in by pieces, and what is answered comes out as one text.
+ * service_fake: a fake connection, its loop and its loops, on which a protocol's service runs without sockets. The input
+ * is passed in pieces, and the output is collected as one text.
  *
  *     struct fake fake;
  *     fake_open(&fake, &ration_http_protocol);
@@ -8,8 +8,8 @@
  *     ... fake.answers, fake.answer_size, fake.is_closed
  *     fake_close(&fake);
  *
- * Each has an engine of its own that begins again, on a clock that only RATION.CLOCK moves, so what is
- * answered depends on the bytes alone. The link wraps clock_gettime: dates stand still.
+ * Each has a new engine, with a clock that only RATION.CLOCK advances, so the output depends only on the bytes. The link
+ * wraps clock_gettime, so that dates do not change.
  */
 #ifndef RATION_TESTS_SERVICE_FAKE_H
 #define RATION_TESTS_SERVICE_FAKE_H
@@ -37,7 +37,7 @@
 
 #define FAKE_MATCH_STEPS 100 /* a turn decides a few checks */
 #define FAKE_STATE_SIZE  512
-#define FAKE_FULL_SIZE   4096    /* small, so that it is met */
+#define FAKE_FULL_SIZE   4096    /* small, so that it is reached */
 #define FAKE_OUTPUT_MAX  1048576 /* of one receive() */
 #define FAKE_ANSWERS_MAX ((size_t)64 << 20)
 #define FAKE_NOW_NS      (UINT64_C(1000) * RATION_NS_PER_SECOND)
@@ -55,7 +55,7 @@ static const char fake_policy[] =
 
 struct ration_loop {
     void *user;
-    struct ration_job *job; /* that waits: a connection has one at a time */
+    struct ration_job *job; /* the pending job: a connection has one at a time */
 };
 
 struct ration_loops {
@@ -85,14 +85,14 @@ struct fake {
     struct ration_loop loop;
     struct ration_loops loops;
     struct ration_connection connection;
-    char *kept; /* unconsumed */
+    char *unconsumed; /* unconsumed */
     size_t kept_size;
     char *answers;
     size_t answer_size;
     bool is_closed; /* nothing more is received */
 };
 
-/* What the services call ----------------------------------------------------------------------- */
+/* Functions that the services call -------------------------------------------------------------- */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time);
 int __real_clock_gettime(clockid_t clock, struct timespec *out_time);
@@ -264,7 +264,7 @@ void ration_loop_queue(struct ration_loop *loop, struct ration_job *job)
 
 void ration_loop_cancel_job(struct ration_job *job)
 {
-    (void)job; /* it is done before anything else */
+    (void)job; /* it runs before anything else */
 }
 
 bool ration_loop_run_beside(struct ration_loop *loop, void (*work)(void *argument),
@@ -296,7 +296,7 @@ void ration_loop_set_user(struct ration_loop *loop, void *user)
 uint64_t ration_loop_now(struct ration_loop *loop)
 {
     (void)loop;
-    abort(); /* the clock is manual: the engine's is asked */
+    abort(); /* the clock is manual: the services use the engine's */
 }
 
 unsigned ration_loops_count(const struct ration_loops *loops)
@@ -318,7 +318,7 @@ void ration_loops_counters(const struct ration_loops *loops,
     *out_counters = (struct ration_loop_counters){0};
 }
 
-/* Done at once. A reload is refused, so that the lines have to fit into an error. */
+/* Runs at once. A reload fails, so that its lines must fit into an error. */
 bool ration_reloader_serve(struct ration_reloader *reloader, enum ration_reloader_task task,
                            struct ration_connection *connection, ration_reload_answer *answer,
                            struct ration_reload **place)
@@ -359,7 +359,7 @@ static void fake_open_engine(struct fake *fake)
 
 static char fake_host[] = "h"; /* in the corpus */
 
-/* secret: the admin secret; then there is a check secret, too. "": none, and all may be done. */
+/* secret: the admin secret; then there is a check secret, too. "": no secrets, and everything is allowed. */
 static void fake_open(struct fake *fake, const struct ration_protocol *protocol, const char *secret)
 {
     memset(fake, 0, sizeof(*fake));
@@ -401,11 +401,11 @@ static void fake_close(struct fake *fake)
     ration_service_close_loop(&fake->loop);
     ration_engine_free(fake->service.engine);
     ration_output_done(&fake->connection.output);
-    free(fake->kept);
+    free(fake->unconsumed);
     free(fake->answers);
 }
 
-/* Collects what was answered; an abort takes back what was not sent yet. */
+/* Collects the output; an abort discards unsent output. */
 static void fake_send(struct fake *fake)
 {
     struct ration_output *output = &fake->connection.output;
@@ -422,7 +422,7 @@ static void fake_send(struct fake *fake)
     ration_output_reset(output);
 }
 
-/* Takes the steps that wait, after which nothing is held. */
+/* Runs the pending steps; afterwards nothing is paused. */
 static void fake_take_steps(struct fake *fake)
 {
     while (fake->loop.job != NULL) {
@@ -434,7 +434,7 @@ static void fake_take_steps(struct fake *fake)
     CHECK(!fake->connection.is_paused);
 }
 
-/* Gives the protocol what is kept, again while it stops only because it answered much. */
+/* Passes the unconsumed bytes to the protocol, repeatedly while it stops only because its output is full. */
 static void fake_serve(struct fake *fake)
 {
     struct ration_connection *connection = &fake->connection;
@@ -447,18 +447,18 @@ static void fake_serve(struct fake *fake)
         connection->need_bytes = 0;
         connection->yields = false;
         connection->match_steps = 0;
-        used = fake->protocol->receive(connection, fake->kept, fake->kept_size);
+        used = fake->protocol->receive(connection, fake->unconsumed, fake->kept_size);
         CHECK(used <= fake->kept_size);
         again = connection->is_paused || connection->yields ||
                 (used > 0 && ration_connection_is_full(connection));
         fake_take_steps(fake);
         fake->kept_size -= used;
-        memmove(fake->kept, fake->kept + used, fake->kept_size);
+        memmove(fake->unconsumed, fake->unconsumed + used, fake->kept_size);
         fake_send(fake);
     }
 }
 
-/* A piece more. What is unconsumed lies in memory of its very size, for sanitizers to watch. */
+/* Passes one more piece. Unconsumed bytes are in memory of exactly their size, so that sanitizers check it. */
 static void fake_feed(struct fake *fake, const uint8_t *bytes, size_t size)
 {
     char *moved;
@@ -468,10 +468,10 @@ static void fake_feed(struct fake *fake, const uint8_t *bytes, size_t size)
     moved = malloc(fake->kept_size + size);
     CHECK(moved != NULL);
     if (fake->kept_size > 0)
-        memcpy(moved, fake->kept, fake->kept_size);
+        memcpy(moved, fake->unconsumed, fake->kept_size);
     memcpy(moved + fake->kept_size, bytes, size);
-    free(fake->kept);
-    fake->kept = moved;
+    free(fake->unconsumed);
+    fake->unconsumed = moved;
     fake->kept_size += size;
     fake_serve(fake);
 }

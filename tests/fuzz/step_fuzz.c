@@ -1,7 +1,7 @@
 /*
- * Fuzzes the step functions: bytes make a limit and a sequence of calls on one bucket. After
- * each call what must hold whatever the numbers is checked: a denial changes nothing (R2), its
- * wait is exact (R4), nothing exceeds the burst, and a full bucket answers as a new one (R7).
+ * Fuzzes the step functions: the bytes make a limit and a sequence of calls on one bucket. After each call the rules are
+ * checked: a denial changes nothing (R2), its wait is exact (R4), nothing exceeds the burst, and a full bucket decides like
+ * a new one (R7).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static uint8_t take_byte(struct input *input)
     return *input->data++;
 }
 
-/* A number of any size in few bytes: how many follow, and they; or a number that is special. */
+/* A number of any size in few bytes: their count, then the bytes; or a special number. */
 static uint64_t take_number(struct input *input, const struct ration_limit *limit)
 {
     const uint64_t special[] = {0,
@@ -95,7 +95,7 @@ static void check_denial(const struct ration_bucket *before, const struct ration
         __builtin_trap();
 }
 
-/* latest_ns is the latest now so far: R7 speaks of clocks that do not run back. */
+/* latest_ns is the latest now so far: R7 applies to clocks that do not run backwards. */
 static void take(struct input *input, struct ration_bucket *bucket,
                  const struct ration_limit *limit, uint64_t latest_ns, uint64_t now_ns)
 {
@@ -182,7 +182,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     ration_bucket_init(&bucket, &limit, now_ns);
     while (input.size > 0) {
-        /* Mostly onwards, sometimes anywhere. */
+        /* Usually later, sometimes any time. */
         if (take_byte(&input) & 1)
             now_ns += take_number(&input, &limit);
         else

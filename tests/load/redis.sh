@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `ration bench` says it sent is what a Redis server counted, to the request.
+# The number of requests that `ration bench` reports equals the number that a Redis server counted.
 #
 #     redis.sh RATION GCRA_SCRIPT
 set -euo pipefail
@@ -17,7 +17,7 @@ trap stop EXIT
 
 cli() { redis-cli -s "$folder/socket" "$@"; }
 
-# Ports are taken by chance: one that somebody has ends the server, and the next is tried.
+# Ports are chosen at random: if one is in use the server exits, and the next one is tried.
 start() {
     local attempt
     for attempt in {1..20}; do

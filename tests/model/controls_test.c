@@ -1,6 +1,6 @@
 /*
- * Negative controls: limiters with one bug each, driven through the same checks. Each check must
- * catch the bugs that are its own, else it proves nothing.
+ * Negative controls: limiters with one bug each, run through the same checks. Each check must catch the bugs that it is
+ * for, otherwise it proves nothing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 enum mutant {
     NONE,
-    TRUNCATED_TOKEN, /* token time cut to whole nanoseconds */
+    TRUNCATED_TOKEN, /* token time truncated to whole nanoseconds */
     ROUNDED_TOKEN,   /* token time rounded up to whole nanoseconds */
-    TRUNCATED_WAIT,  /* reported wait cut to whole nanoseconds */
+    TRUNCATED_WAIT,  /* reported wait truncated to whole nanoseconds */
     LONG_WAIT,       /* reported wait one nanosecond too long */
     LESS_NOT_EQUAL,  /* < where <= belongs */
     NO_CLAMP,        /* tokens pile up beyond the burst */
@@ -68,7 +68,7 @@ static void store(uint64_t *words, model_units tat)
     words[1] = (uint64_t)(tat % MODEL_UNITS_PER_NS);
 }
 
-/* A token bucket as it is in the rules, but for the bug. */
+/* A token bucket written from the rules, with the bug. */
 static struct ration_decision mutant_take(uint64_t *words, const struct ration_limit *limit,
                                           uint64_t cost, uint64_t now_ns, enum mutant mutant)
 {
@@ -116,7 +116,7 @@ MUTANT(take_stale_rewinds, STALE_REWINDS)
 MUTANT(take_denial_consumes, DENIAL_CONSUMES)
 MUTANT(take_peek_writes, PEEK_WRITES)
 
-/* For the other algorithms: whatever is asked is given. */
+/* For the other algorithms: every take is allowed. */
 static struct ration_decision take_always(void *state, const struct ration_limit *limit,
                                           uint64_t cost, uint64_t now_ns)
 {
@@ -206,7 +206,7 @@ static bool check_control(const struct control *c)
     return step != 0;
 }
 
-/* Without a bug nothing is caught: it is the bug that was seen, not the harness. */
+/* Without a bug nothing is caught, so the check finds the bug and not the harness. */
 static bool check_no_mutant(void)
 {
     static const struct control none = {"no bug", take_none, TRACE_TOKEN, TRACE_CHECK_ALL, "all"};

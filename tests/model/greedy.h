@@ -1,5 +1,5 @@
 /*
- * greedy: a caller who takes a token whenever it may, and otherwise comes back at the reported time.
+ * greedy: a caller that takes a token whenever possible, and after a denial retries at the reported time.
  */
 #ifndef RATION_TESTS_GREEDY_H
 #define RATION_TESTS_GREEDY_H

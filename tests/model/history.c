@@ -18,7 +18,7 @@ static uint64_t oldest_index(const struct history *h)
     return h->count > HISTORY_COUNT_MAX ? h->count - HISTORY_COUNT_MAX : 0;
 }
 
-/* Adds to the excess what was admitted and takes off what dt brought; the new excess. */
+/* Adds the admitted tokens to the excess and subtracts the refill of dt; returns the new excess. */
 static model_units excess_after(struct history *h, model_units admitted, model_units per_ns,
                                 uint64_t at_ns)
 {
@@ -56,13 +56,13 @@ static bool admit_reserve(struct history *h, uint64_t tokens, uint64_t at_ns)
     return excess_after(h, (model_units)tokens * both, per_ns, at_ns) <= burst * both;
 }
 
-/* Departures come one token's time apart, but for the grain of the clock. */
+/* Departures are one token's time apart, except for the resolution of the clock. */
 static bool admit_queue(struct history *h, uint64_t tokens, uint64_t at_ns)
 {
     const struct ration_limit *limit = h->limit;
     model_units period = (model_units)limit->period_ns;
 
-    /* What is there when this one goes must have been worked off. */
+    /* The work queued before this one must be done when it goes. */
     model_units rest = excess_after(h, 0, (model_units)limit->tokens, at_ns);
     h->excess = rest + (model_units)tokens * period;
     return rest <= (model_units)limit->tokens;
@@ -144,7 +144,7 @@ bool history_is_greedy_enough(const struct ration_limit *limit, uint64_t admitte
     model_units part = per_second <= 1000000 ? 1000000000 : 1000000;
     model_units period = (model_units)limit->period_ns;
 
-    /* With a burst of 1 nothing can be saved up, not even the rest of a nanosecond. */
+    /* With a burst of 1 nothing can be saved up, not even a fraction of a nanosecond. */
     if (limit->burst == 1)
         period += (model_units)limit->tokens;
 

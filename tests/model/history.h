@@ -1,7 +1,7 @@
 /*
- * history: R1 over all that was admitted, judged by the limit as it was written.
+ * history: checks R1 over all admissions, by the limit as it was written.
  *
- * This knows nothing of token times or of how they are rounded. For tokens per period, every
+ * It does not use token times or their rounding. For tokens per period, every
  * closed interval from one admission to another, t ns long, must satisfy
  *
  *     admitted * period <= burst * period + tokens * t
@@ -38,13 +38,13 @@ struct history {
 void history_init(struct history *h, const struct ration_limit *limit);
 
 /*
- * Adds tokens that were admitted at a moment (for a queue: when told to go), not before the one
- * added last. False if that breaks the algorithm's form of R1.
+ * Adds tokens that were admitted at a moment (for a queue: the moment of the turn), not before the last one
+ * added. False if that breaks the algorithm's form of R1.
  */
 bool history_admit(struct history *h, uint64_t tokens, uint64_t at_ns);
 
 /*
- * Whether a caller who took one token whenever it could, from a full bucket at first_ns, got all
+ * Whether a caller that took one token whenever possible, from a full bucket at first_ns, got all
  * by the moment of its last token: less 1, and less 1 in 1e9 (1e6 above a million per second).
  * Only for token buckets; a burst of 1 loses up to 1 ns per token to the clock's grain.
  */

@@ -1,10 +1,10 @@
 /*
- * Limits that change: a limiter of one rule against buckets of one's own, one per key.
+ * Limits that change: a limiter of one rule against separate buckets, one per key.
  *
- * A limiter converts a key when it is next met, from the limit that wrote it to the one that is then in
- * force, each change as of its own time; and writes it so when the call changes the bucket, not when it is
- * denied (R2). So each bucket remembers its limit and the changes since, which ration_bucket_change() makes.
- * What a change keeps is described in core/change.h, and tested there.
+ * A limiter converts a key at its next access, from the limit under which it was written to the current one, each change
+ * as of its own time. It writes the result if the call changes the bucket, not after a denial (R2). So each bucket here
+ * remembers its limit and the changes since, which ration_bucket_change() applies. core/change.h describes what a change
+ * preserves, and has tests of its own.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define KEYS_MAX 8
 
-/* A key that is not met through so many changes keeps its moment instead of its tokens. */
+/* After so many changes without an access a key keeps its moment instead of its tokens. */
 #define CHANGES_MAX 5
 
 struct change_key {
@@ -122,7 +122,7 @@ static struct ration_bucket met(const struct change_key *key, uint64_t now_ns)
     return bucket;
 }
 
-/* What the bucket says to a step; false if it is not one for buckets. */
+/* The bucket's answer to a step; false if buckets do not have that call. */
 static bool answer(struct ration_bucket *b, const struct ration_limit *limit,
                    const struct limiter_step *step, struct limiter_answer *out)
 {
@@ -183,7 +183,7 @@ static void run(struct change_trace *t, const struct limiter_step *step)
         *key = (struct change_key){.bucket = bucket, .limit = *current(t)};
 }
 
-/* Those that were not written for long are: one token is forced. */
+/* Writes buckets that were not written for long, by charging one token. */
 static void meet_all(struct change_trace *t)
 {
     for (unsigned i = 0; i < t->setup.key_count; i++) {

@@ -1,6 +1,6 @@
 /*
- * A rule that chooses from several limits, beside one that always applies, against buckets of one's own: one
- * for each (limit, key). A request is charged to the chosen one and to the other, both or none.
+ * A rule that chooses from several limits, together with one that always applies, against separate buckets, one for each
+ * (limit, key). A request is charged to the chosen limit and to the other, to both or none.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -136,7 +136,7 @@ static bool run_take(struct choice_trace *t, const struct choice_request *reques
            memcmp(details, want, (t->choice_count + 1) * sizeof(want[0])) == 0;
 }
 
-/* What the limiter does to every limit that applies; a reset and a block to all that could be chosen. */
+/* Applies an admin operation to every limit that applies; a reset and a block to all that could be chosen. */
 static bool run_update(struct choice_trace *t, const struct choice_request *request,
                        uint64_t tokens, unsigned kind)
 {

@@ -1,6 +1,6 @@
 /*
- * Negative controls: limiters with one bug each, put before a real one, and driven through the same
- * checks. Each check must catch the bugs that are its own, else it proves nothing.
+ * Negative controls: limiters with one bug each, wrapped around a real one, and run through the same checks. Each check
+ * must catch the bugs that it is for, otherwise it proves nothing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define TRACES_MAX 3000
 
-/* A limiter in front of the real one, which commits a bug now and then. */
+/* A limiter around the real one, which sometimes shows its bug. */
 struct disguise {
     struct limiter_answerer base;
     struct limiter_subject *real;
@@ -30,7 +30,7 @@ static bool now_and_then(uint64_t one_in)
     return trace_random_below(&disguise.random, one_in) == 0;
 }
 
-/* The same about one of the asks alone. */
+/* The same step with one of the requests only. */
 static struct limiter_step about(const struct limiter_step *step, enum limiter_call call,
                                  unsigned index)
 {
@@ -57,7 +57,7 @@ static void none(struct limiter_answerer *self, const struct limiter_step *step,
     pass(step, out);
 }
 
-/* A key is evicted though it is in debt, as LRU would. */
+/* A key with tokens in use is evicted, as with LRU. */
 static void forgets(struct limiter_answerer *self, const struct limiter_step *step,
                     struct limiter_answer *out)
 {
@@ -157,7 +157,7 @@ static void batch_decides_once(struct limiter_answerer *self, const struct limit
     }
 }
 
-/* Someone who finds no place is let in, and nothing is kept of it. */
+/* A key without a place is admitted, and not charged. */
 static void overflow_forgets(struct limiter_answerer *self, const struct limiter_step *step,
                              struct limiter_answer *out)
 {
@@ -197,7 +197,7 @@ static void peek_takes(struct limiter_answerer *self, const struct limiter_step 
     }
 }
 
-/* A now that runs back starts the key again. */
+/* A now that runs backwards starts the key again. */
 static void stale_resets(struct limiter_answerer *self, const struct limiter_step *step,
                          struct limiter_answer *out)
 {
@@ -291,7 +291,7 @@ static bool check_control(const struct control *c)
     return step != 0;
 }
 
-/* Without a bug nothing is caught: it is the bug that was seen, not the harness. */
+/* Without a bug nothing is caught, so the check finds the bug and not the harness. */
 static bool check_no_bug(enum limiter_mode mode)
 {
     struct control c = {"no bug", none, mode, LIMITER_CHECK_ALL, "all"};

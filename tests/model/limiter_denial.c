@@ -46,7 +46,7 @@ static bool may_write(const struct limiter_trace *t)
     return may;
 }
 
-/* The answer as it would be without shadows, which may be charged, and need a place for it. */
+/* The answer without shadows, which may be charged, and need a place for that. */
 static struct limiter_answer enforced(const struct limiter_trace *t, struct limiter_answer answer)
 {
     if (may_write(t))
@@ -88,7 +88,7 @@ void limiter_denial_check(struct limiter_trace *t, const struct limiter_step *st
         limiter_trace_fail(t, "R2 (nobody sees that it was tried)", step);
 }
 
-/* Whether the buckets are the keys' own: charged as such, and in debt since. */
+/* Whether the keys have buckets of their own: charged there, and with tokens in use since. */
 static bool are_own(const struct limiter_trace *t, const struct limiter_step *step)
 {
     bool own = true;

@@ -51,7 +51,7 @@ bool limiter_expect_is_unsure(const struct limiter_expect *e, unsigned limiter, 
            !is_forgotten(e, limiter, key, early_ns);
 }
 
-/* A peek by a now that jumps forgets nothing. */
+/* A peek with a now that jumps does not forget a key. */
 static void set_aside(struct limiter_expect *e, unsigned limiter, unsigned key)
 {
     struct limiter_expect_lost *lost = &e->lost[e->lost_count++];
@@ -166,7 +166,7 @@ static void keep_reservation(struct limiter_expect *e, const struct limiter_step
     }
 }
 
-/* Whether somebody waits under another rule of the key. */
+/* Whether a caller waits under another rule of the key. */
 static bool is_waited(const struct limiter_expect *e, unsigned limiter, unsigned key, unsigned rule,
                       uint64_t now_ns)
 {
@@ -224,7 +224,7 @@ static bool can_block(const struct model *m)
            algorithm == RATION_LEAKY_QUEUE;
 }
 
-/* One grid may be told by several anchors. */
+/* Several anchors may describe the same grid. */
 static bool differ(const struct model *a, const struct model *b, uint64_t now_ns, uint64_t until_ns)
 {
     if (a->limit->refill == RATION_REFILL_INTERVAL)
@@ -233,7 +233,7 @@ static bool differ(const struct model *a, const struct model *b, uint64_t now_ns
     return memcmp(a, b, offsetof(struct model, windows)) != 0;
 }
 
-/* A key is seen if it was blocked, not if the block was over already. */
+/* A key counts as seen if it was blocked, unless the block has already ended. */
 static ration_status block(struct limiter_expect *e, const struct limiter_step *step,
                            const struct limiter_items *c)
 {
@@ -251,14 +251,14 @@ static ration_status block(struct limiter_expect *e, const struct limiter_step *
         model_copy(&before, m);
         model_block(m, step->until_ns);
         if (model_full_after_ns(m, c->now_ns) == 0)
-            model_copy(m, &before); /* over, and nothing to be seen of it */
+            model_copy(m, &before); /* ended, without a visible effect */
         if (differ(m, &before, c->now_ns, step->until_ns))
             e->is_seen[step->asks[0].limiter][step->asks[0].key] = true;
     }
     return status;
 }
 
-/* What is full takes nothing back, and is not remembered for that. */
+/* A full bucket accepts no refund, and is not remembered for it. */
 static void refund(struct limiter_expect *e, const struct limiter_item *item, uint64_t now_ns)
 {
     if (item->tokens == 0 || model_full_after_ns(item->model, now_ns) == 0)

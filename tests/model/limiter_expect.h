@@ -1,5 +1,5 @@
 /*
- * limiter_expect: what a limiter or a stack should answer, by one model per key and rule.
+ * limiter_expect: the correct answers of a limiter or a stack, from one model per key and rule.
  *
  * There is no table here: every key is remembered for ever. But for a limiter with a rule that does
  * not start full, a key never seen is not the same as one that is full. Such a key is seen from
@@ -38,7 +38,7 @@ struct limiter_expect {
     struct limiter_expect_reservation reservations[LIMITER_RESERVATIONS_MAX];
     uint64_t returned[LIMITER_DETAILS_MAX]; /* set before a SETTLE, from who answered it */
     uint64_t refunded[LIMITER_DETAILS_MAX]; /* likewise */
-    unsigned lost_count; /* keys that the step at hand finds forgotten, and their models */
+    unsigned lost_count; /* keys that the current step finds forgotten, and their models */
     struct limiter_expect_lost {
         unsigned limiter;
         unsigned key;

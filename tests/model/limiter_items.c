@@ -8,7 +8,7 @@ static void ask_each(struct limiter_items *c)
         c->items[i].own = model_peek(c->items[i].model, c->items[i].tokens, c->now_ns);
 }
 
-/* The enforced item that speaks for all before anything is taken: the worst. */
+/* The enforced item that decides before anything is taken: the worst. */
 static unsigned find_worst(const struct limiter_items *c)
 {
     unsigned worst = NONE;
@@ -26,20 +26,20 @@ static unsigned find_worst(const struct limiter_items *c)
     return worst;
 }
 
-static unsigned find_least(const struct limiter_items *c)
+static unsigned find_smallest(const struct limiter_items *c)
 {
-    unsigned least = NONE;
+    unsigned smallest = NONE;
     uint64_t remaining = 0;
 
     for (unsigned i = 0; i < c->count; i++) {
         uint64_t left = model_remaining(c->items[i].model, c->now_ns);
 
-        if (!c->items[i].is_shadow && (least == NONE || left < remaining)) {
-            least = i;
+        if (!c->items[i].is_shadow && (smallest == NONE || left < remaining)) {
+            smallest = i;
             remaining = left;
         }
     }
-    return least;
+    return smallest;
 }
 
 static struct ration_decision describe(const struct limiter_items *c, unsigned index)
@@ -64,7 +64,7 @@ void limiter_items_details(const struct limiter_items *c, struct ration_decision
         out_details[i] = describe(c, i);
 }
 
-/* When the one that goes last goes, by what each needs alone. */
+/* The latest moment at which one of them could go alone. */
 static uint64_t turn_of_all(const struct limiter_items *c)
 {
     uint64_t latest = 0;
@@ -79,7 +79,7 @@ static uint64_t turn_of_all(const struct limiter_items *c)
     return latest;
 }
 
-/* Who waits longest has its turn in its own line; for the others it is then. */
+/* The item with the longest wait has a turn in its own line; the others are charged for the same moment. */
 static void charge(struct limiter_items *c, uint64_t delay_ns)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -104,9 +104,9 @@ static void charge_shadows(struct limiter_items *c)
             model_take(c->items[i].model, c->items[i].tokens, c->now_ns);
 }
 
-/* The answer when all has been done. binding is the one that is reported. */
-static struct ration_decision tell(const struct limiter_items *c, unsigned binding,
-                                   enum ration_verdict verdict, uint64_t delay_ns)
+/* The answer after all changes. binding is the item that is reported. */
+static struct ration_decision report(const struct limiter_items *c, unsigned binding,
+                                     enum ration_verdict verdict, uint64_t delay_ns)
 {
     struct ration_decision d = {.remaining = UINT64_MAX};
 
@@ -140,15 +140,15 @@ struct ration_decision limiter_items_peek(struct limiter_items *c)
 
     unsigned worst = find_worst(c);
 
-    /* Several keys go at once or not at all: no key is closed to others until another's turn. */
+    /* Several keys go now or not at all: no key is reserved until the turn of another. */
     if (worst != NONE && c->items[worst].own.verdict == RATION_ALLOW && !c->may_wait &&
         turn_of_all(c) > 0) {
         refuse_queues(c, 0);
         worst = find_worst(c);
     }
     if (worst == NONE || c->items[worst].own.verdict == RATION_ALLOW)
-        return tell(c, find_least(c), RATION_ALLOW, turn_of_all(c));
-    return tell(c, worst, c->items[worst].own.verdict, 0);
+        return report(c, find_smallest(c), RATION_ALLOW, turn_of_all(c));
+    return report(c, worst, c->items[worst].own.verdict, 0);
 }
 
 struct ration_decision limiter_items_take(struct limiter_items *c)
@@ -159,7 +159,7 @@ struct ration_decision limiter_items_take(struct limiter_items *c)
     if (d.verdict != RATION_ALLOW)
         return d;
     charge(c, d.delay_ns);
-    return tell(c, find_least(c), RATION_ALLOW, d.delay_ns);
+    return report(c, find_smallest(c), RATION_ALLOW, d.delay_ns);
 }
 
 /* What one take can get of a model at most. */
@@ -187,7 +187,7 @@ struct ration_decision limiter_items_up_to(struct limiter_items *c, uint64_t tok
     return limiter_items_take(c);
 }
 
-/* Windows and logs have no line, nor has a queue that is full. */
+/* Windows, logs and full queues have no line. */
 static bool has_line(const struct limiter_item *item)
 {
     enum ration_algorithm algorithm = item->model->limit->algorithm;
@@ -210,15 +210,15 @@ struct ration_decision limiter_items_reserve(struct limiter_items *c, uint64_t m
         has_turn &= c->items[i].is_shadow || has_line(&c->items[i]);
     if (worst != NONE && c->items[worst].own.verdict == RATION_NEVER) {
         charge_shadows(c);
-        return tell(c, worst, RATION_NEVER, 0);
+        return report(c, worst, RATION_NEVER, 0);
     }
     if (has_turn && delay_ns <= (c->may_wait ? max_wait_ns : 0)) {
         charge(c, delay_ns);
         charge_shadows(c);
-        return tell(c, find_least(c), RATION_ALLOW, delay_ns);
+        return report(c, find_smallest(c), RATION_ALLOW, delay_ns);
     }
     refuse_queues(c, max_wait_ns);
     charge_shadows(c);
     worst = find_worst(c);
-    return tell(c, worst, c->items[worst].own.verdict, 0);
+    return report(c, worst, c->items[worst].own.verdict, 0);
 }

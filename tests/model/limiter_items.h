@@ -1,11 +1,11 @@
 /*
- * limiter_items: several models decided together, from the rules as they are written.
+ * limiter_items: several models decided together, written from the rules.
  *
  *     all that are enforced pass, or nothing is taken from any
- *     NEVER beats DENY; of several denials the longest wait; of several that pass the least
+ *     NEVER beats DENY; of several denials the longest wait; of several that pass the smallest
  *     remaining; of equals the first
  *     a shadow is charged by its own verdict
- *     where one has to wait for its turn, all are charged for the moment of going
+ *     if one has to wait for its turn, all are charged for the moment of that turn
  */
 #ifndef RATION_TESTS_LIMITER_ITEMS_H
 #define RATION_TESTS_LIMITER_ITEMS_H
@@ -38,7 +38,7 @@ struct ration_decision limiter_items_up_to(struct limiter_items *c, uint64_t tok
                                            uint64_t *out_granted);
 struct ration_decision limiter_items_reserve(struct limiter_items *c, uint64_t max_wait_ns);
 
-/* Each one's own decision, after the others. */
+/* The decision of each item alone, one after the other. */
 void limiter_items_details(const struct limiter_items *c, struct ration_decision *out_details);
 
 #endif

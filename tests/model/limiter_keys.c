@@ -28,7 +28,7 @@ void limiter_keys_ask(struct limiter_trace *t, const struct limiter_step *step,
 
 /* --- R1, R7: what was admitted --- */
 
-/* With more debt, and the same now, these never give more. */
+/* With more tokens in use at the same now, these never allow more. */
 static bool is_monotone(const struct ration_limit *limit)
 {
     return limit->algorithm != RATION_BURST_RESERVE && limit->refill != RATION_REFILL_INTERVAL;
@@ -44,7 +44,7 @@ static bool is_log_open(const struct limiter_trace *t, const struct ration_limit
            limit->start == RATION_START_TOKENS;
 }
 
-/* Two buckets in turn have no order of time when one of them waits, or a now runs back. */
+/* The times of two buckets have no common order if one of them waits or a now runs backwards. */
 static bool has_history(const struct limiter_trace *t, const struct ration_limit *limit)
 {
     return t->options->checks & LIMITER_CHECK_R1 && !t->walk.may_give_back &&
@@ -54,8 +54,8 @@ static bool has_history(const struct limiter_trace *t, const struct ration_limit
 }
 
 /*
- * What is asked for in a window gone by is charged to the window that the bucket has reached. Of the
- * overflow bucket only those know it who were there; and a key that starts again reaches it unseen.
+ * A request in a past window is charged to the window that the bucket has reached. For the overflow bucket only the keys
+ * that used it know that window; and a key that starts again reaches it without a visible effect.
  */
 static bool is_window_unknown(const struct limiter_trace *t, const struct limiter_ask *a,
                               const struct ration_limit *limit)
@@ -157,7 +157,7 @@ static void admit_all(struct limiter_trace *t, const struct limiter_step *step,
         t->reservations[step->reservation] = *step;
 }
 
-/* --- what changes without being asked --- */
+/* --- admin operations --- */
 
 static void update_rule(struct limiter_trace *t, const struct limiter_step *step,
                         const struct limiter_ask *a, unsigned rule)
@@ -168,7 +168,7 @@ static void update_rule(struct limiter_trace *t, const struct limiter_step *step
     struct limiter_key *key = &t->keys[a->limiter][a->key];
     bool is_forced = step->call == LIMITER_SETTLE ? used > a->tokens
                                                   : step->call == LIMITER_CHARGE && a->tokens > 0;
-    bool is_kept = !t->is_tight; /* an overflow bucket owes no more than it holds, however forced */
+    bool is_kept = !t->is_tight; /* an overflow bucket never goes below zero, whatever is charged */
 
     if (step->call == LIMITER_REFUND)
         model_refund(own, a->tokens, now_ns);
@@ -180,14 +180,14 @@ static void update_rule(struct limiter_trace *t, const struct limiter_step *step
         model_refund(own, a->tokens - used, now_ns);
     else if (is_forced && is_kept)
         model_charge(own, step->call == LIMITER_CHARGE ? a->tokens : used - a->tokens, now_ns);
-    key->has_shared |= is_forced && !is_kept; /* who has no place may not have been forced */
+    key->has_shared |= is_forced && !is_kept; /* a key without a place may not have been charged */
     if (is_forced)                            /* maybe of the overflow bucket: nothing shows it */
         key->is_own = false;
     if (is_forced && now_ns > key->last_ns) /* the moment that the bucket has reached */
         key->last_ns = now_ns;
 }
 
-/* A block is not modelled: what it denies is denied. */
+/* A block is not modelled: its denials are accepted. */
 static void update(struct limiter_trace *t, const struct limiter_step *step)
 {
     const struct limiter_step *whose =
@@ -200,7 +200,7 @@ static void update(struct limiter_trace *t, const struct limiter_step *step)
 
 /* --- a step --- */
 
-/* A caller without a reported time asks by the call that returns one. */
+/* Without a reported time the call that returns one is used. */
 static void ask_for_delay(const struct limiter_trace *t, struct limiter_step *step)
 {
     const struct limiter_plan *plan = &t->setup.plans[0];

@@ -16,7 +16,7 @@ struct limiter_options {
     unsigned rules_max;
     unsigned keys_min;
     unsigned keys_max;
-    bool is_tight;      /* tables of 16 to 40 places, and any overflow rule */
+    bool is_tight;      /* tables of 16 to 40 places, with any overflow rule */
     bool starts_full;   /* all limits do */
     bool is_replayable; /* no hash with a secret */
     bool only_algorithms_of_buckets;
@@ -36,7 +36,7 @@ struct limiter_walk {
     uint64_t clock_ns; /* the latest now */
     uint64_t last_now_ns;
     struct ration_decision last; /* what was said then */
-    bool is_slow;                /* time seldom advances: debts pile up */
+    bool is_slow;                /* time rarely advances: tokens in use pile up */
     bool may_run_back;
     bool may_give_back; /* refunds, resets, and reservations settled with less */
     bool may_wait;      /* reservations for later */
@@ -49,7 +49,7 @@ struct limiter_walk {
     } reservations[LIMITER_RESERVATIONS_MAX];
 };
 
-/* The next step. What it needs to know of answers is told by limiter_walk_note(). */
+/* The next step. limiter_walk_note() passes it the answers that it needs. */
 struct limiter_step limiter_walk_next(struct limiter_walk *w);
 
 void limiter_walk_note(struct limiter_walk *w, const struct limiter_step *step,

@@ -1,8 +1,8 @@
 /*
  * limiter_step: one call of a limiter or a stack, and what was answered, as values.
  *
- * Whoever answers steps, the limiter (limiter_subject.h), the model (limiter_expect.h) or a limiter
- * with a bug, is asked in the same words, so that answers can be compared field by field.
+ * The limiter (limiter_subject.h), the model (limiter_expect.h) and a limiter with a bug all have the same interface, so
+ * that answers can be compared field by field.
  */
 #ifndef RATION_TESTS_LIMITER_STEP_H
 #define RATION_TESTS_LIMITER_STEP_H
@@ -59,7 +59,7 @@ struct limiter_step {
     struct limiter_ask asks[LIMITER_ASKS_MAX];
 };
 
-/* What does not belong to a call is zero. */
+/* Fields that a call does not have are zero. */
 struct limiter_answer {
     ration_status status;
     struct ration_decision decision;
@@ -73,7 +73,7 @@ struct limiter_answer {
     uint64_t refunded[LIMITER_DETAILS_MAX]; /* likewise: of those, by no other reservation */
 };
 
-/* Whoever answers steps: the first member of a larger struct. */
+/* Answers steps; the first member of a larger struct. */
 struct limiter_answerer {
     void (*answer)(struct limiter_answerer *self, const struct limiter_step *step,
                    struct limiter_answer *out);

@@ -22,10 +22,10 @@ void limiter_subject_done(struct limiter_subject *s);
 
 ration_limiter *limiter_subject_at(const struct limiter_subject *s, unsigned index);
 
-/* What became of the keys of all its limiters. */
+/* The key statistics of all its limiters. */
 struct ration_limiter_stats limiter_subject_stats(const struct limiter_subject *s);
 
-/* Writes it down at now, and reads it back when the clock says later_ns. Reservations stay good. */
+/* Dumps it at now, and loads it when the clock reads later_ns. Reservations stay valid. */
 void limiter_subject_reload(struct limiter_subject *s, uint64_t now_ns, uint64_t later_ns);
 
 #endif

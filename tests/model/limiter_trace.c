@@ -6,7 +6,7 @@
 
 #include "limiter_trace_state.h"
 
-/* Time that a trace may take, so that debts of 16 years still fit behind it. */
+/* The longest time of a trace, after which 16 years still fit. */
 #define TRACE_NS_MAX (UINT64_C(1) << 57)
 
 const char *limiter_mode_name(enum limiter_mode mode)
@@ -63,8 +63,8 @@ static void be_sure_of(struct limiter_trace *t, struct limiter_step *step)
 /* Whether a key may still have its place: an established key keeps it for a minute when it is full. */
 static bool is_kept(const struct limiter_trace *t, unsigned limiter, unsigned key, uint64_t now_ns)
 {
-    const uint64_t grace_ns = 60 * RATION_NS_PER_SECOND;
-    uint64_t early_ns = now_ns > grace_ns ? now_ns - grace_ns : 0;
+    const uint64_t margin_ns = 60 * RATION_NS_PER_SECOND;
+    uint64_t early_ns = now_ns > margin_ns ? now_ns - margin_ns : 0;
 
     if (limiter_expect_is_kept(&t->expect, limiter, key, now_ns))
         return true;
@@ -209,9 +209,8 @@ static void end(struct limiter_trace *t)
 }
 
 /*
- * Written down and read back, at once or a bit later by the limiter's clock. By the wall clock nothing
- * has passed: if the limiter's is more than a second on, debts are kept as they were, and only less
- * is admitted.
+ * Dumps and loads it, at once or a bit later by the limiter's clock. By the wall clock no time has passed: if the
+ * limiter's clock is more than a second ahead, the tokens in use stay as they were, and only less is admitted.
  */
 static void reload(struct limiter_trace *t)
 {

@@ -36,7 +36,7 @@ enum limiter_checks {
     LIMITER_CHECK_R2 = 4,
     LIMITER_CHECK_R4 = 8,
     LIMITER_CHECK_R7 = 16,   /* the table that reclaims answers alike; no debt is forgotten */
-    LIMITER_CHECK_PEEK = 32, /* a peek says what the take is then answered */
+    LIMITER_CHECK_PEEK = 32, /* a peek agrees with the take that follows */
     LIMITER_CHECK_ALL = 63
 };
 
@@ -47,7 +47,7 @@ struct limiter_trace_options {
     bool is_quiet;   /* a failure is expected: print nothing */
     bool is_verbose; /* print every step */
 
-    /* A control: who answers instead, by asking subject. NULL: the subject itself. */
+    /* A control: answers instead of the subject, with its help. NULL: the subject itself. */
     struct limiter_answerer *(*disguise)(struct limiter_subject *subject, uint64_t seed);
 };
 

@@ -54,7 +54,7 @@ void limiter_trace_fail(struct limiter_trace *t, const char *rule, const struct 
 void limiter_keys_init(struct limiter_trace *t);
 void limiter_keys_run(struct limiter_trace *t, struct limiter_step *step);
 
-/* What was seen of a step besides its answer. */
+/* Observations of a step besides its answer. */
 struct limiter_peek {
     struct limiter_answer before; /* the same, as a peek */
     struct limiter_step bystander;
@@ -68,16 +68,16 @@ struct limiter_peek {
 void limiter_keys_ask(struct limiter_trace *t, const struct limiter_step *step,
                       struct limiter_answer *out);
 
-/* Looks at what a take will be answered, and at somebody else. Only for steps that are looked at. */
+/* Peeks before a take, also at another key. Only for steps that are checked this way. */
 bool limiter_denial_is_looked_at(const struct limiter_step *step);
 void limiter_denial_peek(struct limiter_trace *t, const struct limiter_step *step,
                          struct limiter_peek *around);
 
-/* Of a take that was denied: nobody sees that it was tried. */
+/* After a denied take: no peek shows it. */
 void limiter_denial_check(struct limiter_trace *t, const struct limiter_step *step,
                           const struct limiter_answer *got, const struct limiter_peek *around);
 
-/* On time it passes, one nanosecond earlier not, if the buckets are the keys' own. */
+/* After the reported wait it passes, one nanosecond earlier it does not, if the keys have buckets of their own. */
 void limiter_denial_check_retry(struct limiter_trace *t, const struct limiter_step *step,
                                 const struct limiter_answer *got);
 

@@ -45,7 +45,7 @@ static uint64_t pick_reported(struct limiter_walk *w)
 /* A time that has been, or an extreme. */
 static uint64_t pick_stale(struct limiter_walk *w)
 {
-    uint64_t near = w->clock_ns < 99 ? w->clock_ns : 99;
+    uint64_t distance_ns = w->clock_ns < 99 ? w->clock_ns : 99;
 
     switch (pick(w, 16)) {
     case 0:
@@ -61,7 +61,7 @@ static uint64_t pick_stale(struct limiter_walk *w)
         return w->clock_ns - (span_ns < w->clock_ns ? span_ns : w->clock_ns);
     }
     default:
-        return w->clock_ns - trace_random_sized(&w->random, near);
+        return w->clock_ns - trace_random_sized(&w->random, distance_ns);
     }
 }
 
@@ -84,7 +84,7 @@ static uint64_t pick_now(struct limiter_walk *w)
     if (now_ns < w->clock_ns && !w->may_run_back)
         now_ns = w->clock_ns;
     if (now_ns - w->clock_ns > RATION_NS_PER_YEAR && now_ns > w->clock_ns)
-        now_ns = w->clock_ns; /* a debt of years: wait for something else */
+        now_ns = w->clock_ns; /* the bucket is full in years: wait for another event */
     return now_ns;
 }
 
@@ -122,7 +122,7 @@ static uint64_t pick_tokens(struct limiter_walk *w, unsigned limiter)
     return choice == 30 ? limit->burst + 1 : pick(w, 2) ? UINT64_MAX : limit->burst / 2;
 }
 
-/* What a call that does not ask may add: whatever is counted must be told apart. */
+/* What an admin operation may add: different counts must be distinguishable. */
 static uint64_t pick_forced(struct limiter_walk *w, unsigned limiter)
 {
     uint64_t tokens = pick_tokens(w, limiter);

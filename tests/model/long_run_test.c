@@ -1,5 +1,5 @@
 /*
- * Long runs at awkward rates (R5), and the failures of other limiters as rows (DESIGN, section 6).
+ * Long runs at awkward rates (R5), and the failures of other limiters as rows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,7 +148,7 @@ static void R5_intervals_bring_exactly_their_amount(void **state)
     }
 }
 
-/* So many tokens that a greedy caller of the limit does not outlive the clock. */
+/* The number of tokens that a greedy caller takes before the end of the clock. */
 static uint64_t count_within_clock(const struct ration_limit *limit, uint64_t per_period)
 {
     uint64_t periods = (UINT64_MAX >> 3) / limit->period_ns;
@@ -174,8 +174,8 @@ static void R5_greedy_callers_of_random_token_buckets(void **state)
     }
 }
 
-/* These give all of a portion at its moment, so the moment of the last token is known. */
-static void R5_greedy_callers_of_random_portions(void **state)
+/* These refill a whole interval at once, so the moment of the last token is known. */
+static void R5_greedy_callers_of_random_intervals(void **state)
 {
     static const enum trace_kind kinds[] = {TRACE_INTERVAL, TRACE_FIXED, TRACE_LOG};
     struct trace_random random = {2025};
@@ -184,15 +184,16 @@ static void R5_greedy_callers_of_random_portions(void **state)
     for (unsigned i = 0; i < 20000 / SHARE; i++) {
         enum trace_kind kind = kinds[i % COUNT_OF(kinds)];
         struct ration_limit limit = trace_random_limit(&random, kind);
-        uint64_t portion = limit.tokens < limit.burst ? limit.tokens : limit.burst;
-        uint64_t count = count_within_clock(&limit, portion);
+        uint64_t take_tokens = limit.tokens < limit.burst ? limit.tokens : limit.burst;
+        uint64_t count = count_within_clock(&limit, take_tokens);
         struct greedy_result r = greedy_run(subject_of(&limit), &limit, 5, count);
         uint64_t start_ns = kind == TRACE_FIXED ? 5 / limit.period_ns * limit.period_ns : 5;
 
         decisions += r.decisions;
         assert_true(r.keeps_contract);
         if (count > 0)
-            assert_int_equal(r.last_ns, start_ns + ((count - 1) / portion + 1) * limit.period_ns);
+            assert_int_equal(r.last_ns,
+                             start_ns + ((count - 1) / take_tokens + 1) * limit.period_ns);
     }
 }
 
@@ -235,9 +236,9 @@ static void failure_1_slow_traffic_and_idleness_store_the_burst_and_no_more(void
     for (; now_ns < RATION_NS_PER_HOUR; now_ns += RATION_NS_PER_SECOND)
         assert_true(take(&bucket, &limit, 1, now_ns));
     assert_int_equal(take_all(&bucket, &limit, now_ns), 10);
-    /* An hour of idleness fills the bucket whole, not by one tick. */
+    /* An hour of idle time fills the bucket completely, not by one tick. */
     assert_int_equal(take_all(&bucket, &limit, now_ns + RATION_NS_PER_HOUR), 10);
-    /* Nor does giving back store more. */
+    /* A refund does not store more either. */
     ration_bucket_refund(&bucket, &limit, 1000000, now_ns + RATION_NS_PER_HOUR);
     assert_int_equal(take_all(&bucket, &limit, now_ns + RATION_NS_PER_HOUR), 10);
 }
@@ -301,7 +302,7 @@ static void failure_6_huge_costs_neither_pass_nor_mint(void **state)
         assert_true(take(&bucket, &limit, 4, 1000));
         assert_int_equal(ration_bucket_take(&bucket, &limit, cost, 1000).verdict, RATION_NEVER);
         assert_int_equal(remaining(&bucket, &limit, 1000), 6);
-        /* A huge debt is a debt, and giving back too much stores no more than the burst. */
+        /* A huge charge stays charged, and a refund of too much stores no more than the burst. */
         ration_bucket_charge(&bucket, &limit, cost, 1000);
         assert_false(take(&bucket, &limit, 1, 1000));
         ration_bucket_refund(&bucket, &limit, UINT64_MAX, 1000);
@@ -381,7 +382,7 @@ int main(void)
         cmocka_unit_test(R5_low_rates_polled_quickly_are_not_starved),
         cmocka_unit_test(R5_intervals_bring_exactly_their_amount),
         cmocka_unit_test(R5_greedy_callers_of_random_token_buckets),
-        cmocka_unit_test(R5_greedy_callers_of_random_portions),
+        cmocka_unit_test(R5_greedy_callers_of_random_intervals),
         cmocka_unit_test(R5_a_burst_at_once_equals_one_by_one),
         cmocka_unit_test(failure_1_slow_traffic_and_idleness_store_the_burst_and_no_more),
         cmocka_unit_test(failure_4_fractions_are_not_lost_at_190_ms),

@@ -43,7 +43,7 @@ void model_copy(struct model *to, const struct model *from)
     memcpy(to, from, offsetof(struct model, log) + from->log_count * sizeof from->log[0]);
 }
 
-/* --- what every kind can say and do --- */
+/* --- functions of every algorithm --- */
 
 static uint64_t part_wait(const struct model *m, int part, uint64_t cost, uint64_t now_ns)
 {
@@ -77,7 +77,7 @@ static uint64_t wait_for(const struct model *m, uint64_t cost, uint64_t now_ns)
 static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
 {
     switch (kind_of(m)) {
-    case INTERVAL: /* for its turn: what is full by then pays nothing in advance */
+    case INTERVAL: /* at its turn: a bucket that is full by then is not charged in advance */
         model_interval_pay(m, (model_units)cost, now_ns + model_interval_wait(m, cost, now_ns));
         break;
     case QUEUE:
@@ -91,7 +91,7 @@ static void pay(struct model *m, uint64_t cost, uint64_t now_ns)
         break;
     default:
         m->paid_part = paying_part(m, cost, now_ns);
-        if (kind_of(m) == RESERVE) /* the other one knows that it was now then */
+        if (kind_of(m) == RESERVE) /* the other part has seen this now */
             model_tokens_touch(&m->parts[1 - m->paid_part], now_ns);
         /* The turn is taken at the whole nanosecond that was reported. */
         model_tokens_pay(&m->parts[m->paid_part], cost,
@@ -107,10 +107,10 @@ uint64_t model_remaining(const struct model *m, uint64_t now_ns)
     switch (kind_of(m)) {
     case INTERVAL:
         room = (model_units)m->limit->burst - model_interval_out(m, now_ns);
-        return (uint64_t)most(room, 0);
+        return (uint64_t)max_units(room, 0);
     case QUEUE:
         room = m->parts[0].token * m->parts[0].burst - model_queue_backlog(m, now_ns);
-        return (uint64_t)divide_down(most(room, 0), m->parts[0].token);
+        return (uint64_t)divide_down(max_units(room, 0), m->parts[0].token);
     case WINDOWS:
         return model_windows_remaining(m, now_ns);
     case LOG:
@@ -188,7 +188,7 @@ static struct ration_decision decide(const struct model *m, uint64_t cost, uint6
     uint64_t wait = wait_for(m, cost, now_ns);
     uint64_t wait_max = max_wait_ns < MODEL_WAIT_NS_MAX ? max_wait_ns : MODEL_WAIT_NS_MAX;
 
-    if (kind_of(m) == QUEUE && wait == 0) { /* there is a place in line, but is it soon enough? */
+    if (kind_of(m) == QUEUE && wait == 0) { /* there is a place in line, but it may be too late */
         wait = wait_of(model_queue_backlog(m, now_ns));
         wait_max = max_wait_ns;
     } else if (kind_of(m) == QUEUE || kind_of(m) == WINDOWS || kind_of(m) == LOG) {
@@ -212,7 +212,7 @@ static struct ration_decision with_state(const struct model *m, struct ration_de
     return full;
 }
 
-/* Who takes must go now; but a queue lets everyone in who finds a place. */
+/* A take must go now; but a queue admits every caller that finds a place. */
 static uint64_t patience(const struct model *m)
 {
     return kind_of(m) == QUEUE ? UINT64_MAX : 0;
@@ -229,7 +229,7 @@ static struct ration_decision decide_and_pay(struct model *m, uint64_t cost_toke
     return with_state(m, d, now_ns);
 }
 
-/* A caller that would wait in a queue, but not so long, gets the time at which it could go at once. */
+/* A caller that would not wait so long in a queue gets the time at which it could go without waiting. */
 struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
                                      uint64_t now_ns)
 {
@@ -279,12 +279,12 @@ uint64_t model_take_up_to(struct model *m, uint64_t cost_tokens_max, uint64_t no
 /* Whole tokens that a part lacks, rounded up or down. */
 static uint64_t part_lacks(const struct model_tokens *t, bool is_rounded_up, uint64_t now_ns)
 {
-    model_units out = most(t->token * t->burst - model_tokens_now(t, now_ns), 0);
+    model_units out = max_units(t->token * t->burst - model_tokens_now(t, now_ns), 0);
 
     return (uint64_t)(is_rounded_up ? divide_up(out, t->token) : divide_down(out, t->token));
 }
 
-/* The first part gets what it lacks in whole tokens; the second of the rest what it lacks. */
+/* The first part gets the whole tokens that it lacks; the second part gets what it lacks of the rest. */
 static void refund_parts(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     uint64_t first = part_lacks(&m->parts[0], false, now_ns);
@@ -406,7 +406,7 @@ struct model_mark model_mark(const struct model *m)
     };
 }
 
-/* Whether nobody has changed the bucket since the reservation. */
+/* Whether the bucket is unchanged since the reservation. */
 static bool is_last(const struct model *m, const struct model_release *r, uint64_t now_ns)
 {
     int part = r->mark.part;
@@ -423,13 +423,13 @@ static bool is_last(const struct model *m, const struct model_release *r, uint64
                m->windows.current_tokens == r->mark.windows.current_tokens &&
                m->windows.previous_tokens == r->mark.windows.previous_tokens;
     case LOG:
-        return false; /* it goes by its moments */
+        return false; /* a log uses its moments */
     default:
         return model_tokens_is_at(&m->parts[part], &r->mark.parts[part], now_ns);
     }
 }
 
-/* Puts back what was there before; of a burst reserve also the part that did not pay. */
+/* Restores the state before; of a burst reserve also the part that did not pay. */
 static void undo(struct model *m, const struct model_release *r, uint64_t now_ns)
 {
     int part = r->mark.part;
@@ -443,7 +443,7 @@ static void undo(struct model *m, const struct model_release *r, uint64_t now_ns
     m->windows = r->before.windows;
 }
 
-/* What was refunded since may have been the reservation's own: that much less was not used. */
+/* Later refunds may have been of the reservation's own tokens: they reduce the unused tokens. */
 static struct model_release without_refunded(struct model_release r)
 {
     r.cost_tokens -= r.refunded_tokens < r.cost_tokens ? r.refunded_tokens : r.cost_tokens;
@@ -451,9 +451,9 @@ static struct model_release without_refunded(struct model_release r)
     return r;
 }
 
-void model_release(struct model *m, const struct model_release *ending, uint64_t now_ns)
+void model_release(struct model *m, const struct model_release *release, uint64_t now_ns)
 {
-    struct model_release rest = without_refunded(*ending);
+    struct model_release rest = without_refunded(*release);
     const struct model_release *r = &rest;
     int part = r->mark.part;
 

@@ -1,5 +1,5 @@
 /*
- * model: what every algorithm should answer, slowly and obviously.
+ * model: the correct answers of every algorithm, computed in a slow and obvious way.
  *
  * Written from the rules, not from src/core, and on purpose in another form: where the code keeps
  * one moment, the model keeps tokens and refills them; where the code keeps a ring, the model
@@ -14,8 +14,8 @@
  *     sliding window   number of the window, counts of it and of the one before
  *     sliding log      list of (moment, tokens)
  *
- * A now that runs back: tokens refilled since then are not there yet, work done since then still
- * waits, windows do not go back.
+ * A now that runs backwards: tokens refilled since then are not available yet, work done since then is still pending,
+ * windows do not go back.
  */
 #ifndef RATION_TESTS_MODEL_H
 #define RATION_TESTS_MODEL_H
@@ -77,7 +77,7 @@ struct model {
     struct model_log_entry log[MODEL_LOG_COUNT_MAX]; /* oldest first */
 };
 
-/* What a reservation remembers of the model: before it, or after. */
+/* The state of the model that a reservation stores: before it, or after. */
 struct model_mark {
     int part; /* that paid, of the state after it */
     struct model_tokens parts[2];
@@ -87,7 +87,7 @@ struct model_mark {
     uint64_t log_back_at_ns; /* of the newest tokens */
 };
 
-/* A reservation that ends. */
+/* The release of a reservation. */
 struct model_release {
     struct model_mark before;
     struct model_mark mark;
@@ -96,9 +96,9 @@ struct model_release {
     uint64_t turn_ns;
     uint64_t returned_tokens; /* by others since then, as the bucket counts them */
     uint64_t
-        refunded_tokens; /* of those, by refunds and by what replaced the state: they may have been
+        refunded_tokens; /* of those, by refunds and by operations that replaced the state: they may have been
                                  the reservation's own, and come back only once */
-    bool is_waited;      /* somebody waits under another limit of the key */
+    bool is_waited; /* a caller waits under another limit of the key */
 };
 
 /* A full bucket of limit, which is borrowed as long as the model is used. */
@@ -113,7 +113,7 @@ void model_start(struct model *m, uint64_t now_ns);
 /* Decides, and takes on ALLOW. */
 struct ration_decision model_take(struct model *m, uint64_t cost_tokens, uint64_t now_ns);
 
-/* The same for a caller who would wait for its turn. */
+/* The same for a caller that is ready to wait for its turn. */
 struct ration_decision model_reserve(struct model *m, uint64_t cost_tokens, uint64_t max_wait_ns,
                                      uint64_t now_ns);
 
@@ -132,10 +132,10 @@ void model_set(struct model *m, uint64_t tokens, uint64_t now_ns);
 /* Not for windows and logs. */
 void model_block(struct model *m, uint64_t until_ns);
 
-/* Whether somebody may wait for a turn. */
+/* Whether a caller may be waiting for a turn. */
 bool model_is_waited(const struct model *m, uint64_t now_ns);
 
-/* Before and after a take that was allowed; and to give back what was not used of it. */
+/* Before and after an allowed take; and to return its unused tokens. */
 struct model_mark model_mark(const struct model *m);
 void model_release(struct model *m, const struct model_release *release, uint64_t now_ns);
 

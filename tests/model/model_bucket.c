@@ -28,13 +28,13 @@ static model_units tokens_unclamped(const struct model_tokens *t, uint64_t now_n
 
 model_units model_tokens_now(const struct model_tokens *t, uint64_t now_ns)
 {
-    return least(tokens_unclamped(t, now_ns), tokens_capacity(t));
+    return min_units(tokens_unclamped(t, now_ns), tokens_capacity(t));
 }
 
 static void tokens_put(struct model_tokens *t, model_units available, uint64_t now_ns)
 {
-    /* Full since ever is as full as can be. */
-    t->available = least(available, tokens_capacity(t) + units_of(now_ns));
+    /* A bucket that was always full has the most tokens. */
+    t->available = min_units(available, tokens_capacity(t) + units_of(now_ns));
     t->at_ns = now_ns;
 }
 
@@ -50,7 +50,7 @@ void model_tokens_pay(struct model_tokens *t, uint64_t cost, uint64_t now_ns)
 
 uint64_t model_tokens_remaining(const struct model_tokens *t, uint64_t now_ns)
 {
-    return (uint64_t)divide_down(most(model_tokens_now(t, now_ns), 0), t->token);
+    return (uint64_t)divide_down(max_units(model_tokens_now(t, now_ns), 0), t->token);
 }
 
 uint64_t model_tokens_full_after(const struct model_tokens *t, uint64_t now_ns)
@@ -58,10 +58,10 @@ uint64_t model_tokens_full_after(const struct model_tokens *t, uint64_t now_ns)
     return wait_of(tokens_capacity(t) - tokens_unclamped(t, now_ns));
 }
 
-/* Time worth of tokens, as far as whole ones fit in the span. */
+/* The time of so many tokens, limited to the whole tokens that fit in the span. */
 static model_units tokens_worth(const struct model_tokens *t, uint64_t tokens)
 {
-    return t->token * least((model_units)tokens, units_of(MODEL_SPAN_NS) / t->token);
+    return t->token * min_units((model_units)tokens, units_of(MODEL_SPAN_NS) / t->token);
 }
 
 void model_tokens_refund(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
@@ -72,14 +72,14 @@ void model_tokens_refund(struct model_tokens *t, uint64_t tokens, uint64_t now_n
 void model_tokens_charge(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
 {
     model_units before = model_tokens_now(t, now_ns);
-    model_units lowest = least(before, tokens_capacity(t) - units_of(MODEL_SPAN_NS));
+    model_units lowest = min_units(before, tokens_capacity(t) - units_of(MODEL_SPAN_NS));
 
-    tokens_put(t, most(before - tokens_worth(t, tokens), lowest), now_ns);
+    tokens_put(t, max_units(before - tokens_worth(t, tokens), lowest), now_ns);
 }
 
 void model_tokens_set(struct model_tokens *t, uint64_t tokens, uint64_t now_ns)
 {
-    tokens_put(t, t->token * least((model_units)tokens, t->burst), now_ns);
+    tokens_put(t, t->token * min_units((model_units)tokens, t->burst), now_ns);
 }
 
 void model_tokens_block(struct model_tokens *t, uint64_t until_ns)
@@ -88,7 +88,7 @@ void model_tokens_block(struct model_tokens *t, uint64_t until_ns)
         tokens_put(t, t->token, until_ns);
 }
 
-/* What is saved up beyond the burst until now is not saved for a now before it. */
+/* Tokens beyond the burst that are lost at this now are also lost for an earlier now. */
 void model_tokens_touch(struct model_tokens *t, uint64_t now_ns)
 {
     tokens_put(t, model_tokens_now(t, now_ns), now_ns);
@@ -100,7 +100,7 @@ bool model_tokens_is_at(const struct model_tokens *t, const struct model_tokens 
     return tokens_unclamped(t, now_ns) == tokens_unclamped(mark, now_ns);
 }
 
-/* Nobody waits, its turn has come, and it is not more than time has still to pay. */
+/* No caller waits, the turn has come, and the tokens are not refilled yet. */
 void model_tokens_release(struct model_tokens *t, const struct model_release *r, uint64_t now_ns)
 {
     const struct model_tokens *mark = &r->mark.parts[r->mark.part];
@@ -108,7 +108,8 @@ void model_tokens_release(struct model_tokens *t, const struct model_release *r,
     model_units by_mark = tokens_capacity(mark) - tokens_unclamped(mark, now_ns) -
                           tokens_worth(t, r->returned_tokens);
     model_units by_turn = units_of(r->turn_ns) + tokens_worth(t, r->cost_tokens) - units_of(now_ns);
-    model_units back = least(tokens_worth(t, r->unused_tokens), most(most(by_mark, by_turn), 0));
+    model_units back =
+        min_units(tokens_worth(t, r->unused_tokens), max_units(max_units(by_mark, by_turn), 0));
 
     if (have < 0 || now_ns < r->turn_ns)
         back = 0;
@@ -128,7 +129,7 @@ model_units model_interval_out(const struct model *m, uint64_t now_ns)
 {
     model_units amount = (model_units)m->limit->tokens;
 
-    return most(m->interval.out_tokens - amount * interval_steps(m, now_ns), 0);
+    return max_units(m->interval.out_tokens - amount * interval_steps(m, now_ns), 0);
 }
 
 /* The count-th grid point after now, as a wait. */
@@ -188,17 +189,17 @@ static model_units interval_full_at(const struct model *m, const struct model_in
     return (model_units)state->anchor_ns + points * (model_units)m->limit->period_ns;
 }
 
-/* A debt that would reach further than the span is full at the span's end, on a grid of its own. */
+/* A bucket that would be full only after the span is full at the end of the span, on a grid of its own. */
 void model_interval_charge(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     model_units last_ns =
-        most((model_units)(now_ns + MODEL_SPAN_NS), interval_full_at(m, &m->interval));
+        max_units((model_units)(now_ns + MODEL_SPAN_NS), interval_full_at(m, &m->interval));
     model_units tokens_max =
         (model_units)(MODEL_SPAN_NS / m->limit->period_ns) * (model_units)m->limit->tokens;
 
     if (tokens == 0)
         return;
-    model_interval_pay(m, least((model_units)tokens, tokens_max), now_ns);
+    model_interval_pay(m, min_units((model_units)tokens, tokens_max), now_ns);
     if (interval_full_at(m, &m->interval) > last_ns)
         m->interval = (struct model_interval){(uint64_t)last_ns, 0};
 }
@@ -207,7 +208,7 @@ void model_interval_set(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     m->interval.anchor_ns = now_ns;
     m->interval.out_tokens =
-        (model_units)m->limit->burst - least((model_units)tokens, (model_units)m->limit->burst);
+        (model_units)m->limit->burst - min_units((model_units)tokens, (model_units)m->limit->burst);
 }
 
 void model_interval_block(struct model *m, uint64_t until_ns)
@@ -216,7 +217,7 @@ void model_interval_block(struct model *m, uint64_t until_ns)
         model_interval_set(m, 1, until_ns);
 }
 
-/* Whether the line ends where mark left it: the same grid, and as much out on it. */
+/* Whether the line ends where mark left it: the same grid, and as many tokens in use. */
 bool model_interval_is_at(const struct model *m, const struct model_interval *mark)
 {
     model_units period = (model_units)m->limit->period_ns;
@@ -239,7 +240,8 @@ void model_interval_release(struct model *m, const struct model_release *r, uint
         return;
     then.interval = r->mark.interval;
     by_mark = model_interval_out(&then, now_ns) - (model_units)r->returned_tokens;
-    m->interval.out_tokens -= least((model_units)r->unused_tokens, most(most(by_mark, by_turn), 0));
+    m->interval.out_tokens -=
+        min_units((model_units)r->unused_tokens, max_units(max_units(by_mark, by_turn), 0));
 }
 
 /* --- leaky queue --- */
@@ -251,12 +253,12 @@ static model_units queue_unclamped(const struct model *m, uint64_t now_ns)
 
 model_units model_queue_backlog(const struct model *m, uint64_t now_ns)
 {
-    return most(queue_unclamped(m, now_ns), 0);
+    return max_units(queue_unclamped(m, now_ns), 0);
 }
 
 static void queue_put(struct model *m, model_units backlog, uint64_t now_ns)
 {
-    m->queue.backlog = most(backlog, -units_of(now_ns));
+    m->queue.backlog = max_units(backlog, -units_of(now_ns));
     m->queue.at_ns = now_ns;
 }
 
@@ -273,14 +275,14 @@ void model_queue_charge(struct model *m, uint64_t tokens, uint64_t now_ns)
     model_units before = model_queue_backlog(m, now_ns);
     model_units after = before + tokens_worth(&m->parts[0], tokens);
 
-    queue_put(m, least(after, most(before, units_of(MODEL_SPAN_NS))), now_ns);
+    queue_put(m, min_units(after, max_units(before, units_of(MODEL_SPAN_NS))), now_ns);
 }
 
 void model_queue_set(struct model *m, uint64_t tokens, uint64_t now_ns)
 {
     const struct model_tokens *t = &m->parts[0];
 
-    queue_put(m, t->token * (t->burst - least((model_units)tokens, t->burst)), now_ns);
+    queue_put(m, t->token * (t->burst - min_units((model_units)tokens, t->burst)), now_ns);
 }
 
 void model_queue_block(struct model *m, uint64_t until_ns)

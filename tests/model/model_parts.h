@@ -7,12 +7,12 @@
 
 #include "model.h"
 
-static inline model_units least(model_units a, model_units b)
+static inline model_units min_units(model_units a, model_units b)
 {
     return a < b ? a : b;
 }
 
-static inline model_units most(model_units a, model_units b)
+static inline model_units max_units(model_units a, model_units b)
 {
     return a > b ? a : b;
 }

@@ -38,7 +38,7 @@ static model_units window_start(const struct model *m, uint64_t index)
 static model_units window_left(const struct model *m, const struct model_windows *w,
                                uint64_t now_ns)
 {
-    model_units passed = most((model_units)now_ns - window_start(m, w->index), 0);
+    model_units passed = max_units((model_units)now_ns - window_start(m, w->index), 0);
 
     return (model_units)m->limit->period_ns - passed;
 }
@@ -66,7 +66,7 @@ static model_units first_moment(const struct model *m, uint64_t index, uint64_t 
     if (room < 0)
         left = 0;
     else if (weighted > 0)
-        left = least(divide_down(room * length, (model_units)weighted), length);
+        left = min_units(divide_down(room * length, (model_units)weighted), length);
     return window_start(m, index) + length - left;
 }
 
@@ -88,7 +88,7 @@ uint64_t model_windows_wait(const struct model *m, uint64_t cost, uint64_t now_n
 uint64_t model_windows_remaining(const struct model *m, uint64_t now_ns)
 {
     struct model_windows w = windows_at(m, now_ns);
-    model_units room = most(windows_room(m, &w, now_ns), 0);
+    model_units room = max_units(windows_room(m, &w, now_ns), 0);
 
     return (uint64_t)divide_down(room, (model_units)m->limit->period_ns);
 }
@@ -110,7 +110,7 @@ void model_windows_pay(struct model *m, uint64_t cost, uint64_t now_ns)
     uint64_t count_max = is_fixed(m) ? UINT64_MAX : UINT32_MAX;
 
     m->windows = windows_at(m, now_ns);
-    m->windows.current_tokens = (uint64_t)least(
+    m->windows.current_tokens = (uint64_t)min_units(
         (model_units)m->windows.current_tokens + (model_units)cost, (model_units)count_max);
 }
 
@@ -127,7 +127,7 @@ void model_windows_refund(struct model *m, uint64_t tokens, uint64_t now_ns)
     w->previous_tokens -= rest < w->previous_tokens ? rest : w->previous_tokens;
 }
 
-/* To the window that it was counted in, while that is remembered. */
+/* Returns to the window in which the tokens were counted, while it is remembered. */
 void model_windows_release(struct model *m, const struct model_release *r)
 {
     struct model_windows *w = &m->windows;
@@ -230,7 +230,7 @@ void model_log_refund(struct model *m, uint64_t tokens)
     }
 }
 
-/* Of its own moment, while that is to come: others keep theirs. */
+/* Returns tokens of its own moment, while that is in the window: other moments stay. */
 void model_log_release(struct model *m, const struct model_release *r, uint64_t now_ns)
 {
     uint64_t left = r->unused_tokens;

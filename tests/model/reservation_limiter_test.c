@@ -10,9 +10,9 @@
  * In between keys are reset, blocked, and given refunds of what a reservation will not use; see
  * reservation_test.c.
  *
- * Also: a reservation that is cancelled with nobody behind it leaves every bucket as it was.
+ * Also: a reservation that is cancelled without a later caller leaves every bucket as it was.
  *
- * The negative controls give back by hand, each too much for one reason, and must be caught.
+ * The negative controls return too many tokens, each for one reason, and must be caught.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -223,7 +223,7 @@ static void end_place(struct line *l, struct trace_random *random)
     ration_limiter_settle(l->limiter, &p->reservation, p->used_tokens, l->clock.ns);
 }
 
-/* With nobody in between, a cancelled reservation changes nothing. */
+/* Without calls in between, a cancelled reservation changes nothing. */
 static bool is_undone(const struct line *l, struct trace_random *random)
 {
     struct ration_decision before[RULES_MAX], after[RULES_MAX], d;
@@ -294,7 +294,7 @@ static void print_line(const struct line *l)
     }
 }
 
-/* False if what is to hold does not. */
+/* False if a check fails. */
 static bool run_line(struct line *l, uint64_t seed, unsigned steps)
 {
     struct trace_random random = {seed};

@@ -7,7 +7,7 @@
  * That is checked over the whole of each history, by the limit as it was written. Reservations
  * that are still open count whole.
  *
- * A queue must keep everyone who goes a token's time apart.
+ * In a queue callers must go one token's time apart.
  *
  * In between the bucket is set, started again, blocked, and given refunds of what a reservation will not
  * use. What was admitted before a set or a start does not count any more, and must not come back. Of
@@ -79,7 +79,7 @@ static void settle(struct ration_bucket *bucket, const struct ration_limit *limi
     ration_bucket_settle(bucket, limit, reservation, used_tokens, now_ns);
 }
 
-/* The control: promises to others are not looked at. */
+/* The control: ignores the turns promised to other callers. */
 static void settle_all(struct ration_bucket *bucket, const struct ration_limit *limit,
                        struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                        uint64_t now_ns)
@@ -87,7 +87,7 @@ static void settle_all(struct ration_bucket *bucket, const struct ration_limit *
     ration_bucket_refund(bucket, limit, reservation->cost_tokens - used_tokens, now_ns);
 }
 
-/* Another: nobody waits, so all that was not used comes back, also what time has paid back. */
+/* Another: as if no caller waited, all unused tokens come back, also those refilled meanwhile. */
 static void settle_paid(struct ration_bucket *bucket, const struct ration_limit *limit,
                         struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                         uint64_t now_ns)
@@ -98,7 +98,7 @@ static void settle_paid(struct ration_bucket *bucket, const struct ration_limit 
         settle_all(bucket, limit, reservation, used_tokens, now_ns);
 }
 
-/* Another: what others have returned meanwhile is not counted, so its mark is believed. */
+/* Another: tokens returned by others meanwhile are not counted, so its mark counts as current. */
 static void settle_uncounted(struct ration_bucket *bucket, const struct ration_limit *limit,
                              struct ration_bucket_reservation *reservation, uint64_t used_tokens,
                              uint64_t now_ns)
@@ -147,14 +147,14 @@ static unsigned events_of(const struct line *l, struct event *out_events)
 static model_units most_within(const struct ration_limit *limit, uint64_t t)
 {
     model_units burst = (model_units)limit->burst * (model_units)limit->period_ns;
-    model_units portions = (model_units)(t / limit->period_ns + 1) * (model_units)limit->period_ns;
+    model_units intervals = (model_units)(t / limit->period_ns + 1) * (model_units)limit->period_ns;
 
     if (limit->refill == RATION_REFILL_INTERVAL)
-        return burst + (model_units)limit->tokens * portions;
+        return burst + (model_units)limit->tokens * intervals;
     return burst + (model_units)limit->tokens * (model_units)t;
 }
 
-/* In a queue whoever goes, goes a token's time after each token that went before. */
+/* In a queue each caller goes one token's time after each token before it. */
 static bool keeps_distance(const struct line *l)
 {
     struct event events[PLACES_MAX];
@@ -265,7 +265,7 @@ static void take_place(struct line *l, struct trace_random *random)
     l->count++;
 }
 
-/* What time has not paid back yet of a place whose turn has come. */
+/* The tokens of a reservation whose turn has come that are not refilled yet. */
 static uint64_t outstanding(const struct line *l, const struct place *p)
 {
     uint64_t passed_ns = l->now_ns - p->ready_at_ns;

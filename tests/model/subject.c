@@ -68,9 +68,9 @@ static struct ration_decision bucket_reserve(void *state, const struct ration_li
     return ration_bucket_reserve(state, limit, cost, max_wait_ns, now_ns, &out->bucket);
 }
 
-/* What a bucket knows of what was returned to it: see bucket/returns.h. */
-static void look_for_returns(const struct ration_bucket *bucket, const struct ration_limit *limit,
-                             struct subject_reservation *r)
+/* Reads how many tokens were returned to a bucket: see bucket/returns.h. */
+static void read_returns(const struct ration_bucket *bucket, const struct ration_limit *limit,
+                         struct subject_reservation *r)
 {
     struct ration_returns returns =
         ration_returns_since(limit, r->bucket.returned,
@@ -85,7 +85,7 @@ static void bucket_settle(void *state, const struct ration_limit *limit,
 {
     ration_status status;
 
-    look_for_returns(state, limit, r);
+    read_returns(state, limit, r);
     status = used == 0 ? ration_bucket_cancel(state, limit, &r->bucket, now_ns)
                        : ration_bucket_settle(state, limit, &r->bucket, used, now_ns);
 
@@ -211,7 +211,7 @@ static void reserve_settle(void *state, const struct ration_limit *limit,
         .turn_ns = r->bucket.ready_at_ns,
     };
 
-    /* Nobody counts here what is returned: any number will do, the same for the model. */
+    /* Returned tokens are not counted here: any number will do, if the model has the same. */
     r->returned_tokens = release.returned_tokens = used % 4 == 1 ? r->bucket.cost_tokens / 2 : 0;
     if (used < r->bucket.cost_tokens && !is_promised)
         *s = ration_reserve_release(*s, limit, r->part, &release, now_ns);

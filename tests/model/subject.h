@@ -1,5 +1,5 @@
 /*
- * subject: what is tested, behind one interface.
+ * subject: the code under test, behind one interface.
  *
  * Three kinds of state: 16 bytes by the public ration_bucket_* calls, and the two that need more
  * room, by the library's inner functions. A negative control is a copy of one with a call replaced.

@@ -130,7 +130,7 @@ void trace_forget_if_full(struct trace *t)
     if (model_full_after_ns(&t->model, t->clock_ns) != 0 && t->options->checks & TRACE_CHECK_MODEL)
         fail(t, "model (full)", "full_after", 0, t->clock_ns);
     memset(t->twin, 0, t->size);
-    /* But for the count of returned tokens, by which open reservations go: see bucket.c. */
+    /* Except for the count of returned tokens, which open reservations use: see bucket.c. */
     if (t->subject == &subject_bucket) {
         struct ration_spare spare = ration_spare_of(&t->limit);
 
@@ -247,7 +247,7 @@ void trace_do_block(struct trace *t, uint64_t until_ns)
     if (t->subject->block(t->state, &t->limit, until_ns) != RATION_OK)
         return; /* windows cannot */
     model_block(&t->model, until_ns);
-    if (twin_follows(t, until_ns)) /* a moment gone by is time that runs back */
+    if (twin_follows(t, until_ns)) /* a past moment is time that runs backwards */
         t->subject->block(t->twin, &t->limit, until_ns);
 }
 

@@ -1,8 +1,8 @@
 /*
  * trace: random requests to one bucket, each answer checked.
  *
- * A trace is made of one number, its seed: the limit, the initial fill and every step follow from
- * it. trace_run() is told which kind of limit, which checks to make and whom to test.
+ * A trace is generated from one number, its seed: the limit, the initial fill and every step follow from
+ * it. The caller of trace_run() chooses the kind of limit, the checks and the subject.
  */
 #ifndef RATION_TESTS_TRACE_H
 #define RATION_TESTS_TRACE_H

@@ -50,7 +50,7 @@ void trace_do_take(struct trace *t, uint64_t cost, uint64_t now_ns);
 void trace_do_peek(struct trace *t, uint64_t cost, uint64_t now_ns);
 void trace_do_take_up_to(struct trace *t, uint64_t cost, uint64_t now_ns);
 
-/* choice: 0 refund, 1 force, 2 set. */
+/* choice: 0 refund, 1 charge, 2 set. */
 void trace_do_change(struct trace *t, unsigned choice, uint64_t tokens, uint64_t now_ns);
 void trace_do_block(struct trace *t, uint64_t until_ns);
 void trace_do_reserve(struct trace *t, uint64_t cost, uint64_t max_wait_ns, uint64_t now_ns);

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""docs/openapi.yaml says what the server does: the reader of checks takes a body exactly when its
-schema does, and every answer fits its schema. With --control a schema is broken first, and that
-must be seen.
+"""docs/openapi.yaml describes the server: the parser of checks accepts a body exactly if its schema does, and every
+response matches its schema. With --control a schema is broken first, and the test must notice it.
 
     compare.py [--control] PROBE DOCUMENT
 """
@@ -16,7 +15,7 @@ errors = []
 
 
 def plain(node):
-    """OpenAPI 3.0's nullable, in the words of JSON Schema."""
+    """Translates OpenAPI 3.0's nullable to JSON Schema."""
     if isinstance(node, list):
         return [plain(item) for item in node]
     if not isinstance(node, dict):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # Proves the arithmetic of base/time.h, base/wide.h and core/gcra.h with Frama-C WP, then checks
-# that the proofs can fail: a copy of a header with one bug sown in must leave a goal open.
+# that the proofs can fail: a copy of a header with one seeded bug must leave a goal open.
 #
 #     tests/proof/run.sh [scratch folder]
 #

@@ -1,4 +1,4 @@
-/* chance: numbers drawn at random, the same in every run unless RATION_TEST_SEED says otherwise. */
+/* chance: random numbers, the same in every run unless RATION_TEST_SEED sets another seed. */
 #ifndef RATION_TESTS_REDIS_CHANCE_H
 #define RATION_TESTS_REDIS_CHANCE_H
 
@@ -15,7 +15,7 @@ static inline void seed_chance(void)
         random_state = strtoull(seed, NULL, 10) * 2654435761u + 88172645463325252u;
 }
 
-static inline uint64_t draw(uint64_t below)
+static inline uint64_t random_below(uint64_t below)
 {
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;

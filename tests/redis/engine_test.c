@@ -1,7 +1,7 @@
 /*
- * An engine in front of Redis against one in memory (R9): the same requests at the same times are decided and
- * reported alike, one by one and in batches, and so are admin operations; also when limits become others, of the same names or
- * of another kind. Then Redis goes away, and what the policy has instead decides.
+ * An engine with Redis against one in memory (R9): both decide and report the same requests at the same times alike,
+ * one by one and in batches, and so do admin operations; also when a reload changes limits or replaces them by limits
+ * of another kind. Then Redis stops, and the fallback of the policy decides.
  *
  *     redis_engine_test SOCKET SERVER_PID
  */
@@ -59,7 +59,7 @@ static const char *const policy_texts[TEXT_COUNT] = {
     "exempt: [{user: root}]\n"
     "banned: [{user: mallory}]\n",
 
-    /* other algorithms, as far as memory does not begin again for them */
+    /* other algorithms, except changes at which memory begins with new buckets */
     "limits:\n"
     "  - {name: login, match: {path: /login}, key: ip, rate: 3/s fixed_window}\n"
     "  - {name: window, match: {path: /window}, key: user, rate: 9/7s sliding_window}\n"
@@ -117,7 +117,7 @@ static ration_engine *make_engine(const struct ration_redis *redis,
     return engine;
 }
 
-/* A request drawn at random. */
+/* A random request. */
 struct request {
     struct ration_attribute attributes[4];
     size_t count;
@@ -129,8 +129,8 @@ static struct ration_key text_key(const char *text)
 }
 
 #define PATH_COUNT 10
-#define USER_COUNT 4 /* that are neither exempt nor banned */
-#define IP_COUNT   3 /* that are addresses */
+#define USER_COUNT 4 /* users that are neither exempt nor banned */
+#define IP_COUNT   3 /* values that are addresses */
 
 static const char *const paths[PATH_COUNT] = {"/login", "/window", "/cost", "/slow",  "/spare",
                                               "/lots",  "/strict", "/open", "/other", "/log"};
@@ -147,13 +147,14 @@ static void set_request(struct request *request, const char *path, const char *u
     request->count = 4;
 }
 
-static void draw_request(struct request *request)
+static void random_request(struct request *request)
 {
     static const char *const costs[] = {"1", "0", "30", "2000", "400", "x"};
-    uint64_t user = draw(30), ip = draw(40), path = draw(PATH_COUNT);
+    uint64_t user = random_below(30), ip = random_below(40), path = random_below(PATH_COUNT);
 
     set_request(request, paths[path], users[user < 2 ? USER_COUNT + user : user % USER_COUNT],
-                ips[ip == 0 ? IP_COUNT : ip % IP_COUNT], costs[draw(30) == 0 ? 5 : draw(5)]);
+                ips[ip == 0 ? IP_COUNT : ip % IP_COUNT],
+                costs[random_below(30) == 0 ? 5 : random_below(5)]);
 }
 
 static bool is_same_decision(const struct ration_decision *a, const struct ration_decision *b)
@@ -187,7 +188,7 @@ static void compare(unsigned step, const struct ration_check *redis,
     }
     if (is_same)
         return;
-    fprintf(stderr, "step %u: not alike\n", step);
+    fprintf(stderr, "step %u: the decisions differ\n", step);
     for (int i = 0; i < 2; i++) {
         const struct ration_check *check = i == 0 ? redis : memory;
 
@@ -208,21 +209,21 @@ static bool has_windows(const char *path)
 }
 
 /*
- * The same admin operation of both. Where limits change no windows are blocked: in Redis that converts them, and in memory
- * blocks of windows stand elsewhere.
+ * The same admin operation on both. While limits change no windows are blocked: a block converts a window in Redis, but
+ * is stored apart from it in memory.
  */
-static void admin_alike(ration_engine *in_redis, ration_engine *in_memory, bool has_reloads)
+static void compare_admin(ration_engine *in_redis, ration_engine *in_memory, bool has_reloads)
 {
     struct request request;
     struct ration_admin_op op = {.attributes = request.attributes};
-    uint64_t now_ns = ration_engine_now(in_redis), tokens = draw(4),
-             until_ns = now_ns + draw(3000000000);
+    uint64_t now_ns = ration_engine_now(in_redis), tokens = random_below(4),
+             until_ns = now_ns + random_below(3000000000);
     ration_engine *engines[] = {in_redis, in_memory};
     ration_status statuses[2];
     size_t counts[2] = {0, 0};
-    uint64_t kind = draw(3);
+    uint64_t kind = random_below(3);
 
-    draw_request(&request);
+    random_request(&request);
     op.attribute_count = request.count;
     if (kind == 2 && has_reloads && has_windows(request.attributes[0].value.bytes))
         kind = 0;
@@ -248,9 +249,9 @@ static void reload(ration_engine *engine, size_t index)
 }
 
 /*
- * Writes every bucket under the current limits: what is in use is refunded, and then one token is taken. A bucket
- * in Redis names the limit that it was written under: one that nothing writes between two reloads is converted from
- * the first limit to the last, while in memory the second limit counts, too (docs/redis.md).
+ * Writes every bucket under the current limits: refunds all tokens in use, then takes one token. A bucket in Redis
+ * names the limit under which it was written: a bucket that is not written between two reloads is converted from the
+ * first limit to the last, while in memory the second limit counts, too (docs/redis.md).
  */
 static void write_every_bucket(ration_engine *in_redis, ration_engine *in_memory,
                                struct ration_manual_clock *manual)
@@ -278,17 +279,17 @@ static void write_every_bucket(ration_engine *in_redis, ration_engine *in_memory
                 fail("a bucket cannot be written");
         }
         if (!is_same_decision(&checks[0].decision, &checks[1].decision))
-            fail("a bucket that is full is not decided alike");
+            fail("a full bucket is not decided as in memory");
     }
 }
 
 /*
- * In batches, or one by one and with reloads: of a batch whoever is of a changed limit is asked about twice, and
- * so comes after the others.
+ * In batches, or one by one and with reloads. Not both: a check of a changed limit in a batch needs a second call, so
+ * it would be decided after the others.
  */
-static void check_alike(ration_engine *in_redis, ration_engine *in_memory,
-                        struct ration_manual_clock *manual, unsigned step_count,
-                        unsigned reloads_max)
+static void compare_checks(ration_engine *in_redis, ration_engine *in_memory,
+                           struct ration_manual_clock *manual, unsigned step_count,
+                           unsigned reloads_max)
 {
     static struct ration_check_part parts[2][BATCH_MAX][RATION_POLICY_MATCHES_MAX];
     static struct request requests[BATCH_MAX];
@@ -296,14 +297,15 @@ static void check_alike(ration_engine *in_redis, ration_engine *in_memory,
     unsigned counts[3] = {0}, reload_count = 0;
 
     for (unsigned step = 0; step < step_count;) {
-        size_t count = reloads_max == 0 && draw(3) == 0 ? 1 + draw(BATCH_MAX) : 1;
+        size_t count = reloads_max == 0 && random_below(3) == 0 ? 1 + random_below(BATCH_MAX) : 1;
         struct ration_engine_guard guards[2];
 
-        ration_clock_manual_advance(manual, draw(3) == 0 ? draw(RATION_NS_PER_SECOND) : draw(9));
-        if (draw(10) == 0)
-            admin_alike(in_redis, in_memory, reloads_max > 0);
-        if (reload_count < reloads_max && draw(60) == 0) {
-            size_t index = draw(TEXT_COUNT);
+        ration_clock_manual_advance(
+            manual, random_below(3) == 0 ? random_below(RATION_NS_PER_SECOND) : random_below(9));
+        if (random_below(10) == 0)
+            compare_admin(in_redis, in_memory, reloads_max > 0);
+        if (reload_count < reloads_max && random_below(60) == 0) {
+            size_t index = random_below(TEXT_COUNT);
 
             if (reload_count++ > 0)
                 write_every_bucket(in_redis, in_memory, manual);
@@ -311,13 +313,13 @@ static void check_alike(ration_engine *in_redis, ration_engine *in_memory,
             reload(in_memory, index);
         }
         for (size_t i = 0; i < count; i++) {
-            draw_request(&requests[i]);
+            random_request(&requests[i]);
             for (int g = 0; g < 2; g++)
                 checks[g][i] = (struct ration_check){.attributes = requests[i].attributes,
                                                      .attribute_count = requests[i].count,
-                                                     .cost_tokens = 1 + draw(1),
+                                                     .cost_tokens = 1 + random_below(1),
                                                      .parts = parts[g][i]};
-            checks[0][i].is_peek = checks[1][i].is_peek = draw(8) == 0;
+            checks[0][i].is_peek = checks[1][i].is_peek = random_below(8) == 0;
         }
         ration_engine_lock(in_redis, &guards[0]);
         ration_engine_lock(in_memory, &guards[1]);
@@ -334,7 +336,7 @@ static void check_alike(ration_engine *in_redis, ration_engine *in_memory,
     printf("%u allowed, %u denied, %u never: as in memory\n", counts[0], counts[1], counts[2]);
 }
 
-/* What both have counted of each limit, the shadow limits included. Local decisions would be counted the same way. */
+/* Compares the counters of each limit, shadow limits included. Local decisions would be counted the same way. */
 static void compare_counts(ration_engine *in_redis, ration_engine *in_memory)
 {
     struct ration_engine_guard guards[2];
@@ -356,12 +358,12 @@ static void compare_counts(ration_engine *in_redis, ration_engine *in_memory)
                     i, reports[0].rules[0].allowed, reports[0].rules[0].denied,
                     reports[0].rules[0].shadow_denied, reports[1].rules[0].allowed,
                     reports[1].rules[0].denied, reports[1].rules[0].shadow_denied);
-            fail("decisions are counted as in memory");
+            fail("the counters differ from those in memory");
         }
         allowed += reports[0].rules[0].allowed;
     }
     if (allowed == 0)
-        fail("decisions are counted");
+        fail("decisions are not counted");
     ration_engine_unlock(&guards[0]);
     ration_engine_unlock(&guards[1]);
 }
@@ -377,9 +379,9 @@ static struct ration_check ask(ration_engine *engine, const char *path, const ch
     return check;
 }
 
-/* A bucket that begins empty is empty for longer than it is blocked: it begins when it is asked about, not before. */
-static void check_unmet(ration_engine *in_redis, ration_engine *in_memory,
-                        struct ration_manual_clock *manual)
+/* A bucket that starts empty stays empty after its block: it starts at its first request, not before. */
+static void check_new_key(ration_engine *in_redis, ration_engine *in_memory,
+                          struct ration_manual_clock *manual)
 {
     struct ration_attribute attributes[] = {{text_key("path"), text_key("/slow")},
                                             {text_key("user"), text_key("zoe")}};
@@ -393,7 +395,7 @@ static void check_unmet(ration_engine *in_redis, ration_engine *in_memory,
     for (int i = 0; i < 2; i++)
         if (ration_engine_block_until(engines[i], &op, now_ns + 1, now_ns, NULL) != RATION_OK ||
             ration_engine_refund(engines[i], &op, 0, now_ns, NULL) != RATION_OK)
-            fail("an admin operation of a key that nobody asked about");
+            fail("an admin operation on a new key");
     ration_clock_manual_advance(manual, RATION_NS_PER_SECOND);
     for (int i = 0; i < 2; i++) {
         ration_engine_lock(engines[i], &guards[i]);
@@ -406,9 +408,9 @@ static void check_unmet(ration_engine *in_redis, ration_engine *in_memory,
         ration_engine_unlock(&guards[i]);
 }
 
-/* What both say of a request, which must be the same; of what is denied, when to come back. */
-static enum ration_verdict peek_alike(ration_engine *const engines[2],
-                                      const struct ration_admin_op *op, uint64_t *out_retry_ns)
+/* Peeks in both engines, which must agree on the verdict and, after a denial, on the wait. */
+static enum ration_verdict compare_peeks(ration_engine *const engines[2],
+                                         const struct ration_admin_op *op, uint64_t *out_retry_ns)
 {
     struct ration_check checks[2];
 
@@ -426,7 +428,7 @@ static enum ration_verdict peek_alike(ration_engine *const engines[2],
     return checks[0].decision.verdict;
 }
 
-/* A block that is too long is an error, and blocks nobody; the longest one holds to its last nanosecond. */
+/* A block that is too long is an error and has no effect; the longest one lasts to its last nanosecond. */
 static void check_long_blocks(ration_engine *in_redis, ration_engine *in_memory,
                               struct ration_manual_clock *manual)
 {
@@ -451,26 +453,27 @@ static void check_long_blocks(ration_engine *in_redis, ration_engine *in_memory,
                 if (ration_engine_block_until(engines[g], &op, until_ns, now_ns, NULL) !=
                     RATION_ERANGE)
                     fail("a block that is too long must be an error");
-            if (peek_alike(engines, &op, &retry_ns) != RATION_ALLOW)
-                fail("a block that is an error blocks nobody");
+            if (compare_peeks(engines, &op, &retry_ns) != RATION_ALLOW)
+                fail("a block that is an error has an effect");
         }
         for (int g = 0; g < 2; g++)
             if (ration_engine_block_until(engines[g], &op, now_ns + RATION_BLOCK_NS_MAX, now_ns,
                                           NULL) != RATION_OK)
-                fail("the longest block cannot be made");
-        if (peek_alike(engines, &op, &retry_ns) != RATION_DENY || retry_ns != RATION_BLOCK_NS_MAX)
-            fail("the longest block does not hold");
+                fail("the longest block is refused");
+        if (compare_peeks(engines, &op, &retry_ns) != RATION_DENY ||
+            retry_ns != RATION_BLOCK_NS_MAX)
+            fail("the longest block does not deny");
         ration_clock_manual_advance(manual, RATION_BLOCK_NS_MAX - 1);
-        if (peek_alike(engines, &op, &retry_ns) != RATION_DENY || retry_ns != 1)
-            fail("the longest block does not hold to its end");
+        if (compare_peeks(engines, &op, &retry_ns) != RATION_DENY || retry_ns != 1)
+            fail("the longest block ends too early");
         ration_clock_manual_advance(manual, 1);
-        if (peek_alike(engines, &op, &retry_ns) != RATION_ALLOW)
+        if (compare_peeks(engines, &op, &retry_ns) != RATION_ALLOW)
             fail("the longest block does not end");
     }
     printf("long blocks: as in memory\n");
 }
 
-/* R12: without Redis decisions come all the same, and say so. */
+/* R12: without Redis decisions are still made, and are marked degraded. */
 static void check_without(ration_engine *in_redis)
 {
     struct ration_check check = ask(in_redis, "/strict", "carol");
@@ -481,10 +484,10 @@ static void check_without(ration_engine *in_redis)
         fail("on_redis_error: deny must be an error");
     check = ask(in_redis, "/login", "carol");
     if (check.status != RATION_OK || !check.is_degraded)
-        fail("on_redis_error: local must decide, and say that it is degraded");
+        fail("on_redis_error: local must decide, marked degraded");
     for (int i = 0; i < 20; i++)
         allowed += ask(in_redis, "/login", "dave").decision.verdict == RATION_ALLOW;
-    /* of 4 nodes: a burst of 5 / 4, of which one was taken above; time stands still */
+    /* one of 4 nodes: a burst of 5 / 4, of which one token was taken above; the clock does not advance */
     if (allowed != 0)
         fail("the local share is a quarter of the burst");
     for (int i = 0; i < 5; i++)
@@ -519,10 +522,10 @@ int main(int argument_count, char **arguments)
         redis.prefix = prefix;
         in_redis = make_engine(&redis, &clock);
         in_memory = make_engine(NULL, &clock);
-        check_unmet(in_redis, in_memory, &manual);
-        check_alike(in_redis, in_memory, &manual, STEP_COUNT, 0);
+        check_new_key(in_redis, in_memory, &manual);
+        compare_checks(in_redis, in_memory, &manual, STEP_COUNT, 0);
         compare_counts(in_redis, in_memory);
-        check_alike(in_redis, in_memory, &manual, RELOAD_STEPS, RELOADS_MAX);
+        compare_checks(in_redis, in_memory, &manual, RELOAD_STEPS, RELOADS_MAX);
         ration_engine_free(in_memory);
         ration_engine_free(in_redis);
     }
@@ -534,7 +537,7 @@ int main(int argument_count, char **arguments)
     (void)ask(in_redis, "/open", "first");
     kill((pid_t)atoi(arguments[2]), SIGKILL);
     ration_clock_manual_advance(&manual, RATION_NS_PER_DAY);
-    (void)ask(in_redis, "/open", "second"); /* finds out that Redis is gone */
+    (void)ask(in_redis, "/open", "second"); /* notices that Redis has stopped */
     check_without(in_redis);
     ration_engine_free(in_redis);
     return 0;

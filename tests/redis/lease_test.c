@@ -1,10 +1,10 @@
 /*
- * The script that hands out leases (R1): nodes that draw, keep what they drew as long as they may, give back and
- * take, somebody who refunds, and a Redis that forgets, in the worst order that chance finds. Whatever they spend has
- * to fit a bucket that sees every token at the moment when it is spent. Times are injected.
+ * The script that grants leases (R1): nodes acquire tokens, hold them as long as they may, return and take tokens, an
+ * operator refunds, and Redis loses data, in the worst random orders. All spent tokens must fit a reference bucket that
+ * sees every token at the moment when it is spent. Times are injected.
  *
- *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, admin or take): a wrong one
- *                                                must be caught
+ *     redis_lease_test SOCKET [NAME SCRIPT]      SCRIPT instead of NAME.lua (lease, admin or take): the test must
+ *                                                catch a wrong one
  */
 #include <inttypes.h>
 
@@ -19,13 +19,13 @@
 #define NODE_COUNT  3
 #define EPOCH_NS    (UINT64_C(1790000000) * RATION_NS_PER_SECOND)
 
-/* What a node has left of its lease. */
+/* The unused part of a node's lease. */
 struct local_lease {
     uint64_t tokens;
     uint64_t last_acquired;
     uint64_t until_ns;
     uint32_t number;
-    uint64_t acquired_ns; /* the last time */
+    uint64_t acquired_ns; /* last acquisition */
 };
 
 static struct {
@@ -36,7 +36,7 @@ static struct {
     uint64_t length_ns;
     char key[24];
     uint64_t now_ns;
-    struct ration_time tat; /* of the bucket that sees all */
+    struct ration_time tat; /* of the reference bucket */
     struct local_lease local_leases[NODE_COUNT];
     bool has_refunds;
     uint64_t spent, acquired, back, refunded;
@@ -59,15 +59,16 @@ static void spend(uint64_t tokens)
 
 static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
 
-/* What is given back with an ask. */
+/* The tokens returned with a request. */
 struct back {
     uint64_t tokens;
     uint32_t number;
     uint64_t age_ns;
 };
 
-/* Takes the cost and draws; whether it was taken. */
-static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_redis_grant *out)
+/* Takes the cost and acquires tokens; returns whether the cost was taken. */
+static bool request_lease(uint64_t cost, uint64_t want, struct back back,
+                          struct ration_redis_grant *out)
 {
     struct ration_redis_lease lease = {
         .limit = &story.limit,
@@ -94,8 +95,8 @@ static bool ask(uint64_t cost, uint64_t want, struct back back, struct ration_re
     return is_taken;
 }
 
-/* By the script that takes, as strict nodes do. */
-static bool ask_strictly(uint64_t cost)
+/* Runs the take script, like a node in mode strict. */
+static bool take_strictly(uint64_t cost)
 {
     struct ration_redis_take_request strict = {
         .has_now = true,
@@ -121,24 +122,24 @@ static void take(uint64_t cost)
     struct ration_redis_grant none;
     struct back nothing = {0, 0, 0};
 
-    if (draw(2) == 0 ? ask_strictly(cost) : ask(cost, 0, nothing, &none))
+    if (random_below(2) == 0 ? take_strictly(cost) : request_lease(cost, 0, nothing, &none))
         spend(cost);
 }
 
-/* As local_lease.c does: what is left of an ended lease is given back, and what is not over yet is put together. */
+/* Like local_lease.c: returns the rest of an ended lease, and adds to a lease that has not ended. */
 static void acquire_lease(struct local_lease *local_lease, uint64_t cost, uint64_t want)
 {
     bool has_ended = local_lease->until_ns <= story.now_ns;
     bool is_too_late = local_lease->until_ns + 2 * story.length_ns <= story.now_ns;
-    uint64_t least = local_lease->tokens < local_lease->last_acquired ? local_lease->tokens
-                                                                      : local_lease->last_acquired;
-    struct back back = {has_ended && !is_too_late ? least : 0, local_lease->number,
+    uint64_t unused = local_lease->tokens < local_lease->last_acquired ? local_lease->tokens
+                                                                       : local_lease->last_acquired;
+    struct back back = {has_ended && !is_too_late ? unused : 0, local_lease->number,
                         story.now_ns - local_lease->acquired_ns};
     struct ration_redis_grant grant;
 
     if (has_ended)
         local_lease->tokens = 0;
-    if (ask(cost, want, back, &grant) && cost > 0)
+    if (request_lease(cost, want, back, &grant) && cost > 0)
         spend(cost);
     story.back += back.tokens;
     if (grant.tokens == 0)
@@ -160,7 +161,7 @@ static void spend_from(struct local_lease *local_lease, uint64_t tokens)
     spend(tokens);
 }
 
-/* Of what was spent; or all of it. What was out on lease counts as before. */
+/* Refunds a part of the spent tokens, or all. Leased tokens stay charged. */
 static void refund(uint64_t tokens)
 {
     struct ration_redis_admin op = {
@@ -179,7 +180,7 @@ static void refund(uint64_t tokens)
     story.refunded += tokens;
 }
 
-/* All that there is, at once. */
+/* Takes all tokens at once. */
 static void rush(void)
 {
     for (uint64_t cost = story.limit.burst; cost > 0; cost /= 2)
@@ -190,10 +191,10 @@ static void rush(void)
 
 static void pass_time(void)
 {
-    const struct local_lease *local_lease = &story.local_leases[draw(NODE_COUNT)];
+    const struct local_lease *local_lease = &story.local_leases[random_below(NODE_COUNT)];
 
-    switch (draw(4)) {
-    case 0: /* to the last moment of a lease */
+    switch (random_below(4)) {
+    case 0: /* to the last nanosecond of a lease */
         if (local_lease->tokens > 0 && local_lease->until_ns > story.now_ns)
             story.now_ns = local_lease->until_ns - 1;
         break;
@@ -202,7 +203,7 @@ static void pass_time(void)
             story.now_ns = local_lease->until_ns;
         break;
     case 2:
-        story.now_ns += draw(2 * story.length_ns);
+        story.now_ns += random_below(2 * story.length_ns);
         break;
     default:
         break;
@@ -211,34 +212,34 @@ static void pass_time(void)
 
 static void step(void)
 {
-    struct local_lease *local_lease = &story.local_leases[draw(NODE_COUNT)];
+    struct local_lease *local_lease = &story.local_leases[random_below(NODE_COUNT)];
     uint64_t most = story.limit.burst / 4 + 1;
 
     pass_time();
-    switch (draw(story.has_refunds ? 7 : 6)) {
+    switch (random_below(story.has_refunds ? 7 : 6)) {
     case 6:
-        refund(draw(4) > 0 ? 1 + draw(most) : 0);
-        if (draw(2) == 0)
+        refund(random_below(4) > 0 ? 1 + random_below(most) : 0);
+        if (random_below(2) == 0)
             rush();
         break;
     case 0:
-        if (story.has_refunds && draw(2) == 0)
+        if (story.has_refunds && random_below(2) == 0)
             acquire_lease(local_lease, 0, most);
-        take(1 + draw(most));
+        take(1 + random_below(most));
         break;
     case 1:
         rush();
         break;
     case 2:
-        spend_from(local_lease, 1 + draw(local_lease->tokens + 1));
+        spend_from(local_lease, 1 + random_below(local_lease->tokens + 1));
         break;
     default:
-        acquire_lease(local_lease, draw(3), 1 + draw(most));
+        acquire_lease(local_lease, random_below(3), 1 + random_below(most));
     }
 }
 
-/* Redis has lost the bucket. Nobody spends what he drew before, but he may give it back. */
-static void forget(void)
+/* Redis loses the bucket. Nodes do not spend tokens acquired before, but may return them. */
+static void lose_bucket(void)
 {
     freeReplyObject(redisCommand(story.redis, "DEL ration:{%s}:l", story.key));
     story.tat = (struct ration_time){0, 0};
@@ -247,8 +248,8 @@ static void forget(void)
             story.local_leases[i].until_ns = story.now_ns;
 }
 
-/* Where all is asked for, what is given back is there again: only what waits in local leases is missing. */
-static void test_it_comes_back(void)
+/* Returned tokens are available again: if all are taken, only those in local leases are missing. */
+static void test_returned_tokens_are_available(void)
 {
     uint64_t admitted = 0, begun_ns = story.now_ns, due;
     struct ration_redis_grant none;
@@ -258,10 +259,10 @@ static void test_it_comes_back(void)
         struct local_lease *local_lease = &story.local_leases[i % NODE_COUNT];
 
         if (local_lease->until_ns <= story.now_ns)
-            acquire_lease(local_lease, 0, 2); /* which it hardly spends */
+            acquire_lease(local_lease, 0, 2); /* of which the node spends little */
         if (i % 4 == 0)
             spend_from(local_lease, 1);
-        while (ask(1, 0, nothing, &none))
+        while (request_lease(1, 0, nothing, &none))
             spend(1);
         story.now_ns += story.length_ns / 6;
     }
@@ -269,15 +270,15 @@ static void test_it_comes_back(void)
     due =
         story.limit.burst + (story.now_ns - begun_ns) / story.limit.period_ns * story.limit.tokens;
     if (admitted < due - story.limit.burst) {
-        fprintf(stderr, "%" PRIu64 " of %" PRIu64 " admitted: what is given back is lost\n",
-                admitted, due);
+        fprintf(stderr, "%" PRIu64 " of %" PRIu64 " admitted: returned tokens are lost\n", admitted,
+                due);
         exit(1);
     }
 }
 
 /*
- * The first lease of a record is not given back: it is not known from one of before. So there is one that is over,
- * of a bucket that is full again.
+ * The first lease of a record cannot be returned, because it cannot be distinguished from a lease before the record.
+ * So this acquires one that ends, of a bucket that is full again.
  */
 static void begin_record(void)
 {
@@ -285,8 +286,8 @@ static void begin_record(void)
     story.now_ns = story.local_leases[NODE_COUNT - 1].until_ns + story.length_ns / 2;
 }
 
-/* Takes that are refunded count as charged: so many of them that a lease's number comes round. */
-static void test_numbers_come_round(void)
+/* Refunded takes count as charged: so many that the number of a lease wraps around. */
+static void test_numbers_wrap_around(void)
 {
     uint64_t part = story.limit.burst / 2 - 1;
 
@@ -295,11 +296,11 @@ static void test_numbers_come_round(void)
     story.now_ns += story.length_ns * 9 / 10;
     acquire_lease(&story.local_leases[1], 0, story.limit.burst / 4);
     for (int i = 0; i < 33; i++)
-        if (ask_strictly(part)) {
+        if (take_strictly(part)) {
             spend(part);
             refund(part);
         }
-    if (ask_strictly(story.limit.burst / 8))
+    if (take_strictly(story.limit.burst / 8))
         spend(story.limit.burst / 8);
     story.now_ns = story.local_leases[0].until_ns;
     acquire_lease(&story.local_leases[0], 0, 0);
@@ -307,7 +308,7 @@ static void test_numbers_come_round(void)
     rush();
 }
 
-/* What is given back does not make a block end earlier. */
+/* Returning tokens does not make a block end earlier. */
 static void test_blocks_outlast_leases(uint64_t length_ns)
 {
     struct ration_redis_admin block = {
@@ -331,7 +332,7 @@ static void test_blocks_outlast_leases(uint64_t length_ns)
          story.now_ns += length_ns / 10 + 1)
         acquire_lease(&story.local_leases[0], 1, story.limit.burst / 4);
     story.now_ns = end_ns - 1;
-    if (ask(1, 0, nothing, &none)) {
+    if (request_lease(1, 0, nothing, &none)) {
         fprintf(stderr, "a block of %" PRIu64 " ns ended earlier\n", length_ns);
         exit(1);
     }
@@ -376,20 +377,20 @@ int main(int argument_count, char **arguments)
     for (unsigned number = 0; number < STORY_COUNT; number++) {
         begin_story(number);
         if (number < 4)
-            test_it_comes_back();
+            test_returned_tokens_are_available();
         else if (number < 8)
-            test_numbers_come_round();
+            test_numbers_wrap_around();
         else if (number < 24)
             test_blocks_outlast_leases(story.length_ns * (number - 6) * (number - 6));
         else
             for (unsigned i = 0; i < STEP_COUNT; i++) {
-                if (number % 3 == 0 && draw(STEP_COUNT / 6) == 0)
-                    forget();
+                if (number % 3 == 0 && random_below(STEP_COUNT / 6) == 0)
+                    lose_bucket();
                 step();
             }
         spent += story.spent;
     }
-    printf("%" PRIu64 " tokens spent, %" PRIu64 " drawn, %" PRIu64 " given back, %" PRIu64
+    printf("%" PRIu64 " tokens spent, %" PRIu64 " acquired, %" PRIu64 " returned, %" PRIu64
            " refunded: never too many\n",
            spent, story.acquired, story.back, story.refunded);
     ration_redis_argv_done(&story.words);

@@ -1,7 +1,7 @@
 /*
- * A program without a loop asks a Redis, a cluster or what sentinels name: threads that wait for their
- * answers. Each user has a burst of five and nothing comes back, so of eight checks five are allowed, all
- * decided by Redis, from the very first.
+ * A program without an event loop uses a Redis, a cluster or the master that sentinels name, with threads that wait for
+ * their replies. Each user has a burst of five and no token is refilled, so of eight checks five are allowed; Redis
+ * decides all of them, from the first on.
  *
  *     redis_library_test URL|SOCKET
  */
@@ -27,7 +27,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* One batch for many users: it is split among the nodes. */
+/* One batch for many users, which is split among the nodes. */
 static void *ask(void *argument)
 {
     static const char name[] = "user";
@@ -50,7 +50,7 @@ static void *ask(void *argument)
             if (checks[i].status != RATION_OK || checks[i].is_degraded)
                 fail("Redis did not decide");
             if ((checks[i].decision.verdict == RATION_ALLOW) != (round < BURST))
-                fail("a user has five");
+                fail("a user was not admitted exactly five times");
         }
     }
     return NULL;

@@ -1,6 +1,6 @@
 /*
- * Keys of any length that a client may choose, in engines that ask a real Redis: each names one bucket on all nodes, in
- * every mode and for every admin operation (R9), and what is sent to Redis and stored there has a longest size (R10).
+ * Keys of any length that a client may choose, with engines that use a real Redis: each key has one bucket for all nodes,
+ * in every mode and for every admin operation (R9), and the size of commands and stored names has a maximum (R10).
  *
  *     redis_long_keys_test SOCKET
  */
@@ -13,8 +13,8 @@
 #include "ration/ration.h"
 
 #define KEY_SIZE       60000
-#define NAME_SIZE_MAX  200  /* of a name in Redis, with this prefix and these limits */
-#define CALL_BYTES_MAX 1000 /* that a check sends */
+#define NAME_SIZE_MAX  200  /* of a key in Redis, with this prefix and these limits */
+#define CALL_BYTES_MAX 1000 /* of the commands for one check */
 #define CHECK_COUNT    500
 #define BURST          5
 
@@ -103,7 +103,7 @@ static void expect(bool blocks, const char *path, const char *what)
     exit(1);
 }
 
-/* What one node takes is taken for the other, and so are admin operations. */
+/* Takes and admin operations of one node affect the other. */
 static void check_shared(ration_engine *const nodes[2], const char *path)
 {
     struct ration_admin_op *op = &request_of(path)->op;
@@ -111,35 +111,35 @@ static void check_shared(ration_engine *const nodes[2], const char *path)
     size_t count = 0;
 
     for (int i = 0; i < BURST; i++)
-        expect(check(nodes[i % 2], path) == RATION_ALLOW, path, "a key has five tokens");
-    expect(check(nodes[0], path) == RATION_DENY, path, "the nodes count apart");
-    expect(check(nodes[1], path) == RATION_DENY, path, "the nodes count apart");
+        expect(check(nodes[i % 2], path) == RATION_ALLOW, path, "a key must have five tokens");
+    expect(check(nodes[0], path) == RATION_DENY, path, "the nodes do not share the bucket");
+    expect(check(nodes[1], path) == RATION_DENY, path, "the nodes do not share the bucket");
     key[KEY_SIZE - 1] ^= 1;
-    expect(check(nodes[0], path) == RATION_ALLOW, path, "the last byte of a key does not count");
+    expect(check(nodes[0], path) == RATION_ALLOW, path, "the last byte of a key is ignored");
     key[KEY_SIZE - 1] ^= 1;
     expect(ration_engine_refund(nodes[1], op, 1, now_ns, &count) == RATION_OK && count == 1, path,
            "a refund fails");
-    expect(check(nodes[0], path) == RATION_ALLOW, path, "a refund is of another bucket");
+    expect(check(nodes[0], path) == RATION_ALLOW, path, "a refund is for another bucket");
     expect(ration_engine_reset(nodes[0], op, now_ns, &count) == RATION_OK && count == 1, path,
            "a reset fails");
     expect(ration_engine_block_until(nodes[1], op, now_ns + RATION_NS_PER_HOUR, now_ns, &count) ==
                    RATION_OK &&
                count == 1,
            path, "a block fails");
-    expect(check(nodes[0], path) == RATION_DENY, path, "a block is of another bucket");
+    expect(check(nodes[0], path) == RATION_DENY, path, "a block is for another bucket");
     expect(ration_engine_reset(nodes[0], op, now_ns, &count) == RATION_OK && count == 1, path,
            "a reset fails");
-    expect(check(nodes[1], path) == RATION_ALLOW, path, "a reset is of another bucket");
+    expect(check(nodes[1], path) == RATION_ALLOW, path, "a reset is for another bucket");
 }
 
-/* Leases and the buckets of nodes: together no more than the burst and a token for each node, and half of it at least. */
+/* Leases and local buckets: together at most the burst and one token per node, and at least half the burst. */
 static void check_in_memory(ration_engine *const nodes[2], const char *path)
 {
     int allowed = 0;
 
     for (int i = 0; i < 60; i++)
         allowed += check(nodes[i % 2], path) == RATION_ALLOW;
-    expect(allowed >= 8 && allowed <= 17, path, "the nodes count apart");
+    expect(allowed >= 8 && allowed <= 17, path, "the nodes do not share the bucket");
 }
 
 static uint64_t bytes_received(void)
@@ -157,15 +157,15 @@ static void check_names(void)
     redisReply *reply = redisCommand(redis, "KEYS *");
 
     if (reply->elements == 0)
-        fail("Redis holds nothing");
+        fail("Redis has no key");
     for (size_t i = 0; i < reply->elements; i++)
         if (reply->element[i]->len > NAME_SIZE_MAX)
-            fail("a name in Redis has no longest size");
+            fail("a key in Redis is too long");
     printf("%zu names in Redis, each of at most %d bytes\n", reply->elements, NAME_SIZE_MAX);
     freeReplyObject(reply);
 }
 
-/* 66 KB a check, once. */
+/* It was once 66 KB per check. */
 static void check_sent(ration_engine *engine)
 {
     uint64_t before, bytes;
@@ -179,7 +179,7 @@ static void check_sent(ration_engine *engine)
     bytes = (bytes_received() - before) / CHECK_COUNT;
     printf("%" PRIu64 " bytes are sent for a check with a key of %d bytes\n", bytes, KEY_SIZE);
     if (bytes > CALL_BYTES_MAX)
-        fail("what a check sends has no longest size");
+        fail("the commands of a check are too long");
 }
 
 int main(int argument_count, char **arguments)

@@ -1,7 +1,7 @@
 /*
- * Each piece of memory that an engine in front of Redis asks for is refused in turn: it is made or not, its checks
- * are decided, by Redis or without, or fail for lack of memory, and nothing leaks or is lost. And what is
- * decided without asking Redis needs neither memory nor a lock (R8).
+ * Each allocation of an engine with Redis fails in turn: the creation succeeds or fails, checks are decided with or
+ * without Redis or fail with RATION_ENOMEM, and nothing leaks. Decisions without a call to Redis need neither memory
+ * nor a lock (R8).
  *
  *     redis_memory_test SOCKET
  */
@@ -36,11 +36,11 @@ static const char *const policy_texts[] = {
     "max_keys: 100}\n",
 };
 
-static char long_user[1000]; /* longer than what fits inside a batch's entry */
+static char long_user[1000]; /* longer than the key buffer in a batch's entry */
 
-static void fail(const char *what, uint64_t refused)
+static void fail(const char *what, uint64_t failed_index)
 {
-    fprintf(stderr, "%s, when the call %" PRIu64 " was refused\n", what, refused);
+    fprintf(stderr, "%s, with allocation %" PRIu64 " failed\n", what, failed_index);
     exit(1);
 }
 
@@ -63,7 +63,7 @@ static void fill_request(struct ration_attribute *attributes, size_t number)
     attributes[1] = (struct ration_attribute){{"user", 4}, {user, strlen(user)}};
 }
 
-static void check_all(ration_engine *engine, uint64_t refused)
+static void check_all(ration_engine *engine, uint64_t failed_index)
 {
     struct ration_attribute attributes[CHECKS][2];
     struct ration_check checks[CHECKS];
@@ -76,10 +76,10 @@ static void check_all(ration_engine *engine, uint64_t refused)
     ration_engine_check(engine, checks, CHECKS, ration_engine_now(engine));
     for (size_t i = 0; i < CHECKS; i++)
         if (checks[i].status != RATION_OK && checks[i].status != RATION_ENOMEM)
-            fail("a check has another status", refused);
+            fail("a check has another status", failed_index);
 }
 
-static void admin_all(ration_engine *engine, uint64_t refused)
+static void admin_all(ration_engine *engine, uint64_t failed_index)
 {
     uint64_t now_ns = ration_engine_now(engine);
     struct ration_attribute attributes[2];
@@ -95,25 +95,25 @@ static void admin_all(ration_engine *engine, uint64_t refused)
         for (size_t k = 0; k < 3; k++)
             if (statuses[k] != RATION_OK && statuses[k] != RATION_ENOMEM &&
                 statuses[k] != RATION_ESTORE)
-                fail("an admin operation has another status", refused);
+                fail("an admin operation has another status", failed_index);
     }
 }
 
-static void use(ration_engine *engine, uint64_t refused)
+static void use(ration_engine *engine, uint64_t failed_index)
 {
     ration_policy *other;
 
     for (int i = 0; i < 3; i++)
-        check_all(engine, refused);
-    admin_all(engine, refused);
+        check_all(engine, failed_index);
+    admin_all(engine, failed_index);
     other = read_policy(1);
     if (other != NULL && ration_engine_reload(engine, other, NULL, NULL, NULL) != RATION_OK)
         ration_policy_free(other);
-    check_all(engine, refused);
-    admin_all(engine, refused);
+    check_all(engine, failed_index);
+    admin_all(engine, failed_index);
 }
 
-static void run(const struct ration_redis *redis, uint64_t refused)
+static void run(const struct ration_redis *redis, uint64_t failed_index)
 {
     struct ration_engine_options options = {
         .struct_size = sizeof(options), .redis = redis, .inline_keys_max = 100};
@@ -121,18 +121,18 @@ static void run(const struct ration_redis *redis, uint64_t refused)
     ration_engine *engine;
 
     allocations.call_count = 0;
-    allocations.fails_at = refused;
+    allocations.fails_at = failed_index;
     policy = read_policy(0);
     if (policy != NULL) {
         ration_status status = ration_engine_create(&options, policy, &engine, NULL);
 
         if (status == RATION_OK) {
-            use(engine, refused);
+            use(engine, failed_index);
             ration_engine_free(engine);
         } else {
             ration_policy_free(policy);
             if (status != RATION_ENOMEM)
-                fail("an engine was refused for another reason", refused);
+                fail("an engine failed for another reason", failed_index);
         }
     }
     allocations.fails_at = 0;
@@ -158,7 +158,7 @@ int __wrap_poll(struct pollfd *files, nfds_t count, int wait_ms)
     return __real_poll(files, count, wait_ms);
 }
 
-/* What poll() is with _FORTIFY_SOURCE. */
+/* poll() with _FORTIFY_SOURCE. */
 int __wrap___poll_chk(struct pollfd *files, nfds_t count, int wait_ms, size_t files_size);
 
 int __wrap___poll_chk(struct pollfd *files, nfds_t count, int wait_ms, size_t files_size)
@@ -167,18 +167,18 @@ int __wrap___poll_chk(struct pollfd *files, nfds_t count, int wait_ms, size_t fi
     return __wrap_poll(files, count, wait_ms);
 }
 
-struct weights {
-    uint64_t asked; /* Redis, or looked for what it says */
-    uint64_t light; /* took neither memory nor a lock */
+struct costs {
+    uint64_t called; /* called Redis, or polled for its reply */
+    uint64_t free;   /* took neither memory nor a lock */
     uint64_t heavy;
 };
 
-/* What the checks of a path were; those that asked count as nothing else. */
-static struct weights weigh(ration_engine *engine, const char *path, uint64_t check_count)
+/* Classifies the checks of a path; a check that called Redis counts only as that. */
+static struct costs measure(ration_engine *engine, const char *path, uint64_t check_count)
 {
     struct ration_attribute attributes[2] = {{{"path", 4}, {path, strlen(path)}},
                                              {{"user", 4}, {"bob", 3}}};
-    struct weights weights = {0};
+    struct costs costs = {0};
 
     for (uint64_t i = 0; i < check_count; i++) {
         struct ration_check check = {
@@ -189,16 +189,16 @@ static struct weights weigh(ration_engine *engine, const char *path, uint64_t ch
         if (check.status != RATION_OK || check.decision.verdict != RATION_ALLOW)
             fail("a check was not allowed", 0);
         if (poll_count != polls_before)
-            weights.asked++;
+            costs.called++;
         else if (allocations.call_count + lock_count != before)
-            weights.heavy++;
+            costs.heavy++;
         else
-            weights.light++;
+            costs.free++;
     }
-    return weights;
+    return costs;
 }
 
-static void test_R8_in_memory_is_light(const struct ration_redis *redis)
+static void test_R8_local_decisions_take_no_memory_and_no_lock(const struct ration_redis *redis)
 {
     static const char text[] =
         "limits:\n"
@@ -207,24 +207,24 @@ static void test_R8_in_memory_is_light(const struct ration_redis *redis)
         "  - {name: near, match: {path: /near}, key: user, rate: 100000/s, redis_mode: "
         "local_first}\n";
     struct ration_engine_options options = {.struct_size = sizeof(options), .redis = redis};
-    struct weights in_memory, lease, strict;
+    struct costs in_memory, lease, strict;
     ration_policy *policy;
     ration_engine *engine = NULL;
 
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK ||
         ration_engine_create(&options, policy, &engine, NULL) != RATION_OK)
         fail("no engine", 0);
-    in_memory = weigh(engine, "/near", 2000);
-    lease = weigh(engine, "/lease", 10000);
-    strict = weigh(engine, "/strict", 100);
-    printf("light, heavy and asked Redis: local-first %" PRIu64 " %" PRIu64 " %" PRIu64
+    in_memory = measure(engine, "/near", 2000);
+    lease = measure(engine, "/lease", 10000);
+    strict = measure(engine, "/strict", 100);
+    printf("free, heavy and called Redis: local-first %" PRIu64 " %" PRIu64 " %" PRIu64
            ", by leases %" PRIu64 " %" PRIu64 " %" PRIu64 ", strict %" PRIu64 " %" PRIu64
            " %" PRIu64 "\n",
-           in_memory.light, in_memory.heavy, in_memory.asked, lease.light, lease.heavy, lease.asked,
-           strict.light, strict.heavy, strict.asked);
+           in_memory.free, in_memory.heavy, in_memory.called, lease.free, lease.heavy, lease.called,
+           strict.free, strict.heavy, strict.called);
     /* How many ask for leases depends on how soon Redis answers; none is heavy without asking. */
-    if (in_memory.light != 2000 || lease.heavy > 0 || lease.light < 1000 || strict.asked != 100)
-        fail("a decision is not light", 0);
+    if (in_memory.free != 2000 || lease.heavy > 0 || lease.free < 1000 || strict.called != 100)
+        fail("a decision is not free", 0);
     ration_engine_free(engine);
 }
 
@@ -232,20 +232,20 @@ int main(int argument_count, char **arguments)
 {
     char url[300];
     struct ration_redis redis = {.url = url};
-    uint64_t refused = 0;
+    uint64_t failed_index = 0;
 
     if (argument_count != 2)
         return 2;
     snprintf(url, sizeof(url), "unix:%s", arguments[1]);
     memset(long_user, 'u', sizeof(long_user) - 1);
-    test_R8_in_memory_is_light(&redis);
+    test_R8_local_decisions_take_no_memory_and_no_lock(&redis);
     do {
         int64_t live_count = allocations.live_count;
 
-        run(&redis, ++refused);
+        run(&redis, ++failed_index);
         if (allocations.live_count != live_count)
-            fail("memory was lost", refused);
-    } while (allocations.call_count >= refused);
-    printf("%" PRIu64 " calls refused, one after the other\n", refused - 1);
-    return refused > 100 ? 0 : 1;
+            fail("memory leaked", failed_index);
+    } while (allocations.call_count >= failed_index);
+    printf("%" PRIu64 " allocations failed in turn\n", failed_index - 1);
+    return failed_index > 100 ? 0 : 1;
 }

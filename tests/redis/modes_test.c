@@ -1,10 +1,10 @@
 /*
- * Four nodes on one Redis, in each mode: what they admit together is held against the contract, with the
- * time injected. strict and lease, also side by side: every admission fits a token bucket that sees them all
- * (R1). local_first: within its stated bound. Prints what was admitted and how often Redis was asked.
+ * Four nodes on one Redis, in each mode: compares their total admissions with the contract, with injected time. strict
+ * and lease, also mixed: all admissions fit a token bucket that sees all of them (R1). local_first: within its stated
+ * bound. Prints the admissions and the calls of Redis.
  *
- *     redis_modes_test SOCKET [MODE]     with a mode, this alone, which must be seen to admit more than strict
- *                                        and lease may: local_first does, and lease by a script with a bug
+ *     redis_modes_test SOCKET [MODE]     with a mode, this mode alone, which must be found to admit more than strict
+ *                                        and lease may: local_first does, and lease with a wrong script
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* mixed: the first node is strict, and the others lease. two: by leases, of two limits. */
+/* mixed: the first node uses strict, the others lease. two: leases of two limits. */
 static const char *mode_of(const char *mode, int index)
 {
     if (strcmp(mode, "mixed") == 0)
@@ -66,23 +66,23 @@ static ration_engine *make_node(const char *socket, const char *mode, int index,
     return engine;
 }
 
-/* How many keys a distribution has, and which comes next. */
+/* How many keys there are, and how the requests arrive. */
 struct traffic {
     const char *name;
     size_t key_count;
     uint64_t gap_ns; /* between requests, on average */
     bool is_uneven;  /* one node gets most of it */
     uint64_t cost_max;
-    uint64_t pause_ns; /* now and then nobody asks, for up to so long */
+    uint64_t pause_ns; /* the longest pause without requests */
     bool is_rushing;
 };
 
 #define KEYS_MAX    64
-#define PAUSE_EVERY 200 /* checks, or so */
+#define PAUSE_EVERY 200 /* checks, on average */
 #define RUSH_CHECKS 20
 
 struct totals {
-    struct ration_time tat; /* of a bucket that sees all */
+    struct ration_time tat; /* of a bucket that sees all admissions */
     uint64_t first_ns;
 };
 
@@ -114,7 +114,7 @@ static bool check(ration_engine *engine, const char *user, uint64_t cost)
     return check.decision.verdict == RATION_ALLOW;
 }
 
-/* The tokens by which a bucket that sees all is overdrawn. */
+/* The tokens by which a bucket that sees all admissions is overdrawn. */
 static uint64_t overdrawn(const struct totals *totals, const struct ration_limit *limit,
                           uint64_t now_ns)
 {
@@ -125,16 +125,16 @@ static uint64_t overdrawn(const struct totals *totals, const struct ration_limit
     return ration_time_ceil_ns(ration_time_sub(totals->tat, room)) / limit->rate.token.ns + 1;
 }
 
-/* What came of a run. */
+/* The result of a run. */
 struct outcome {
-    uint64_t asked; /* tokens */
+    uint64_t requested; /* tokens */
     uint64_t admitted;
-    uint64_t due;       /* by the contract */
-    uint64_t most_over; /* tokens that a bucket which sees all was overdrawn by */
+    uint64_t due;       /* admitted by the contract */
+    uint64_t most_over; /* the most tokens by which a bucket that sees all was overdrawn */
     uint64_t calls;
 };
 
-/* Of rushes: one node at a time asks often, pauses, and now and then all of them together ask for all there is. */
+/* For rushes: one node at a time sends many requests, pauses, and sometimes all nodes take all tokens at once. */
 static struct {
     int node;
     uint64_t left; /* of a rush of all */
@@ -144,39 +144,41 @@ static int choose_node(const struct traffic *traffic)
 {
     if (traffic->is_rushing && rush.left == 0)
         return rush.node;
-    return traffic->is_uneven && draw(10) > 0 ? 0 : (int)draw(NODE_COUNT);
+    return traffic->is_uneven && random_below(10) > 0 ? 0 : (int)random_below(NODE_COUNT);
 }
 
 static uint64_t choose_gap(const struct traffic *traffic)
 {
     if (!traffic->is_rushing)
-        return draw(traffic->pause_ns > 0 && draw(PAUSE_EVERY) == 0 ? traffic->pause_ns
-                                                                    : 2 * traffic->gap_ns + 1);
+        return random_below(traffic->pause_ns > 0 && random_below(PAUSE_EVERY) == 0
+                                ? traffic->pause_ns
+                                : 2 * traffic->gap_ns + 1);
     if (rush.left > 0) {
         rush.left--;
         return 0;
     }
-    if (draw(RUSH_CHECKS) > 0)
+    if (random_below(RUSH_CHECKS) > 0)
         return 0;
-    rush.node = (int)draw(NODE_COUNT);
-    if (draw(RUSH_CHECKS / 2) == 0)
+    rush.node = (int)random_below(NODE_COUNT);
+    if (random_below(RUSH_CHECKS / 2) == 0)
         rush.left = burst * 3 / 2;
-    return draw(traffic->pause_ns);
+    return random_below(traffic->pause_ns);
 }
 
 static void step(ration_engine **nodes, const struct traffic *traffic, struct totals *all_totals,
                  const struct ration_limit *limit, struct outcome *outcome)
 {
-    size_t key = draw(traffic->key_count);
+    size_t key = random_below(traffic->key_count);
     int node = choose_node(traffic);
-    uint64_t cost = 1 + draw(traffic->cost_max), now_ns = ration_engine_now(nodes[node]), over;
+    uint64_t cost = 1 + random_below(traffic->cost_max), now_ns = ration_engine_now(nodes[node]),
+             over;
     struct totals *totals = &all_totals[key];
     char user[32];
 
     snprintf(user, sizeof(user), "u%zu", key);
     if (totals->first_ns == 0)
         totals->first_ns = now_ns;
-    outcome->asked += cost;
+    outcome->requested += cost;
     if (!check(nodes[node], user, cost))
         return;
     outcome->admitted += cost;
@@ -193,7 +195,7 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
     struct ration_clock clock = ration_clock_manual(&manual);
     static struct totals totals[KEYS_MAX];
     ration_engine *nodes[NODE_COUNT];
-    /* fewer where each is a call */
+    /* fewer if each one is a call */
     int step_count =
         strcmp(mode, "strict") == 0 || strcmp(mode, "mixed") == 0 ? STEP_COUNT / 4 : STEP_COUNT;
     struct outcome outcome = {0};
@@ -222,14 +224,14 @@ static struct outcome run(redisContext *redis, const char *socket, const char *m
     for (int i = 0; i < NODE_COUNT; i++)
         ration_engine_free(nodes[i]);
     printf("burst %4" PRIu64 " %-12s %-10s admitted %6" PRIu64 " of %6" PRIu64
-           " asked, contract %7" PRIu64 ", most over at once %4" PRIu64
+           " requested, contract %7" PRIu64 ", most over at once %4" PRIu64
            ", %5.1f calls per 1000 decisions\n",
-           burst, mode, traffic->name, outcome.admitted, outcome.asked, outcome.due,
+           burst, mode, traffic->name, outcome.admitted, outcome.requested, outcome.due,
            outcome.most_over, (double)outcome.calls * 1000 / step_count);
     return outcome;
 }
 
-/* What leases may leave: the rate for as long as one lasts, and the largest of each node; and a twentieth. */
+/* What leases may lose: the rate for the duration of a lease, the largest lease of each node, and a twentieth. */
 static uint64_t lease_short(const struct traffic *traffic)
 {
     uint64_t fill_ms = burst * 1000 / RATE, lease_ms = fill_ms / 4 < 500 ? fill_ms / 4 : 500;
@@ -237,35 +239,35 @@ static uint64_t lease_short(const struct traffic *traffic)
     return RATE * lease_ms / 1000 + burst / 4 + burst / 20 + traffic->cost_max;
 }
 
-static void hold_to_contract(const char *mode, const struct traffic *traffic,
-                             const struct outcome *outcome)
+static void expect_contract(const char *mode, const struct traffic *traffic,
+                            const struct outcome *outcome)
 {
     bool is_single = traffic->key_count == 1 && traffic->cost_max == 1 && traffic->pause_ns == 0;
 
     if (strcmp(mode, "local_first") != 0 && outcome->most_over > 0)
         fail("more was admitted than the contract");
-    /* each node: three quarters of the burst, and its share of the rate, without asking */
+    /* each node: three quarters of the burst, and its share of the rate, without a call */
     if (outcome->most_over > (uint64_t)NODE_COUNT * burst * 3 / 4 + outcome->due - burst)
         fail("more was admitted than the bound");
-    /* with room for leases that last */
+    /* where the traffic allows leases that last */
     if (strcmp(mode_of(mode, 0), "lease") == 0 && burst >= 2 * RATE && is_single &&
         outcome->calls * 1000 / STEP_COUNT > (strcmp(mode, "two") == 0 ? 200 : 50))
-        fail("leases do not spare calls");
-    if (traffic->pause_ns > 0 || traffic->key_count > 1 || outcome->due > outcome->asked)
+        fail("leases do not save calls");
+    if (traffic->pause_ns > 0 || traffic->key_count > 1 || outcome->due > outcome->requested)
         return;
     if (strcmp(mode, "lease") == 0 && outcome->admitted + lease_short(traffic) < outcome->due)
-        fail("less was admitted by leases than the bound");
+        fail("leases admitted less than the bound");
     if (outcome->admitted < outcome->due * 8 / 10)
         fail("much less was admitted than the contract");
 }
 
-/* What costs more than the burst is never allowed, also where it is known that Redis denies. */
+/* A cost above the burst is never allowed, also while a cached denial is valid. */
 static void test_never(redisContext *redis, const char *socket, const char *mode)
 {
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
     struct ration_attribute user = {RATION_KEY("user"), RATION_KEY("never")};
-    struct ration_check asked = {
+    struct ration_check requested = {
         .attributes = &user, .attribute_count = 1, .cost_tokens = UINT64_MAX};
     ration_engine *node;
 
@@ -274,17 +276,18 @@ static void test_never(redisContext *redis, const char *socket, const char *mode
     node = make_node(socket, mode, 1, &clock);
     for (uint64_t i = 0; i < 2 * burst; i++)
         (void)check(node, "never", 1);
-    for (int i = 0; i < 2; i++, asked.cost_tokens = burst + 1) {
-        ration_engine_check(node, &asked, 1, EPOCH_NS);
-        if (asked.status != RATION_OK || asked.decision.verdict != RATION_NEVER)
-            fail("more than the burst was not told to be never allowed");
+    for (int i = 0; i < 2; i++, requested.cost_tokens = burst + 1) {
+        ration_engine_check(node, &requested, 1, EPOCH_NS);
+        if (requested.status != RATION_OK || requested.decision.verdict != RATION_NEVER)
+            fail("a cost above the burst did not get the verdict never");
     }
     ration_engine_free(node);
 }
 
 int main(int argument_count, char **arguments)
 {
-    static const uint64_t even_ns = RATION_NS_PER_SECOND / RATE; /* as fast as tokens come back */
+    static const uint64_t even_ns =
+        RATION_NS_PER_SECOND / RATE; /* as fast as tokens are refilled */
     const struct traffic traffics[] = {
         {"hot key", 1, even_ns / 3, .cost_max = 1},
         {"one node", 1, even_ns / 3, .is_uneven = true, .cost_max = 1},
@@ -314,12 +317,12 @@ int main(int argument_count, char **arguments)
                     continue;
                 outcome = run(redis, arguments[1], modes[m], &traffics[i]);
                 if (wrong == NULL)
-                    hold_to_contract(modes[m], &traffics[i], &outcome);
+                    expect_contract(modes[m], &traffics[i], &outcome);
                 if (outcome.most_over > most_over)
                     most_over = outcome.most_over;
             }
     redisFree(redis);
     if (wrong != NULL && most_over == 0)
-        fail("nothing was over");
+        fail("no mode exceeded its bound");
     return 0;
 }

@@ -1,4 +1,4 @@
-/* script: a script of the project's, or one with a bug, run in a real Redis. */
+/* script: runs one of the project's scripts, or one with a bug, in a real Redis. */
 #ifndef RATION_TESTS_REDIS_SCRIPT_H
 #define RATION_TESTS_REDIS_SCRIPT_H
 
@@ -23,7 +23,7 @@ static inline redisContext *connect_or_exit(const char *socket)
     return redis;
 }
 
-/* The script in the file, or (NULL) the one given. The answer is its name. */
+/* Loads the script in the file, or the project's own one if path is NULL. The reply is its SHA1. */
 static inline redisReply *load_script(redisContext *redis, const char *path,
                                       enum ration_redis_script script)
 {

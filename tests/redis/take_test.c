@@ -1,9 +1,9 @@
 /*
- * The script that decides in Redis, against the algorithms in memory (R9): the same takes and looks, of
- * the same buckets at the same times, must be decided, reported and left alike. Times are injected, to the
- * nanosecond, and also run back. Now and then a limit becomes another one.
+ * The script that decides in Redis, against the algorithms in memory (R9): the same takes and peeks of the same buckets at
+ * the same times must give the same decisions, reports and states. Times are injected, to the nanosecond, and also run
+ * backwards. Sometimes a limit is changed.
  *
- *     redis_take_test SOCKET [take SCRIPT]       SCRIPT instead of take.lua: a wrong one must be caught
+ *     redis_take_test SOCKET [take SCRIPT]       SCRIPT instead of take.lua: the test must catch a wrong one
  */
 #include <inttypes.h>
 
@@ -45,10 +45,11 @@ static const char *const texts[] = {
 #define LIMIT_COUNT (sizeof(texts) / sizeof(texts[0]))
 
 static struct ration_limit limits[LIMIT_COUNT];
-static struct ration_limit writers[LIMIT_COUNT][KEY_COUNT]; /* which limit a bucket is of */
+static struct ration_limit writers[LIMIT_COUNT]
+                                  [KEY_COUNT]; /* the limit under which a bucket was written */
 static struct ration_bucket_state buckets[LIMIT_COUNT][KEY_COUNT];
 static bool is_there[LIMIT_COUNT][KEY_COUNT];
-static uint64_t rings[LIMIT_COUNT][KEY_COUNT][LOG_MAX]; /* of logs */
+static uint64_t rings[LIMIT_COUNT][KEY_COUNT][LOG_MAX]; /* the moments of logs */
 static const char *const keys[KEY_COUNT] = {"", "alice", "{x}%\xff\n"};
 static const struct ration_redis_names names = {.prefix = "ration", .tag = NULL};
 
@@ -69,26 +70,26 @@ static struct ration_redis_answer answer_of(const redisReply *reply)
     return answer;
 }
 
-/* Which buckets an ask is about. */
+/* The buckets of a request. */
 struct picked {
     size_t limit;
     size_t key;
 };
 
-/* One that is never asked together with others: a queue. */
-static bool stands_alone(size_t limit)
+/* Whether the limit cannot be combined with others: a queue. */
+static bool must_be_alone(size_t limit)
 {
     return limits[limit].algorithm == RATION_LEAKY_QUEUE;
 }
 
-/* A limit becomes another, of the same name. */
+/* Changes a limit, which keeps its name. */
 static void change_limit(void)
 {
-    size_t which = draw(LIMIT_COUNT);
+    size_t which = random_below(LIMIT_COUNT);
     char name[sizeof(limits[which].name)];
 
     strcpy(name, limits[which].name);
-    if (ration_limit_parse(texts[draw(LIMIT_COUNT)], &limits[which], NULL) != RATION_OK)
+    if (ration_limit_parse(texts[random_below(LIMIT_COUNT)], &limits[which], NULL) != RATION_OK)
         abort();
     strcpy(limits[which].name, name);
 }
@@ -107,26 +108,26 @@ static bool is_of_other(const struct ration_limit *writer, const struct ration_l
     return strcmp(texts_of[0], texts_of[1]) != 0;
 }
 
-static uint64_t draw_cost(const struct ration_limit *limit)
+static uint64_t random_cost(const struct ration_limit *limit)
 {
-    switch (draw(8)) {
+    switch (random_below(8)) {
     case 0:
         return 0;
     case 1:
         return limit->burst;
     case 2:
-        return limit->burst + 1 + draw(3);
+        return limit->burst + 1 + random_below(3);
     case 3:
-        return draw(limit->burst) + 1;
+        return random_below(limit->burst) + 1;
     case 4:
-        return draw(40) == 0 ? UINT64_MAX : 1;
+        return random_below(40) == 0 ? UINT64_MAX : 1;
     default:
-        return 1 + draw(limit->burst > 100 ? limit->burst / 10 : 2);
+        return 1 + random_below(limit->burst > 100 ? limit->burst / 10 : 2);
     }
 }
 
-/* A token bucket, and one that does not owe for years already: memory stops there. */
-static bool may_owe(const struct picked *one, uint64_t now_ns)
+/* Whether unreported use can be added: a token bucket that is not empty for years already, where memory stops. */
+static bool may_add_use(const struct picked *one, uint64_t now_ns)
 {
     const struct ration_limit *limit = &limits[one->limit];
     const struct ration_limit *writer = &writers[one->limit][one->key];
@@ -140,16 +141,17 @@ static bool may_owe(const struct picked *one, uint64_t now_ns)
              bucket->state.one.tat.ns < now_ns + RATION_NS_PER_YEAR));
 }
 
-static void draw_ask(uint64_t now_ns, struct ration_redis_take_request *ask, struct picked *picked)
+static void random_request(uint64_t now_ns, struct ration_redis_take_request *ask,
+                           struct picked *picked)
 {
-    size_t count = 1 + draw(3);
+    size_t count = 1 + random_below(3);
     size_t used = 0;
 
     *ask = (struct ration_redis_take_request){
-        .is_peek = draw(5) == 0, .has_now = true, .now_ns = now_ns};
+        .is_peek = random_below(5) == 0, .has_now = true, .now_ns = now_ns};
     for (size_t i = 0; i < count; i++) {
-        struct picked one = {draw(LIMIT_COUNT), draw(KEY_COUNT)};
-        bool is_new = !(used > 0 && stands_alone(one.limit));
+        struct picked one = {random_below(LIMIT_COUNT), random_below(KEY_COUNT)};
+        bool is_new = !(used > 0 && must_be_alone(one.limit));
 
         for (size_t j = 0; j < used; j++)
             is_new &= one.limit != picked[j].limit || one.key != picked[j].key;
@@ -159,14 +161,16 @@ static void draw_ask(uint64_t now_ns, struct ration_redis_take_request *ask, str
         ask->parts[used++] = (struct ration_redis_part){
             .limit = &limits[one.limit],
             .key = {keys[one.key], strlen(keys[one.key])},
-            .cost_tokens = draw_cost(&limits[one.limit]),
-            .debt_tokens = may_owe(&one, now_ns) && !ask->is_peek && draw(10) == 0 ? draw(3) : 0,
+            .cost_tokens = random_cost(&limits[one.limit]),
+            .debt_tokens = may_add_use(&one, now_ns) && !ask->is_peek && random_below(10) == 0
+                               ? random_below(3)
+                               : 0,
             .stale_after_ns = RATION_NS_PER_DAY,
-            .is_shadow = draw(6) == 0,
+            .is_shadow = random_below(6) == 0,
         };
         if (ask->parts[used - 1].cost_tokens == 0)
             ask->parts[used - 1].debt_tokens = 0;
-        if (stands_alone(one.limit))
+        if (must_be_alone(one.limit))
             break;
     }
     ask->part_count = (uint32_t)used;
@@ -177,19 +181,19 @@ static uint64_t read_ring(const struct ration_log_ring_reader *reader, uint64_t 
     return ((const uint64_t *)reader->context)[index];
 }
 
-/* A log with all that is to be written, in a ring that begins with the oldest. */
-static void publish(struct ration_bucket_state *any, uint64_t *ring)
+/* Stores a log in a ring that begins with the oldest moment. */
+static void publish(struct ration_bucket_state *state, uint64_t *ring)
 {
     uint64_t moments[LOG_MAX];
 
-    if (any->limit->algorithm != RATION_SLIDING_LOG)
+    if (state->limit->algorithm != RATION_SLIDING_LOG)
         return;
-    for (uint64_t i = 0; i < any->limit->tokens; i++)
-        moments[i] = ration_log_ring_moment(any, i);
+    for (uint64_t i = 0; i < state->limit->tokens; i++)
+        moments[i] = ration_log_ring_moment(state, i);
     memcpy(ring, moments, sizeof(moments));
-    any->state.log.head_index = 0;
-    any->write = (struct ration_log_ring_write){0};
-    any->reader = (struct ration_log_ring_reader){.read = read_ring, .context = ring};
+    state->state.log.head_index = 0;
+    state->write = (struct ration_log_ring_write){0};
+    state->reader = (struct ration_log_ring_reader){.read = read_ring, .context = ring};
 }
 
 /* Decides in memory. */
@@ -263,12 +267,12 @@ static bool is_same(const struct ration_decision *a, const struct ration_decisio
            a->delay_ns == b->delay_ns && a->limiter_index == b->limiter_index;
 }
 
-static void print_decision(const char *who, const struct ration_decision *d)
+static void print_decision(const char *where, const struct ration_decision *d)
 {
     fprintf(stderr,
             "  %s: %s limit %" PRIu64 " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64
             " delay %" PRIu64 " by %" PRIu32 "\n",
-            who, ration_decision_verdict_name(d->verdict), d->limit, d->remaining,
+            where, ration_decision_verdict_name(d->verdict), d->limit, d->remaining,
             d->retry_after_ns, d->reset_after_ns, d->delay_ns, d->limiter_index);
 }
 
@@ -286,12 +290,12 @@ static int fail(unsigned step, const char *what, const struct ration_redis_take_
     return 1;
 }
 
-static uint64_t draw_step_ns(void)
+static uint64_t random_step_ns(void)
 {
     static const uint64_t scales[] = {
         1, 100, 1000, 1000000, 100000000, 1000000000, UINT64_C(86400000000000)};
 
-    return draw(scales[draw(sizeof(scales) / sizeof(scales[0]))] * 3 + 1);
+    return random_below(scales[random_below(sizeof(scales) / sizeof(scales[0]))] * 3 + 1);
 }
 
 int main(int argument_count, char **arguments)
@@ -323,10 +327,12 @@ int main(int argument_count, char **arguments)
         struct picked picked[4];
         redisReply *reply;
 
-        now_ns += draw_step_ns();
-        if (draw(20) == 0)
+        now_ns += random_step_ns();
+        if (random_below(20) == 0)
             change_limit();
-        draw_ask(draw(20) == 0 ? now_ns - draw(2 * RATION_NS_PER_SECOND) : now_ns, &ask, picked);
+        random_request(random_below(20) == 0 ? now_ns - random_below(2 * RATION_NS_PER_SECOND)
+                                             : now_ns,
+                       &ask, picked);
         ration_redis_argv_reset(&words);
         ration_redis_take_request_write(&ask, &names, &words);
         reply = run_script(redis, loaded->str, &words);
@@ -341,16 +347,16 @@ int main(int argument_count, char **arguments)
         }
         decide(&ask, picked, &wanted);
         if (ration_redis_take_result_read(&ask, &answer, &reported) != RATION_OK)
-            return fail(step, "the answer contradicts the buckets", &ask, &answer);
+            return fail(step, "the reply contradicts the buckets", &ask, &answer);
         if (reported.now_ns != wanted.now_ns || !is_same(&reported.decision, &wanted.decision)) {
-            fail(step, "another decision", &ask, &answer);
+            fail(step, "the decisions differ", &ask, &answer);
             print_decision("redis ", &reported.decision);
             print_decision("memory", &wanted.decision);
             return 1;
         }
         for (uint32_t i = 0; i < ask.part_count; i++)
             if (!is_same(&reported.parts[i], &wanted.parts[i])) {
-                fail(step, "another part", &ask, &answer);
+                fail(step, "the results of a limit differ", &ask, &answer);
                 print_decision("redis ", &reported.parts[i]);
                 print_decision("memory", &wanted.parts[i]);
                 return 1;

@@ -8,7 +8,7 @@
  *     entry         is_stackable: a head and cells
  *     stack         one limiter of a stack, behind it one that never denies; not queues, which no
  *                   stack has, and who waits for a turn does so in the limiter alone
- *     allow, batch  plain, asked by the calls that tell only a verdict; peeks report the rest
+ *     allow, batch  plain, by the calls that return only a verdict; peeks report the rest
  *
  * Each file runs three times: on a clock that starts at 0, on one whose limiter was created at the
  * rows' 0, and on one created 3.7 s earlier, so that windows do not begin at the table's epoch.

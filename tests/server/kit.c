@@ -110,7 +110,7 @@ static void nothing(struct ration_loop *loop, void *unused)
     (void)unused;
 }
 
-/* A client may have its answer before the server is done with the request. */
+/* A client may receive its answer before the server has finished the request. */
 static void settle(struct kit *kit)
 {
     kit_on_loops(kit, nothing, NULL);
@@ -127,7 +127,7 @@ void kit_join(struct kit *kit)
 
 #define SETTLES 200
 
-/* These calls wake each loop once, and what clients just did may wake it some more times. */
+/* These calls wake each loop once, and earlier actions of clients may wake it a few more times. */
 static void expect_no_spinning(struct kit *kit)
 {
     uint64_t turns = kit_counters(kit).turns;
@@ -316,7 +316,7 @@ void client_expect_end(int fd)
     ssize_t got = recv(fd, &byte, 1, 0);
 
     if (got > 0)
-        fail_msg("got '%c' instead of the end", byte);
+        fail_msg("got '%c' instead of the end of the connection", byte);
     if (got < 0 && errno != ECONNRESET && errno != EPIPE)
         fail_msg("still open: %s", strerror(errno));
 }
@@ -430,8 +430,8 @@ static void answer(struct ration_connection *connection, const char *line, size_
     }
 }
 
-/* What a line may say that ends the lines of this receive(). */
-static bool goes_on(const char *line, size_t size)
+/* Returns false after a line that must be the last of this receive(). */
+static bool continues_after(const char *line, size_t size)
 {
     static const char *const words[] = {"hold", "need", "close", "abort"};
 
@@ -457,7 +457,7 @@ static size_t lines(struct ration_connection *connection, char *bytes, size_t si
 
         answer(connection, line, line_size);
         used += line_size + 1;
-        if (!goes_on(line, line_size))
+        if (!continues_after(line, line_size))
             break;
     }
     return used;

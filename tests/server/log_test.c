@@ -1,4 +1,4 @@
-/* Lines of the log: one per call, bounded, and nothing from outside that could be taken for ours. */
+/* Log lines: one per call, bounded, and text from outside cannot look like the server's own. */
 #include "support/unit.h"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static void bytes_from_outside_are_escaped(void **state)
     assert_string_equal(compose(false, "two\nlines", NULL, 0), TIME " warning two\\x0alines\n");
 }
 
-static void values_are_cut(void **state)
+static void values_are_truncated(void **state)
 {
     char key[RATION_LOG_VALUE_MAX + 1], wanted[256];
     struct ration_log_field field = {"key", key, RATION_LOG_VALUE_MAX};
@@ -63,8 +63,8 @@ static void values_are_cut(void **state)
     assert_string_equal(compose(false, "m", &field, 1), wanted);
 }
 
-/* Whatever has no room, JSON stays JSON and a line stays a line. */
-static void long_lines_end_well(void **state)
+/* If text does not fit, JSON stays valid and a line stays one line. */
+static void long_lines_stay_valid(void **state)
 {
     static char message[2 * RATION_LOG_LINE_MAX];
     char key[RATION_LOG_VALUE_MAX];
@@ -96,8 +96,8 @@ static size_t drain(int file, char *buffer, size_t size)
     return used;
 }
 
-/* Nobody reads: lines are dropped, not waited for; then their count is reported. */
-static void a_reader_that_does_not_keep_up_loses_lines(void **state)
+/* If no reader reads the pipe, lines are dropped without waiting; their count is reported later. */
+static void a_slow_reader_loses_lines(void **state)
 {
     static char received[1 << 20];
     int pipes[2];
@@ -127,7 +127,7 @@ static void a_reader_that_does_not_keep_up_loses_lines(void **state)
     close(pipes[1]);
 }
 
-/* Of lines that clients can cause, so many are written, and how many were not. */
+/* Lines that clients can cause are bounded, and the number of omitted lines is reported. */
 static void repeated_lines_are_bounded_and_counted(void **state)
 {
     struct ration_log_bound bound = {"tests", .burst_lines = 3, .lines_per_second = 2};
@@ -145,7 +145,7 @@ static void repeated_lines_are_bounded_and_counted(void **state)
     assert_int_equal(bound.suppressed_count, 997 + 980);
 }
 
-static void what_was_not_logged_is_reported(void **state)
+static void the_number_of_omitted_lines_is_reported(void **state)
 {
     struct ration_log_bound bound = {"tests", .burst_lines = 2, .lines_per_second = 1};
     char text[4096];
@@ -178,11 +178,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_have_time_level_and_message),
         cmocka_unit_test(bytes_from_outside_are_escaped),
-        cmocka_unit_test(values_are_cut),
-        cmocka_unit_test(long_lines_end_well),
-        cmocka_unit_test(a_reader_that_does_not_keep_up_loses_lines),
+        cmocka_unit_test(values_are_truncated),
+        cmocka_unit_test(long_lines_stay_valid),
+        cmocka_unit_test(a_slow_reader_loses_lines),
         cmocka_unit_test(repeated_lines_are_bounded_and_counted),
-        cmocka_unit_test(what_was_not_logged_is_reported),
+        cmocka_unit_test(the_number_of_omitted_lines_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A server from its start to its end: lines, signals, reloads, state.   serve.sh RATION
+# A server from start to exit: log lines, signals, reloads, state.   serve.sh RATION
 set -euo pipefail
 
 ration=$1
@@ -54,7 +54,7 @@ kill -HUP "$server"
 await 'info reload: nothing has changed'
 finish 0 INT
 
-# The first signal waits for requests under way, the second does not; the state is kept either way.
+# After the first signal the server waits for pending requests, after the second it does not; both save the state.
 begin_request() { # a request whose head was read, and whose body is to come, on $busy
     exec {busy}<>"/dev/tcp/127.0.0.1/${http##*:}"
     printf 'POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n\r\n' \
@@ -83,7 +83,7 @@ await "saved the state to $scratch/state"
 finish 0
 exec {busy}>&-
 
-# What was taken before a restart is taken after it.
+# Tokens in use before a restart are in use after it.
 policy 1/h
 rm "$scratch/state"
 start --policy "$scratch/policy.yaml" --state "$scratch/state" --manual-clock
@@ -100,7 +100,7 @@ start --policy "$scratch/policy.yaml" --state "$scratch/state" --manual-clock
 "$ration" check --quiet --connect "$resp" user=u && fail "a debt is gone after a crash"
 finish 0 TERM
 
-# A state that is damaged is refused, and left as it is.
+# A damaged state is refused, and not changed.
 printf 'x' | dd of="$scratch/state" bs=1 seek=40 conv=notrunc status=none
 before=$(sha256sum "$scratch/state")
 refuses "cannot restore state from $scratch/state: " --policy "$scratch/policy.yaml" --state "$scratch/state"
@@ -110,7 +110,7 @@ same "the damaged state" "$before" "$(sha256sum "$scratch/state")"
 refuses 'cannot use the state file: cannot create /nowhere/at/all.lock: No such file' \
     --state /nowhere/at/all
 
-# One server at a time has a state. A second one disturbs the first in nothing, and may start after it.
+# One server at a time uses a state. A second one does not disturb the first, and may start after it.
 rm "$scratch/state"
 start --policy "$scratch/policy.yaml" --state "$scratch/state" --manual-clock
 check 0 'allowed: a has 0 left' --cost 2 user=u
@@ -156,14 +156,14 @@ finish 0 TERM
 manager STOPPING=1
 unset NOTIFY_SOCKET
 
-# Unix sockets: their mode, and that they go. (start has read their line.)
+# Unix sockets: their mode, and their removal. (start has read their line.)
 start --http "unix:$scratch/http.sock" --unix-mode 600
 same "mode of the socket" 600 "$(stat -c %a "$scratch/http.sock")"
 same "curl" 200 "$(curl -sS -o /dev/null -w '%{http_code}' --unix-socket "$scratch/http.sock" http://x/healthz)"
 finish 0 TERM
 [ ! -e "$scratch/http.sock" ] || fail "the socket is still there"
 
-# A secret from a file; others' hosts may come then.
+# A secret from a file; then other hosts may connect.
 printf 's3cret\n' >"$scratch/secret"
 chmod 600 "$scratch/secret"
 start --resp '*:0' --check-secret-file "$scratch/secret"
@@ -177,7 +177,7 @@ check 2 "ration check: --check-secret-file: others may use $scratch/secret (mode
 finish 0 TERM
 refuses 'others may use ' --check-secret-file "$scratch/secret"
 
-# A leaky queue reports when to go; check --wait goes then, and gives up in time.
+# A leaky queue reports when to go; check --wait waits until then, and gives up in time.
 printf 'limits:\n  - {name: q, rate: 50/s burst 1}\n  - {name: h, match: {path: /h}, rate: 1/h}\n' \
     >"$scratch/policy.yaml"
 start --policy "$scratch/policy.yaml"

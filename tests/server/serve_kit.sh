@@ -1,4 +1,4 @@
-# What the tests of a running server share. Nothing sleeps: lines are waited for, with a bound.
+# Helpers for tests of a running server. They never sleep: they wait for log lines, with a timeout.
 
 scratch=$(mktemp -d)
 server=0

@@ -1,6 +1,6 @@
 /*
- * What clients may hold: time without a credential, time and memory inside MULTI, places, and memory of
- * all together.
+ * Bounds on clients: time without a credential, time and memory inside MULTI, the number of connections, and the memory
+ * of all connections together.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,19 +37,19 @@ static uint64_t ended(enum ration_close_reason close_reason)
     return counters.ended[close_reason];
 }
 
-static bool says(const struct whole_client *client, const char *text)
+static bool has_answer(const struct whole_client *client, const char *text)
 {
     return client->answer_size > 0 &&
            memmem(client->answers, client->answer_size, text, strlen(text)) != NULL;
 }
 
-/* Sends, lets the server answer, and expects this in what it said since. */
+/* Sends a request, lets the server answer, and expects the text in the answer. */
 static void ask(struct whole_client *client, const char *request, const char *expected)
 {
     whole_client_forget(client);
     whole_client_send(&server, client, request, strlen(request));
     whole_server_settle(&server, client, 1);
-    if (!says(client, expected))
+    if (!has_answer(client, expected))
         fail_msg("%s: got '%.*s' instead of '%s'", request, (int)client->answer_size,
                  client->answers != NULL ? client->answers : "", expected);
 }
@@ -73,7 +73,7 @@ static void close_clients(struct whole_client *clients, size_t count)
 
 /* Time --------------------------------------------------------------------------------------- */
 
-/* Requests do not prolong it. */
+/* Requests do not extend the timeout. */
 static void a_client_authenticates_in_time_or_is_closed(void **unused)
 {
     struct whole_client clients[2];
@@ -91,22 +91,23 @@ static void a_client_authenticates_in_time_or_is_closed(void **unused)
     ask(&clients[0], "PING\r\n", "-NOAUTH");
     whole_server_pass(&server, 1);
     whole_server_settle(&server, clients, 2);
-    assert_true(says(&clients[0], "-ERR the client did not authenticate within auth-timeout"));
+    assert_true(
+        has_answer(&clients[0], "-ERR the client did not authenticate within auth-timeout"));
     assert_true(clients[0].is_closed);
     whole_server_pass(&server, 3600000);
     ask(&clients[1], "PING\r\n", "+PONG");
-    ask(&clients[1], "RESET\r\n", "+RESET"); /* and it is where it began */
+    ask(&clients[1], "RESET\r\n", "+RESET"); /* and it is unauthenticated again */
     whole_server_pass(&server, 3000);
     whole_server_settle(&server, clients, 2);
     assert_true(clients[1].is_closed);
-    whole_server_pass(&server, 3000); /* for both to be heard out */
+    whole_server_pass(&server, 3000); /* until both have received their errors */
     assert_int_equal(ended(RATION_CLOSE_REASON_AUTH_TIMEOUT), 2);
     close_clients(clients, 2);
 }
 
 #define CHECK_SECRET "Authorization: Bearer secret\r\n"
 
-/* Only a completed request prolongs it, and not beyond that of a client with the secret. */
+/* Only a completed request extends it, and not beyond the timeout of a client with the secret. */
 static void an_http_client_authenticates_in_time_or_is_closed(void **unused)
 {
     enum { IDLE, EMPTY_LINES, HEADERS, OPEN, HEALTH_WITH_SECRET, AUTHENTICATED, CLIENTS };
@@ -132,12 +133,12 @@ static void an_http_client_authenticates_in_time_or_is_closed(void **unused)
     whole_server_settle(&server, clients, CLIENTS);
     for (int i = 0; i < CLIENTS; i++)
         assert_int_equal(clients[i].is_closed, i <= HEADERS);
-    assert_true(says(&clients[HEADERS], "HTTP/1.1 408 "));
+    assert_true(has_answer(&clients[HEADERS], "HTTP/1.1 408 "));
     assert_int_equal(clients[IDLE].answer_size, 0);
     whole_server_pass(&server, 3000);
     whole_server_settle(&server, clients, CLIENTS);
     assert_true(clients[OPEN].is_closed);
-    /* else a guess would be tested by how long the connection lives, where no wrong one is counted */
+    /* otherwise the lifetime of a connection would reveal a correct guess without counting wrong ones */
     assert_true(clients[HEALTH_WITH_SECRET].is_closed);
     assert_false(clients[AUTHENTICATED].is_closed);
     assert_int_equal(ended(RATION_CLOSE_REASON_AUTH_TIMEOUT), HEADERS + 1 + 2);
@@ -163,7 +164,8 @@ static void a_transaction_ends_in_time_or_is_closed(void **unused)
     ask(&clients[0], "PING\r\n", "+QUEUED");
     whole_server_pass(&server, 1);
     whole_server_settle(&server, clients, 2);
-    assert_true(says(&clients[0], "-ERR the transaction was open for longer than multi-timeout"));
+    assert_true(
+        has_answer(&clients[0], "-ERR the transaction was open for longer than multi-timeout"));
     whole_server_pass(&server, 3600000);
     ask(&clients[1], "MULTI\r\nDISCARD\r\n", "+OK");
     whole_server_pass(&server, 3600000);
@@ -172,11 +174,11 @@ static void a_transaction_ends_in_time_or_is_closed(void **unused)
     close_clients(clients, 2);
 }
 
-/* Places ------------------------------------------------------------------------------------- */
+/* The number of connections ------------------------------------------------------------------ */
 
 #define PLACES 16
 
-/* A full server closes the one that has waited longest, and never one that has authenticated. */
+/* A full server closes the client that has waited longest, and never an authenticated client. */
 static void unauthenticated_clients_make_room(void **unused)
 {
     struct whole_client clients[3 * PLACES];
@@ -185,7 +187,7 @@ static void unauthenticated_clients_make_room(void **unused)
     start("secret", NULL, (struct ration_server_limits){.connections_max = PLACES});
     for (int i = 0; i < PLACES; i++)
         open_client(&clients[i], WHOLE_RESP);
-    assert_int_equal(ended(RATION_CLOSE_REASON_EVICTED), PLACES / 8); /* places that are reserved */
+    assert_int_equal(ended(RATION_CLOSE_REASON_EVICTED), PLACES / 8); /* the reserved places */
     for (int i = PLACES; i < 2 * PLACES; i++) {
         open_client(&clients[i], WHOLE_RESP);
         ask(&clients[i], "AUTH secret\r\n", "+OK");
@@ -196,7 +198,7 @@ static void unauthenticated_clients_make_room(void **unused)
     }
     for (int i = 2 * PLACES; i < 3 * PLACES; i++) {
         open_client(&clients[i], WHOLE_RESP);
-        assert_true(says(&clients[i], "max number of clients reached"));
+        assert_true(has_answer(&clients[i], "max number of clients reached"));
     }
     for (int i = PLACES; i < 2 * PLACES; i++)
         ask(&clients[i], "PING\r\n", "+PONG");
@@ -205,7 +207,7 @@ static void unauthenticated_clients_make_room(void **unused)
     close_clients(clients, 3 * PLACES);
 }
 
-/* So operators get in. A client in the middle of a request makes room as any other. */
+/* So an operator can connect. A client in the middle of a request is closed like any other. */
 static void http_clients_without_the_token_make_room(void **unused)
 {
     struct whole_client clients[PLACES], operator, another;
@@ -246,7 +248,7 @@ static void http_clients_without_the_token_make_room(void **unused)
     close_clients(clients, PLACES - 2);
 }
 
-/* Whatever unauthenticated clients have begun, one that knows a secret gets in, and stays in beside more of them. */
+/* Whatever unauthenticated clients have begun, a client with a secret can connect, and stays connected. */
 static void requests_that_never_end_make_room(void **unused)
 {
     static const struct {
@@ -270,8 +272,7 @@ static void requests_that_never_end_make_room(void **unused)
 
         start("secret", "token", (struct ration_server_limits){.connections_max = PLACES});
         for (int i = 0; i < ATTACKERS; i++) {
-            if (i ==
-                2 * PLACES) { /* these connect, others do as well, and then these authenticate */
+            if (i == 2 * PLACES) { /* these connect, then others, and then these authenticate */
                 open_client(&operators[0], WHOLE_RESP);
                 open_client(&operators[1], WHOLE_HTTP);
             }
@@ -292,7 +293,7 @@ static void requests_that_never_end_make_room(void **unused)
     }
 }
 
-/* Even if more connect at once than there are places: what has arrived is read before a client is closed. */
+/* Even if more clients connect at once than allowed: the server reads what has arrived before it closes a client. */
 static void a_secret_that_has_arrived_is_read_before_room_is_made(void **unused)
 {
     enum { ATTACKERS = 3 * PLACES };
@@ -316,7 +317,7 @@ static void a_secret_that_has_arrived_is_read_before_room_is_made(void **unused)
 static const char wrong_token[] =
     "GET /v1/top HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n\r\n";
 
-/* Sends a wrong credential, whose reply must come after a second and not before. */
+/* Sends a wrong credential; the reply must arrive after one second and not earlier. */
 static void expect_delay(struct whole_client *client, const char *request, const char *expected)
 {
     whole_client_forget(client);
@@ -328,10 +329,10 @@ static void expect_delay(struct whole_client *client, const char *request, const
     assert_int_equal(client->answer_size, 0);
     whole_server_pass(&server, 1);
     whole_server_settle(&server, client, 1);
-    assert_true(says(client, expected));
+    assert_true(has_answer(client, expected));
 }
 
-/* Those that guess wait; who knows the secret does not, from the same address. */
+/* Clients that guess wait; a client with the secret does not, even from the same address. */
 static void wrong_credentials_are_delayed(void **unused)
 {
     struct whole_client clients[3];
@@ -354,16 +355,16 @@ static void wrong_credentials_are_delayed(void **unused)
     whole_client_forget(&clients[0]);
     whole_client_send(&server, &clients[0], "AUTH wrong\r\nAUTH wrong\r\nAUTH secret\r\n", 37);
     whole_server_settle(&server, clients, 1);
-    for (int i = 0; i < 2; i++) { /* one by one, also where they came together */
-        assert_false(says(&clients[0], "+OK"));
+    for (int i = 0; i < 2; i++) { /* one by one, even if they arrived together */
+        assert_false(has_answer(&clients[0], "+OK"));
         whole_server_pass(&server, RATION_DELAY_MS);
         whole_server_settle(&server, clients, 1);
     }
-    assert_true(says(&clients[0], "+OK"));
+    assert_true(has_answer(&clients[0], "+OK"));
     ask(&clients[2], "AUTH secret\r\n", "+OK");
     ask(&clients[1],
         "GET /v1/top HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token\r\n\r\n", "200 OK");
-    ask(&clients[1], "GET /v1/top HTTP/1.1\r\nHost: localhost\r\n\r\n", "401"); /* is no guess */
+    ask(&clients[1], "GET /v1/top HTTP/1.1\r\nHost: localhost\r\n\r\n", "401"); /* not a guess */
     ration_clock_manual_advance(&server.manual, 6 * RATION_NS_PER_SECOND);
     ask(&clients[1], wrong_token, "401 Unauthorized"); /* 10 a minute are answered at once */
     expect_delay(&clients[1], wrong_token, "401 Unauthorized");
@@ -371,7 +372,7 @@ static void wrong_credentials_are_delayed(void **unused)
     close_clients(clients, 3);
 }
 
-/* What was logged since, in lines; then the log is the standard error again. */
+/* Counts the lines logged since; then the log is the standard error again. */
 static unsigned count_lines(const int pipe_fds[2])
 {
     char text[65536];
@@ -386,7 +387,7 @@ static unsigned count_lines(const int pipe_fds[2])
     return count;
 }
 
-/* Beyond it a client that guesses is closed, and nobody else. So many failures are few lines in the log. */
+/* Beyond the bound the server closes clients that guess, and no others. Many failures make few log lines. */
 static void delayed_replies_are_bounded(void **unused)
 {
     enum { CLIENTS = RATION_DELAYED_MAX + 8 };
@@ -416,7 +417,7 @@ static void delayed_replies_are_bounded(void **unused)
     whole_server_pass(&server, RATION_DELAY_MS);
     whole_server_settle(&server, clients, CLIENTS);
     for (int i = 0; i < RATION_DELAYED_MAX; i++)
-        assert_true(says(&clients[i], "-WRONGPASS"));
+        assert_true(has_answer(&clients[i], "-WRONGPASS"));
     whole_client_close(&beside);
     close_clients(clients, CLIENTS);
 }
@@ -429,7 +430,7 @@ static void expect_budget(uint64_t max)
     assert_true(server.service.loops->memory_bytes <= max);
 }
 
-/* Many of them hold no more than the budget, and a client with little needs is served beside them. */
+/* Many queues together use no more than the budget, and a small request of another client is served. */
 static void queues_of_transactions_share_the_budget(void **unused)
 {
     enum { CLIENTS = 64 };
@@ -448,7 +449,8 @@ static void queues_of_transactions_share_the_budget(void **unused)
             whole_server_settle(&server, &clients[i], 1);
             expect_budget(MIB);
         }
-        if (says(&clients[i], "-ERR the buffers of all connections exceed max-connection-memory")) {
+        if (has_answer(&clients[i],
+                       "-ERR the buffers of all connections exceed max-connection-memory")) {
             ask(&clients[i], "EXEC\r\n", "-EXECABORT Transaction discarded because of previous");
             refused++;
         }
@@ -481,13 +483,13 @@ static void partial_requests_share_the_budget(void **unused)
         whole_client_send(&server, &clients[i], part, sizeof(part));
         whole_server_settle(&server, &clients[i], 1);
         expect_budget(2 * MIB);
-        refused += says(&clients[i], "503 Service Unavailable");
+        refused += has_answer(&clients[i], "503 Service Unavailable");
     }
     assert_in_range(refused, 1, CLIENTS - 1);
     close_clients(clients, CLIENTS);
 }
 
-/* Nobody takes the replies of these. */
+/* These clients do not read their replies. */
 static void unsent_replies_share_the_budget(void **unused)
 {
     enum { CLIENTS = 16 };
@@ -512,11 +514,11 @@ static void unsent_replies_share_the_budget(void **unused)
     for (int i = 0; i < CLIENTS; i++)
         whole_client_take(&clients[i]);
     whole_server_settle(&server, clients, CLIENTS);
-    assert_true(says(&clients[CLIENTS - 1], "max-connection-memory; try again later\r\n"));
+    assert_true(has_answer(&clients[CLIENTS - 1], "max-connection-memory; try again later\r\n"));
     close_clients(clients, CLIENTS);
 }
 
-/* Sends a whole batch of checks with the secret: as many bytes as unauthenticated clients must leave free. */
+/* Sends a batch of checks with the secret, of as many bytes as unauthenticated clients must leave free. */
 static void expect_batch(size_t size)
 {
     struct whole_client client;
@@ -536,12 +538,12 @@ static void expect_batch(size_t size)
     open_client(&client, WHOLE_HTTP);
     whole_client_send(&server, &client, request.bytes, request.size);
     whole_server_settle(&server, &client, 1);
-    assert_true(says(&client, "HTTP/1.1 200 "));
+    assert_true(has_answer(&client, "HTTP/1.1 200 "));
     whole_client_close(&client);
     ration_output_done(&request);
 }
 
-/* However many they are: here with headers that never end, and with replies that they do not read. */
+/* However many there are: here with endless headers, and with replies that they do not read. */
 static void unauthenticated_clients_leave_memory_to_others(void **unused)
 {
     enum { CLIENTS = 100, PIPELINE = 200 };
@@ -569,7 +571,7 @@ static void unauthenticated_clients_leave_memory_to_others(void **unused)
     }
 }
 
-/* One that has the memory to itself has little of it, too. */
+/* Even a single unauthenticated client gets little memory. */
 static void an_unauthenticated_client_that_does_not_read_has_little_memory(void **unused)
 {
     struct whole_client client;
@@ -586,7 +588,7 @@ static void an_unauthenticated_client_that_does_not_read_has_little_memory(void 
     close_clients(&client, 1);
 }
 
-/* A body is not waited for if the headers suffice to refuse the request, and the reply does not depend on whether it came. */
+/* If the headers suffice to refuse a request, the server does not wait for the body, and the reply does not depend on it. */
 static void requests_are_refused_before_their_body(void **unused)
 {
     static const struct {
@@ -623,7 +625,8 @@ static void requests_are_refused_before_their_body(void **unused)
         }
         whole_client_send(&server, &clients[1], text, strlen(text));
         whole_server_settle(&server, clients, 2);
-        assert_true(says(&clients[0], rows[i / 2].status == NULL ? "200 OK" : rows[i / 2].status));
+        assert_true(
+            has_answer(&clients[0], rows[i / 2].status == NULL ? "200 OK" : rows[i / 2].status));
         assert_int_equal(clients[0].is_closed, rows[i / 2].status != NULL);
         assert_int_equal(clients[1].is_closed, rows[i / 2].status != NULL);
         assert_int_equal(clients[0].answer_size, clients[1].answer_size);

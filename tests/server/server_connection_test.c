@@ -1,4 +1,4 @@
-/* Bytes in, answers out: whole, in pieces, at the end of a connection. */
+/* Requests and answers of one connection: whole, in pieces, at the end of the connection. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +38,8 @@ static void what_is_sent_comes_back(void **unused)
     kit_stop(&kit);
 }
 
-/* The first piece has surely been received before the second is sent. */
-static void requests_may_be_cut_anywhere(void **unused)
+/* The server has received the first piece before the test sends the second. */
+static void requests_may_be_split_anywhere(void **unused)
 {
     static const char text[] = "one\ntwo\n\nthree\n";
     size_t size = strlen(text);
@@ -81,7 +81,7 @@ static void many_requests_at_once_are_answered_in_order(void **unused)
     free(text);
 }
 
-/* 200 answers of 1000 bytes from one read: more than an output is let grow before it is sent. */
+/* 200 answers of 1000 bytes from one read: more than an output may hold before it is sent. */
 static void a_protocol_that_stops_when_full_is_called_again(void **unused)
 {
     char text[200 * 9 + 1] = "";
@@ -99,7 +99,7 @@ static void a_protocol_that_stops_when_full_is_called_again(void **unused)
     kit_stop(&kit);
 }
 
-static void a_client_that_shuts_its_side_still_gets_answers(void **unused)
+static void a_client_that_stopped_sending_still_gets_answers(void **unused)
 {
     (void)unused;
     start(&kit_lines);
@@ -113,7 +113,7 @@ static void a_client_that_shuts_its_side_still_gets_answers(void **unused)
     kit_stop(&kit);
 }
 
-static void a_large_answer_outlives_the_clients_shut(void **unused)
+static void a_large_answer_is_sent_after_the_client_stopped_sending(void **unused)
 {
     enum { SIZE = 4000000 };
 
@@ -142,7 +142,7 @@ static void paused_answers_come_later_and_in_order(void **unused)
     client_expect(fd, "held\nb\nc\n");
     client_say(fd, "hold\n");
     kit_await_received(&kit, 16);
-    client_shut(fd); /* nothing more to ask, but an answer to come */
+    client_shut(fd); /* no further request, but an answer is pending */
     kit_resume(&kit);
     client_expect(fd, "held\n");
     client_expect_end(fd);
@@ -157,7 +157,7 @@ static void a_protocol_can_close_after_its_answer(void **unused)
     int fd = client_open(&kit);
     client_say(fd, "a\nclose\nb\n");
     kit_await_received(&kit, 10);
-    client_say(fd, "unheard\n"); /* must not reset what was answered */
+    client_say(fd, "unheard\n"); /* must not discard the answer */
     client_expect(fd, "a\nbye\n");
     client_expect_end(fd);
     close(fd);
@@ -165,7 +165,7 @@ static void a_protocol_can_close_after_its_answer(void **unused)
     kit_stop(&kit);
 }
 
-static void one_that_never_ends_after_the_last_answer_is_closed(void **unused)
+static void a_client_that_never_closes_after_the_last_answer_is_closed(void **unused)
 {
     (void)unused;
     start(&kit_lines);
@@ -198,7 +198,7 @@ static void a_protocol_can_close_at_once(void **unused)
     kit_stop(&kit);
 }
 
-static void receive_is_not_called_before_what_it_needs_is_there(void **unused)
+static void receive_is_not_called_before_the_bytes_it_needs_arrive(void **unused)
 {
     char bytes[300];
 
@@ -208,7 +208,7 @@ static void receive_is_not_called_before_what_it_needs_is_there(void **unused)
     unsigned receives = kit_receives();
     client_say(fd, "need 300\n");
     kit_await_received(&kit, 9);
-    while (kit_receives() == receives) /* bytes are counted before they are handed on */
+    while (kit_receives() == receives) /* the loop counts bytes before it calls receive() */
         sched_yield();
     receives++;
     memset(bytes, '\n', sizeof(bytes));
@@ -241,7 +241,7 @@ static void bytes_that_are_never_consumed_have_a_bound(void **unused)
     close(fd);
     kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_INPUT, 1);
 
-    fd = client_open(&kit); /* all at once, and to one that says nothing */
+    fd = client_open(&kit); /* all at once, to a protocol that answers nothing */
     client_say(fd, "need 999999999\n");
     client_send(fd, bytes, 1000);
     client_send(fd, bytes, 1);
@@ -276,16 +276,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_sent_comes_back),
-        cmocka_unit_test(requests_may_be_cut_anywhere),
+        cmocka_unit_test(requests_may_be_split_anywhere),
         cmocka_unit_test(many_requests_at_once_are_answered_in_order),
         cmocka_unit_test(a_protocol_that_stops_when_full_is_called_again),
-        cmocka_unit_test(a_client_that_shuts_its_side_still_gets_answers),
-        cmocka_unit_test(a_large_answer_outlives_the_clients_shut),
+        cmocka_unit_test(a_client_that_stopped_sending_still_gets_answers),
+        cmocka_unit_test(a_large_answer_is_sent_after_the_client_stopped_sending),
         cmocka_unit_test(paused_answers_come_later_and_in_order),
         cmocka_unit_test(a_protocol_can_close_after_its_answer),
-        cmocka_unit_test(one_that_never_ends_after_the_last_answer_is_closed),
+        cmocka_unit_test(a_client_that_never_closes_after_the_last_answer_is_closed),
         cmocka_unit_test(a_protocol_can_close_at_once),
-        cmocka_unit_test(receive_is_not_called_before_what_it_needs_is_there),
+        cmocka_unit_test(receive_is_not_called_before_the_bytes_it_needs_arrive),
         cmocka_unit_test(bytes_that_are_never_consumed_have_a_bound),
         cmocka_unit_test(a_reset_is_quiet),
     };

@@ -1,4 +1,4 @@
-/* Deadlines: the queues by themselves against a plain model, and each class on a connection. */
+/* Timeouts: the queues compared with a simple model, and each class on a connection. */
 #include "server/net/deadlines.h"
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ static void queues_agree_with_a_list_of_ends(void **unused)
 {
     static struct ration_deadlines deadlines;
     static struct ration_deadline entries[ENTRIES];
-    uint64_t ends[ENTRIES] = {0}; /* 0: does not run */
+    uint64_t ends[ENTRIES] = {0}; /* 0: not started */
     uint64_t now = 0, random = 1;
 
     (void)unused;
@@ -26,7 +26,8 @@ static void queues_agree_with_a_list_of_ends(void **unused)
         ration_deadlines_set_length(&deadlines, i, 10 + 37 * i);
     for (int step = 0; step < 200000; step++) {
         size_t at = ration_random_up_to(&random, ENTRIES - 1);
-        unsigned class_index = (unsigned)ration_random_up_to(&random, CLASSES); /* one has no end */
+        unsigned class_index =
+            (unsigned)ration_random_up_to(&random, CLASSES); /* one class has no timeout */
         uint64_t next = UINT64_MAX;
         struct ration_deadline *passed;
 
@@ -66,7 +67,7 @@ static int start(const struct ration_protocol *protocol)
     return fd;
 }
 
-/* Passes at its very millisecond. */
+/* The timeout expires exactly at this millisecond. */
 static void expect_deadline(uint64_t ms, enum ration_close_reason close_reason)
 {
     uint64_t ended = kit_counters(&kit).ended[close_reason];
@@ -82,7 +83,7 @@ static void an_idle_connection_is_closed(void **unused)
     (void)unused;
     int fd = start(&kit_lines);
     kit_pass(&kit, 399);
-    client_say(fd, "a\n"); /* begins it again */
+    client_say(fd, "a\n"); /* restarts the idle timeout */
     client_expect(fd, "a\n");
     expect_deadline(400, RATION_CLOSE_REASON_IDLE_TIMEOUT);
     client_expect_end(fd);
@@ -90,7 +91,7 @@ static void an_idle_connection_is_closed(void **unused)
     kit_stop(&kit);
 }
 
-static void one_that_says_nothing_at_all_is_idle(void **unused)
+static void a_client_that_sends_nothing_is_idle(void **unused)
 {
     (void)unused;
     int fd = start(&kit_lines);
@@ -100,8 +101,8 @@ static void one_that_says_nothing_at_all_is_idle(void **unused)
     kit_stop(&kit);
 }
 
-/* A byte now and then does not keep a request alive. */
-static void a_head_has_its_time_from_the_first_byte(void **unused)
+/* Single bytes do not extend the timeout of a request. */
+static void the_header_timeout_begins_with_the_first_byte(void **unused)
 {
     (void)unused;
     int fd = start(&kit_lines);
@@ -116,13 +117,14 @@ static void a_head_has_its_time_from_the_first_byte(void **unused)
     kit_stop(&kit);
 }
 
-static void a_request_that_ends_gives_the_next_its_own_time(void **unused)
+static void each_request_has_its_own_timeout(void **unused)
 {
     (void)unused;
     int fd = start(&kit_lines);
     client_say(fd, "a");
     kit_await_received(&kit, 1);
-    for (uint64_t i = 0; i < 10; i++) { /* never all consumed, yet always a request done */
+    for (uint64_t i = 0; i < 10;
+         i++) { /* there is always a partial request, but each time one is completed */
         kit_pass(&kit, 99);
         client_say(fd, "\na");
         client_expect(fd, "a\n");
@@ -132,7 +134,7 @@ static void a_request_that_ends_gives_the_next_its_own_time(void **unused)
     kit_stop(&kit);
 }
 
-static void late_clients_get_the_reason(void **unused)
+static void late_clients_get_an_error(void **unused)
 {
     (void)unused;
     int fd = start(&kit_polite);
@@ -146,7 +148,7 @@ static void late_clients_get_the_reason(void **unused)
     kit_stop(&kit);
 }
 
-static void a_body_has_its_time_after_the_head(void **unused)
+static void the_body_timeout_begins_after_the_headers(void **unused)
 {
     (void)unused;
     int fd = start(&kit_phases);
@@ -167,7 +169,7 @@ static void a_body_has_its_time_after_the_head(void **unused)
     kit_stop(&kit);
 }
 
-static void a_phase_that_is_set_again_continues(void **unused)
+static void setting_the_same_phase_does_not_restart_its_timeout(void **unused)
 {
     (void)unused;
     int fd = start(&kit_phases);
@@ -182,7 +184,7 @@ static void a_phase_that_is_set_again_continues(void **unused)
     kit_stop(&kit);
 }
 
-static void paused_connections_have_no_deadline(void **unused)
+static void paused_connections_have_no_timeout(void **unused)
 {
     (void)unused;
     int fd = start(&kit_lines);
@@ -197,7 +199,7 @@ static void paused_connections_have_no_deadline(void **unused)
     kit_stop(&kit);
 }
 
-static void each_listener_may_have_its_own_idle_time(void **unused)
+static void each_listener_may_have_its_own_idle_timeout(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
 
@@ -221,14 +223,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_agree_with_a_list_of_ends),
         cmocka_unit_test(an_idle_connection_is_closed),
-        cmocka_unit_test(one_that_says_nothing_at_all_is_idle),
-        cmocka_unit_test(a_head_has_its_time_from_the_first_byte),
-        cmocka_unit_test(a_request_that_ends_gives_the_next_its_own_time),
-        cmocka_unit_test(late_clients_get_the_reason),
-        cmocka_unit_test(a_body_has_its_time_after_the_head),
-        cmocka_unit_test(a_phase_that_is_set_again_continues),
-        cmocka_unit_test(paused_connections_have_no_deadline),
-        cmocka_unit_test(each_listener_may_have_its_own_idle_time),
+        cmocka_unit_test(a_client_that_sends_nothing_is_idle),
+        cmocka_unit_test(the_header_timeout_begins_with_the_first_byte),
+        cmocka_unit_test(each_request_has_its_own_timeout),
+        cmocka_unit_test(late_clients_get_an_error),
+        cmocka_unit_test(the_body_timeout_begins_after_the_headers),
+        cmocka_unit_test(setting_the_same_phase_does_not_restart_its_timeout),
+        cmocka_unit_test(paused_connections_have_no_timeout),
+        cmocka_unit_test(each_listener_may_have_its_own_idle_timeout),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The end: what was asked is answered, what rests is closed, and nothing waits for ever. */
+/* Draining: pending requests are answered, idle connections are closed, and nothing waits for ever. */
 #include <string.h>
 #include <unistd.h>
 
@@ -72,7 +72,7 @@ static void a_request_that_has_begun_is_finished(void **unused)
     expect_drained();
 }
 
-static void an_answer_that_is_due_is_awaited(void **unused)
+static void a_pending_answer_is_awaited(void **unused)
 {
     (void)unused;
     start(1);
@@ -101,7 +101,7 @@ static void a_large_answer_is_sent_to_its_end(void **unused)
     expect_drained();
 }
 
-/* Blocks the loop while bytes and connections arrive that it has not seen yet. */
+/* Blocks the loop while bytes and connections arrive. */
 static void block(struct ration_loop *loop, void *lock)
 {
     (void)loop;
@@ -109,7 +109,7 @@ static void block(struct ration_loop *loop, void *lock)
     pthread_mutex_unlock(lock);
 }
 
-static void what_arrived_before_is_answered(void **unused)
+static void requests_that_arrived_before_are_answered(void **unused)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct ration_loop_message message = {.function = block, .argument = &lock};
@@ -120,7 +120,7 @@ static void what_arrived_before_is_answered(void **unused)
     kit_await_accepted(&kit, 1);
     pthread_mutex_lock(&lock);
     ration_loop_post(ration_loops_at(kit.loops, 0), &message);
-    drain(1000000); /* will run right after it, before any socket is looked at */
+    drain(1000000); /* will run right after it, before the loop polls any socket */
     client_say(fd, "hello\n");
     int newcomer = client_open(&kit);
     client_say(newcomer, "and me\n");
@@ -134,7 +134,7 @@ static void what_arrived_before_is_answered(void **unused)
     expect_drained();
 }
 
-static void the_deadline_ends_the_rest(void **unused)
+static void the_timeout_closes_the_remaining_connections(void **unused)
 {
     (void)unused;
     start(1);
@@ -146,7 +146,7 @@ static void the_deadline_ends_the_rest(void **unused)
     kit_pass(&kit, 4999);
     assert_int_equal(kit_counters(&kit).open, 2);
     __atomic_add_fetch(&kit.coarse_ms, 1, __ATOMIC_RELEASE);
-    drain(1000000); /* a second one does not lengthen it; looks at the time */
+    drain(1000000); /* a second drain does not extend the timeout; it checks the time */
     client_expect_end(begun);
     client_expect_end(paused);
     close(begun);
@@ -168,7 +168,7 @@ static void a_second_drain_may_shorten_the_first(void **unused)
     expect_drained();
 }
 
-static void nobody_is_let_in_while_draining(void **unused)
+static void no_connection_is_accepted_while_draining(void **unused)
 {
     (void)unused;
     start(1);
@@ -233,12 +233,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_connections_are_closed_at_once),
         cmocka_unit_test(a_request_that_has_begun_is_finished),
-        cmocka_unit_test(an_answer_that_is_due_is_awaited),
+        cmocka_unit_test(a_pending_answer_is_awaited),
         cmocka_unit_test(a_large_answer_is_sent_to_its_end),
-        cmocka_unit_test(what_arrived_before_is_answered),
-        cmocka_unit_test(the_deadline_ends_the_rest),
+        cmocka_unit_test(requests_that_arrived_before_are_answered),
+        cmocka_unit_test(the_timeout_closes_the_remaining_connections),
         cmocka_unit_test(a_second_drain_may_shorten_the_first),
-        cmocka_unit_test(nobody_is_let_in_while_draining),
+        cmocka_unit_test(no_connection_is_accepted_while_draining),
         cmocka_unit_test(messages_posted_until_the_end_are_run),
     };
 

@@ -1,11 +1,11 @@
-/* Where to listen: text that is right, and what is said about text that is not. */
+/* Addresses to listen on: correct text, and the errors for wrong text. */
 #include "server/net/endpoint.h"
 
 #include <string.h>
 
 #include "support/unit.h"
 
-static void endpoints_are_printed_as_they_are_read(void **unused)
+static void endpoints_are_printed_as_they_were_parsed(void **unused)
 {
     static const struct {
         const char *text;
@@ -39,7 +39,7 @@ static void endpoints_are_printed_as_they_are_read(void **unused)
     }
 }
 
-static void wrong_text_is_refused_with_the_fix(void **unused)
+static void an_error_says_how_to_fix_the_text(void **unused)
 {
     static const struct {
         const char *text;
@@ -75,7 +75,7 @@ static void wrong_text_is_refused_with_the_fix(void **unused)
     }
 }
 
-static void a_path_has_a_longest_length(void **unused)
+static void the_length_of_a_path_is_bounded(void **unused)
 {
     char text[200] = "/";
     struct ration_endpoint endpoint;
@@ -93,9 +93,9 @@ static void a_path_has_a_longest_length(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(endpoints_are_printed_as_they_are_read),
-        cmocka_unit_test(wrong_text_is_refused_with_the_fix),
-        cmocka_unit_test(a_path_has_a_longest_length),
+        cmocka_unit_test(endpoints_are_printed_as_they_were_parsed),
+        cmocka_unit_test(an_error_says_how_to_fix_the_text),
+        cmocka_unit_test(the_length_of_a_path_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

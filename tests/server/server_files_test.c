@@ -1,4 +1,4 @@
-/* A process that has no files left: newcomers are closed, nothing spins, and it recovers. */
+/* A process without free file descriptors: new connections are closed, nothing spins, and the server recovers. */
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 
 static struct kit kit;
 
-/* Takes all files that are left. */
+/* Takes all free file descriptors. */
 static int take_files(int *files)
 {
     int count = 0;
@@ -38,7 +38,7 @@ static void newcomers_without_a_file_are_closed(void **unused)
 
     file_count = take_files(files);
     for (uint64_t i = 0; i < CLIENTS_MAX; i++) {
-        close(files[--file_count]); /* one for the client's own side, none for the server's */
+        close(files[--file_count]); /* one for the client's side, none for the server's */
         clients[i] = client_open(&kit);
         kit_await_ended(&kit, RATION_CLOSE_REASON_FILES, i + 1);
         client_expect_end(clients[i]);
@@ -77,8 +77,8 @@ static void set_files_max(rlim_t files_max)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* With a limit below what is open the spare is no use: the newcomer waits, and nothing spins. */
-static void accepting_rests_if_the_spare_is_no_use(void **unused)
+/* With a limit below the open descriptors the spare one does not help: new clients wait, and nothing spins. */
+static void accepting_pauses_if_the_spare_does_not_help(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     uint64_t begin_ms = now_ms();
@@ -89,7 +89,7 @@ static void accepting_rests_if_the_spare_is_no_use(void **unused)
     client_say(guest, "in\n");
     client_expect(guest, "in\n");
     set_files_max(3);
-    assert_true(client_connect(&kit, newcomer)); /* to the system's queue */
+    assert_true(client_connect(&kit, newcomer)); /* to the kernel's queue */
     client_say(newcomer, "patient\n");
     kit_await_accept_pauses(&kit, 1);
     for (int i = 0; i < 1000; i++) {
@@ -108,13 +108,13 @@ static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newcomers_without_a_file_are_closed),
-        cmocka_unit_test(accepting_rests_if_the_spare_is_no_use),
+        cmocka_unit_test(accepting_pauses_if_the_spare_does_not_help),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-/* In a child, whose limit is its own. */
+/* Runs in a child, which has a limit of its own. */
 int main(void)
 {
     pid_t child = fork();

@@ -1,6 +1,6 @@
 /*
- * A flush of inline limits is done by another thread: the loop serves others meanwhile, and clients may leave and the
- * server may close while it runs.
+ * Another thread flushes inline limits: the loop serves other clients meanwhile, clients may disconnect and the server
+ * may close while the flush runs.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define INLINE_KEYS (TURNS_IS_MEASURED ? 500000 : 32768)
 
-/* Slots for twice as many keys as there are: each key has a slot of its own. */
+/* Twice as many slots as keys: each key has a slot of its own. */
 #define INLINE_KEYS_MAX (2 * INLINE_KEYS)
 
 /* From the seventh on each flush visits every slot of the table. */
@@ -26,7 +26,7 @@ static struct whole_server server;
     "POST /v1/reset HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" \
     "Content-Length: 16\r\n\r\n{\"inline\": true}"
 
-/* Takes the only token of every inline key; all of them had it. */
+/* Takes the only token of every inline key; every key must have it. */
 static void drain_inline_keys(struct whole_server *of)
 {
     ration_limiter *limiter = ration_engine_inline_limiter(of->service.engine);
@@ -51,7 +51,7 @@ static unsigned count_texts(const struct whole_client *client, const char *text)
     return count;
 }
 
-static void flushes_leave_the_loop_to_others(void **unused)
+static void flushes_do_not_block_the_loop(void **unused)
 {
     static const struct {
         const char *name;
@@ -73,11 +73,11 @@ static void flushes_leave_the_loop_to_others(void **unused)
         ration_output_append_text(&request, rows[i].before);
         turns_append_many(&request, rows[i].repeated, FLUSHES);
         ration_output_append_text(&request, rows[i].after);
-        /* again: a slow turn is the machine's doing, unless there is one each time */
+        /* repeated: one slow turn may be due to the machine, several are not */
         for (int tries = 0; tries < 5 && cost.turn_ns_max > TURNS_NS_MAX; tries++) {
             struct whole_client client;
 
-            drain_inline_keys(&server); /* which fails if a flush before it left one in use */
+            drain_inline_keys(&server); /* which fails if an earlier flush left a token in use */
             cost = turns_serve(&server, rows[i].protocol, &request, &client);
             assert_int_equal(count_texts(&client, rows[i].answer), FLUSHES + is_exec);
             assert_true(cost.answered_beside + 3 >= cost.turn_count);
@@ -90,7 +90,7 @@ static void flushes_leave_the_loop_to_others(void **unused)
     }
 }
 
-/* Sends a request that another thread serves, and turns until the loop has handed it over. */
+/* Sends a request that another thread serves, and runs turns until the loop has handed it over. */
 static void begin_flush(struct whole_server *of, struct whole_client *client,
                         enum whole_protocol protocol)
 {
@@ -125,7 +125,7 @@ static void two_clients_flush_at_once(void **unused)
     whole_client_close(&clients[1]);
 }
 
-static void a_client_may_leave_while_it_flushes(void **unused)
+static void a_client_may_disconnect_during_its_flush(void **unused)
 {
     (void)unused;
     for (int i = 0; i < 4; i++) {
@@ -141,7 +141,7 @@ static void a_client_may_leave_while_it_flushes(void **unused)
     drain_inline_keys(&server);
 }
 
-static void a_server_may_close_while_it_flushes(void **unused)
+static void a_server_may_close_during_a_flush(void **unused)
 {
     (void)unused;
     for (int i = 0; i < 2; i++) {
@@ -161,10 +161,10 @@ static void a_server_may_close_while_it_flushes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flushes_leave_the_loop_to_others),
+        cmocka_unit_test(flushes_do_not_block_the_loop),
         cmocka_unit_test(two_clients_flush_at_once),
-        cmocka_unit_test(a_client_may_leave_while_it_flushes),
-        cmocka_unit_test(a_server_may_close_while_it_flushes),
+        cmocka_unit_test(a_client_may_disconnect_during_its_flush),
+        cmocka_unit_test(a_server_may_close_during_a_flush),
     };
     int failed;
 

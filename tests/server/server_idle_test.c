@@ -1,4 +1,4 @@
-/* What connections at rest cost. Clients live in a process of their own, with files of their own. */
+/* The memory of idle connections. The clients are in a process of their own, with their own file descriptors. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 
 static struct kit kit;
 
-/* As many as the limit of files lets one process have. */
+/* As many connections as the limit of open files allows one process. */
 static unsigned connection_count(void)
 {
     unsigned most = kit.loops->limits.connections_max;
@@ -38,7 +38,7 @@ static size_t allocated_bytes(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* Opens all, each with a request split in two, then waits for the word to go. */
+/* Opens all connections, each with a request in two pieces, then waits for a byte from go_fd. */
 static void be_clients(unsigned count, int go_fd)
 {
     int *fds = calloc(count, sizeof(*fds));
@@ -53,7 +53,7 @@ static void be_clients(unsigned count, int go_fd)
     _exit(read(go_fd, &byte, 1) == 0 ? 0 : 1);
 }
 
-static void a_connection_at_rest_costs_less_than_1024_bytes(void **unused)
+static void an_idle_connection_needs_less_than_1024_bytes(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     int go[2], status;
@@ -75,7 +75,7 @@ static void a_connection_at_rest_costs_less_than_1024_bytes(void **unused)
     kit_await_received(&kit, 6 * (uint64_t)count);
     assert_int_equal(kit_counters(&kit).open, count);
     size_t each = (allocated_bytes() - before) / count;
-    print_message("%u connections at rest: %zu bytes each\n", count, each);
+    print_message("%u idle connections: %zu bytes each\n", count, each);
 #ifndef IS_SANITIZED
     assert_in_range(each, 100, OUR_BYTES_MAX);
 #endif
@@ -85,7 +85,7 @@ static void a_connection_at_rest_costs_less_than_1024_bytes(void **unused)
     kit_await_open(&kit, 0);
 #ifndef IS_SANITIZED
     kit_pass(&kit, 0);
-    assert_true(allocated_bytes() < before + count * 100); /* and nothing when they are gone */
+    assert_true(allocated_bytes() < before + count * 100); /* and nothing after they are closed */
 #endif
     kit_stop(&kit);
 }
@@ -93,7 +93,7 @@ static void a_connection_at_rest_costs_less_than_1024_bytes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_connection_at_rest_costs_less_than_1024_bytes),
+        cmocka_unit_test(an_idle_connection_needs_less_than_1024_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

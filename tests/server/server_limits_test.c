@@ -1,4 +1,4 @@
-/* How many may connect, in all and from one address. */
+/* Bounds on the number of connections, in all and from one address. */
 #include "server/net/limits.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static struct ration_address random_address(uint64_t *random)
     return address;
 }
 
-static void peers_agree_with_a_plain_count(void **unused)
+static void peers_agree_with_a_simple_count(void **unused)
 {
     enum { MOST = 300, EACH = 5 };
     struct ration_peers *peers = ration_peers_create(MOST, EACH);
@@ -88,7 +88,7 @@ static void one_connection_too_many_gets_an_error(void **unused)
     int fds[4];
 
     (void)unused;
-    options.loop_count = 2; /* the bound is for all together */
+    options.loop_count = 2; /* the bound applies to all loops together */
     options.limits.connections_max = 3;
     kit_start(&kit, &options, &kit_polite, NULL);
     for (int i = 0; i < 3; i++) {
@@ -112,7 +112,7 @@ static void one_connection_too_many_gets_an_error(void **unused)
     kit_stop(&kit);
 }
 
-static void one_address_does_not_take_all(void **unused)
+static void one_address_cannot_take_all_connections(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     int fds[4];
@@ -145,8 +145,8 @@ static void one_address_does_not_take_all(void **unused)
     kit_stop(&kit);
 }
 
-/* The counts must come back to nothing, whichever way connections go. */
-static void places_are_given_back(void **unused)
+/* The counts must return to zero, however connections end. */
+static void closed_connections_are_uncounted(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
 
@@ -171,10 +171,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_have_defaults_and_bounds),
-        cmocka_unit_test(peers_agree_with_a_plain_count),
+        cmocka_unit_test(peers_agree_with_a_simple_count),
         cmocka_unit_test(one_connection_too_many_gets_an_error),
-        cmocka_unit_test(one_address_does_not_take_all),
-        cmocka_unit_test(places_are_given_back),
+        cmocka_unit_test(one_address_cannot_take_all_connections),
+        cmocka_unit_test(closed_connections_are_uncounted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

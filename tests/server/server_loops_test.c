@@ -37,13 +37,14 @@ static void two_loops_serve_one_port(void **unused)
     for (unsigned i = 0; i < 2; i++)
         ration_loop_counters(ration_loops_at(kit.loops, i), &counters[i]);
     assert_int_equal(counters[0].accepted + counters[1].accepted, COUNT);
-    assert_true(counters[0].accepted > 0 && counters[1].accepted > 0); /* 2^-63 to miss */
+    assert_true(counters[0].accepted > 0 &&
+                counters[1].accepted > 0); /* fails by chance with a probability of 2^-63 */
     for (int i = 0; i < COUNT; i++)
         close(fds[i]);
     kit_stop(&kit);
 }
 
-static void a_second_server_finds_the_port_taken(void **unused)
+static void a_second_server_reports_that_the_port_is_in_use(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     struct ration_loops *second;
@@ -147,7 +148,7 @@ static void a_call_reaches_each_loop_once(void **unused)
     kit_stop(&kit);
 }
 
-static void a_loop_that_ended_takes_no_messages(void **unused)
+static void a_stopped_loop_accepts_no_messages(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     unsigned seen[1] = {0};
@@ -200,7 +201,7 @@ static void *get_user(struct ration_loops *loops, unsigned index)
     return ration_loop_user(ration_loops_at(loops, index));
 }
 
-static void each_loop_has_a_pointer_of_the_users(void **unused)
+static void each_loop_has_a_user_pointer(void **unused)
 {
     struct ration_loops_options options = kit_options(&kit);
     int users[2];
@@ -267,7 +268,7 @@ static void start_unix(unsigned loop_count)
     kit_start(&kit, &options, &kit_lines, address);
 }
 
-static void unix_sockets_serve_and_vanish(void **unused)
+static void unix_sockets_serve_and_are_removed(void **unused)
 {
     struct stat there;
     int fds[20];
@@ -290,7 +291,7 @@ static void unix_sockets_serve_and_vanish(void **unused)
     assert_int_not_equal(stat(path, &there), 0);
 }
 
-/* What a server that was killed leaves behind. */
+/* Creates the socket file that a killed server leaves behind. */
 static void leave_stale_socket(void)
 {
     struct sockaddr_un stale = {.sun_family = AF_UNIX};
@@ -332,7 +333,7 @@ static void a_socket_that_is_in_use_is_left_alone(void **unused)
     (void)unused;
     start_unix(1);
     expect_refusal("another server answers there");
-    int fd = client_open(&kit); /* the first one's file is still there */
+    int fd = client_open(&kit); /* the first server's file still exists */
     client_say(fd, "hello\n");
     client_expect(fd, "hello\n");
     close(fd);
@@ -357,14 +358,14 @@ int main(void)
 #define UNIX_TEST(name) cmocka_unit_test_setup_teardown(name, make_path, remove_path)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_loops_serve_one_port),
-        cmocka_unit_test(a_second_server_finds_the_port_taken),
+        cmocka_unit_test(a_second_server_reports_that_the_port_is_in_use),
         cmocka_unit_test(messages_arrive_once_and_in_order),
         cmocka_unit_test(a_call_reaches_each_loop_once),
-        cmocka_unit_test(a_loop_that_ended_takes_no_messages),
+        cmocka_unit_test(a_stopped_loop_accepts_no_messages),
         cmocka_unit_test(now_is_read_once_per_turn),
-        cmocka_unit_test(each_loop_has_a_pointer_of_the_users),
+        cmocka_unit_test(each_loop_has_a_user_pointer),
         cmocka_unit_test(a_signal_reaches_its_function),
-        UNIX_TEST(unix_sockets_serve_and_vanish),
+        UNIX_TEST(unix_sockets_serve_and_are_removed),
         UNIX_TEST(a_stale_socket_is_replaced),
         UNIX_TEST(a_socket_that_is_in_use_is_left_alone),
         UNIX_TEST(a_file_that_is_no_socket_is_left_alone),

@@ -1,14 +1,13 @@
 /*
- * A whole server in this process, whose pieces of memory are refused one after the other: the first in
- * the first run, the second in the second, until a run needs no more than were given. Each run starts the
- * server, sends checks, reads every list, does admin operations, reloads by HTTP, by RESP and by SIGHUP,
- * and ends the server with SIGTERM.
+ * A whole server in this process, whose allocations fail in turn: the first one in the first run, the second one in
+ * the second run, until a run needs no more allocations than have failed. Each run starts the server, sends checks,
+ * reads every list, runs admin operations, reloads by HTTP, RESP and SIGHUP, and stops the server with SIGTERM.
  *
- * Whatever was refused: no crash, no hang, no leak. A reload that fails says so, and then the policy of
- * before is in force. Threads that cannot be started are refused, too.
+ * Whichever allocation fails: no crash, no hang, no leak. A failed reload is reported, and the previous policy stays in
+ * force. Thread creation fails in turn, too.
  *
- * Calls of the project's code arrive here by --wrap, and those of the JSON library by its own hook. What
- * libuv allocates is not refused: it aborts then (see reserve_watchers() in server/net/loop.c).
+ * Calls of the project's code arrive here by --wrap, and those of the JSON library by its own hook. Allocations of
+ * libuv do not fail here, because libuv aborts then (see reserve_watchers() in server/net/loop.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +102,7 @@ static int connect_to(const char *path)
     return -1;
 }
 
-/* Sends all of it and reads what comes until the server closes. An answer that never comes is an error. */
+/* Sends the request and reads until the server closes. A missing answer fails the test. */
 static const char *exchange(const char *path, const char *request)
 {
     static char answer[1 << 20];
@@ -140,7 +139,7 @@ static const char *http(const char *method, const char *path, const char *body)
     return exchange(http_path, request);
 }
 
-/* Inline commands, and QUIT behind them. */
+/* Sends inline commands, then QUIT. */
 static const char *resp(const char *commands)
 {
     char request[2048];
@@ -149,7 +148,7 @@ static const char *resp(const char *commands)
     return exchange(resp_path, request);
 }
 
-/* 0: it was not answered, as one may be whose connection finds no memory. */
+/* 0: no answer, which is allowed if the connection found no memory. */
 static int status_of(const char *answer)
 {
     int status = 0;
@@ -157,10 +156,10 @@ static int status_of(const char *answer)
     return sscanf(answer, "HTTP/1.1 %d", &status) == 1 ? status : 0;
 }
 
-/* Which policy is in force: 'a', 'b', or '?' if that was not answered. */
-static char policy_in_force(void)
+/* The policy in force: 'a', 'b', or '?' without an answer. */
+static char current_policy(void)
 {
-    for (int i = 0; i < 3; i++) { /* one piece of memory is refused, not more */
+    for (int i = 0; i < 3; i++) { /* only one allocation fails */
         const char *answer = http("GET", "/v1/limits", "");
 
         if (status_of(answer) == 200 && strstr(answer, "\"window\"") != NULL)
@@ -171,9 +170,9 @@ static char policy_in_force(void)
     return '?';
 }
 
-/* What the server is asked ---------------------------------------------------------------------- */
+/* Requests -------------------------------------------------------------------------------------- */
 
-static void ask_all(void)
+static void send_all_requests(void)
 {
     static const char one[] =
         "{\"attributes\":{\"ip\":\"192.0.2.1\",\"user\":\"u\",\"path\":\"/a\"}}";
@@ -195,7 +194,7 @@ static void ask_all(void)
     resp("MULTI\r\nRATION.CHECK ip 192.0.2.1 user u\r\nCL.THROTTLE k 1 2 3\r\nEXEC\r\n");
 }
 
-/* A failed reload says so and changes nothing. */
+/* A failed reload is reported and changes nothing. */
 static void reload_by_http(const char *text, char name, char before)
 {
     char reported[512];
@@ -205,7 +204,7 @@ static void reload_by_http(const char *text, char name, char before)
     write_policy(text);
     snprintf(reported, sizeof(reported), "%s", http("POST", "/v1/reload", ""));
     status = status_of(reported);
-    after = policy_in_force();
+    after = current_policy();
     if (status == 200)
         assert_true(after == name || after == '?');
     else if (status != 0 && before != '?' && after != before && after != '?')
@@ -217,16 +216,16 @@ static void reload_by_http(const char *text, char name, char before)
 static void reload_in_all_ways(void)
 {
     const char *answer;
-    char before = policy_in_force();
+    char before = current_policy();
     char after;
     int fd;
 
     assert_true(before == 'a' || before == '?');
     reload_by_http(policy_b, 'b', before);
-    before = policy_in_force();
+    before = current_policy();
     write_policy(policy_a);
     answer = resp("RATION.RELOAD\r\n");
-    after = policy_in_force();
+    after = current_policy();
     if (answer[0] == '$')
         assert_true(after == 'a' || after == '?');
     else if (answer[0] == '-' && before != '?')
@@ -241,8 +240,8 @@ static void reload_in_all_ways(void)
 }
 
 /*
- * Whether the server runs: then it ends by a signal only. One that cannot start may have been connected to,
- * and a signal would find nobody who catches it.
+ * Whether the server runs: then only a signal stops it. A server that fails to start may accept a connection before
+ * it exits, and no handler would catch the signal.
  */
 static bool is_ready(void)
 {
@@ -254,7 +253,7 @@ static bool is_ready(void)
     return false;
 }
 
-/* One server from its start to its end. Whether nothing was refused. */
+/* Runs one server from start to exit. Returns whether no allocation failed. */
 static bool run_server(uint64_t refused)
 {
     char http_address[80], resp_address[80];
@@ -282,7 +281,7 @@ static bool run_server(uint64_t refused)
     __atomic_store_n(&allocations.call_count, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&allocations.fails_at, refused, __ATOMIC_RELAXED);
     if (is_ready()) {
-        ask_all();
+        send_all_requests();
         reload_in_all_ways();
         kill(getpid(), SIGTERM);
     }
@@ -313,7 +312,7 @@ static void set_paths(void)
     snprintf(log_path, sizeof(log_path), "%s/log", folder);
 }
 
-/* Lines of the log are not for the reader of the test, but what a sanitizer says is. */
+/* Hides the log from the test's output, but not the messages of sanitizers. */
 static int hide_log(void)
 {
     int saved = dup(STDERR_FILENO);
@@ -340,7 +339,7 @@ static void clear_folder(void)
     rmdir(folder);
 }
 
-static void a_server_survives_every_refusal_of_memory(void **state)
+static void a_server_survives_every_failed_allocation(void **state)
 {
     uint64_t refused = 1;
     int saved;
@@ -350,7 +349,7 @@ static void a_server_survives_every_refusal_of_memory(void **state)
     json_set_alloc_funcs(__wrap_malloc, __wrap_free);
     signal(SIGALRM, hang);
     saved = hide_log();
-    assert_true(run_server(UINT64_MAX)); /* what is made once is there now */
+    assert_true(run_server(UINT64_MAX)); /* one-time allocations exist now */
     while (!run_server(refused))
         refused++;
     dup2(saved, STDERR_FILENO);
@@ -363,7 +362,7 @@ static void a_server_survives_every_refusal_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_survives_every_refusal_of_memory),
+        cmocka_unit_test(a_server_survives_every_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

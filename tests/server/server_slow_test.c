@@ -1,4 +1,4 @@
-/* Clients that read or write slowly, and those beside them that do not. */
+/* Clients that read or write slowly, and fast clients at the same time. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ static void start(uint32_t output_bytes_max)
     kit_start(&kit, &options, &kit_lines, NULL);
 }
 
-/* Asks for answers, and never reads them, until the server no longer takes requests. */
+/* Sends requests and never reads the answers, until the server no longer reads requests. */
 static void choke(int fd)
 {
     static const char request[] = "big 30000\n";
@@ -30,7 +30,7 @@ static void choke(int fd)
         ;
 }
 
-/* Nothing is received while the unsent replies are at their bound; 2 s without any being taken end it. */
+/* The server reads nothing while unsent replies are at their bound, and closes after 2 s without progress. */
 static void a_client_that_never_reads_is_paused_then_closed(void **unused)
 {
     (void)unused;
@@ -43,15 +43,15 @@ static void a_client_that_never_reads_is_paused_then_closed(void **unused)
     assert_int_equal(kit_counters(&kit).open, 1);
     assert_int_equal(kit_counters(&kit).received_bytes, received);
     kit_pass(&kit, 1);
-    kit_pass(&kit, 2000); /* the kernel may have passed something on to the client's own queue */
+    kit_pass(&kit, 2000); /* the kernel may have moved some data to the client's queue */
     kit_await_ended(&kit, RATION_CLOSE_REASON_MAX_OUTPUT, 1);
     assert_int_equal(kit_counters(&kit).open, 0);
     close(fd);
     kit_stop(&kit);
 }
 
-/* Below the bound replies wait for as long as the write deadline says. */
-static void a_client_that_takes_nothing_meets_the_write_deadline(void **unused)
+/* Below the bound replies wait until the write timeout. */
+static void a_client_that_reads_nothing_is_closed_by_the_write_timeout(void **unused)
 {
     (void)unused;
     start(64 << 20);
@@ -66,8 +66,8 @@ static void a_client_that_takes_nothing_meets_the_write_deadline(void **unused)
     kit_stop(&kit);
 }
 
-/* A deadline is for what waited when it began: a client that keeps up has as many as it needs. */
-static void a_client_that_takes_all_that_waited_has_another_deadline(void **unused)
+/* A write timeout covers the data that waited when it began: a client that reads gets a new one each time. */
+static void a_client_that_reads_all_waiting_data_gets_a_new_timeout(void **unused)
 {
     (void)unused;
     start(64 << 20);
@@ -85,12 +85,12 @@ static void a_client_that_takes_all_that_waited_has_another_deadline(void **unus
 }
 
 /*
- * As redis-py does it: everything is written before anything is read. Without a thread to read, a
- * server that stops receiving would wait for a client that waits for the server.
+ * Like redis-py, the client writes everything before it reads. It has no thread that reads, so a server that stops
+ * receiving would wait for the client while the client waits for the server.
  */
 static void a_client_may_write_everything_before_it_reads(void **unused)
 {
-    enum { COUNT = 32000, SIZE = 1000 }; /* 32 MB each way: more than sockets take by themselves */
+    enum { COUNT = 32000, SIZE = 1000 }; /* 32 MB each way: more than the socket buffers hold */
     static char requests[100 * SIZE];
 
     (void)unused;
@@ -105,8 +105,8 @@ static void a_client_may_write_everything_before_it_reads(void **unused)
     kit_stop(&kit);
 }
 
-/* What is beyond the bound is answered with an error, behind the replies that there was room for. */
-static void who_writes_more_than_the_bound_reads_an_error_at_the_end(void **unused)
+/* Requests beyond the bound are answered with an error, after the replies that fit. */
+static void a_client_that_writes_beyond_the_bound_gets_an_error_at_the_end(void **unused)
 {
     char requests[9 * 1000 + 1] = "", last[sizeof("max_output\n")] = "";
     char *got = malloc(1 << 20);
@@ -115,12 +115,12 @@ static void who_writes_more_than_the_bound_reads_an_error_at_the_end(void **unus
 
     (void)unused;
     options.limits.output_bytes_max = 1 << 20;
-    options.coarse_ms = NULL; /* the pause before the error passes by itself */
+    options.coarse_ms = NULL; /* with the real clock, the pause before the error expires */
     kit_start(&kit, &options, &kit_polite, NULL);
     int fd = client_open(&kit);
     for (int i = 0; i < 1000; i++)
         strcat(requests, "big 1000\n");
-    for (int i = 0; i < 4000; i++) /* 36 MB: more than sockets take by themselves */
+    for (int i = 0; i < 4000; i++) /* 36 MB: more than the socket buffers hold */
         client_send(fd, requests, strlen(requests));
     while ((size = recv(fd, got, 1 << 20, 0)) > 0)
         if (size >= (ssize_t)sizeof(last) - 1)
@@ -139,7 +139,7 @@ static void a_client_that_reads_late_gets_everything(void **unused)
     int fd = client_open(&kit);
     client_say(fd, "big 8000000\nbig 8000000\nend\n");
     kit_await_received(&kit, 28);
-    for (int i = 0; i < 16; i++) { /* slowly, but each time within the deadline */
+    for (int i = 0; i < 16; i++) { /* slowly, but each time within the timeout */
         client_expect_bytes(fd, 1000000);
         kit_pass(&kit, 1000);
     }
@@ -166,8 +166,8 @@ static void an_answer_over_the_bound_closes(void **unused)
     kit_stop(&kit);
 }
 
-/* Not asked for: nothing pauses it, so the bound must hold. */
-static void what_is_pushed_has_the_same_bound(void **unused)
+/* Data that the client did not request: nothing pauses it, so the bound must apply. */
+static void pushed_data_has_the_same_bound(void **unused)
 {
     enum { PUSH = 60000, PUSHES_MAX = 2000 };
     unsigned pushes = 0;
@@ -184,14 +184,14 @@ static void what_is_pushed_has_the_same_bound(void **unused)
     kit_stop(&kit);
 }
 
-/* Some never read, some never finish a request: another one's requests cost one read each. */
-static void slow_ones_do_not_delay_a_fast_one(void **unused)
+/* Some clients never read, some never finish a request: each request of another client costs one read. */
+static void slow_clients_do_not_delay_a_fast_one(void **unused)
 {
     enum { SLOW = 20 };
     int slow[SLOW];
 
     (void)unused;
-    start(1 << 20); /* the clock stands still, so those that never read stay */
+    start(1 << 20); /* the clock does not advance, so clients that never read stay connected */
     for (int i = 0; i < SLOW; i++) {
         slow[i] = client_open(&kit);
         if (i < 4)
@@ -221,14 +221,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_that_never_reads_is_paused_then_closed),
-        cmocka_unit_test(a_client_that_takes_nothing_meets_the_write_deadline),
-        cmocka_unit_test(a_client_that_takes_all_that_waited_has_another_deadline),
+        cmocka_unit_test(a_client_that_reads_nothing_is_closed_by_the_write_timeout),
+        cmocka_unit_test(a_client_that_reads_all_waiting_data_gets_a_new_timeout),
         cmocka_unit_test(a_client_may_write_everything_before_it_reads),
-        cmocka_unit_test(who_writes_more_than_the_bound_reads_an_error_at_the_end),
+        cmocka_unit_test(a_client_that_writes_beyond_the_bound_gets_an_error_at_the_end),
         cmocka_unit_test(a_client_that_reads_late_gets_everything),
         cmocka_unit_test(an_answer_over_the_bound_closes),
-        cmocka_unit_test(what_is_pushed_has_the_same_bound),
-        cmocka_unit_test(slow_ones_do_not_delay_a_fast_one),
+        cmocka_unit_test(pushed_data_has_the_same_bound),
+        cmocka_unit_test(slow_clients_do_not_delay_a_fast_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /*
- * No request keeps a loop for long: every request whose cost grows with the policy or with what was sent
- * is served in turns, of which each costs little processor time. Another client is answered in between.
+ * No request occupies a loop for long: every request whose cost grows with the policy or with its own size is served in
+ * several turns (iterations of the loop), each of which takes little processor time. Other clients are answered in
+ * between.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,13 @@
 #define LIMITS 2048
 #define GLOBS  1000
 
-/* Checks whose globs search 1 MiB each, of one pipeline, EXEC or body. */
+/* The number of checks whose globs search 1 MiB each, in one pipeline, EXEC or body. */
 #define SLOW_CHECKS 80
 
-/* So many of them need at least so many turns. */
+/* The minimum of turns for these checks. */
 #define SLOW_TURNS_MIN (SLOW_CHECKS / 2)
 
-/* One step may begin while there is room for less. */
+/* A step may begin with fewer units left than it uses. */
 #define UNITS_MAX (RATION_TURN_UNITS_MAX + RATION_STEP_UNITS_MAX)
 
 static struct whole_server server;
@@ -68,8 +69,8 @@ static void open_server(void (*append_limits)(struct ration_output *policy))
 }
 
 /*
- * Serves it, and holds it to the bounds; of the turns, busy_min must do much. Returns what was answered, to be
- * closed.
+ * Serves the request and checks the bounds; at least busy_min turns must take long. Returns the client, which has the
+ * answer; the caller closes it.
  */
 static struct whole_client expect_busy_turns(const char *name, enum whole_protocol protocol,
                                              const struct ration_output *request,
@@ -80,7 +81,7 @@ static struct whole_client expect_busy_turns(const char *name, enum whole_protoc
     struct ration_loop_counters counters;
 
     for (int again = 0; again < 4 && cost.turn_ns_max > TURNS_NS_MAX; again++) {
-        whole_client_close(&client); /* the machine's doing, unless it is the same each time */
+        whole_client_close(&client); /* due to the machine, unless it happens each time */
         cost = turns_serve(&server, protocol, request, &client);
     }
     ration_loop_counters(server.loop, &counters);
@@ -172,7 +173,7 @@ static void paths_are_served_in_turns(void **unused)
     }
 }
 
-/* A reply that costs little, asked for many times: what one connection is sent in one turn has a bound. */
+/* A cheap reply, requested many times: the bytes sent to one connection in one turn are bounded. */
 static void a_pipeline_is_served_in_turns(void **unused)
 {
     enum { REQUESTS = 1600 };
@@ -245,7 +246,7 @@ static void bodies_are_served_in_turns(void **unused)
     }
 }
 
-/* What happens while a list is made ---------------------------------------------------------- */
+/* Events while a list is built ----------------------------------------------------------------- */
 
 static void reload(struct whole_server *of, unsigned limit_count)
 {
@@ -259,7 +260,7 @@ static void reload(struct whole_server *of, unsigned limit_count)
     assert_int_equal(ration_engine_reload(of->service.engine, policy, NULL, NULL, NULL), RATION_OK);
 }
 
-/* A list is of one policy, whole, and of the new one if it has changed meanwhile. */
+/* A list describes one whole policy: the new one if the policy has changed meanwhile. */
 static void a_list_begins_again_if_the_policy_changes(void **unused)
 {
     struct whole_client clients[2];
@@ -288,8 +289,8 @@ static void a_list_begins_again_if_the_policy_changes(void **unused)
     whole_client_close(&clients[1]);
 }
 
-/* A connection that closes takes its list with it. */
-static void a_client_may_leave_while_its_reply_is_made(void **unused)
+/* When a connection closes, its list is freed. */
+static void a_client_may_disconnect_while_its_reply_is_built(void **unused)
 {
     static const char *const requests[] = {"RATION.LIMITS\r\n", "MULTI\r\nRATION.TOP\r\nEXEC\r\n",
                                            "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"};
@@ -305,7 +306,7 @@ static void a_client_may_leave_while_its_reply_is_made(void **unused)
         for (int turn = 0; turn < 5; turn++)
             whole_server_turn(&server);
         assert_true(whole_server_is_busy(&server));
-        if (is_ended_by_server) { /* at once: the rest of the list would take more turns */
+        if (is_ended_by_server) { /* at once: the rest of the list would need more turns */
             ration_connection_end(server.loop->connections, RATION_CLOSE_REASON_SHUTDOWN);
             whole_server_turn(&server);
             assert_false(whole_server_is_busy(&server));
@@ -319,8 +320,8 @@ static void a_client_may_leave_while_its_reply_is_made(void **unused)
 /* Globs that search much ----------------------------------------------------------------------- */
 
 /*
- * A value that has all three-byte sequences of all globs, so that no filter helps, and none of the
- * globs. Every number from 000 to 999 is in it, behind letters that are not those of a glob.
+ * A value that contains all three-byte sequences of all globs, so that no filter helps, and matches none of the
+ * globs. It contains every number from 000 to 999, after letters that are not those of a glob.
  */
 static const char *slow_value(void)
 {
@@ -335,7 +336,8 @@ static const char *slow_value(void)
     for (unsigned i = 0; i < 10; i++)
         size += (size_t)snprintf(value + size, sizeof(value) - size, "_-0%u", i);
     size += (size_t)snprintf(value + size, sizeof(value) - size, "_00");
-    for (unsigned i = 0; i < 1000; i++) { /* the highest digit that makes a new number of three */
+    for (unsigned i = 0; i < 1000;
+         i++) { /* the highest digit that makes a new three-digit number */
         unsigned digit = 9;
 
         while (digit > 0 && is_seen[last * 10 + digit])
@@ -360,7 +362,7 @@ static void append_checks(struct ration_output *request, const char *before, con
     }
 }
 
-/* Each check of the limit "all" leaves one token less: none is lost, doubled or out of order. */
+/* Each check leaves one token less in the limit "all": no answer is lost, doubled or out of order. */
 static void expect_in_order(const struct whole_client *client, const char *before, unsigned count)
 {
     const char *at = client->answers, *end = at + client->answer_size;
@@ -418,7 +420,7 @@ static void slow_commands_are_served_in_turns(void **unused)
     }
 }
 
-/* Resets what checks have taken, in case that they are repeated. */
+/* Resets the tokens taken, in case the checks are repeated. */
 static void append_reset(struct ration_output *request)
 {
     struct ration_output body, reset;
@@ -475,8 +477,8 @@ int main(void)
         cmocka_unit_test(paths_are_served_in_turns),
         cmocka_unit_test(a_pipeline_is_served_in_turns),
         cmocka_unit_test(bodies_are_served_in_turns),
-        cmocka_unit_test(a_client_may_leave_while_its_reply_is_made),
-        cmocka_unit_test(a_list_begins_again_if_the_policy_changes), /* its limits are gone after */
+        cmocka_unit_test(a_client_may_disconnect_while_its_reply_is_built),
+        cmocka_unit_test(a_list_begins_again_if_the_policy_changes), /* removes the limits */
     };
     const struct CMUnitTest glob_tests[] = {
         cmocka_unit_test(slow_commands_are_served_in_turns),

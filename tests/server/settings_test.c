@@ -1,4 +1,4 @@
-/* Settings: every value that is wrong has its message and place; who wins; what follows from what. */
+/* Settings: messages and positions of errors, precedence of sources, and derived values. */
 #include "support/resp_limits.h"
 #include "support/unit.h"
 
@@ -34,7 +34,7 @@ static void note(void *context, const struct ration_policy_error *error)
                                        "%s%s\n", place, error->message);
 }
 
-/* The words of a command line, apart by blanks. */
+/* Reads the arguments of a command line, separated by spaces. */
 static ration_status read_arguments(struct ration_settings *settings, const char *line,
                                     struct reported *reported)
 {
@@ -48,7 +48,7 @@ static ration_status read_arguments(struct ration_settings *settings, const char
     return ration_settings_read_arguments(settings, count, words, note, reported);
 }
 
-/* A policy whose section server: has these lines, from line 2 on. */
+/* Reads a policy whose section server: has these lines, from line 2 on. */
 static ration_status read_section(struct ration_settings *settings, const char *lines,
                                   struct reported *reported)
 {
@@ -143,14 +143,14 @@ static void every_limit_is_a_setting(void **state)
 #undef CHECK
 }
 
-static void the_table_is_sound(void **state)
+static void the_table_is_consistent(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ration_settings_table_count; i++) {
         const struct ration_setting *setting = &ration_settings_table[i];
 
         assert_true(strspn(setting->name, "abcdefghijklmnopqrstuvwxyz-") == strlen(setting->name));
-        assert_ptr_equal(setting_named(setting->name), setting); /* no name twice */
+        assert_ptr_equal(setting_named(setting->name), setting); /* no duplicate name */
         assert_true((setting->kind == RATION_SETTING_FLAG) == (setting->metavariable == NULL));
         assert_true((setting->kind == RATION_SETTING_CHOICE) == (setting->words != NULL));
         assert_null(strchr(setting->help, '\n'));
@@ -162,7 +162,7 @@ static void the_table_is_sound(void **state)
     }
 }
 
-/* What --help shows as a default is read back as the default. */
+/* The default that --help shows parses to the default. */
 static void defaults_are_what_is_documented(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void defaults_are_what_is_documented(void **state)
     }
 }
 
-static void nothing_given_is_the_defaults(void **state)
+static void without_settings_the_defaults_apply(void **state)
 {
     struct ration_settings settings;
 
@@ -217,7 +217,7 @@ static void nothing_given_is_the_defaults(void **state)
 
 /* Values -------------------------------------------------------------------------------------- */
 
-static void values_that_are_wrong_say_what_is_right(void **state)
+static void an_error_says_which_values_are_valid(void **state)
 {
     static const char *const rows[][2] = {
         {"--threads 0", "--threads cannot be '0'; write a number from 1 to 64\n"},
@@ -372,9 +372,9 @@ static void lists_may_have_commas(void **state)
     ration_settings_done(&settings);
 }
 
-/* Who wins ------------------------------------------------------------------------------------ */
+/* Precedence ---------------------------------------------------------------------------------- */
 
-static void the_command_line_wins(void **state)
+static void the_command_line_takes_precedence(void **state)
 {
     struct ration_settings settings;
 
@@ -392,7 +392,7 @@ static void the_command_line_wins(void **state)
     ration_settings_done(&settings);
 }
 
-static void what_the_command_line_hides_is_still_checked(void **state)
+static void overridden_settings_are_still_checked(void **state)
 {
     (void)state;
     refused("--threads 3", "  threads: 99\n",
@@ -429,7 +429,7 @@ static void note_name(void *context, const char *name)
         (size_t)snprintf(reported->text + reported->used, TEXT_SIZE - reported->used, "%s ", name);
 }
 
-static void what_differs_is_named(void **state)
+static void changed_settings_are_named(void **state)
 {
     struct ration_settings before, after;
     struct reported reported = {0};
@@ -457,7 +457,7 @@ static void note_warning(void *context, const char *message)
     note_name(context, message);
 }
 
-/* Reads variables and arguments; the settings are complete. Returns what was reported. */
+/* Reads variables and arguments and completes the settings. Returns the status. */
 static ration_status read_sources(const char *const *environment, char **arguments,
                                   int argument_count, struct ration_settings *settings,
                                   struct reported *reported)
@@ -474,7 +474,7 @@ static ration_status read_sources(const char *const *environment, char **argumen
     return status;
 }
 
-static void the_environment_is_below_the_command_line(void **state)
+static void the_command_line_overrides_the_environment(void **state)
 {
     char secret[] = "RATION_CHECK_SECRET=hidden";
     const char *environment[] = {"HOME=/",
@@ -524,13 +524,13 @@ static void wrong_variables_are_reported(void **state)
     ration_settings_done(&settings);
 }
 
-/* Who may do what ----------------------------------------------------------------------------- */
+/* Access -------------------------------------------------------------------------------------- */
 
 #define NO_SECRET                                                                    \
     " can be reached from other hosts, and there is no check secret; give one with " \
     "--check-secret-file, or listen on 127.0.0.1 or a Unix socket, or pass --insecure\n"
 
-static void strangers_need_a_secret(void **state)
+static void other_hosts_need_a_secret(void **state)
 {
     static const char *const fine[] = {
         "--http 127.0.0.1:0 --resp 127.9.9.9:0",
@@ -586,7 +586,7 @@ static void hosts_are_names(void **state)
             "--allowed-hosts has an empty element; write A,B or none\n");
 }
 
-/* The level of a client without a secret, by what is set and where the client is. */
+/* The access level of a client without a secret, by the settings and the client's address. */
 static void access_without_a_secret(void **state)
 {
     static const struct {
@@ -709,7 +709,7 @@ static void hidden_urls_are_compared(void **state)
     accepted("--redis redis://host", "  {}\n", &plain);
     assert_true(ration_settings_have_secrets(&one));
     assert_false(ration_settings_have_secrets(&plain));
-    for (int i = 0; i < 2; i++) { /* what is hidden stays as it is */
+    for (int i = 0; i < 2; i++) { /* hiding twice changes nothing */
         assert_true(ration_settings_hide_secrets(&one) && ration_settings_hide_secrets(&same));
         assert_true(ration_settings_hide_secrets(&other) && ration_settings_hide_secrets(&plain));
     }
@@ -751,23 +751,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_limit_is_a_setting),
-        cmocka_unit_test(the_table_is_sound),
+        cmocka_unit_test(the_table_is_consistent),
         cmocka_unit_test(defaults_are_what_is_documented),
-        cmocka_unit_test(nothing_given_is_the_defaults),
-        cmocka_unit_test(values_that_are_wrong_say_what_is_right),
+        cmocka_unit_test(without_settings_the_defaults_apply),
+        cmocka_unit_test(an_error_says_which_values_are_valid),
         cmocka_unit_test(every_error_is_reported_at_once),
         cmocka_unit_test(a_policy_writes_names_with_underscores),
         cmocka_unit_test(zero_bytes_are_refused),
         cmocka_unit_test(times_have_units),
         cmocka_unit_test(sizes_may_have_units),
         cmocka_unit_test(lists_may_have_commas),
-        cmocka_unit_test(the_environment_is_below_the_command_line),
+        cmocka_unit_test(the_command_line_overrides_the_environment),
         cmocka_unit_test(wrong_variables_are_reported),
-        cmocka_unit_test(the_command_line_wins),
-        cmocka_unit_test(what_the_command_line_hides_is_still_checked),
+        cmocka_unit_test(the_command_line_takes_precedence),
+        cmocka_unit_test(overridden_settings_are_still_checked),
         cmocka_unit_test(lists_repeat_on_the_command_line),
-        cmocka_unit_test(what_differs_is_named),
-        cmocka_unit_test(strangers_need_a_secret),
+        cmocka_unit_test(changed_settings_are_named),
+        cmocka_unit_test(other_hosts_need_a_secret),
         cmocka_unit_test(secrets_differ),
         cmocka_unit_test(hosts_are_names),
         cmocka_unit_test(access_without_a_secret),

@@ -1,4 +1,4 @@
-/* Debts outlive a server in a file; a damaged file is never taken for a fresh start. */
+/* A file saves the tokens in use across restarts; a damaged file is never treated as an empty state. */
 #include "support/unit.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ static void save(ration_engine *engine)
     ration_engine_free(engine);
 }
 
-static void debts_are_there_after_a_restart(void **state)
+static void tokens_in_use_survive_a_restart(void **state)
 {
     bool is_loaded = true;
     ration_engine *engine = open_engine(&is_loaded);
@@ -97,19 +97,19 @@ static void debts_are_there_after_a_restart(void **state)
     assert_int_equal(take(engine), RATION_ALLOW);
     assert_int_equal(take(engine), RATION_DENY);
     save(engine);
-    ration_clock_manual_set(&manual, 0); /* as after a boot */
+    ration_clock_manual_set(&manual, 0); /* like after a boot */
     engine = open_engine(&is_loaded);
     assert_true(is_loaded);
     assert_int_equal(take(engine), RATION_DENY);
     ration_clock_manual_advance(&manual, HOUR_NS);
     assert_int_equal(take(engine), RATION_ALLOW);
     ration_engine_free(engine);
-    engine = open_engine(&is_loaded); /* a crash: the file is still there */
+    engine = open_engine(&is_loaded); /* like after a crash: the file still exists */
     assert_true(is_loaded);
     ration_engine_free(engine);
 }
 
-static void the_file_is_for_nobody_else(void **state)
+static void the_file_is_private(void **state)
 {
     bool is_loaded;
     struct stat status;
@@ -117,7 +117,7 @@ static void the_file_is_for_nobody_else(void **state)
     ration_engine *engine = open_engine(&is_loaded);
 
     (void)state;
-    assert_int_equal(symlink("/nowhere/at/all", temporary), 0); /* put there by somebody */
+    assert_int_equal(symlink("/nowhere/at/all", temporary), 0); /* created by another user */
     save(engine);
     umask(mask);
     assert_int_equal(lstat(path, &status), 0);
@@ -138,7 +138,7 @@ static void change_byte(off_t offset)
     close(file);
 }
 
-/* words: what the error says beside the path. */
+/* words: the text of the error after the path. */
 static void must_refuse(const char *words)
 {
     struct ration_error error = {.message = ""};
@@ -152,10 +152,10 @@ static void must_refuse(const char *words)
     assert_non_null(strstr(error.message, path));
     assert_non_null(strstr(error.message, words));
     assert_int_equal(access(path, F_OK), 0);
-    ration_policy_free(policy); /* still ours */
+    ration_policy_free(policy); /* the caller still owns it */
 }
 
-/* How to continue is said, whatever is wrong with the content. */
+/* The error says how to continue, whatever is wrong with the content. */
 static const char what_to_do[] =
     ". The file is left untouched; move it away to start with empty buckets";
 
@@ -200,18 +200,18 @@ static void a_file_that_others_may_write_is_refused(void **state)
         assert_int_equal(chmod(path, rows[i].mode), 0);
         must_refuse(rows[i].words);
     }
-    assert_int_equal(chmod(path, 0644), 0); /* to read it is not to write it */
+    assert_int_equal(chmod(path, 0644), 0); /* read permission is harmless */
     ration_engine_free(open_engine(&is_loaded));
     assert_true(is_loaded);
     if (geteuid() != 0)
-        return; /* only root can give a file away */
+        return; /* only root can change the owner of a file */
     assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
     must_refuse("it belongs to user 12345, but the server runs as user 0; run chown");
     assert_int_equal(chown(path, 0, 12345), 0);
     ration_engine_free(open_engine(&is_loaded));
 }
 
-static void a_save_that_fails_leaves_the_one_before(void **state)
+static void a_failed_save_leaves_the_previous_state(void **state)
 {
     bool is_loaded;
     ration_engine *engine = open_engine(&is_loaded);
@@ -220,7 +220,7 @@ static void a_save_that_fails_leaves_the_one_before(void **state)
     (void)state;
     save(engine);
     engine = open_engine(&is_loaded);
-    assert_int_equal(mkdir(temporary, 0700), 0); /* cannot be replaced by a file */
+    assert_int_equal(mkdir(temporary, 0700), 0); /* a file cannot replace it */
     assert_int_equal(ration_state_file_probe(path, &error), RATION_ESTORE);
     assert_int_equal(ration_state_file_save(path, engine, 0, &error), RATION_ESTORE);
     assert_non_null(strstr(error.message, temporary));
@@ -231,7 +231,7 @@ static void a_save_that_fails_leaves_the_one_before(void **state)
     ration_engine_free(engine);
 }
 
-/* A file of a release that is yet to come: its format version, and a checksum that is right. */
+/* A file of a later release: with its format version and a correct checksum. */
 static void a_state_of_a_later_version_is_refused(void **state)
 {
     static const uint8_t later[4] = {255, 0, 0, 0};
@@ -246,7 +246,7 @@ static void a_state_of_a_later_version_is_refused(void **state)
     must_refuse(what_to_do);
 }
 
-static void a_full_disk_leaves_the_state_before(void **state)
+static void a_full_disk_leaves_the_previous_state(void **state)
 {
     const struct rlimit full = {.rlim_cur = 64, .rlim_max = RLIM_INFINITY};
     struct rlimit before;
@@ -259,7 +259,7 @@ static void a_full_disk_leaves_the_state_before(void **state)
     take(engine);
     save(engine);
     engine = open_engine(&is_loaded);
-    signal(SIGXFSZ, SIG_IGN); /* as the error of a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* the write fails like on a full disk */
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
     assert_int_equal(ration_state_file_save(path, engine, ration_engine_now(engine), &error),
@@ -275,7 +275,7 @@ static void a_full_disk_leaves_the_state_before(void **state)
     ration_engine_free(engine);
 }
 
-static void a_place_that_cannot_be_written_is_known_at_the_start(void **state)
+static void an_unwritable_path_is_reported_at_the_start(void **state)
 {
     struct ration_error error = {.message = ""};
 
@@ -341,7 +341,7 @@ static void a_server_that_is_killed_leaves_the_file_free(void **state)
     close(pipes[1]);
 }
 
-static void a_folder_that_cannot_be_written_is_named(void **state)
+static void an_unwritable_folder_is_named(void **state)
 {
     struct ration_error error = {.message = ""};
     int lock = -1;
@@ -351,13 +351,13 @@ static void a_folder_that_cannot_be_written_is_named(void **state)
     assert_non_null(strstr(error.message, "cannot create /proc/state.lock"));
     assert_non_null(strstr(error.message, "must be writable"));
     assert_int_equal(lock, -1);
-    /* nor is a link followed, to wherever somebody wants an empty file */
+    /* a link is not followed, so that no file is created elsewhere */
     assert_int_equal(symlink("/tmp/ration-elsewhere", lock_path), 0);
     assert_int_equal(ration_state_file_lock(path, &lock, &error), RATION_ESTORE);
     assert_non_null(strstr(error.message, "is not a regular file"));
 }
 
-/* Whatever else is there is refused at once: opening a fifo may wait for its other end. */
+/* Anything that is not a regular file is refused at once: opening a FIFO could wait for its other end. */
 static void only_a_regular_file_is_used(void **state)
 {
     struct ration_error error = {.message = ""};
@@ -366,7 +366,7 @@ static void only_a_regular_file_is_used(void **state)
     (void)state;
     assert_int_equal(mkfifo(lock_path, 0600), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    alarm(10); /* ends a test that waits */
+    alarm(10); /* kills a test that hangs */
     assert_int_equal(ration_state_file_lock(path, &lock, &error), RATION_ESTORE);
     assert_non_null(strstr(error.message, lock_path));
     assert_non_null(strstr(error.message, "is not a regular file"));
@@ -379,17 +379,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(debts_are_there_after_a_restart),
-        TEST(the_file_is_for_nobody_else),
+        TEST(tokens_in_use_survive_a_restart),
+        TEST(the_file_is_private),
         TEST(every_damage_is_refused),
         TEST(a_file_that_others_may_write_is_refused),
-        TEST(a_save_that_fails_leaves_the_one_before),
+        TEST(a_failed_save_leaves_the_previous_state),
         TEST(a_state_of_a_later_version_is_refused),
-        TEST(a_full_disk_leaves_the_state_before),
-        TEST(a_place_that_cannot_be_written_is_known_at_the_start),
+        TEST(a_full_disk_leaves_the_previous_state),
+        TEST(an_unwritable_path_is_reported_at_the_start),
         TEST(two_servers_cannot_have_one_file),
         TEST(a_server_that_is_killed_leaves_the_file_free),
-        TEST(a_folder_that_cannot_be_written_is_named),
+        TEST(an_unwritable_folder_is_named),
         TEST(only_a_regular_file_is_used),
     };
 

@@ -1,23 +1,23 @@
 /*
- * creation: threads that create the same key, and another, at the same time (table/claim.h).
+ * creation: threads that create the same key, and another key, at the same time (table/claim.h).
  *
  * What is checked, in every state of every interleaving:
  *
- * - there are never two members of one tag
- * - R1, R7: a key is not admitted more than had nothing ever been reclaimed
- * - nobody is charged for another
- * - a denial has a cause: the budget is used, or the thread's now lies behind another's
- * - at the end, and if there was room: of all takes at first touch exactly one was admitted
- * - there is no cycle, whatever the scheduler does: somebody always gets on, with any thread dead
+ * - there are never two members with one tag
+ * - R1, R7: a key is admitted no more than if nothing had ever been reclaimed
+ * - no key is charged for another key
+ * - a denial has a cause: the burst is used, or the thread's now is earlier than another thread's
+ * - at the end, if there was room: exactly one of all first takes was admitted
+ * - there is no cycle, whatever the scheduler does: some thread always makes progress, even if any thread is dead
  *
  * CASE             threads
- * CASE_SAME        three create A, one with an earlier now: what is idle differs
- * CASE_LAPSE       three create A, one with a now at which the others' claims have lapsed, and
+ * CASE_SAME        three create A, one with an earlier now, so that it finds other places idle
+ * CASE_LAPSE       three create A, one with a now at which the claims of the others have lapsed, and
  *                  at which A itself is idle again
  * CASE_OTHER       two create A, one creates B with a later now and takes places from them
  * CASE_CROWD       two create A, two create B, and there is one place
- * CASE_FOUR        four create A. Only to find a bug in: whole, it is 6.5 million states (and
- *                  nothing is found), too long for every day
+ * CASE_FOUR        four create A. Only used to find a bug: the whole search has 6.5 million states (and
+ *                  finds nothing), which is too slow for every day
  *
  * plain.pml has the protocol and says what is abstracted.
  */
@@ -86,6 +86,6 @@ init
 #elif defined(CASE_OTHER)
     assert((admitted[A] == 1 && admitted[B] == 1) || full_count > 0)
 #elif defined(CASE_CROWD)
-    assert(admitted[A] + admitted[B] == 1) /* who was first, and nobody after */
+    assert(admitted[A] + admitted[B] == 1) /* only the first take */
 #endif
 }

@@ -1,20 +1,20 @@
 /*
  * plain: a take of one token from a key in a plain section, one step per atomic instruction.
- * creation.pml and reclaim.pml include this and say who takes what, and when.
+ * creation.pml and reclaim.pml include this file and say which thread takes from which key, and when.
  *
  * step            mirrors
- * FIND            ration_plain_find(): one load per place. (It loads the tag first, and the whole
- *                 slot where that is the key's; what it goes by is one load at one moment.)
- * LOOKED          the caller: ration_section_reclaim_watermark_ns() of a key that was not found; judge
- * ENTER           ration_claim_begin(): find_other() before the claim
+ * FIND            ration_plain_find(): one load per place. (The code loads the tag first, and the whole slot if the
+ *                 tag is the key's; the value that counts is loaded at one moment.)
+ * NOT_FOUND       the caller: ration_section_reclaim_watermark_ns() of a key that was not found; judge
+ * BEGIN_CLAIM     ration_claim_begin(): find_other() before the claim
  * ROOM            choose_slot(): one load per place
  * RAISE           claim_slot(): ration_section_raise_reclaim_watermark()
  * PUT_CLAIM       claim_slot(): kind->claim() and the swap
  * ALONE           resolve_claim(): find_other() after the claim, one load per place
- * STANDS          resolve_claim(): whether the claim that another is cancelled for is there itself
- * WITHDRAW        resolve_claim(): its claim withdrawn
- * CANCEL          resolve_claim(): another's claim cancelled
- * ORIGIN          the caller, CLAIMED (its own claim or another's, seen through):
+ * IS_CURRENT      resolve_claim(): checks that the claim for which another is cancelled is still there
+ * ABORT_CLAIM     resolve_claim(): removes its own claim
+ * CANCEL          resolve_claim(): removes another thread's claim
+ * WATERMARK       the caller, with CLAIMED (its own claim, or another thread's that it completes):
  *                 ration_section_reclaim_watermark_ns() once more; judge
  * COMPLETE        the caller: ration_plain_complete(), charged
  * GIVE_UP         the caller: ration_claim_abort()
@@ -22,22 +22,22 @@
  *
  * What is abstracted:
  *
- * - Places are few, and both keys may stand in all of them. Any free place may be chosen, so
- *   the rule by which choose_slot() prefers one is not in here, and all its outcomes are.
- *   A key's look starts at start[key] and goes round; claims are ranked by their index.
- * - Who finds no room looks once more, and that is all: the overflow bucket is not in here.
- * - One set, so one origin. Its load and swap (raise_watermark()) are one step: a maximum.
- * - Time is a few small numbers. A limit has a burst of 1: a take at now is allowed if the moment
- *   is not after now, and moves it to now + TOKEN. A claim lapses at now + LAPSE.
- * - The number in a claim is the smallest that no slot and no thread remembers, which is as good
- *   as one never used before, and keeps the number of states finite.
- * - A thread that dies is one that takes no further step. That is an interleaving like any other:
- *   what must hold, holds in every state, and "the others finish" is a search for cycles without
- *   any fairness, so that it includes those in which one thread, or all but one, are dead.
- * - Memory is sequentially consistent. That the code's orders and fences make it so is not shown.
+ * - There are few places, and both keys may use all of them. Any free place may be chosen, so the rule by which
+ *   choose_slot() prefers one is left out, and all its outcomes are included. The search for a key begins at
+ *   start[key] and wraps around; claims are ranked by their index.
+ * - A thread that finds no room searches once more and then ends: the overflow bucket is left out.
+ * - There is one set, so one watermark. Its load and swap (raise_watermark()) are one step: a maximum.
+ * - Time is a few small numbers. A limit has a burst of 1: a take at now is allowed if the moment of the slot is not
+ *   after now, and sets it to now + TOKEN. A claim lapses at now + LAPSE.
+ * - The number in a claim is the smallest that no slot and no thread remembers. That is as good as a number that was
+ *   never used before, and keeps the number of states finite.
+ * - A thread that dies is one that takes no further step. That is an interleaving like any other: the assertions hold
+ *   in every state, and the search for cycles assumes no fairness, so it includes the runs in which one thread, or all
+ *   but one, are dead.
+ * - Memory is sequentially consistent. The model does not show that the code's memory orders and fences achieve that.
  *
- * The seeded bugs are the BUG_ below. BUG_STALE_INITIAL, BUG_STALE_CANCEL and BUG_HELP_UNCHARGED
- * are no inventions: these models found them.
+ * The seeded bugs are the BUG_ macros below. BUG_STALE_INITIAL, BUG_STALE_CANCEL and BUG_HELP_UNCHARGED were real bugs
+ * that these models found.
  */
 
 #ifndef TOKEN
@@ -65,19 +65,19 @@
 /* Keys. */
 #define A 1
 #define B 2
-#define X 3 /* was there before, and nobody takes from it */
+#define X 3 /* exists from the start; no thread takes from it */
 
 short slot[PLACES];
-byte origin;
+byte watermark;
 byte start[4];
 
-/* Copies of slots that each thread has; out here so that new_number() can see them. */
-short entrance[THREADS]; /* the claim that it sees through */
+/* Each thread's copies of slots; global so that new_number() can read them. */
+short claim[THREADS]; /* the claim that the thread completes */
 short seen[THREADS];
 
 /*
- * What is compared with. would[key] is the moment of the key's bucket had nothing ever been
- * reclaimed, admitted[key] how many takes were allowed.
+ * The expected state. would[key] is the moment of the key's bucket if nothing had ever been reclaimed,
+ * admitted[key] the number of takes that were allowed.
  */
 byte would[4];
 byte admitted[4];
@@ -87,14 +87,14 @@ byte latest_now;
 
 byte k, n; /* within a step; 0 between steps */
 
-mtype = { FIND, LOOKED, ENTER, ROOM, RAISE, PUT_CLAIM, ALONE, STANDS, WITHDRAW, CANCEL, ORIGIN,
-          COMPLETE, GIVE_UP, CHARGE, FIND_MOMENT, EARLY_LOOK, HELP, DONE }
+mtype = { FIND, NOT_FOUND, BEGIN_CLAIM, ROOM, RAISE, PUT_CLAIM, ALONE, IS_CURRENT, ABORT_CLAIM, CANCEL, WATERMARK,
+          COMPLETE, GIVE_UP, CHARGE, FIND_MOMENT, EARLY_SEARCH, HELP, DONE }
 
-/* A line of the interleaving, when a trail is replayed. A slot is reported as tag.moment.claim */
+/* Prints one step when a trail is replayed. A slot is printed as tag.moment.claim */
 inline say()
 {
-    printf("thread %d, key %d at %d: %e %d; origin %d; slots %d.%d.%d %d.%d.%d\n", me, key, now,
-           pc, i, origin, TAG(slot[0]), MOMENT(slot[0]), NUMBER(slot[0]), TAG(slot[PLACES - 1]),
+    printf("thread %d, key %d at %d: %e %d; watermark %d; slots %d.%d.%d %d.%d.%d\n", me, key, now,
+           pc, i, watermark, TAG(slot[0]), MOMENT(slot[0]), NUMBER(slot[0]), TAG(slot[PLACES - 1]),
            MOMENT(slot[PLACES - 1]), NUMBER(slot[PLACES - 1]))
 }
 
@@ -109,7 +109,7 @@ inline new_number(number)
     :: k < PLACES + THREADS ->
        if
        :: k < PLACES && HAS_NUMBER(slot[k % PLACES], number) -> number++; k = 0
-       :: k >= PLACES && (HAS_NUMBER(entrance[(k - PLACES) % THREADS], number) ||
+       :: k >= PLACES && (HAS_NUMBER(claim[(k - PLACES) % THREADS], number) ||
                           HAS_NUMBER(seen[(k - PLACES) % THREADS], number)) -> number++; k = 0
        :: else -> k++
        fi
@@ -132,7 +132,7 @@ inline check_members()
 
 inline admit()
 {
-    assert(FITS(would[key], now)); /* R1, R7: not more than if nothing were reclaimed */
+    assert(FITS(would[key], now)); /* R1, R7: no more is admitted than if nothing were reclaimed */
     would[key] = NEXT(would[key], now);
     admitted[key]++;
     pc = DONE
@@ -140,8 +140,8 @@ inline admit()
 
 inline deny()
 {
-#ifndef BUG_TWO_WORDS /* which is to be caught by what it charges */
-    assert(!FITS(would[key], now) || now < latest_now); /* only a stale now is denied for less */
+#ifndef BUG_TWO_WORDS /* the assertion about the charge must catch that bug */
+    assert(!FITS(would[key], now) || now < latest_now); /* only a take with a stale now may be denied earlier */
 #endif
     pc = DONE
 }
@@ -158,10 +158,10 @@ inline forget_seen()
     where = NOWHERE
 }
 
-inline forget_entrance()
+inline forget_claim()
 {
-    entrance[me] = 0;
-    entrance_at = NOWHERE
+    claim[me] = 0;
+    claim_at = NOWHERE
 }
 
 /* A member was found, and is in seen. */
@@ -177,14 +177,14 @@ inline end_of_room()
 {
     if
     :: i < PLACES
-    :: i == PLACES && where == NOWHERE -> is_full = 1; go(FIND) /* and look again */
+    :: i == PLACES && where == NOWHERE -> is_full = 1; go(FIND) /* and search again */
     :: i == PLACES && where != NOWHERE ->
-#if defined(BUG_LOOK_BEFORE_CLAIM)
-       go(EARLY_LOOK)
-#elif defined(BUG_NO_ORIGIN) || defined(BUG_ORIGIN_AFTER)
+#if defined(BUG_SEARCH_BEFORE_CLAIM)
+       go(EARLY_SEARCH)
+#elif defined(BUG_NO_WATERMARK) || defined(BUG_WATERMARK_AFTER)
        go(PUT_CLAIM)
 #else
-       /* an empty place or a lapsed claim takes nothing with it */
+       /* no tokens are lost with an empty place or a lapsed claim */
        go((seen[me] == 0 || IS_CLAIM(seen[me]) -> PUT_CLAIM : RAISE))
 #endif
     fi
@@ -195,7 +195,7 @@ inline end_of_room()
 proctype taker(byte me; byte key; byte now; byte again)
 {
     mtype pc = FIND;
-    byte i, where = NOWHERE, entrance_at = NOWHERE, first, is_full, is_other;
+    byte i, where = NOWHERE, claim_at = NOWHERE, first, is_full, is_other;
 
     do
     :: d_step { pc == FIND -> say();
@@ -209,7 +209,7 @@ proctype taker(byte me; byte key; byte now; byte again)
               i++;
               if
               :: i == PLACES && is_full -> full_count++; pc = DONE
-              :: i == PLACES && !is_full -> go(LOOKED)
+              :: i == PLACES && !is_full -> go(NOT_FOUND)
               :: else
               fi
            fi }
@@ -218,18 +218,18 @@ proctype taker(byte me; byte key; byte now; byte again)
            seen[me] = MEMBER(key, MOMENT(slot[where]));
            judge_seen() }
 #endif
-    :: d_step { pc == LOOKED -> say();
-           first = origin;
+    :: d_step { pc == NOT_FOUND -> say();
+           first = watermark;
            if
-           :: FITS(first, now) -> go(ENTER)
+           :: FITS(first, now) -> go(BEGIN_CLAIM)
            :: else -> deny()
            fi }
-    :: d_step { pc == ENTER -> say();
+    :: d_step { pc == BEGIN_CLAIM -> say();
            if
            :: IS_MEMBER_OF(slot[AT], key) -> where = AT; seen[me] = slot[AT]; judge_seen()
            :: IS_OF(slot[AT], key) && IS_CLAIM(slot[AT]) ->
-              entrance_at = AT;
-              entrance[me] = slot[AT];
+              claim_at = AT;
+              claim[me] = slot[AT];
               is_other = 1;
               go(ALONE)
            :: else ->
@@ -240,7 +240,7 @@ proctype taker(byte me; byte key; byte now; byte again)
               fi
            fi }
 
-    /* The first free place that is met, or a later one instead. */
+    /* Chooses the first free place, or a later one. */
     :: d_step { pc == ROOM && IS_FREE(slot[AT], now) -> say();
            where = AT;
            seen[me] = slot[AT];
@@ -249,10 +249,10 @@ proctype taker(byte me; byte key; byte now; byte again)
     :: d_step { pc == ROOM && (!IS_FREE(slot[AT], now) || where != NOWHERE) -> say();
            i++;
            end_of_room() }
-#ifdef BUG_LOOK_BEFORE_CLAIM
-    :: d_step { pc == EARLY_LOOK -> say();
+#ifdef BUG_SEARCH_BEFORE_CLAIM
+    :: d_step { pc == EARLY_SEARCH -> say();
            if
-           :: IS_OF(slot[AT], key) -> forget_seen(); go(ENTER)
+           :: IS_OF(slot[AT], key) -> forget_seen(); go(BEGIN_CLAIM)
            :: else ->
               i++;
               if
@@ -262,8 +262,8 @@ proctype taker(byte me; byte key; byte now; byte again)
            fi }
 #endif
     :: d_step { pc == RAISE -> say();
-           origin = MAX(origin, MOMENT(seen[me]));
-#ifdef BUG_ORIGIN_AFTER
+           watermark = MAX(watermark, MOMENT(seen[me]));
+#ifdef BUG_WATERMARK_AFTER
            forget_seen();
            go(ALONE) }
 #else
@@ -279,14 +279,14 @@ proctype taker(byte me; byte key; byte now; byte again)
               new_number(n);
               slot[where] = CLAIM(key, now + LAPSE, n);
               n = 0;
-              entrance_at = where;
-              entrance[me] = slot[where];
+              claim_at = where;
+              claim[me] = slot[where];
               is_other = 0;
-#if defined(BUG_ORIGIN_AFTER)
+#if defined(BUG_WATERMARK_AFTER)
               go(RAISE)
-#elif defined(BUG_NO_SECOND_LOOK) || defined(BUG_LOOK_BEFORE_CLAIM)
+#elif defined(BUG_NO_SECOND_SEARCH) || defined(BUG_SEARCH_BEFORE_CLAIM)
               forget_seen();
-              go(ORIGIN)
+              go(WATERMARK)
 #else
               forget_seen();
               go(ALONE)
@@ -299,44 +299,44 @@ proctype taker(byte me; byte key; byte now; byte again)
     :: d_step { pc == ALONE -> say();
            if
 #ifdef BUG_BOTH_STAND
-           :: AT != entrance_at && IS_MEMBER_OF(slot[AT], key) ->
+           :: AT != claim_at && IS_MEMBER_OF(slot[AT], key) ->
 #else
-           :: AT != entrance_at && IS_OF(slot[AT], key) ->
+           :: AT != claim_at && IS_OF(slot[AT], key) ->
 #endif
               where = AT;
               seen[me] = slot[AT];
 #ifdef BUG_STALE_CANCEL
-              go((!IS_CLAIM(seen[me]) || where < entrance_at -> WITHDRAW : CANCEL))
+              go((!IS_CLAIM(seen[me]) || where < claim_at -> ABORT_CLAIM : CANCEL))
 #else
-              go((!IS_CLAIM(seen[me]) || where < entrance_at -> WITHDRAW : STANDS))
+              go((!IS_CLAIM(seen[me]) || where < claim_at -> ABORT_CLAIM : IS_CURRENT))
 #endif
            :: else ->
               i++;
               if
 #if defined(BUG_STALE_INITIAL)
               :: i == PLACES && is_other -> go(HELP)
-              :: i == PLACES && !is_other -> go(ORIGIN)
+              :: i == PLACES && !is_other -> go(WATERMARK)
 #else
-              :: i == PLACES -> go(ORIGIN)
+              :: i == PLACES -> go(WATERMARK)
 #endif
               :: else
               fi
            fi }
-    :: d_step { pc == STANDS -> say();
+    :: d_step { pc == IS_CURRENT -> say();
            if
-           :: slot[entrance_at] == entrance[me] -> go(CANCEL)
-           :: else -> forget_entrance(); forget_seen(); go(ENTER)
+           :: slot[claim_at] == claim[me] -> go(CANCEL)
+           :: else -> forget_claim(); forget_seen(); go(BEGIN_CLAIM)
            fi }
-    :: d_step { pc == WITHDRAW -> say();
+    :: d_step { pc == ABORT_CLAIM -> say();
            if
-           :: slot[entrance_at] == entrance[me] -> slot[entrance_at] = 0
+           :: slot[claim_at] == claim[me] -> slot[claim_at] = 0
            :: else
            fi;
-           forget_entrance();
+           forget_claim();
            if
            :: IS_CLAIM(seen[me]) ->
-              entrance_at = where;
-              entrance[me] = seen[me];
+              claim_at = where;
+              claim[me] = seen[me];
               is_other = 1;
               forget_seen();
               go(ALONE)
@@ -350,9 +350,9 @@ proctype taker(byte me; byte key; byte now; byte again)
            forget_seen();
            go(ALONE) }
 
-    /* The claim stands alone. */
-    :: d_step { pc == ORIGIN -> say();
-           first = origin;
+    /* The claim is the only one of its key. */
+    :: d_step { pc == WATERMARK -> say();
+           first = watermark;
 #ifdef BUG_HELP_UNCHARGED
            if
            :: is_other -> go(HELP)
@@ -364,29 +364,29 @@ proctype taker(byte me; byte key; byte now; byte again)
 #endif
     :: d_step { pc == COMPLETE -> say();
            if
-           :: slot[entrance_at] == entrance[me] ->
-              slot[entrance_at] = MEMBER(key, NEXT(first, now));
+           :: slot[claim_at] == claim[me] ->
+              slot[claim_at] = MEMBER(key, NEXT(first, now));
               check_members();
               admit()
-           :: else -> forget_entrance(); go(FIND)
+           :: else -> forget_claim(); go(FIND)
            fi }
     :: d_step { pc == GIVE_UP -> say();
            if
-           :: slot[entrance_at] == entrance[me] -> slot[entrance_at] = 0
+           :: slot[claim_at] == claim[me] -> slot[claim_at] = 0
            :: else
            fi;
            deny() }
 #if defined(BUG_STALE_INITIAL) || defined(BUG_HELP_UNCHARGED)
-    /* Another's claim is completed with what was known earlier, or without a charge. */
+    /* Completes another thread's claim with an outdated value, or without a charge. */
     :: d_step { pc == HELP -> say();
            if
-           :: slot[entrance_at] == entrance[me] ->
-              slot[entrance_at] = MEMBER(key, first);
+           :: slot[claim_at] == claim[me] ->
+              slot[claim_at] = MEMBER(key, first);
               check_members()
            :: else
            fi;
-           forget_entrance();
-           go(ENTER) }
+           forget_claim();
+           go(BEGIN_CLAIM) }
 #endif
 
     :: d_step { pc == CHARGE -> say();
@@ -408,7 +408,7 @@ proctype taker(byte me; byte key; byte now; byte again)
            is_full = 0;
            is_other = 0;
            forget_seen();
-           forget_entrance();
+           forget_claim();
            pc = FIND;
            if
            :: again > 0 -> now = again; again = 0

@@ -1,18 +1,18 @@
 /*
- * reclaim: a place is given to another key while the first one's is charged (table/plain.h), and
- * threads whose now runs back.
+ * reclaim: a place is given to another key while the first key is charged (table/plain.h), by threads whose now runs
+ * backwards.
  *
- * A stands in one of two places, in debt until 2. One thread takes A at 3 and then, its clock set
- * back, at 1. Another takes A at 6. A third takes B at 2 and at 6, when A is idle (again), so that
- * it may take A's place.
+ * A has one of two places, with tokens in use until 2. The first thread takes from A at 3 and then, its clock set
+ * back, at 1. The second takes from A at 6. The third takes from B at 2 and at 6, when A is idle again, so that B may
+ * get A's place.
  *
  * What is checked, in every state of every interleaving:
  *
- * - R1, R7: A is not admitted more than had nothing ever been reclaimed, whatever the nows
- * - a denial has a cause: the budget is used, or the thread's now lies behind another's
- * - nobody is charged for another
- * - there are never two members of one tag
- * - there is no cycle: somebody always gets on, with any thread dead
+ * - R1, R7: A is admitted no more than if nothing had ever been reclaimed, whatever the nows
+ * - a denial has a cause: the burst is used, or the thread's now is earlier than another thread's
+ * - no key is charged for another key
+ * - there are never two members with one tag
+ * - there is no cycle: some thread always makes progress, even if any thread is dead
  *
  * plain.pml has the protocol and says what is abstracted.
  */

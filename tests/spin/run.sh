@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 #
-# Has Spin search all interleavings of one case of a model, or find the bug that is sown into it.
+# Has Spin search all interleavings of one case of a model, or find the bug that is seeded in it.
 #
 #     tests/spin/run.sh <scratch folder> <model> <states|cycles> <text of the error|-> <define...>
 #
-# states: the assertions hold in every state, and nobody is left waiting. cycles: the assertions
-# hold, and no run continues for ever without anybody getting done (Spin's non-progress cycles,
-# without fairness; the states are then counted about twice). -: nothing may be found. Else that
-# error must be.
+# states: the assertions hold in every state, and no thread is left waiting. cycles: the assertions
+# hold, and no run continues for ever without progress (Spin's non-progress cycles,
+# without fairness; the states are then counted about twice). -: nothing may be found; otherwise
+# Spin must find that error.
 #
-# Status: 0 as it must be, 1 not so, or a tool is missing.
+# Status: 0 if the result is as required; 1 if not, or if a tool is missing.
 
 set -euo pipefail
 
@@ -54,7 +54,7 @@ cycles) options=(-DNP) arguments=(-l) ;;
     exit 1
     ;;
 esac
-# A whole search is worth compiling for; a bug is soon found.
+# Optimise only a whole search; a bug is found soon.
 optimisation=-O1
 [ "$error" = - ] || optimisation=-O0
 gcc "$optimisation" -w -DCOLLAPSE -DVECTORSZ=1024 -DMEMLIM="$MEMORY_MB" "${options[@]}" -o pan pan.c
@@ -70,12 +70,12 @@ replay()
         true
 }
 
-# Nothing found in a part of it is nothing.
+# A search that was cut short proves nothing.
 is_whole=1
 ! grep -qE 'Search not completed|too small|MEMLIM|out of memory' pan.log || is_whole=0
 
 if [ -z "$states" ] || [ -z "$errors" ] || { [ "$errors" -eq 0 ] && [ "$is_whole" -eq 0 ]; }; then
-    echo "$name: the search did not come to its end"
+    echo "$name: the search was cut short"
     cat pan.log
     exit 1
 elif [ "$error" = - ] && [ "$errors" -gt 0 ]; then

@@ -1,5 +1,5 @@
 /*
- * allocations: every piece of memory that the project's code asks for, counted, and refused when its turn has come.
+ * allocations: counts every allocation of the project's code, and lets a chosen one fail.
  * A program that includes this is linked with --wrap for malloc, calloc, realloc, aligned_alloc, strdup and free
  * (CMakeLists.txt), so that these calls arrive here. Any thread may call; the counters are atomic.
  */
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 static struct {
-    uint64_t call_count; /* of all that may fail */
-    uint64_t fails_at;   /* the call that does, counted from 1; 0: none */
-    int64_t live_count;  /* pieces that were given and not given back */
+    uint64_t call_count; /* allocations so far */
+    uint64_t fails_at;   /* the call that fails, counted from 1; 0: none */
+    int64_t live_count;  /* allocations that were not freed */
 } allocations;
 
 static inline bool allocations_fail(void)

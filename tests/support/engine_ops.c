@@ -26,11 +26,13 @@ struct run {
     struct ration_clock clock;
     ration_engine *engine;
     char policy_text[ENGINE_OPS_POLICY_MAX];
-    uint64_t latest_ns;      /* the latest now of any call so far */
-    uint64_t loaded_at_ns;   /* an earlier now may find more: docs/reference/dump-format.md */
-    bool is_reloaded;        /* engines are compared under another policy than the saved one */
-    bool has_old_buckets;    /* a reload changed limits, and buckets are converted when next met */
-    uint64_t reloaded_at_ns; /* the latest time of this engine's reloads: no origin lies after it */
+    uint64_t latest_ns;    /* the latest now of any call so far */
+    uint64_t loaded_at_ns; /* an earlier now may find more: docs/reference/dump-format.md */
+    bool is_reloaded;      /* engines are compared under another policy than the saved one */
+    bool
+        has_old_buckets; /* a reload changed limits, and buckets are converted at their next access */
+    uint64_t
+        reloaded_at_ns; /* the latest time of this engine's reloads: no watermark lies after it */
     struct engine_ops_admission admissions[USER_COUNT][OPERATIONS_MAX];
     size_t admission_counts[USER_COUNT];
     char error[ENGINE_OPS_ERROR_MAX];
@@ -66,7 +68,7 @@ static void on_policy_error(void *context, const struct ration_policy_error *err
     fail(context, "the policy has an error in column %u: %s", error->column, error->message);
 }
 
-/* NULL: it has failed. */
+/* Returns NULL after an error. */
 static ration_policy *parse(struct run *run, const char *text)
 {
     ration_policy *policy = NULL;
@@ -152,7 +154,7 @@ static void admit(struct run *run, int user, uint64_t tokens, uint64_t now_ns)
         fail(run, "R1: key %c was admitted too much until %" PRIu64 " ns", 'a' + user, now_ns);
 }
 
-/* Tokens were given back: what was admitted before no longer counts. */
+/* Tokens were returned: earlier admissions no longer count. */
 static void forget_admissions(struct run *run, const struct request *request)
 {
     if (request->path_index == ENGINE_OPS_STEADY_PATH)
@@ -172,7 +174,7 @@ static bool is_wait_exact(const struct run *run, const struct ration_decision *d
             strstr(run->policy_text, "start:") == NULL);
 }
 
-/* A check that keeps R2 and R4, and has the verdict of a peek. */
+/* A check that must obey R2 and R4, and have the verdict of a peek. */
 static struct ration_check take(struct run *run, const struct request *request, uint64_t tokens,
                                 uint64_t now_ns)
 {
@@ -336,9 +338,9 @@ static void run_inline(struct run *run)
 /* Saves and loads ------------------------------------------------------------------------------ */
 
 /*
- * What is not compared: a bucket that is full only after the last moment a slot can hold (36 years), where a charge and a
- * change of the limit can put it, is cut there. A full bucket is not saved, but still known to the engine: seen when a reload
- * makes it one of a limit that does not start full. And a stale now finds a log whose tokens are all back not yet full.
+ * What is not compared: a bucket that is full only after the last moment a slot can hold (36 years), which a charge and a
+ * change of the limit can cause, is limited to that moment. A full bucket is not saved, but the engine still has it, which
+ * shows when a reload gives it a limit that does not start full. And at a stale now a refilled log is not yet full.
  */
 static bool is_same(const struct run *run, const struct ration_decision *a,
                     const struct ration_decision *b)
@@ -370,7 +372,7 @@ static void compare_request(struct run *run, ration_engine *other, const struct 
 {
     struct ration_check_part parts[2][RATION_POLICY_MATCHES_MAX];
     struct ration_check a, b;
-    struct ration_engine_guard guards[2]; /* the names of limits are read */
+    struct ration_engine_guard guards[2]; /* protect the names of limits */
     char what[96];
 
     ration_engine_lock(run->engine, &guards[0]);
@@ -389,7 +391,7 @@ static void compare_request(struct run *run, ration_engine *other, const struct 
     ration_engine_unlock(&guards[0]);
 }
 
-/* Whether another engine answers as the current one, whatever is asked. */
+/* Whether another engine answers every request like the current one. */
 static void compare(struct run *run, ration_engine *other)
 {
     static const uint64_t costs[] = {0, 1, 5};
@@ -444,11 +446,11 @@ static void note_reload(struct run *run)
 /*
  * Saves, lets time pass, loads under the same policy or another, and continues with the one or the other engine.
  *
- * A bucket that is still to be converted is converted by a save at once, and in the engine when it is next met. So
- * after another reload, or later, the two may differ: then it only has to load. So they may if the save was at a stale
- * now, which finds buckets in use that are full. And so they may if the clock has run back to before a reload: a reload
- * takes the places of keys that are idle since some generations, and notes until when they were in use as the origin of
- * their set. Before that moment the engine gives an absent key no more than such a key had; origins are not saved
+ * A save converts old buckets at once, the engine converts them at their next access. So after another reload, or later,
+ * the two may differ: then the state only has to load. They may also differ if the save was at a stale now, at which full
+ * buckets are still in use. And they may differ if the clock has run back to before a reload: a reload reclaims the slots
+ * of keys that have been idle for some generations, and records until when they were in use in the reclaim watermark of
+ * their set. Before that moment the engine gives an absent key no more than such a key had; watermarks are not saved
  * (docs/reference/dump-format.md says why), so the loaded engine gives what a new key has.
  */
 static void run_save(struct run *run)

@@ -15,8 +15,8 @@ uint8_t engine_ops_byte(struct engine_ops_input *input)
 }
 
 /*
- * Every algorithm, with rates that round, the longest times that are allowed, and starts that are not full. All have one
- * stale_after: a full bucket that a shorter one would have forgotten is still known to the engine, and not saved.
+ * Every algorithm, with rates that need rounding, the longest allowed times, and starts that are not full. All have the
+ * same stale_after: with a shorter one the engine might still have a full bucket that is not saved.
  */
 static const char *const limits[] = {
     "rate: 10/h",
@@ -64,7 +64,7 @@ void engine_ops_policy(struct engine_ops_input *input, char *text)
                          'a' + i, i, limits[limit % LIMIT_COUNT],
                          extras[extra % (sizeof(extras) / sizeof(extras[0]))]);
     }
-    /* decided together with that of path 0, unless that is a queue */
+    /* decided together with the limit of path 0, unless that is a queue */
     if (strstr(text, "leaky_queue") == NULL)
         used +=
             snprintf(text + used, ENGINE_OPS_POLICY_MAX - (size_t)used,

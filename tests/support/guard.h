@@ -1,6 +1,6 @@
 /*
- * guard: memory whose end cannot be passed. Text laid right before `guard` makes any read beyond
- * it fail at once. guard_map() and guard_unmap() are a group's setup and teardown.
+ * guard: memory that ends at an inaccessible page. A read beyond text that is placed right before `guard`
+ * crashes at once. guard_map() and guard_unmap() are a group's setup and teardown.
  */
 #ifndef RATION_TESTS_GUARD_H
 #define RATION_TESTS_GUARD_H
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static char *guard; /* the first byte that cannot be touched */
+static char *guard; /* the first inaccessible byte */
 
 static int guard_map(void **state)
 {

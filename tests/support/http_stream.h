@@ -1,7 +1,7 @@
 /*
- * http_stream: a stream of bytes given to the HTTP reader in pieces, and what came of it as text.
+ * http_stream: passes a stream of bytes to the HTTP parser in pieces, and describes the result as text.
  *
- * Each piece is read right before the guard page, in a buffer that has moved since the last one.
+ * Each piece is parsed right before the guard page, in a buffer at another address than the piece before.
  */
 #ifndef RATION_TESTS_HTTP_STREAM_H
 #define RATION_TESTS_HTTP_STREAM_H
@@ -40,12 +40,12 @@ static void http_stream_add_request(char *text, const struct ration_http_request
     http_stream_add(text, "]", &(struct ration_key){"", 0});
 }
 
-/* How many bytes the n-th piece has; at least 1. */
+/* The size of the n-th piece; at least 1. */
 typedef size_t http_stream_cut(void *context, size_t left);
 
 /*
- * Reads all requests of the stream into text: each in brackets, then "more" or "wrong 400". Returns
- * the last result. size is at most a page.
+ * Parses all requests of the stream into text: each in brackets, then "more" or "wrong 400". Returns the last result.
+ * size is at most a page.
  */
 static enum ration_http_result http_stream_read(const struct ration_http_limits *limits,
                                                 const char *stream, size_t size,
@@ -55,23 +55,23 @@ static enum ration_http_result http_stream_read(const struct ration_http_limits 
     enum ration_http_result result = RATION_HTTP_MORE;
     struct ration_http_progress progress = {0};
     struct ration_http_request request;
-    size_t given = 0, kept = 0; /* bytes of the stream; of those, not consumed yet */
+    size_t given = 0, unconsumed = 0; /* bytes */
 
     text[0] = '\0';
     while (result != RATION_HTTP_WRONG && given < size) {
         size_t piece = cut(context, size - given);
-        char *place = guard - kept - piece;
-        memmove(place, guard - kept, kept);
-        memcpy(place + kept, stream + given, piece);
+        char *place = guard - unconsumed - piece;
+        memmove(place, guard - unconsumed, unconsumed);
+        memcpy(place + unconsumed, stream + given, piece);
         given += piece;
-        kept += piece;
-        while ((result = ration_http_read(limits, &progress, guard - kept, kept, &request)) ==
-               RATION_HTTP_REQUEST) {
+        unconsumed += piece;
+        while ((result = ration_http_read(limits, &progress, guard - unconsumed, unconsumed,
+                                          &request)) == RATION_HTTP_REQUEST) {
             http_stream_add_request(text, &request);
-            kept -= request.consumed_bytes;
+            unconsumed -= request.consumed_bytes;
             if (!request.keep_alive)
                 break;
-            if (kept == 0)
+            if (unconsumed == 0)
                 break;
         }
         if (result == RATION_HTTP_REQUEST && !request.keep_alive)

@@ -1,5 +1,5 @@
 /*
- * json_complete: whether a writer of JSON has written one value, and an end for every begin.
+ * json_complete: whether a JSON writer has written one value, and has closed every array and object.
  */
 #ifndef RATION_TESTS_JSON_COMPLETE_H
 #define RATION_TESTS_JSON_COMPLETE_H

@@ -2,7 +2,7 @@
  * large_state: the two algorithms whose state exceeds 16 bytes, decided without a table.
  *
  * A sliding log's ring is an array here, and its steps are those of limiter/bucket_state.h: the code that a limiter
- * runs. Of a burst reserve only the largest grant is added to core/reserve.h.
+ * runs. For a burst reserve only the search for the largest grant is added to core/reserve.h.
  */
 #ifndef RATION_TESTS_LARGE_STATE_H
 #define RATION_TESTS_LARGE_STATE_H
@@ -31,7 +31,7 @@ static inline struct ration_bucket_state array_log_state(const struct array_log 
     };
 }
 
-/* Makes the writes of a step. */
+/* Applies the writes of a step. */
 static inline void array_log_publish(struct array_log *log, const struct ration_bucket_state *next)
 {
     const struct ration_log_ring_write *write = &next->write;
@@ -107,7 +107,7 @@ static inline void array_log_change(struct array_log *log, const struct ration_l
     array_log_publish(log, &state);
 }
 
-/* Takes as many tokens as one part has, at most cost_max. With none left, the decision is that of one token. */
+/* Takes as many tokens as one part has, at most cost_max. With none left the decision is that for one token. */
 static inline struct ration_reserve_step large_state_reserve_up_to(struct ration_reserve reserve,
                                                                    const struct ration_limit *limit,
                                                                    uint64_t cost_max,

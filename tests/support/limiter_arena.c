@@ -7,7 +7,7 @@
 
 #define ROOMY_KEYS 20000
 
-/* In debt before a skewed round, some until between the threads' nows. All keys find room beside. */
+/* Keys with tokens in use before a skewed round, some until between the threads' nows. They leave room for all keys. */
 #define SKEWED_PLACES 8
 
 /* Any time of the first nine years; rounds continue from there. */
@@ -95,7 +95,7 @@ static void block_new_key(struct arena *arena, uint64_t until_ns)
     for (unsigned i = 0; i < arena->limiter_count; i++)
         need(ration_limiter_block_until(arena->limiters[i], &key, until_ns, arena->now_ns) ==
                  RATION_OK,
-             "a key cannot be blocked");
+             "a block failed");
 }
 
 void arena_block_places(struct arena *arena, unsigned place_count, uint64_t until_ns)

@@ -1,15 +1,14 @@
 /*
  * limiter_arena: a limiter or a stack, and the keys and times of one round played on it.
  *
- * A round has four keys that were never asked for. What the threads then meet at the keys' places
- * is the ground:
+ * A round has four new keys. The ground is the state of the keys' places:
  *
- *     ROOMY     a large table: places that are empty, or hold keys of long ago
+ *     ROOMY     a large table: places that are empty, or have keys of earlier rounds
  *     IDLE      16 places for all keys together, each with a full bucket that must be reclaimed
- *     SKEWED    the same, some of them in debt; and every other thread's now is later, so that
- *               what is free differs from thread to thread
+ *     SKEWED    the same, some with tokens in use; and every other thread's now is later, so that the free places
+ *               differ from thread to thread
  *
- * Time advances from round to round by so much that all debt of the last one is paid.
+ * From round to round the time advances far enough that all buckets of the last round are full again.
  */
 #ifndef RATION_TESTS_SUPPORT_LIMITER_ARENA_H
 #define RATION_TESTS_SUPPORT_LIMITER_ARENA_H
@@ -24,13 +23,13 @@
 #define ARENA_LIMITERS_MAX 2
 #define ARENA_KEYS         4
 
-/* Of a table as small as tables get. */
+/* The places of the smallest table. */
 #define ARENA_PLACES 16
 
-/* Longer than it takes to fill any bucket of an arena. */
+/* Longer than any bucket of an arena takes to fill. */
 #define ARENA_ROUND_NS (UINT64_C(1000) * 1000000000)
 
-/* How much later than the others a thread may be: less than a token's time, more than a claim's. */
+/* How much later a thread's now may be: less than the time of a token, more than the lifetime of a claim. */
 #define ARENA_SKEW_NS_MAX (UINT64_C(4) * 1000000000)
 
 enum ground { GROUND_ROOMY, GROUND_IDLE, GROUND_SKEWED };
@@ -50,7 +49,7 @@ struct arena {
     unsigned limiter_count;
     ration_stack *stack; /* or NULL */
     ration_limiter *limiters[ARENA_LIMITERS_MAX];
-    struct ration_manual_clock clock; /* stands still: callers pass now */
+    struct ration_manual_clock clock; /* does not advance: callers pass now */
     uint64_t random;
     uint64_t next_number;
     uint64_t now_ns;
@@ -63,25 +62,25 @@ struct arena {
 void arena_init(struct arena *arena, const struct arena_plan *plan);
 void arena_done(struct arena *arena);
 
-/* The rules that texts say, NULL after the last. Returns how many. */
+/* Parses the texts, which end with NULL, into rules. Returns how many. */
 size_t arena_rules(const char *const *texts, struct ration_rule *out_rules);
 
-/* Goes on to the next round: its time, its keys and its ground. */
+/* Prepares the next round: its time, its keys and its ground. */
 void arena_next_round(struct arena *arena);
 
-/* A key that was never asked for, its bytes in *number. */
+/* A new key, its bytes in *number. */
 struct ration_key arena_new_key(struct arena *arena, uint64_t *number);
 
-/* Blocks keys never asked for until a time, so that so many places of each limiter are in debt. */
+/* Blocks new keys until a time, so that so many places of each limiter have tokens in use. */
 void arena_block_places(struct arena *arena, unsigned place_count, uint64_t until_ns);
 
 /* A thread's now in this round. */
 uint64_t arena_now(const struct arena *arena, unsigned thread_index);
 
-/* The latest of them. */
+/* The latest now of all threads. */
 uint64_t arena_last_now(const struct arena *arena);
 
-/* What is left of a limit of a key, whole tokens, at the latest now. */
+/* The remaining whole tokens of a key's limit, at the latest now. */
 uint64_t arena_remaining(const struct arena *arena, unsigned limiter_index, unsigned rule_index,
                          unsigned key_index);
 

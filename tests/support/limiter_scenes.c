@@ -25,7 +25,7 @@ static uint64_t allow_each(struct arena *arena, unsigned thread_index)
     return admitted;
 }
 
-/* The call that reports everything, beside the one that does not. */
+/* The call that reports everything, at the same time as the one that reports only the verdict. */
 static uint64_t take_each(struct arena *arena, unsigned thread_index)
 {
     uint64_t now_ns = arena_now(arena, thread_index);
@@ -76,7 +76,7 @@ static uint64_t take_stack(struct arena *arena, unsigned thread_index)
     return admitted;
 }
 
-/* What is asked for together, by odd threads in opposite order. */
+/* The keys of one call; odd threads use the opposite order. */
 static bool take_all(struct arena *arena, unsigned thread_index, struct ration_stack_request *asks,
                      size_t ask_count)
 {
@@ -117,7 +117,7 @@ static uint64_t take_overlapping(struct arena *arena, unsigned thread_index)
                       (struct ration_stack_request[]){ask(arena, 0, own), ask(arena, 1, 1)}, 2));
 }
 
-/* Two keys of one limiter at a time, and the same of the other. */
+/* Two keys of one limiter at a time, and two of the other. */
 static uint64_t take_pairs(struct arena *arena, unsigned thread_index)
 {
     uint64_t admitted = 0;
@@ -144,7 +144,7 @@ static bool is_one_each(struct arena *arena, uint64_t admitted)
     return admitted == expected;
 }
 
-/* Who has key 1 has its own key, and the other's is as full as one that was never asked for. */
+/* The thread that got key 1 also got its own key, and the other thread's key is as full as a new key. */
 static bool is_one_of_two(struct arena *arena, uint64_t admitted)
 {
     bool is_first = admitted == scene_admitted(0, 1);

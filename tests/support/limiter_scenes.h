@@ -1,17 +1,17 @@
 /*
- * limiter_scenes: what threads play in an arena, and what must have come out.
+ * limiter_scenes: the calls of the threads in an arena, and the expected results.
  *
  * In most scenes the four keys of a round are touched for the first time by all threads at once,
  * one after the other, and each has one token: exactly one caller gets it. One more would break R1,
  * none would break R3. A second thread that is late for the first key has caught up by the second,
- * since a denial is quicker than a creation.
+ * because a denial is faster than a creation.
  */
 #ifndef RATION_TESTS_SUPPORT_LIMITER_SCENES_H
 #define RATION_TESTS_SUPPORT_LIMITER_SCENES_H
 
 #include "support/limiter_arena.h"
 
-/* Of a scene's result: how often the key was admitted, added up over all threads (below 256). */
+/* From a scene's result: how often the key was admitted, summed over all threads (below 256). */
 static inline uint64_t scene_admitted(unsigned key_index, uint64_t count)
 {
     return count << (8 * key_index);
@@ -37,14 +37,14 @@ extern const struct scene_list limiter_spend_scenes; /* several, and denials bes
 
 extern const struct scene_list limiter_change_scenes;
 
-/* On GROUND_IDLE, where they leave no place; the second, few at a time. */
+/* On GROUND_IDLE, where no place is left; the second list with few threads. */
 extern const struct scene_list limiter_overflow_scenes;
 extern const struct scene_list limiter_overflow_beside_scenes;
 
 /* The scene of either list that has the name. Stops the program if there is none. */
 const struct scene *scene_named(const char *name);
 
-/* Charges limiters in turn and gives back what it took when one denies: a control. */
+/* Charges limiters one after the other and returns the tokens if one denies: a control. */
 extern const struct scene limiter_scene_rollback;
 
 /* Plays up to round_count rounds. */

@@ -1,10 +1,10 @@
 /*
  * Scenes in which thread 0 changes the limits while the others decide.
  *
- * Time stands still, and the others try for more than either limit has, so that all is spent under
- * the limit of the end. If a tokens were taken of a burst of n before a change to m that keeps what
- * is left, then min(n - a, m) are left after it; or m, if a was 0. So of 5 to 2 each key gets
- * from 2 to 5, and of 2 to 5 either 2 or 5. Anything else was minted or lost on the way.
+ * The clock does not advance, and the others try to take more than either limit has, so that all tokens are spent under
+ * the final limit. If a tokens were taken of a burst of n before a change to m that preserves the remaining tokens, then
+ * min(n - a, m) are left after it; or m, if a was 0. So in a change from 5 to 2 each key gets from 2 to 5, and in one from
+ * 2 to 5 either 2 or 5. With any other result tokens were created or lost.
  */
 #include "support/limiter_scenes.h"
 
@@ -15,7 +15,7 @@
 #define WIDE_MAX   5
 #define NARROW_MAX 2
 
-/* Even rounds narrow, odd ones widen; so the burst that was is told by the key's number. */
+/* Even rounds narrow the limit, odd ones widen it; so the key's number determines the earlier burst. */
 static bool narrows(const struct arena *arena)
 {
     return arena->numbers[0] / ARENA_KEYS % 2 == 0;
@@ -30,7 +30,7 @@ static void change(struct arena *arena, enum ration_change how)
     ration_limiter_change(arena->limiters[0], rules, count, how, NULL);
 }
 
-/* Some ask for more than the narrow limit ever has, and all tell what they got in tokens. */
+/* Some threads ask for more than the narrow limit ever has; all return the tokens that they got. */
 static uint64_t take_tokens(struct arena *arena, unsigned thread_index)
 {
     uint64_t now_ns = arena_now(arena, thread_index);
@@ -78,7 +78,7 @@ static bool is_kept(struct arena *arena, uint64_t admitted)
     return true;
 }
 
-/* What was taken before comes on top; and those who were done before leave what came back. */
+/* Adds the tokens taken before the change; a thread that finished before it leaves new tokens unused. */
 static bool is_reset_once(struct arena *arena, uint64_t admitted)
 {
     for (unsigned k = 0; k < ARENA_KEYS; k++) {

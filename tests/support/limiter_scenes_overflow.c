@@ -1,5 +1,5 @@
 /*
- * Scenes in which keys find no place: all 16 are in debt for longer than the round.
+ * Scenes in which keys find no place: the keys in all 16 have tokens in use for longer than the round.
  */
 #include "support/limiter_scenes.h"
 
@@ -41,7 +41,7 @@ static uint64_t try_each(struct arena *arena, unsigned thread_index)
     return admitted;
 }
 
-/* All keys together had what one bucket has. */
+/* All keys together got the tokens of one bucket. */
 static bool is_shared(struct arena *arena, uint64_t admitted)
 {
     uint64_t total = 0;
@@ -106,14 +106,14 @@ static const struct scene scenes[] = {
 
 const struct scene_list limiter_overflow_scenes = {scenes, sizeof(scenes) / sizeof(scenes[0])};
 
-/* Overflow beside creation --------------------------------------------------------------- */
+/* Overflow during creation --------------------------------------------------------------- */
 
 #define ONE      "7/min burst 1"
 #define ONE_MORE "9/min burst 1"
 
 /*
- * Two places become free after the earlier now and not after the later: even threads find none for
- * the key and share the overflow bucket, odd ones create it. It has one token either way.
+ * Two places become free between the earlier and the later now: even threads find no place for the key and share the
+ * overflow bucket, odd threads create the key. It has one token in either case.
  */
 static void leave_room_later(struct arena *arena)
 {
@@ -132,7 +132,7 @@ static bool is_one(struct arena *arena, uint64_t admitted)
     return admitted == scene_admitted(0, 1) && arena_is_left(arena, 0, 0);
 }
 
-/* One place, and two keys that are asked for together: one of them follows the overflow rule. */
+/* One place, and two keys in one call: one of them follows the overflow rule. */
 static void leave_one_place(struct arena *arena)
 {
     arena_block_places(arena, ARENA_PLACES - 1, arena->now_ns + BLOCKED_NS);

@@ -1,5 +1,5 @@
 /*
- * Scenes in which keys have several tokens: all of them are spent, or some are asked for in vain.
+ * Scenes in which keys have several tokens: all of them are spent, or some takes are denied.
  */
 #include "support/limiter_scenes.h"
 
@@ -9,7 +9,7 @@
 #define SEVEN     "9/min burst 7"
 #define SPEND_MAX 5
 
-/* Every thread tries for all that a key has. */
+/* Every thread tries to take all tokens of a key. */
 static uint64_t spend(struct arena *arena, unsigned thread_index)
 {
     uint64_t now_ns = arena_now(arena, thread_index);
@@ -27,7 +27,7 @@ static uint64_t spend(struct arena *arena, unsigned thread_index)
     return admitted;
 }
 
-/* Where the second limit is, and what is left of both. */
+/* The position of the second limit, and the remaining tokens of both. */
 static bool is_left_of_both(const struct arena *arena, unsigned key_index, uint64_t first,
                             uint64_t second)
 {
@@ -50,12 +50,12 @@ static bool is_spent(struct arena *arena, uint64_t admitted)
     return admitted == expected;
 }
 
-/* Denials beside takes ------------------------------------------------------------------- */
+/* Denials during takes ------------------------------------------------------------------- */
 
 /*
- * Of two limits one has 4 tokens left, the other 2. Thread 0 takes 2; the others try for 3, which
- * the first would let pass and the second denies. So thread 0 is within budget whatever they do.
- * One that charged limits in turn, and gave back, would have left the first with 1 for a moment.
+ * Of two limits one has 4 tokens left, the other 2. Thread 0 takes 2; the others try to take 3, which the first limit
+ * allows and the second denies. So thread 0 must succeed whatever they do. If limits were charged one after the other,
+ * and refunded, the first would have 1 left for a moment.
  */
 #define WIDE        "7/min burst 4"
 #define NARROW      "9/min burst 2"
@@ -122,14 +122,14 @@ static uint64_t take_beside_given_back(struct arena *arena, unsigned thread_inde
     return take_beside(arena, thread_index, take_in_turn);
 }
 
-/* One of the narrow limiter's three is out, and not back at the later now. */
+/* One of the narrow limiter's three tokens is in use, and not refilled at the later now. */
 static void charge_narrow(struct arena *arena)
 {
     for (unsigned k = 0; k < ARENA_KEYS; k++)
         ration_limiter_charge(arena->limiters[1], &arena->keys[k], 1, arena->now_ns);
 }
 
-/* Thread 0 got its two of each key, the others nothing, and both limits know of no more. */
+/* Thread 0 got its two tokens of each key, the others nothing, and both limits have the rest. */
 static bool is_two_each(struct arena *arena, uint64_t admitted)
 {
     uint64_t expected = 0;
@@ -142,7 +142,7 @@ static bool is_two_each(struct arena *arena, uint64_t admitted)
     return admitted == expected;
 }
 
-/* Enough for everybody: whoever else runs, nobody is denied (R3), nor sent to the overflow rule. */
+/* Enough for all: whichever other threads run, none is denied (R3) or subject to the overflow rule. */
 #define PLENTY "7/min burst 100"
 
 static uint64_t take_of_plenty(struct arena *arena, unsigned thread_index)

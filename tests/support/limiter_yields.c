@@ -10,8 +10,9 @@
 #endif
 
 static uint64_t first_die;
-static unsigned rarity;       /* 0: never */
-static unsigned reservations; /* number the threads, for each to have a die of its own */
+static unsigned rarity; /* 0: never */
+static unsigned
+    reservations; /* number the threads, so that each one has a random sequence of its own */
 static uint64_t count;
 
 static _Thread_local uint64_t die;

@@ -1,6 +1,6 @@
 /*
- * resp_check: whether bytes are well-formed values of the Redis protocol. Written from the
- * protocol's description and apart from the writers, to judge them.
+ * resp_check: whether bytes are well-formed values of the Redis protocol. Written from the protocol's specification,
+ * independently of the writers that it checks.
  */
 #ifndef RATION_TESTS_RESP_CHECK_H
 #define RATION_TESTS_RESP_CHECK_H
@@ -12,7 +12,7 @@
 
 #define RESP_CHECK_DEPTH_MAX 16
 
-/* The size of the line at bytes, without its CRLF; size if it does not end. */
+/* The size of the line at bytes, without its CRLF; size if there is no CRLF. */
 static size_t resp_check_line(const char *bytes, size_t size)
 {
     for (size_t i = 0; i + 1 < size; i++) {
@@ -37,7 +37,7 @@ static bool resp_check_number(const char *line, size_t size, bool has_point)
     return digits > 0 && points <= 1;
 }
 
-/* The size of the value that bytes begin with; 0 if it is none, or of a type of RESP3 in RESP2. */
+/* The size of the value at the start of bytes; 0 if there is none, or if it has a RESP3 type in RESP2. */
 static size_t resp_check_value(const char *bytes, size_t size, int version, int depth)
 {
     size_t line = resp_check_line(bytes, size);

@@ -1,5 +1,5 @@
 /*
- * resp_limits: the limits of a Redis protocol request that a server has without options, for an authenticated client.
+ * resp_limits: the default limits on a Redis protocol request of an authenticated client.
  */
 #ifndef RATION_TESTS_RESP_LIMITS_H
 #define RATION_TESTS_RESP_LIMITS_H

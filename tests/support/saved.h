@@ -1,8 +1,8 @@
 /*
  * saved: dumps in memory, and limiters that are dumped and loaded.
  *
- * saved_unwrap() and saved_wrap() know the chunks of docs/reference/dump-format.md by themselves, so that a
- * test can change what a dump says and have it pass the checksums.
+ * saved_unwrap() and saved_wrap() implement the chunks of docs/reference/dump-format.md independently, so that a test can
+ * change the contents of a dump and give it correct checksums.
  */
 #ifndef RATION_TESTS_SAVED_H
 #define RATION_TESTS_SAVED_H
@@ -18,7 +18,7 @@
 #define SAVED_PRELUDE_SIZE    16
 #define SAVED_CHUNK_BYTES_MAX 32768
 
-/* Where things are in the bytes of all chunks together. */
+/* Offsets in the joined bytes of all chunks. */
 #define SAVED_WALL_AT      0
 #define SAVED_NOW_AT       8
 #define SAVED_SEED_AT      16
@@ -31,13 +31,13 @@
 #define SAVED_RULE_SIZE    72
 #define SAVED_RECORD_SIZE  16
 
-/* Owned; free(data). */
+/* Owned by the caller: free(data). */
 struct saved_bytes {
     uint8_t *data;
     size_t size;
     size_t max;
     size_t at;        /* of the reader */
-    size_t piece_max; /* that a read gives; 0: all that is asked for */
+    size_t piece_max; /* the most bytes that a read returns; 0: no bound */
 };
 
 static inline void saved_add(struct saved_bytes *bytes, const void *data, size_t size)
@@ -121,7 +121,7 @@ static inline struct saved_bytes saved_unwrap(const struct saved_bytes *dump)
     return payload;
 }
 
-/* A dump of these bytes, whose checksums are right. */
+/* A dump of these bytes, with correct checksums. */
 static inline struct saved_bytes saved_wrap(const uint8_t *payload, size_t size)
 {
     static const uint8_t prelude[SAVED_PRELUDE_SIZE] = "ration\r\n\x01\0\0\0\x04\x03\x02\x01";

@@ -1,7 +1,7 @@
 /*
- * stats_keys: traffic over numbered keys, counted exactly, and what a list of top keys must say of
- * it. A test counts each key here and in what it tests, and asks for the rules that do not hold.
- * Numbers from STATS_KEYS_COUNT on are for keys that come only once.
+ * stats_keys: traffic with numbered keys, counted exactly, and the rules that a list of top keys must obey. A test
+ * counts each key here and in the code under test, and gets the number of broken rules. Numbers from STATS_KEYS_COUNT
+ * on are for keys that occur only once.
  */
 #ifndef RATION_TESTS_STATS_KEYS_H
 #define RATION_TESTS_STATS_KEYS_H
@@ -18,7 +18,7 @@
 #define STATS_KEYS_COUNT 4096u
 #define STATS_LIST_MAX   512u
 
-/* Memory of exactly size bytes, so that the address sanitizer sees its end. Free with free(). */
+/* Memory of exactly size bytes, so that the address sanitizer checks its end. Free with free(). */
 static inline void *stats_block(size_t size)
 {
     void *block = NULL;
@@ -46,7 +46,7 @@ static inline struct ration_top_key_ref stats_key(uint64_t number, char out_name
     };
 }
 
-/* Zipf's law: key n comes 1 / (n + 1) times as often as key 0. */
+/* Zipf's law: key n occurs 1 / (n + 1) times as often as key 0. */
 struct stats_zipf {
     uint64_t ends[STATS_KEYS_COUNT];
 };
@@ -59,16 +59,16 @@ static inline void stats_zipf_init(struct stats_zipf *zipf)
         zipf->ends[i] = end += UINT64_C(1000000000) / (i + 1);
 }
 
-static inline uint32_t stats_zipf_draw(const struct stats_zipf *zipf, uint64_t *random)
+static inline uint32_t stats_zipf_next(const struct stats_zipf *zipf, uint64_t *random)
 {
-    uint64_t draw = ration_random_up_to(random, zipf->ends[STATS_KEYS_COUNT - 1] - 1);
+    uint64_t random_value = ration_random_up_to(random, zipf->ends[STATS_KEYS_COUNT - 1] - 1);
     uint32_t low = 0;
     uint32_t high = STATS_KEYS_COUNT - 1;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
 
-        if (zipf->ends[middle] <= draw)
+        if (zipf->ends[middle] <= random_value)
             low = middle + 1;
         else
             high = middle;
@@ -76,14 +76,14 @@ static inline uint32_t stats_zipf_draw(const struct stats_zipf *zipf, uint64_t *
     return low;
 }
 
-/* How often each rule was broken. */
+/* How often each rule is broken. */
 struct stats_errors {
     uint64_t above;    /* true count above count + lost */
     uint64_t below;    /* true count below count - error */
-    uint64_t missing;  /* more than 1 / K of everything (and lost), but not listed */
-    uint64_t unlisted; /* not listed, and above what that allows */
+    uint64_t missing;  /* more than 1 / K of the total (and lost), but not listed */
+    uint64_t unlisted; /* not listed, with a count above the bound for unlisted keys */
     uint64_t order;    /* not sorted, or listed twice */
-    uint64_t sum;      /* total and lost are not all there was */
+    uint64_t sum;      /* total plus lost differ from the true total */
 };
 
 static inline uint64_t stats_errors_count(struct stats_errors errors)
@@ -92,7 +92,7 @@ static inline uint64_t stats_errors_count(struct stats_errors errors)
            errors.sum;
 }
 
-/* Judges a list that has room for the K = key_max keys, or more. */
+/* Checks a list that has room for the K = key_max keys, or more. */
 static inline struct stats_errors stats_judge(const struct stats_exact *exact, uint32_t key_max,
                                               const struct ration_top_key *keys, uint32_t key_count,
                                               const struct ration_top_keys_stats *stats)
@@ -130,7 +130,7 @@ struct stats_list {
     struct ration_top_keys_stats stats;
 };
 
-/* Empty top keys of a valid shape. Free with free(). */
+/* Empty top keys with valid parameters. Free with free(). */
 static inline struct ration_top_keys *stats_top_make(uint32_t key_max, uint32_t shard_count)
 {
     struct ration_top_keys_shape shape = {key_max, shard_count};
@@ -152,7 +152,7 @@ static inline void stats_top_read(struct ration_top_keys *top, uint32_t keys_max
     free(scratch);
 }
 
-/* Adds as if by the thread of that number, and to the exact count. */
+/* Adds to the list as the thread of that number, and to the exact count. */
 static inline void stats_top_add(struct ration_top_keys *top, struct stats_exact *exact,
                                  uint32_t thread, uint64_t number, uint64_t weight)
 {

@@ -1,5 +1,5 @@
 /*
- * stats_race: threads that write, and one more that reads again and again until they are done.
+ * stats_race: threads that write, and one more that reads repeatedly until they have finished.
  */
 #ifndef RATION_TESTS_STATS_RACE_H
 #define RATION_TESTS_STATS_RACE_H
@@ -10,7 +10,7 @@
 
 #define WRITER_COUNT 8u
 
-/* A control that other work on the machine kept from going wrong gets another try. */
+/* Attempts of a control, which other load on the machine may keep from failing. */
 #define CONTROL_TRIES_MAX 5
 
 typedef void race_write(void *context, unsigned thread_index);
@@ -47,7 +47,7 @@ static inline void race_run(race_write *write, race_read *read, void *context)
     threads_run(WRITER_COUNT + 1, race_part, &race);
 }
 
-/* Whether what a control loses must be seen, not just be run. */
+/* Whether a control must fail, not only run. */
 static inline bool is_control_sure(void)
 {
 #ifdef __SANITIZE_THREAD__

@@ -1,5 +1,5 @@
 /*
- * subjects: limiters of every algorithm, driven at random and compared.
+ * subjects: limiters of every algorithm, called at random and compared.
  */
 #ifndef RATION_TESTS_SUBJECTS_H
 #define RATION_TESTS_SUBJECTS_H
@@ -15,7 +15,7 @@
 
 struct subject {
     const char *name;
-    const char *rules[SUBJECT_RULES_MAX]; /* texts, as many as are not NULL */
+    const char *rules[SUBJECT_RULES_MAX]; /* texts; the rest is NULL */
     bool is_stackable;
     bool has_windows; /* whose ends are aligned to the clock's zero */
 };
@@ -129,7 +129,7 @@ static inline bool decisions_equal(const struct ration_decision *a, const struct
            a->delay_ns == b->delay_ns;
 }
 
-/* How many keys would be answered differently by the two, each at its own now. */
+/* The number of keys for which the two answer differently, each at its own now. */
 static inline uint64_t subjects_differ(ration_limiter *one, uint64_t one_now_ns,
                                        ration_limiter *other, uint64_t other_now_ns,
                                        uint64_t key_count)

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "ration/clock.h"
 
-/* Long against a round (100 us or so), short against the time slice of another process. */
+/* Long compared with a round (about 100 us), short compared with the time slice of another process. */
 #define SPINS_MAX 2000
 
 static void stop(const char *what)

@@ -1,11 +1,10 @@
 /*
- * threads: threads that meet at once, again and again, on one bucket.
+ * threads: threads that use one bucket at the same time, in many rounds.
  *
- * A race lasts for a few nanoseconds, so a million calls per thread may never meet it: the
- * threads drift apart. Here they play many short rounds instead. All wait at a spin barrier,
- * play a handful of calls, and wait again while one of them checks what came out. A barrier that
- * sleeps would wake its threads microseconds apart, one after the other; one that spins lets
- * them go within the time of a cache miss.
+ * A race lasts for a few nanoseconds, so a million calls per thread may never hit it: the threads drift apart. Here they
+ * play many short rounds instead. All wait at a spin barrier, make a few calls, and wait again while one of them checks
+ * the result. A barrier that sleeps would wake its threads one after the other, microseconds apart; one that spins
+ * releases them within the time of a cache miss.
  *
  *     prepare -> barrier -> play, all at once -> barrier -> holds? -> prepare -> ...
  *
@@ -24,7 +23,7 @@
 
 #define THREADS_COUNT_MAX 128
 
-/* Memory that two threads write is kept apart by this, lest they wait for each other there. */
+/* The distance between memory that two threads write, so that they do not share a cache line. */
 #define THREADS_LINE_BYTES 64
 
 /* Under sanitizers, or unoptimised, a call takes many times as long. */
@@ -44,12 +43,12 @@ struct spin_barrier {
     _Alignas(THREADS_LINE_BYTES) unsigned arrived_count;
     _Alignas(THREADS_LINE_BYTES) unsigned generation;
     unsigned thread_count;
-    unsigned spins_max; /* then it gives up its CPU, as the others may be waiting for that */
+    unsigned spins_max; /* then it gives up its CPU, for which the others may be waiting */
 };
 
 void spin_barrier_init(struct spin_barrier *barrier, unsigned thread_count);
 
-/* Returns when all threads have called it. What they wrote before is seen after. */
+/* Returns when all threads have called it. Their earlier writes are visible afterwards. */
 void spin_barrier_wait(struct spin_barrier *barrier);
 
 typedef void threads_function(void *context, unsigned thread_index);
@@ -66,46 +65,45 @@ struct rounds {
     void *context;                                          /* borrowed for the call */
     void (*prepare)(void *context);                         /* alone, before each round */
     uint64_t (*play)(void *context, unsigned thread_index); /* all at once */
-    bool (*holds)(void *context, uint64_t total);           /* alone; the sum of what play said */
+    bool (*holds)(void *context, uint64_t total); /* alone; the sum of the results of play */
 };
 
-/* How many rounds were played, and how many of them did not hold. */
+/* How many rounds were played, and how many of them failed. */
 struct totals {
     uint64_t round_count;
     uint64_t bad_count;
 };
 
-/* Where other processes want the same CPUs a round may take milliseconds: then it plays fewer. */
+/* If other processes use the same CPUs a round may take milliseconds: then fewer rounds are played. */
 #define ROUNDS_TIME_NS_MAX UINT64_C(8000000000)
 
 /* Plays the rounds, as many as ROUNDS_TIME_NS_MAX allows. */
 struct totals rounds_run(const struct rounds *rounds);
 
-/* ration_bucket_allow_at(), or something that pretends to be it. */
+/* ration_bucket_allow_at(), or a wrong replacement. */
 typedef bool allow_function(struct ration_bucket *bucket, const struct ration_limit *limit,
                             uint64_t cost_tokens, uint64_t now_ns);
 
-/* A full bucket, a clock that stands still, and every thread trying for all of the burst. */
+/* A full bucket, a clock that does not advance, and every thread trying to take the whole burst. */
 struct contest {
     _Alignas(THREADS_LINE_BYTES) struct ration_bucket bucket;
     _Alignas(THREADS_LINE_BYTES) struct ration_limit limit;
     allow_function *allow;
-    uint64_t now_ns; /* another one in each round */
+    uint64_t now_ns; /* differs in each round */
     uint64_t random;
 };
 
 struct contest contest_make(const char *limit_text, allow_function *allow, uint64_t seed);
 
-/* Plays up to round_count rounds, bad where not exactly the burst was admitted. */
+/* Plays up to round_count rounds; a round fails if not exactly the burst was admitted. */
 struct totals contest_run(struct contest *contest, unsigned thread_count, uint64_t round_count);
 
 /* Fills the bucket and moves the clock: the contest's prepare, for other rounds to share. */
 void contest_prepare(void *contest);
 
 /*
- * The negative control: the mistake that ration_bucket_allow_at() could be. It checks, then
- * acts, each atomically, but overwrites whatever came in between. Swaps until one succeeds, so
- * that the thread sanitizer has nothing to say either.
+ * The negative control: a likely mistake in ration_bucket_allow_at(). It checks, then acts, each atomically, but
+ * overwrites changes made in between. It swaps until a swap succeeds, so that the thread sanitizer does not report it.
  */
 static inline bool racy_allow_at(struct ration_bucket *bucket, const struct ration_limit *limit,
                                  uint64_t cost_tokens, uint64_t now_ns)

@@ -1,6 +1,6 @@
 /*
- * turns: what a request costs a server of one loop (support/whole_server.h), turn by turn, with another client that asks
- * in each.
+ * turns: measures the cost of a request in a server with one loop (support/whole_server.h), turn by turn, while another
+ * client sends a request in each turn. A turn is one iteration of the loop.
  */
 #ifndef RATION_TESTS_TURNS_H
 #define RATION_TESTS_TURNS_H
@@ -17,17 +17,17 @@
 #define TURNS_IS_MEASURED 1
 #endif
 
-/* A turn that takes this long does more than read and write a little. */
+/* A turn that takes this long does more than a small read and write. */
 #define TURNS_BUSY_NS_MIN 50000
 
 struct turns_cost {
     uint64_t turn_ns_max; /* of processor time */
     unsigned turn_count;
     unsigned busy_count;      /* turns of at least TURNS_BUSY_NS_MIN */
-    unsigned answered_beside; /* turns in which another client had its answer */
+    unsigned answered_beside; /* turns in which the other client was answered */
 };
 
-/* Sends a request and turns until it is answered. Opens the client, which the caller closes. */
+/* Sends a request and runs turns until it is answered. Opens the client, which the caller closes. */
 struct turns_cost turns_serve(struct whole_server *server, enum whole_protocol protocol,
                               const struct ration_output *request, struct whole_client *client);
 

@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka with what it wants before it. */
+/* Included by every unit test: cmocka and the headers that it requires. */
 #ifndef RATION_TESTS_UNIT_H
 #define RATION_TESTS_UNIT_H
 

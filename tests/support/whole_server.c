@@ -73,12 +73,12 @@ static void set_secret(struct ration_secret *secret, const char *text)
     CHECK(text == NULL || ration_secret_set(secret, text, strlen(text)));
 }
 
-/* Those that are given, over the defaults. */
+/* Applies the given settings over the defaults. */
 static void set_limits(struct ration_server_limits *limits,
                        const struct ration_server_limits *given)
 {
-#define SET_LIMIT(name, preset, least, most, none) \
-    if (given->name != 0)                          \
+#define SET_LIMIT(name, initial, min, max, none) \
+    if (given->name != 0)                        \
         limits->name = given->name;
     RATION_SERVER_LIMIT_MAP(SET_LIMIT)
 #undef SET_LIMIT
@@ -178,7 +178,7 @@ void whole_server_settle(struct whole_server *server, struct whole_client *clien
         for (size_t i = 0; i < count; i++)
             whole_client_take(&clients[i]);
     } while (whole_server_is_busy(server));
-    whole_server_turn(server); /* libuv releases what was closed */
+    whole_server_turn(server); /* libuv frees closed handles */
     for (size_t i = 0; i < count; i++)
         whole_client_take(&clients[i]);
 }

@@ -1,15 +1,15 @@
 /*
  * whole_server: a server in this process - policy, loop, listeners, both protocols - that runs on the
- * calling thread, one turn at a time, and is spoken to over real sockets.
+ * calling thread, one turn at a time, with clients on real sockets.
  *
  *     struct whole_server server;
  *     whole_server_open(&server, &(struct whole_server_options){.policy = text});
  *     whole_client_open(&server, &client, WHOLE_RESP);
  *     whole_client_send(&client, "PING\r\n", 6);
- *     whole_server_settle(&server, &client, 1);   turns until nothing is left to do
+ *     whole_server_settle(&server, &client, 1);   runs turns until the server is idle
  *     ... client.answers, client.answer_size, client.is_closed
  *
- * The clocks stand still: decisions use `manual`, deadlines use coarse_ms. Failures abort in every build.
+ * The clocks do not advance: decisions use `manual`, timeouts use coarse_ms. Failures abort in every build.
  */
 #ifndef RATION_TESTS_WHOLE_SERVER_H
 #define RATION_TESTS_WHOLE_SERVER_H

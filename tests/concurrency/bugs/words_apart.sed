@@ -1,4 +1,4 @@
-# atomic16.h: a slot that another key gets has its words stored one after the other, tag first.
+# atomic16.h: stores the two words of a slot that changes its key one after the other, tag first.
 s|ration_atomic16_swap(|swap_together(|
 s|^#include <stdint.h>$|&\
 #include "base/yield.h"|

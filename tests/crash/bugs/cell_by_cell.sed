@@ -1,4 +1,4 @@
-# entry.c: the cells of an entry change one after the other, without a seat.
+# entry.c: changes the cells of an entry one after the other, without a descriptor.
 /^bool ration_entry_change(/,/^{$/ s|^{$|{ /* seeded */\
     for (uint32_t i = 0; i < section->shape.cell_count; i++) {\
         struct ration_pair *cell = \&cells_of(view->head)[i];\

@@ -1,4 +1,4 @@
-# commit.c: the keys of a stack change one after the other.
+# commit.c: changes the keys of a stack one after the other.
 /^bool ration_commit(/,/^{$/ s|^{$|{ /* seeded */\
     for (uint32_t i = 0; i < part_count; i++)\
         if (!ration_entry_change(parts[i].section, parts[i].view, parts[i].next))\

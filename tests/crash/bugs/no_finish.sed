@@ -1,2 +1,2 @@
-# descriptor.c: who inherits a seat does not finish what the dead one had begun.
+# descriptor.c: a thread that takes over a dead owner's descriptor does not finish the owner's change.
 s|^    ration_commit_finish(section, descriptor);$|    /* seeded */|

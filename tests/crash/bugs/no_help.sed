@@ -1,2 +1,2 @@
-# claim.c: who meets another's claim waits for it.
+# claim.c: a thread that meets another thread's claim waits for it.
 s|^            break;$|            continue; /* seeded */|

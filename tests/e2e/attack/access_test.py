@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Who may do what: every route and command, with every credential, under every configuration, from every origin.
+"""Access: every route and command, with every credential, under every configuration, from every origin.
 
     access_test.py RATION
 
-The routes and commands are those that `ration serve --access` lists, which are the tables that the server itself
-dispatches by: one that is added there without a row here fails. What a row expects is written here a second time,
-on purpose: the test compares what the server does, not what its table says.
+The routes and commands are those that `ration serve --access` lists from the tables by which the server dispatches: a
+route or command without a row here fails the test. The expected results are deliberately written a second time here:
+the test compares what the server does, not what its table says.
 """
 import os
 import socket
@@ -75,7 +75,7 @@ COMMANDS = {
     "dbsize": ("check", ()),
 }
 
-# Origin of a request: the headers that a browser or a client sends, and whether it is served. {} is the port.
+# Origin of a request: the headers that a browser or a client sends, and whether the request is served. {} is the port.
 ORIGINS = {
     "no browser": ({}, True),
     "typed by the user": ({"Sec-Fetch-Site": "none"}, True),
@@ -177,7 +177,7 @@ def answer_kind(answer):
 
 
 def authenticate(client, credential, way):
-    """What the client says; a wrong credential is refused, and one that the server does not know is wrong."""
+    """Authenticates a client; the server refuses a wrong or unknown credential."""
     secret = CREDENTIALS[credential]
     if secret is None:
         return
@@ -235,7 +235,7 @@ def test_a_transaction_does_not_raise_access():
         serve.expect(client.ask("MULTI"), "OK")
         serve.expect(answer_kind(client.ask("RATION.RESET", "ip", "192.0.2.1")), "NOPERM")
         serve.expect(client.ask("EXEC").text.split()[0], "EXECABORT")
-        # An AUTH in the transaction takes effect when EXEC reaches it, and not before.
+        # An AUTH in the transaction takes effect when EXEC runs it, not earlier.
         client.ask("MULTI")
         client.ask("AUTH", ADMIN)
         serve.expect(answer_kind(client.ask("RATION.TOP")), "NOPERM")
@@ -252,7 +252,7 @@ INLINE = ("key=user:7&limit=1/365d+burst+16&cost=15", "key=user:7&limit=1/s", "k
 
 
 def test_a_get_with_a_limit_or_a_cost_needs_a_secret():
-    """An image on a page can be such a GET. With a limit of its own it would lock a key out for years."""
+    """An image on a web page can send such a GET. With an inline limit it could lock a key out for years."""
     for configuration, secrets in CONFIGURATIONS.items():
         with server(configuration, "--max-inline-fill", "0") as one:
             for credential, secret in CREDENTIALS.items():
@@ -260,22 +260,22 @@ def test_a_get_with_a_limit_or_a_cost_needs_a_secret():
                 for query in INLINE:
                     is_permitted = credential in secrets
                     if is_permitted and "365d" in query:
-                        continue  # it would be served, and then the key is locked out
+                        continue  # it would be served, and would lock the key out
                     status = one.http("GET", "/v1/check?" + query, None, headers)[0]
                     serve.expect("served" if status in (200, 429) else status,
                                  "served" if is_permitted else 401 if secrets else 403,
                                  f"{query}: secrets {configuration}, credential {credential}")
-            # Nothing was taken by what was refused.
+            # Refused requests took no token.
             known = {"Authorization": f"Bearer {SECRETS[secrets[0]]}"} if secrets else {}
             peek = {"key": "user:7", "limit": "16/365d"}
             status, _, answer = one.http("POST", "/v1/peek", peek, known)
             serve.expect((status, answer["remaining"] >= 15), (200, True), configuration)
             cost = {"key": "user:8", "limit": "16/365d", "cost": 15}
-            serve.expect(one.http("POST", "/v1/check", cost, known)[0], 200, "POST brings limits and costs")
+            serve.expect(one.http("POST", "/v1/check", cost, known)[0], 200, "POST may set limits and costs")
 
 
 def test_a_get_with_the_attribute_of_a_cost_needs_a_secret():
-    """A policy may take the cost from an attribute: in the query it is a cost that the GET brings."""
+    """A policy may take the cost from an attribute; in the query such an attribute is a cost set by the GET."""
     policy = """limits:
   - {name: plain, key: user, rate: 1000/s}
   - {name: tokens, match: {path: /llm}, key: user, rate: 1000/h, cost: tokens}
@@ -295,7 +295,7 @@ def test_a_get_with_the_attribute_of_a_cost_needs_a_secret():
 
 
 def test_the_proxys_secret_is_no_attribute():
-    """Behind a proxy Authorization holds the check secret: it is neither a key nor in the list of keys."""
+    """Behind a proxy the Authorization header has the check secret: it is neither a key nor in the list of keys."""
     policy = "limits: [{name: user, key: header.authorization, rate: 1/h}]\n"
     options = ["--check-secret", CHECK, "--admin-secret", ADMIN]
     with serve.Server(BINARY, policy, options=options) as one:
@@ -326,7 +326,7 @@ def test_two_browser_headers_are_both_read():
 
 
 def test_host_is_not_needed_without_a_browser():
-    """HTTP/1.0 health checks send none, and no browser reaches a Unix socket."""
+    """HTTP/1.0 health checks send no Host, and a browser cannot reach a Unix socket."""
     without, foreign = b"GET /healthz HTTP/1.0\r\n\r\n", b"GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n"
     with server("none", "--threads", "1") as one:
         serve.expect(one.http("GET", "/healthz")[0], 200, "a Host that the server remembers")
@@ -343,8 +343,8 @@ def test_host_is_not_needed_without_a_browser():
                     serve.expect(serve.read_to_end(connection).split()[1], b"200", ("Unix socket", sent))
 
 
-def test_who_sees_why_redis_is_unavailable():
-    """The reason names hosts of the network behind."""
+def test_the_reason_of_a_redis_failure_needs_a_secret():
+    """The reason contains names of internal hosts."""
     options = ["--check-secret", CHECK, "--redis", "redis://127.0.0.1:1", "--threads", "1"]
     with serve.Server(BINARY, POLICY, options=options) as one:
         for headers, is_shown in ({}, False), ({"Authorization": f"Bearer {CHECK}"}, True):
@@ -357,7 +357,7 @@ def test_who_sees_why_redis_is_unavailable():
 
 
 def test_other_hosts_are_no_admins():
-    """Without any secret only this host is trusted: other hosts may check, and no more."""
+    """Without any secret only this host is trusted: other hosts may only check."""
     address = own_address()
     options = ["--insecure"]
     with serve.Server(BINARY, POLICY, options=options, http="0.0.0.0:0", resp="0.0.0.0:0") as one:

@@ -1,4 +1,4 @@
-# `ration serve` under attack. Those that measure time or count sockets run alone.
+# `ration serve` under attack. Tests that measure time or count sockets run alone.
 
 # ration_attack_test(NAME [BASIC] [SERIAL] [ARGUMENTS arg...])
 function(ration_attack_test name)
@@ -18,12 +18,12 @@ ration_attack_test(smuggling BASIC)
 ration_attack_test(bombs SERIAL)
 ration_attack_test(slow SERIAL)
 ration_attack_test(files SERIAL)
-ration_attack_test(leaving)
-ration_attack_test(crossing BASIC)
+ration_attack_test(disconnect)
+ration_attack_test(wrong_protocol BASIC)
 ration_attack_test(auth BASIC)
 ration_attack_test(access BASIC)
 ration_attack_test(keys BASIC)
-if(NOT RATION_SANITIZE) # sanitizers map terabytes, and keep what is released
+if(NOT RATION_SANITIZE) # sanitizers map terabytes, and hold freed memory
     ration_attack_test(secrets)
 endif()
 ration_attack_test(signals)

@@ -1,7 +1,7 @@
-"""What the attacks share: looks at the server's process, sockets by the hundred, and waiting by poll.
+"""Helpers of the attacks: measurements of the server's process, many sockets, and waiting by polling.
 
-Every wait has an end, and none is a sleep for time to pass: wait_until() looks at something again and
-again, and deadlines of the server are set short where one has to pass.
+Every wait has a timeout, and no test sleeps to let time pass: wait_until() polls a condition, and the tests set short
+timeouts in the server where one has to expire.
 """
 import http.client
 import os
@@ -28,18 +28,18 @@ IS_TSAN = b"__tsan_init" in _bytes
 IS_SANITIZED = IS_ASAN or IS_TSAN
 del _bytes
 
-# Sanitizers keep freed memory and shadows of all: there only the order of magnitude is held to.
+# Sanitizers hold freed memory and shadow memory: with them the tests check only the order of magnitude.
 MEMORY_FACTOR = 8 if IS_SANITIZED else 1
 
 
 def server(policy=None, options=(), **more):
-    """A server whose sanitizer, if it has one, gives freed memory back soon."""
+    """A server whose sanitizer, if it has one, soon returns freed memory."""
     environment = {"ASAN_OPTIONS": "quarantine_size_mb=1:" + os.environ.get("ASAN_OPTIONS", "")}
     return serve.Server(BINARY, policy, options, environment=environment, **more)
 
 
 def raise_files(count):
-    """Room for so many sockets in this process; what there really is, less some."""
+    """Raises this process's limit of open files to count if possible; returns how many sockets may be opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(count, hard)
     if soft < wanted:
@@ -70,7 +70,7 @@ def metrics(of, headers=None):
             break
         except (ConnectionError, http.client.HTTPException):
             if turn == 4:
-                raise  # otherwise this machine was slower than a deadline of the test
+                raise  # otherwise this machine was slower than a timeout of the test
     serve.expect(status, 200, "/metrics")
     return {name: float(value) for name, value in
             re.findall(r"^([a-z_]+(?:\{[^\n]*\})?) (\S+)$", body.decode("ascii"), re.M)}
@@ -81,14 +81,14 @@ def ended(of, reason):
 
 
 def wait_until(holds, what, seconds=WAIT_SECONDS):
-    """Looks until it holds, and returns what it was."""
+    """Polls until holds() is true, and returns its value."""
     deadline = time.monotonic() + seconds
     while True:
         value = holds()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"after {seconds} s still not: {what}")
+            raise AssertionError(f"after {seconds} s not yet: {what}")
         time.sleep(0.005)
 
 
@@ -116,7 +116,7 @@ def close_all(connections):
 
 
 def send_some(connection, data):
-    """How much of it the system takes now; 0 if the other side is gone."""
+    """Sends without blocking; returns how many bytes the kernel accepted, 0 if the peer has closed."""
     connection.setblocking(False)
     try:
         return connection.send(data)
@@ -125,8 +125,8 @@ def send_some(connection, data):
 
 
 def http_answers(data):
-    """[(status, headers, body)] of bytes that are whole answers to requests other than HEAD: an own
-    reader, that takes nothing on trust. Raises if there is half of one."""
+    """[(status, headers, body)] of complete responses to requests other than HEAD. A strict parser of its own; raises if
+    a response is incomplete."""
     answers = []
     while data:
         head, end, rest = data.partition(b"\r\n\r\n")
@@ -152,7 +152,7 @@ def http_answers(data):
 
 
 def ask_http(port, sent, is_ended=False):
-    """The answers to raw bytes, until the server closes."""
+    """The responses to raw bytes, until the server closes the connection."""
     with connect(port) as connection:
         connection.sendall(sent)
         if is_ended:
@@ -161,7 +161,7 @@ def ask_http(port, sent, is_ended=False):
 
 
 def latency_p99(port, count, request=b"PING\r\n", answer_size=7):
-    """Seconds below which 99 of 100 answers came, one request at a time."""
+    """The 99th percentile of the response time in seconds, one request at a time."""
     times = []
     with connect(port) as connection:
         for _ in range(count):

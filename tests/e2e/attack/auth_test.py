@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Secrets: none is guessed for free, and clients that have not authenticated meet tighter bounds.
+"""Secrets: every wrong guess has a cost, and clients that have not authenticated have stricter bounds.
 
-What each secret opens is in access_test.py.
+access_test.py tests what each secret permits.
 
     auth_test.py RATION
 """
@@ -31,20 +31,20 @@ def test_admin_without_the_token_is_401():
              "Bearer " + TOKEN.upper(), "Bearer x" + TOKEN[1:], "BearerX" + TOKEN,
              "Bearer " + TOKEN + ", Bearer " + TOKEN, "Bearer " + TOKEN + TOKEN, "bear " + TOKEN)
     for method, path, body in ADMIN:
-        with kit.server(options=SECRETS) as server:  # each with its own: after 20 failures replies are delayed
+        with kit.server(options=SECRETS) as server:  # each with a server of its own: after 20 failures replies are delayed
             for value in wrong:
                 headers = {} if value is None else {"Authorization": value}
                 status, answer, _ = server.http(method, path, body, headers)
                 serve.expect((status, "Bearer" in answer.get("WWW-Authenticate", "")), (401, True),
                              f"{path} with {value!r}")
-            for scheme in ("Bearer", "bearer", "BEARER"):  # a scheme has no case (RFC 9110, 11.1)
+            for scheme in ("Bearer", "bearer", "BEARER"):  # a scheme is case-insensitive (RFC 9110, 11.1)
                 status = server.http(method, path, body, {"Authorization": f"{scheme} {TOKEN}"})[0]
                 serve.expect(status, 200, f"{path} with {scheme}")
             serve.expect(failures(server), len(wrong), "failures that are counted")
 
 
-def test_a_wrong_token_reports_nothing_of_paths_methods_or_bodies():
-    """401 comes before anything about the request is looked at."""
+def test_a_wrong_token_reveals_no_paths_methods_or_bodies():
+    """The server replies 401 before it examines the rest of the request."""
     with kit.server(options=SECRETS) as server:
         for method, path, body in (("DELETE", "/v1/top", None), ("GET", "/v1/reload", None),
                                    ("POST", "/v1/reset", b"{")):
@@ -76,7 +76,7 @@ def test_guesses_are_counted():
         serve.expect(client.ask("RATION.TOP"), [])
 
 
-def test_strangers_can_do_nothing_but_say_who_they_are():
+def test_unauthenticated_clients_can_only_authenticate():
     commands = (["CL.THROTTLE", "k", 1, 1, 1], ["GCRA", "k", 1, 1, 1], ["RATION.CHECK", "ip", "192.0.2.1"],
                 ["RATION.PEEK", "ip", "192.0.2.1"], ["RATION.TOP"], ["RATION.LIMITS"], ["RATION.RELOAD"],
                 ["RATION.RESET", "ip", "192.0.2.1"], ["RATION.BLOCK", "SECONDS", 1, "ip", "192.0.2.1"],
@@ -88,16 +88,16 @@ def test_strangers_can_do_nothing_but_say_who_they_are():
             answer = client.ask(*command)
             assert isinstance(answer, serve.RespError), f"{command}: {answer!r}"
             serve.expect(answer.text.split()[0], "NOAUTH", command)
-        # in one pipeline with a wrong password in the middle, too
+        # also in one pipeline with a wrong password in the middle
         answers = client.pipeline([*commands, ["AUTH", "x"], *commands])
         assert all(isinstance(answer, serve.RespError) for answer in answers), answers
         serve.expect(client.ask("AUTH", PASSWORD), "OK")
         serve.expect(client.ask("RESET"), "RESET")
         answer = client.ask("PING")
-        assert isinstance(answer, serve.RespError), f"known after RESET: {answer!r}"
+        assert isinstance(answer, serve.RespError), f"still authenticated after RESET: {answer!r}"
 
 
-def test_strangers_meet_tighter_bounds():
+def test_unauthenticated_clients_have_stricter_bounds():
     rows = ((b"*11\r\n", b"unauthenticated multibulk length"),
             (b"*2\r\n$16385\r\n", b"unauthenticated bulk length"),
             (b"PING " * 11 + b"\r\n", b"unauthenticated multibulk length"),
@@ -109,7 +109,7 @@ def test_strangers_meet_tighter_bounds():
         assert isinstance(known.ask("ECHO", "a" * 16385), bytes)
 
 
-def test_authentication_opens_its_own_connection_only():
+def test_authentication_applies_to_its_own_connection_only():
     with kit.server(options=SECRETS) as server:
         known, stranger = server.resp(password=PASSWORD), server.resp()
         serve.expect(known.ask("PING"), "PONG")
@@ -117,8 +117,8 @@ def test_authentication_opens_its_own_connection_only():
 
 
 class Flood(threading.Thread):
-    """Holds open as many connections as it can, each with headers that never end, and replaces those that
-    the server closes."""
+    """Keeps as many connections open as it can, each with endless headers, and replaces those that the server
+    closes."""
 
     def __init__(self, port, count):
         super().__init__(daemon=True)
@@ -139,7 +139,7 @@ class Flood(threading.Thread):
         kit.close_all(connections.values())
 
 
-def test_secrets_get_in_while_unauthenticated_clients_fill_the_server():
+def test_authenticated_clients_are_served_while_others_fill_the_server():
     places, tries = 200, 40
     with kit.server(options=[*SECRETS, "--max-connections", str(places)]) as server:
         flood = Flood(server.http_port, places + 50)
@@ -160,8 +160,8 @@ def test_secrets_get_in_while_unauthenticated_clients_fill_the_server():
 
 
 def test_a_page_cannot_post():
-    """Content types that a browser sends to another host without asking first are refused, and so is
-    any POST that says it comes from a page elsewhere."""
+    """The server refuses the content types that a browser sends to another host without a preflight request, and any
+    POST whose headers name a page of another site."""
     body = b'{"attributes":{"ip":"192.0.2.1"},"seconds":60}'
     with kit.server() as server:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None, "",
@@ -171,14 +171,14 @@ def test_a_page_cannot_post():
             for path in ("/v1/check", "/v1/peek", "/v1/block", "/v1/reset"):
                 serve.expect(server.http("POST", path, body, headers)[0], 415, f"{path} as {kind!r}")
         serve.expect(server.http("POST", "/v1/block", body, {"Content-Type": "application/json"})[0], 200)
-        # Without a body there is no content type to ask for.
+        # Without a body no content type is required.
         for origin in ("http://evil.example", "null", "https://127.0.0.1.evil.example",
                        "http://127.0.0.1:1"):
             serve.expect(server.http("POST", "/v1/reload", None, {"Origin": origin})[0], 403, origin)
         own = f"http://127.0.0.1:{server.http_port}"
         serve.expect(server.http("POST", "/v1/reload", None, {"Origin": own})[0], 200, own)
         serve.expect(server.http("POST", "/v1/reload")[0], 200)
-        # And no page may read what is answered: there is no header that allows it.
+        # No page can read the response: no header allows it.
         for method, path in (("GET", "/v1/top"), ("OPTIONS", "/v1/block"), ("GET", "/metrics")):
             headers = server.http(method, path, None, {"Origin": "http://evil.example"})[1]
             assert not [name for name in headers if name.lower().startswith("access-control")], headers

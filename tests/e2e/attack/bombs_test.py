@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lengths that are announced and things without an end: memory grows with bytes that came, never with a
-number that was named, and everything has a bound at which the client gets an error and is closed.
+"""Announced lengths and endless input: memory grows with the bytes received, never with an announced length, and every
+input has a bound at which the client gets an error and the connection is closed.
 
     bombs_test.py RATION
 """
@@ -15,11 +15,11 @@ BOMBS = 200  # connections at once, each with the same bomb
 GROWN_MAX = 4 * kit.MIB * kit.MEMORY_FACTOR  # for all of them
 
 
-def grows_little(server, sent, port, is_held):
-    """What all bombs together take while the server waits for the rest (is_held), or after it closed."""
+def grows_little(server, sent, port, stays_open):
+    """Checks the memory of all bombs together, while the server waits for the rest (stays_open) or after it has closed."""
     warm = [kit.connect(port) for _ in range(BOMBS)]
     kit.close_all(warm)
-    kit.wait_until(lambda: kit.metrics(server)["ration_connections"] == 1, "warm connections gone")
+    kit.wait_until(lambda: kit.metrics(server)["ration_connections"] == 1, "warm connections closed")
     before = kit.memory_bytes(server)
     received = kit.metrics(server)["ration_received_bytes_total"]
     bombs = [kit.connect(port) for _ in range(BOMBS)]
@@ -27,7 +27,7 @@ def grows_little(server, sent, port, is_held):
         bomb.sendall(sent)
     kit.wait_until(lambda: kit.metrics(server)["ration_received_bytes_total"] - received
                    >= BOMBS * len(sent), "all bombs received")
-    if is_held:
+    if stays_open:
         serve.expect(kit.metrics(server)["ration_connections"], BOMBS + 1, "connections that wait")
     else:
         for bomb in bombs:
@@ -40,10 +40,10 @@ def grows_little(server, sent, port, is_held):
 
 def test_resp_lengths_cost_no_memory():
     with kit.server(options=["--threads", "1"]) as server:
-        for sent, is_held in ((b"*1024\r\n", True), (b"*2\r\n$4\r\nECHO\r\n$65536\r\n", True),
+        for sent, stays_open in ((b"*1024\r\n", True), (b"*2\r\n$4\r\nECHO\r\n$65536\r\n", True),
                               (b"*1000000000\r\n", False), (b"*2\r\n$536870912\r\n", False),
                               (b"*1\r\n$1073741824\r\n", False), (b"*9223372036854775807\r\n", False)):
-            grows_little(server, sent, server.resp_port, is_held)
+            grows_little(server, sent, server.resp_port, stays_open)
 
 
 def test_resp_errors_are_reported_then_closed():
@@ -89,15 +89,15 @@ def test_a_request_of_many_arguments_is_bounded_as_a_whole():
 def test_http_lengths_cost_no_memory():
     head = b"POST /v1/check HTTP/1.1\r\nHost: h\r\n"
     with kit.server(options=["--threads", "1"]) as server:
-        for sent, is_held in ((head + b"Content-Length: 1048576\r\n\r\n", True),
+        for sent, stays_open in ((head + b"Content-Length: 1048576\r\n\r\n", True),
                               (head + b"Transfer-Encoding: chunked\r\n\r\n100000\r\n", True),
                               (head + b"Content-Length: 1073741824\r\n\r\n", False),
                               (head + b"Content-Length: 999999999999999\r\n\r\n", False)):
-            grows_little(server, sent, server.http_port, is_held)
+            grows_little(server, sent, server.http_port, stays_open)
 
 
 def endless(server, begin, more, most):
-    """The answers to something that never ends; fails if more than most bytes were taken."""
+    """The responses to an endless input; fails if the server accepted more than most bytes."""
     sent = 0
     with kit.connect(server.http_port) as connection:
         connection.sendall(begin)
@@ -109,14 +109,14 @@ def endless(server, begin, more, most):
             pass
         try:
             answers = kit.http_answers(serve.read_to_end(connection))
-        except ConnectionError:  # it was reset while it sent on; the answer may be lost
+        except ConnectionError:  # the server reset the connection while data arrived; the response may be lost
             answers = []
-    # what the systems on both sides keep comes on top of what the server reads
+    # the kernels on both sides buffer more than the server reads
     assert sent < most + 16 * kit.MIB, f"{sent} bytes were taken"
     return [answer[0] for answer in answers]
 
 
-def test_http_without_an_end_has_one():
+def test_endless_http_is_bounded():
     post = b"POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
     chunked = post + b"Transfer-Encoding: chunked\r\n\r\n"
     rows = (("headers", post, b"A: b\r\n" * 1000, 431),
@@ -132,7 +132,7 @@ def test_http_without_an_end_has_one():
         for what, begin, more, status in rows:
             got = endless(server, begin, more, 4 * kit.MIB)
             assert got in ([], [status]), f"{what}: {got}"
-        # Once, without flooding: the answer must then arrive.
+        # Once more, without flooding: now the response must arrive.
         for what, begin, more, status in rows:
             size = 0x20000 if b"chunked" in begin else 0x4800
             if what == "chunks":
@@ -197,7 +197,7 @@ def never_read(server, port, request):
 
 
 def test_a_client_that_never_reads():
-    """Memory up to max-output, and closed by the deadline for writing; a client beside it goes on."""
+    """It uses memory up to max-output and is closed by the write timeout; another client continues."""
     with kit.server(options=["--threads", "1", "--write-timeout", "300ms",
                              "--max-output", str(2 * kit.MIB)]) as server:
         for port, request in ((server.resp_port, b"PING\r\n"),
@@ -213,7 +213,7 @@ def test_a_client_that_never_reads():
             serve.expect(server.http("GET", "/healthz")[0], 200)
 
 
-def test_others_are_served_while_one_never_reads():
+def test_other_clients_are_served_while_one_never_reads():
     with kit.server(options=["--threads", "1", "--write-timeout", "20s"]) as server:
         stuck = kit.connect(server.resp_port, receive_bytes=4096)
         while kit.send_some(stuck, b"ECHO " + b"a" * 30000 + b"\r\n"):
@@ -224,8 +224,8 @@ def test_others_are_served_while_one_never_reads():
         stuck.close()
 
 
-def test_one_who_never_reads_costs_no_time():
-    """The server waits for it, and does not look again and again."""
+def test_a_client_that_never_reads_costs_no_processor_time():
+    """The server waits for the client without polling it."""
     with kit.server(options=["--threads", "1", "--write-timeout", "20s"]) as server:
         for port, request in ((server.resp_port, b"COMMAND\r\n"), (server.resp_port, b"PING\r\n"),
                               (server.http_port, b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")):
@@ -243,12 +243,12 @@ def test_one_who_never_reads_costs_no_time():
                 time.sleep(0.2)
                 return sent == began and kit.cpu_seconds(server) - before <= 0.03
 
-            kit.wait_until(is_stuck, f"it waits for one who does not read {request[:20]!r}", seconds=10)
+            kit.wait_until(is_stuck, f"it waits for the client that does not read {request[:20]!r}", seconds=10)
             stuck.close()
 
 
 def test_problems_do_not_echo_without_bound():
-    """What a client sent comes back bounded, and harmless to a terminal or a log."""
+    """Text of the client in an error is bounded, and harmless to a terminal or a log."""
     with kit.server() as server:
         client = server.resp()
         answer = client.ask(b"\x1b[31m\r\n" + b"X" * 60000, b"\x00" * 1000, b"\r\n-ERR other")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No files left, and more clients than are wanted: the server does not spin, reports who is not let in, and
+"""No file descriptors left, and more clients than allowed: the server does not spin, reports the refused clients, and
 recovers.
 
     files_test.py RATION
@@ -16,7 +16,7 @@ CPU_SECONDS_MAX = 0.25 * (8 if kit.IS_SANITIZED else 1)
 
 
 def limit_files(server, more):
-    """Lets the server open only so many files more than it has."""
+    """Lets the server open only so many more files than it has open."""
     count = kit.file_count(server)
     hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)[1]
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (count + more, hard))
@@ -43,7 +43,7 @@ def exhaust(threads, is_fast=False):
         limit_files(server, 10)
         cpu = kit.cpu_seconds(server)
         crowd = [kit.connect(server.http_port) for _ in range(CROWD)]
-        # Those who are in are served; the others are closed, and not left waiting.
+        # Accepted clients are served; the others are closed instead of left waiting.
         served = closed = 0
         for connection in crowd:
             try:
@@ -55,7 +55,7 @@ def exhaust(threads, is_fast=False):
             closed += answer == b""
         serve.expect((served + closed, served > 0, closed > 0), (CROWD, True, True),
                      f"{served} served, {closed} closed")
-        if not is_fast:  # while the crowd only stays the server must sleep, too
+        if not is_fast:  # while the connections are idle the server must sleep, too
             still = kit.cpu_seconds(server)
             time.sleep(0.5)
             spent = kit.cpu_seconds(server) - still
@@ -72,13 +72,13 @@ def test_no_files_left():
 
 
 def test_no_files_left_with_two_loops():
-    """One loop must not take the file that the other gives up: those who wait there would wait on."""
+    """One loop must not take the descriptor that the other loop frees: the clients of that loop would wait for ever."""
     for _ in range(8):  # it is a race
         exhaust(2, is_fast=True)
 
 
 def test_no_files_at_all():
-    """Not even the spare one can be had back: accepting rests, and continues when there is room."""
+    """Not even the spare descriptor can be reopened: the server stops accepting, and resumes when a descriptor is free."""
     with kit.server(options=["--threads", "1"]) as server:
         assert healthy(server)
         soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
@@ -93,18 +93,18 @@ def test_no_files_at_all():
         kit.wait_until(lambda: is_healthy(server), "it answers again")
 
 
-def test_files_are_given_back():
+def test_files_are_closed():
     with kit.server(options=["--threads", "2"]) as server:
         assert healthy(server)
         before = kit.file_count(server)
         for _ in range(3):
             crowd = [kit.connect(server.resp_port) for _ in range(300)]
-            kit.wait_until(lambda: kit.file_count(server) >= before + 299, "all are in")
+            kit.wait_until(lambda: kit.file_count(server) >= before + 299, "all are accepted")
             kit.close_all(crowd)
-            kit.wait_until(lambda: kit.file_count(server) <= before + 1, "files are given back")
+            kit.wait_until(lambda: kit.file_count(server) <= before + 1, "file descriptors are closed")
 
 
-def test_more_than_connections_max_are_told():
+def test_clients_above_connections_max_get_an_error():
     with kit.server(options=["--threads", "2", "--max-connections", "10"]) as server:
         crowd = [kit.connect(server.resp_port) for _ in range(10)]
         for connection in crowd:
@@ -118,14 +118,14 @@ def test_more_than_connections_max_are_told():
                 serve.expect([(answer[0], answer[1].get("connection")) for answer in answers],
                              [(503, "close")])
         crowd.pop().close()
-        kit.wait_until(lambda: is_healthy(server), "there is room for one again")
+        kit.wait_until(lambda: is_healthy(server), "there is room for a connection again")
         kit.close_all(crowd)
         kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "max_connections") >= 40,
                        "all are counted")
 
 
-def test_more_than_a_peer_may_have_are_reported():
-    """One address has its share; another address is let in beside it."""
+def test_clients_above_the_limit_of_an_address_get_an_error():
+    """One address may open its share of connections; another address is still accepted."""
     with kit.server(options=["--threads", "2", "--max-connections-per-peer", "5"]) as server:
         crowd = [kit.connect(server.resp_port) for _ in range(5)]
         for connection in crowd:
@@ -141,13 +141,13 @@ def test_more_than_a_peer_may_have_are_reported():
             other.sendall(b"PING\r\n")
             serve.expect(other.recv(100), b"+PONG\r\n")
         kit.close_all(crowd)
-        kit.wait_until(lambda: is_healthy(server), "the address is let in again")
+        kit.wait_until(lambda: is_healthy(server), "the address is accepted again")
         kit.wait_until(lambda: is_healthy(server) and kit.ended(server, "max_connections_per_peer") >= 20,
                        "all are counted")
 
 
-def test_one_not_let_in_who_has_spoken_already_is_reported():
-    """A request that arrived with the connection does not take the refusal away."""
+def test_a_refused_client_that_has_already_sent_gets_the_error():
+    """The client reads the error even if it sent a request before it was refused."""
     with kit.server(options=["--threads", "1", "--max-connections", "1"]) as server:
         with kit.connect(server.resp_port) as first:
             first.sendall(b"PING\r\n")

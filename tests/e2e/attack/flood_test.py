@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A million fresh keys through the network: no key that is in debt is forgotten, and memory stays what was
-said at the start (R7, R10).
+"""A million new keys through the network: no key with tokens in use is forgotten, and memory stays within the amount
+logged at the start (R7, R10).
 
     flood_test.py RATION
 """
@@ -16,7 +16,7 @@ POLICY = f"limits: [{{name: user, key: user, rate: 1/s, burst: 5, max_keys: {KEY
 
 
 def flood(server, request, count):
-    """Sends request % number for so many numbers, in pipelines; the answers are read and dropped."""
+    """Sends request % number for count numbers, in pipelines; reads and discards the replies."""
     client = server.resp()
     client.socket.sendall(b"CLIENT REPLY OFF\r\n")
     for first in range(0, count, BATCH):
@@ -32,8 +32,8 @@ def check(client, user):
 
 
 def flood_twice(server, client, request):
-    """With some time in between, so that places change hands, and a minute after: whoever came in the
-    flood is out of debt then, also the bucket that keys without a place share. How memory grew."""
+    """Floods twice, with time in between so that slots are reused, and waits for a minute: the keys of the flood, and the
+    bucket shared by keys without a slot, are then full again. Returns how much memory grew."""
     flood(server, request.replace(b"fresh", b"warm"), 5000)
     before = kit.memory_bytes(server)
     flood(server, request, FRESH // 2)
@@ -62,7 +62,7 @@ def test_a_flood_of_policy_keys():
         assert samples['ration_table_keys{limit="user"}'] <= 2 * KEYS_MAX
 
 
-def test_a_flood_of_throttle_keys():
+def test_a_flood_of_inline_keys():
     with kit.server(options=["--manual-clock", "--threads", "1", "--inline-keys", str(KEYS_MAX)]) as server:
         client = server.resp()
         client.ask("RATION.CLOCK", "SET", 10**17)
@@ -76,7 +76,7 @@ def test_a_flood_of_throttle_keys():
 
 
 def test_a_flood_of_blocks_by_an_operator_is_reported():
-    """A block that finds no place is refused aloud, and never silently forgotten."""
+    """A block that finds no slot is refused with an error, never silently forgotten."""
     policy = "limits: [{name: user, key: user, rate: 1/h, burst: 5, max_keys: 64}]"
     with kit.server(policy, ["--manual-clock"]) as server:
         client = server.resp()

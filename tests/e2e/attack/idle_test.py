@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ten thousand connections that do nothing: little memory each, and no cost to one that works.
+"""Ten thousand idle connections: little memory each, and no cost for an active connection.
 
     idle_test.py RATION
 """
@@ -45,7 +45,7 @@ def test_ten_thousand_idle():
                                       (server.http_port, b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", None)):
             before = kit.memory_bytes(server)
             idle = []
-            for _ in range(count // 2):  # each has been served once: what that took must be given back
+            for _ in range(count // 2):  # each has been served once: the memory for that must be freed
                 connection = kit.connect(port)
                 connection.sendall(request)
                 idle.append(connection)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Keys of all kinds, by every way in: each is limited, or refused aloud; none is let pass unlimited
-(R10; DESIGN 6.13). What shows them - TOP, metrics, the log - shows them escaped and bounded.
+"""Keys of all kinds, over every protocol: each is limited or refused with an error; no key passes unlimited (R10).
+TOP, metrics and the log show keys escaped and bounded.
 
     keys_test.py RATION
 """
@@ -61,7 +61,7 @@ def test_keys_that_are_too_long_are_refused():
             assert isinstance(answer, str) and "65535" in answer, answer
             answer = resp_check(client, "path", "/user", "user", too_long)
             assert isinstance(answer, str), answer
-            # each half is short enough, both together are not
+            # each half is short enough, both together are too long
             half = b"a" * (KEY_SIZE_MAX // 2 + 10)
             answer = resp_check(client, "path", "/both", "user", half, "plan", half)
             assert isinstance(answer, str), answer
@@ -71,7 +71,7 @@ def test_keys_that_are_too_long_are_refused():
                 serve.expect(server.http("POST", "/v1/check", body)[0], 400, list(body))
         said = server.raw(server.resp_port, b"*5\r\n$11\r\nCL.THROTTLE\r\n$65537\r\n")
         serve.expect(said, b"-ERR Protocol error: invalid bulk length\r\n")
-        # Those that just fit, of two parts, are limited.
+        # Two-part keys that just fit are limited.
         half = b"a" * 8000
         serve.expect(allowed_of(lambda: resp_check(client, "path", "/both", "user", half, "plan", half)),
                      LIMITED)
@@ -111,9 +111,9 @@ def test_odd_keys_in_json_are_limited_or_refused():
             try:
                 key.decode()
                 serve.expect([answer[2].get("allowed") for answer in answers], LIMITED, f"JSON {key!r}")
-            except UnicodeDecodeError:  # no JSON at all
+            except UnicodeDecodeError:  # not JSON
                 serve.expect(statuses, {400}, f"JSON {key!r}")
-            except AssertionError:  # a zero byte may be refused, too: aloud
+            except AssertionError:  # a zero byte may also be refused, with an error
                 serve.expect((statuses, b"\0" in key), ({400}, True), f"JSON {key!r}")
 
 
@@ -123,20 +123,20 @@ def test_odd_keys_in_a_header_are_limited():
             sent = (b"GET /v1/check?path=/header HTTP/1.1\r\nHost: h\r\nX-Key: %s\r\n\r\n" % key) * (BURST + 2)
             answers = kit.ask_http(server.http_port, sent, is_ended=True)
             statuses = [answer[0] for answer in answers]
-            if key.strip(b" ") == b"":  # blanks around a value are no part of it: empty, and one bucket
+            if key.strip(b" ") == b"":  # spaces around a value are not part of it: the value is empty
                 serve.expect(429 in statuses, True, f"header {key!r}")
             else:
                 serve.expect(statuses, [200] * BURST + [429] * 2, f"header {key[:20]!r}")
         answer = kit.ask_http(server.http_port, b"GET /v1/check?path=/header HTTP/1.1\r\nHost: h\r\nX-Key: %s\r\n\r\n"
                               % (b"b" * 8193), is_ended=True)[0]
         serve.expect(answer[0], 400, "a value above max-attribute-size")
-        # Without the header there is one bucket for all who send none.
+        # All clients that do not send the header share one bucket.
         statuses = [server.http("GET", "/v1/check?path=/header")[0] for _ in range(BURST + 2)]
         serve.expect(statuses[-1], 429)
 
 
-def test_a_query_cannot_push_out_what_a_limit_needs():
-    """64 attributes in the query leave no room for the address: refused, not unlimited."""
+def test_a_query_cannot_displace_an_attribute_of_a_limit():
+    """64 attributes in the query leave no room for the address: the request is refused, not admitted without a limit."""
     policy = "limits: [{name: a, key: ip, rate: 1/h, burst: 3, missing: skip}]"
     with kit.server(policy, ["--manual-clock"]) as server:
         for count, expected in ((64, [400] * 5), (63, [200] * 3 + [429] * 2)):
@@ -144,7 +144,7 @@ def test_a_query_cannot_push_out_what_a_limit_needs():
             serve.expect([server.http("GET", path)[0] for _ in range(5)], expected, count)
 
 
-def test_what_shows_keys_shows_them_escaped_and_bounded():
+def test_keys_in_output_are_escaped_and_bounded():
     with kit.server(POLICY, ["--manual-clock"]) as server:
         client = server.resp()
         for number, key in enumerate(ODD):
@@ -176,7 +176,7 @@ def test_what_shows_keys_shows_them_escaped_and_bounded():
 
 
 def test_pipelines_of_any_length_are_decided():
-    """More in one read than are decided together, at the most that may be asked for."""
+    """One read has more requests than are decided in one batch; each reply is checked."""
     for most in ("1", "7", "1024"):
         with kit.server(options=["--manual-clock", "--threads", "1", "--max-pipeline", most]) as server:
             client = server.resp()

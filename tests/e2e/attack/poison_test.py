@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Limits that come with requests and take years to fill cannot lock others out (max-inline-fill), what is in
-use can be cleared (RATION.FLUSH INLINE, POST /v1/reset), and a full table of slow limits does not concern
-fast ones.
+"""Inline limits that take years to fill cannot lock others out (max-inline-fill), an operator can clear the inline
+limits in use (RATION.FLUSH INLINE, POST /v1/reset), and a full table of slow limits does not affect fast ones.
 
     poison_test.py RATION
 """
@@ -63,7 +62,7 @@ def allowed_of_new(client, prefix):
 
 
 def test_a_poisoned_table_is_cleared():
-    """All places hold keys for a day; new clients share a bucket of their own kind until it is cleared."""
+    """Every slot holds a key for a day; new clients share one bucket until an operator clears the table."""
     options = ["--manual-clock", "--threads", "1", "--inline-keys", str(KEYS_MAX)]
     for clear in ("resp", "http"):
         with kit.server(options=options) as server:
@@ -74,9 +73,9 @@ def test_a_poisoned_table_is_cleared():
                                  for number in range(first, first + 1000)])
             answer = client.ask("CL.THROTTLE", "evil", 0, 1, DAY_S)
             serve.expect(answer[0], 1, "the table is full")
-            assert allowed_of_new(client, "new") >= 10, "a bucket of their own"
+            assert allowed_of_new(client, "new") >= 10, "the shared bucket admits new clients"
             denied = client.ask("CL.THROTTLE", "late", 9, 10, 60)
-            assert denied[0] == 0 or denied[3] <= 60, f"told to wait {denied[3]} s"
+            assert denied[0] == 0 or denied[3] <= 60, f"the reported wait is {denied[3]} s"
             if clear == "resp":
                 serve.expect(client.ask("RATION.FLUSH", "INLINE"), "OK")
             else:
@@ -87,7 +86,7 @@ def test_a_poisoned_table_is_cleared():
             serve.expect(client.ask("CL.THROTTLE", "evil7", 0, 1, DAY_S)[0], 1, "and limited again")
 
 
-def test_what_cannot_be_flushed_is_reported():
+def test_a_flush_of_anything_else_is_an_error():
     with kit.server() as server:
         client = server.resp()
         for words in (["RATION.FLUSH"], ["RATION.FLUSH", "ALL"]):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Policies of very different sizes, replaced while clients read everything that lists limits: the server
-stays up, and each answer is about one policy, whole."""
+"""The policy changes between very different sizes while clients read every list of limits: the server stays up, and
+each reply describes one whole policy."""
 import re
 import sys
 import threading
@@ -12,7 +12,7 @@ import serve
 LARGE_COUNT = 300
 RELOADS = 60 if not kit.IS_SANITIZED else 16
 
-# Of the large policy only the last limit applies to /p299, of the small one its only limit.
+# To /p299 only the last limit of the large policy applies, and the only limit of the small policy.
 LARGE = "limits:\n" + "".join(
     f"  - {{name: a{number}, key: ip, match: {{path: /p{number}}}, rate: {number + 1}/h, max_keys: 100}}\n"
     for number in range(LARGE_COUNT))
@@ -23,7 +23,7 @@ NAMES = {f"a{number}" for number in range(LARGE_COUNT)}
 
 
 def expect_whole(names):
-    """The names of all limits of one of the two policies, not of a part of one or of both."""
+    """Checks that names are all limits of one of the two policies, not a part of one or a mixture."""
     assert names == ["only"] or (len(names) == LARGE_COUNT and set(names) == NAMES), \
         f"{len(names)} limits: {names[:3]} ..."
 
@@ -97,7 +97,7 @@ def checks_over_http(server):
 
 
 class Reader(threading.Thread):
-    """One client that reads the same again and again."""
+    """A client that repeats the same request."""
 
     def __init__(self, server, read):
         super().__init__(daemon=True)
@@ -127,7 +127,7 @@ def read_during_reloads(server):
         server.write_policy(SMALL if number % 2 == 0 else LARGE)
         serve.expect(server.http("POST", "/v1/reload", connection=control)[0], 200)
         counts = [reader.count for reader in readers]
-        deadline = time.monotonic() + kit.WAIT_SECONDS  # some of them read under each policy
+        deadline = time.monotonic() + kit.WAIT_SECONDS  # until some clients have read under each policy
         while all(reader.count == count for reader, count in zip(readers, counts)) and \
                 all(reader.error is None for reader in readers) and time.monotonic() < deadline:
             time.sleep(0.001)
@@ -147,7 +147,7 @@ def test_every_list_of_limits_is_of_one_policy():
 
 
 def test_requests_to_reload_do_not_flood_the_log():
-    """Each is answered and counted; the log has so many lines, and says how many it has not."""
+    """The server answers and counts each request; the log has a bounded number of lines and says how many it omitted."""
     requests = 600
     with kit.server(SMALL) as server:
         client = server.resp()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Secrets are not in the memory of a running server: neither those that clients present, nor, but for one copy that no
-core dump contains, the password of Redis. Other users of the host cannot read them either.
+"""Secrets are not in the memory of a running server: neither those that clients send nor, except for one copy that is
+excluded from core dumps, the password of Redis. Other users of the host cannot read them either.
 
     secrets_test.py RATION
 
-Each secret is a text that occurs nowhere else. It is looked for in all memory of the process, also in pieces, since a block
-that was released and used again keeps some of what it held.
+Each secret is a text that occurs nowhere else. The test searches all memory of the process for it, also for pieces of
+it, because a block that was freed and reused still contains some of its old contents.
 """
 import os
 import re
@@ -25,7 +25,7 @@ ADMIN = "tk-M3hB8rWq5zXc1vYn6kLd9fGs2jTp7aQe4uRo0iHw"
 REDIS = "rd-xF4kZp8vBn2mQw6rTy1uJh5gLc9sDa3eKo7iWqXb"
 PIECE_BYTES = 12
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-PAGES = 8192  # whose entries are read at once
+PAGES = 8192  # whose entries are read in one call
 
 POLICY = """
 limits:
@@ -38,7 +38,7 @@ SMALL = ["--inline-keys", "1000", "--threads", "2"]
 
 
 def regions(process):
-    """(start, end, flags) of all memory that can be read and was touched."""
+    """(start, end, flags) of all readable memory that was touched."""
     with open(f"/proc/{process.pid}/smaps", encoding="utf-8") as file:
         text = file.read()
     for part in re.split(r"\n(?=[0-9a-f]+-[0-9a-f]+ )", text):
@@ -50,13 +50,13 @@ def regions(process):
 
 
 def present(pagemap, start, end):
-    """(start, end) of runs of pages that are there: tables reserve far more memory than they touch."""
+    """(start, end) of runs of present pages: tables reserve far more memory than they touch."""
     first = None
     for block in range(start, end, PAGES * PAGE_BYTES):
         pagemap.seek(block // PAGE_BYTES * 8)
         entries = pagemap.read(min(PAGES, (end - block) // PAGE_BYTES) * 8)
         count = len(entries) // 8
-        is_same = entries == entries[:8] * count  # mostly none is there
+        is_same = entries == entries[:8] * count  # usually no page is present
         for i in range(1 if is_same else count):
             at = block + i * PAGE_BYTES
             if not entries[8 * i + 7] & 0xC0:  # neither in memory nor swapped
@@ -70,7 +70,7 @@ def present(pagemap, start, end):
 
 
 def find(server, secret):
-    """[(address, flags, piece)]: where pieces of the secret are. Neighbouring pieces are one."""
+    """[(address, flags, piece)] of the pieces of the secret in memory. Adjacent pieces are joined."""
     pieces = [secret[i:i + PIECE_BYTES].encode() for i in range(0, len(secret) - PIECE_BYTES + 1, 4)]
     found = []
     with open(f"/proc/{server.process.pid}/mem", "rb", buffering=0) as memory, \
@@ -100,7 +100,7 @@ def expect_none(server, *secrets):
 
 
 def use(server):
-    """Presents the secrets in all ways, whole and in pieces, right and nearly right; and reloads."""
+    """Sends the secrets in every form, whole and in pieces, correct and almost correct; and reloads."""
     client = server.resp(password=CHECK)
     assert isinstance(server.resp().ask("AUTH", CHECK + "x"), serve.RespError)
     slow = server.resp()
@@ -108,7 +108,7 @@ def use(server):
         slow.socket.sendall(bytes([byte]))
     serve.expect(slow.read(), "OK")
     part = server.resp()
-    part.socket.sendall(serve.Resp.encode("AUTH", CHECK)[:-9])  # stays unfinished
+    part.socket.sendall(serve.Resp.encode("AUTH", CHECK)[:-9])  # stays incomplete
     for secret in (ADMIN, ADMIN + "x"):
         status, _, _ = server.http("GET", "/v1/top", headers={"Authorization": "Bearer " + secret})
         serve.expect(status, 200 if secret == ADMIN else 401)
@@ -135,7 +135,7 @@ def file_with(folder, name, text, mode=0o600):
 
 
 def test_a_text_that_is_no_secret_is_found():
-    """The control: what finds nothing would otherwise prove nothing."""
+    """The control: shows that the search finds a text that is in memory."""
     with serve.Server(kit.BINARY, policy=POLICY, options=SMALL) as server:
         assert find(server, "marked-limit-4ad0c7b1")
 
@@ -166,7 +166,7 @@ def test_secrets_of_the_policy():
 
 
 def redis_copies(server):
-    """How many copies of the password of Redis there are; each must be out of core dumps."""
+    """The number of copies of the password of Redis; each must be excluded from core dumps."""
     found = find(server, REDIS)
     for address, flags, piece in found:
         assert "dd" in flags, f"the password of Redis is at {address:#x} ({' '.join(flags)}): {piece!r}"
@@ -209,7 +209,7 @@ def test_a_policy_with_a_secret_that_others_may_read_is_rejected():
                 assert CHECK not in run.stderr and REDIS not in run.stderr, run.stderr
         path = file_with(folder, "policy.yaml", POLICY + "server:\n  redis: redis://127.0.0.1:1\n", 0o644)
         with serve.Server(kit.BINARY, options=[*SMALL, "--policy", path]):
-            pass  # a URL without a password is none
+            pass  # a URL without a password is not a secret
 
 
 def test_a_reload_of_such_a_policy_is_rejected_too():
@@ -221,7 +221,8 @@ def test_a_reload_of_such_a_policy_is_rejected_too():
 
 
 def is_dumpable(options):
-    """Whether the kernel would dump a server of another user than root, whom it asks: the owner of its /proc files."""
+    """Whether the kernel would dump the core of a server that runs as a user other than root. The owner of its /proc
+    files shows it."""
     folder = tempfile.mkdtemp()
     os.chmod(folder, 0o755)
     binary = shutil.copy(kit.BINARY, folder)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Signals in the middle of work: reloads without end, and the end itself. No request is lost, decided
-twice or answered by half, and what was decided is kept.
+"""Signals under load: continuous reloads, and the shutdown. No request is lost, decided twice or answered in part, and
+the decisions are in the saved state.
 
     signals_test.py RATION
 """
@@ -16,7 +16,7 @@ CLIENTS = 4
 BURST = 20000
 PER_CLIENT = 10000
 
-# One token in six minutes: none comes back while a test runs.
+# One token in six minutes: none is refilled while a test runs.
 KEPT = f"  - {{name: kept, key: user, rate: 10/h, burst: {BURST}}}\n"
 POLICIES = ["limits:\n" + KEPT,
             "limits:\n  - {name: before, rate: 1000000/s, burst: 1000000}\n" + KEPT,
@@ -26,8 +26,8 @@ POLICIES = ["limits:\n" + KEPT,
 
 
 class Load(threading.Thread):
-    """Checks of one user, in pipelines, until told to end or closed. Counts whole answers; what was read
-    last and is no whole answer is in rest."""
+    """Sends checks of one user in pipelines until the test or the server closes the connection. Counts complete replies;
+    an incomplete last reply is in rest."""
 
     def __init__(self, port, user, depth=16, most=None):
         super().__init__(daemon=True)
@@ -48,7 +48,7 @@ class Load(threading.Thread):
                     self.count(self.client.read())
         except (serve.Closed, ConnectionError):
             self.rest = self.client.buffer
-        except Exception as error:  # told by the test
+        except Exception as error:  # raised by the test
             self.errors.append(repr(error))
 
     def count(self, answer):
@@ -67,11 +67,11 @@ def reload(server, number):
     server.wait_line(r"reloaded the policy", first=before)
 
 
-def test_reloads_without_end():
-    """A hundred, each another policy, under load: exactly the burst is admitted, without an error."""
+def test_a_hundred_reloads():
+    """A hundred reloads, each of another policy, under load: exactly the burst is admitted, without an error."""
     with kit.server(POLICIES[0], ["--manual-clock", "--threads", "2"]) as server:
         for number in range(6):
-            reload(server, number)  # what is kept for all policies is there now
+            reload(server, number)  # memory that is allocated once for all policies exists now
         loads = [Load(server.resp_port, "x", most=PER_CLIENT) for _ in range(CLIENTS)]
         before = kit.memory_bytes(server)
         for load in loads:
@@ -90,7 +90,7 @@ def test_reloads_without_end():
 
 
 def test_a_storm_of_signals():
-    """Faster than reloads are: they are done one after the other, and the last policy holds."""
+    """Signals arrive faster than reloads finish: reloads run one after the other, and the last policy is in force."""
     with kit.server(POLICIES[0], ["--manual-clock", "--threads", "2"]) as server:
         load = Load(server.resp_port, "x")
         load.start()
@@ -121,8 +121,8 @@ def test_a_broken_policy_changes_nothing():
         serve.expect(kit.metrics(server)['ration_reloads_total{result="refused"}'], 20)
 
 
-def test_the_end_under_load():
-    """Every answer is whole; what was answered was decided once, and the state has it."""
+def test_shutdown_under_load():
+    """Every reply is complete; every answered request was decided once, and is in the saved state."""
     for turn in range(3):
         options = ["--threads", "2", "--state", "state", "--shutdown-timeout", "5s"]
         with kit.server(POLICIES[0], options) as server:
@@ -135,7 +135,7 @@ def test_the_end_under_load():
             serve.expect(server.process.wait(30), 0, "status")
             for load in loads:
                 load.join(30)
-                serve.expect((load.errors[:3], load.rest[:100]), ([], b""), "half an answer")
+                serve.expect((load.errors[:3], load.rest[:100]), ([], b""), "an incomplete reply")
             server.reader.join()
             server.process.stdout.close()
             server.start()
@@ -149,8 +149,8 @@ def test_the_end_under_load():
 
 
 class Pipeliner:
-    """A client that always has far more under way than the systems in between keep, and does not read
-    before it is asked to."""
+    """A client that always has far more requests pending than the kernel buffers, and does not read until read() is
+    called."""
 
     def __init__(self, port, request):
         self.connection = kit.connect(port, receive_bytes=16384)
@@ -172,11 +172,10 @@ class Pipeliner:
         kit.reset(self.connection)
 
 
-def test_the_end_leaves_no_half_answers_to_slow_readers():
-    """Requests that still wait in the socket when it is closed must not take answers back that the
-    client has not read yet."""
+def test_shutdown_sends_no_incomplete_replies_to_slow_readers():
+    """Unread requests in a socket that the server closes must not discard replies that the client has not read yet."""
     word = b"a" * 1017
-    resp = b"ECHO " + word + b"\r\n"  # 64 of these are what a loop reads at once
+    resp = b"ECHO " + word + b"\r\n"  # a loop reads 64 of these at once
     http = b"GET /healthz HTTP/1.1\r\nHost: h\r\nX-Long: " + b"a" * 980 + b"\r\n\r\n"
     serve.expect((len(resp), len(http)), (1024, 1024))
     for request in (resp, http):
@@ -202,8 +201,8 @@ def test_the_end_leaves_no_half_answers_to_slow_readers():
             serve.expect(server.process.wait(30), 0)
 
 
-def test_reported_twice_it_ends_at_once():
-    """Whichever loop the last connection is on, and however many signals come: the state is kept."""
+def test_a_second_signal_shuts_down_at_once():
+    """Whichever loop has the last connection, and however many signals arrive: the state is saved."""
     options = ["--threads", "2", "--state", "state", "--shutdown-timeout", "60s", "--header-timeout", "60s"]
     for _ in range(8):  # the system chooses the loop
         with kit.server(POLICIES[0], options) as server:
@@ -220,7 +219,7 @@ def test_reported_twice_it_ends_at_once():
 
 
 def test_every_signal_at_once():
-    """Reloads and the end, with slow clients, resets and newcomers: it ends well."""
+    """Reloads and the shutdown, with slow clients, resets and new clients: the server exits with status 0."""
     with kit.server(POLICIES[0], ["--threads", "2", "--shutdown-timeout", "500ms"]) as server:
         loads = [Load(server.resp_port, "x") for _ in range(2)]
         slow = [kit.connect(server.http_port) for _ in range(50)]

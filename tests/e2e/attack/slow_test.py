@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Slow clients by the hundred: they cost a fast one nothing, and are closed when their deadline passes.
+"""Hundreds of slow clients: they do not delay a fast client, and are closed at their timeout.
 
     slow_test.py RATION
 """
@@ -14,7 +14,7 @@ import attack_kit as kit
 import serve
 
 SLOW = 800
-CROWD_LEAST = 100
+CROWD_MIN = 100
 ROUNDS = 10
 REQUESTS = 1500
 RATIO_MAX = 2.0
@@ -27,7 +27,7 @@ RESP = b"*3\r\n$4\r\nECHO\r\n$1000\r\n" + b"a" * 900
 
 
 class Crowd:
-    """Slow connections of every kind, an equal part each; drip() sends one byte more on each."""
+    """Slow connections of every kind, the same number of each; drip() sends one more byte on each."""
 
     def __init__(self, server, count):
         kinds = ((server.http_port, b"", GET), (server.http_port, POST, b" " * 1000),
@@ -59,7 +59,7 @@ class Crowd:
 
 
 def never_readers(server, count):
-    """Connections whose answers wait in the server: it could send more, and cannot."""
+    """Connections whose replies wait in the server because the client does not read."""
     connections = []
     for _ in range(count):
         connection = kit.connect(server.resp_port, receive_bytes=4096)
@@ -71,9 +71,9 @@ def never_readers(server, count):
 
 
 def p99_is_kept(server, crowded, rounds=ROUNDS):
-    """Measures a fast client alone and in a crowd (a context), in turns, until once the crowd costs no
-    more than it may, compared with what is usual without: what else this machine does makes some
-    rounds worse, and an error of the server makes all of them worse."""
+    """Measures a fast client alternately alone and with the crowd (a context), until the crowd slows it by no more than
+    the bound in one round. Other load on this machine makes some rounds worse; an error of the server makes all of
+    them worse."""
     def measure():
         return kit.latency_p99(server.resp_port, REQUESTS)
 
@@ -86,14 +86,14 @@ def p99_is_kept(server, crowded, rounds=ROUNDS):
             measure()  # while the crowd arrives
             busy.append(min(measure(), measure()))
             open_count = kit.metrics(server)["ration_connections"]
-            assert open_count > CROWD_LEAST, f"only {open_count} connections are open"
+            assert open_count > CROWD_MIN, f"only {open_count} connections are open"
     ratio = min(busy) / statistics.median(quiet)
     assert ratio <= RATIO_MAX, f"p99 is {ratio:.1f} times what it was, at best of {rounds}"
 
 
 @contextlib.contextmanager
 def dripping(server):
-    """A crowd that sends a byte every 200 us, from a process of its own."""
+    """A crowd that sends one byte every 200 us, in a process of its own."""
     crowd = Crowd(server, SLOW)
     child = os.fork()
     if child == 0:
@@ -110,7 +110,7 @@ def dripping(server):
 
 @contextlib.contextmanager
 def stuck(server):
-    connections = never_readers(server, CROWD_LEAST)
+    connections = never_readers(server, CROWD_MIN)
     try:
         yield
     finally:
@@ -130,8 +130,8 @@ def test_clients_that_do_not_read_do_not_slow_others():
 
 
 def test_costly_requests_do_not_stop_others():
-    """Thousands of requests that each look at every limit fit into one read: they are served in turns
-    with those of others, and not all at once."""
+    """Thousands of requests that each evaluate every limit fit into one read: the server interleaves them with requests of
+    other clients."""
     policy = "limits:\n" + "".join(f"  - {{name: limit{number}, key: ip, rate: 10/s, max_keys: 1000}}\n"
                                    for number in range(16))
     for protocol, request in (("resp", b"RATION.TOP\r\n"), ("resp", b"RATION.RELOAD\r\n"),
@@ -146,7 +146,7 @@ def test_costly_requests_do_not_stop_others():
 
 
 def longest_wait(server, port, sent):
-    """Of a client that asks a little while another's requests are under way."""
+    """The longest wait of a client that sends small requests while another client's requests are being served."""
     with kit.connect(port) as costly, kit.connect(server.resp_port) as fast:
         fast.sendall(b"PING\r\n")
         serve.expect(fast.recv(100), b"+PONG\r\n")
@@ -166,7 +166,7 @@ DEADLINES = ["--threads", "1", "--header-timeout", "200ms", "--body-timeout", "2
 
 
 def drip_until_closed(connection, rest):
-    """Sends byte by byte until the server has closed; what it said, and how long that took."""
+    """Sends byte by byte until the server closes; returns what it sent, and how long that took."""
     began = time.monotonic()
     sent = 0
     while not select.select([connection], [], [], 0.01)[0]:
@@ -178,8 +178,8 @@ def drip_until_closed(connection, rest):
     return said, time.monotonic() - began
 
 
-def test_slow_heads_and_bodies_are_closed_at_their_deadline():
-    """However often a byte comes: deadlines count from the beginning."""
+def test_slow_headers_and_bodies_are_closed_at_their_timeout():
+    """However often a byte arrives: the timeout counts from the first byte."""
     rows = (("http_port", b"", GET, 408, "header_timeout"),
             ("http_port", POST, b" " * 99999, 408, "body_timeout"),
             ("http_port", POST.replace(b"Content-Length: 100000", b"Transfer-Encoding: chunked"),
@@ -203,7 +203,7 @@ def test_slow_heads_and_bodies_are_closed_at_their_deadline():
             kit.wait_until(lambda: kit.ended(server, reason) == before + 1, f"{reason} is counted")
 
 
-def test_the_idle_are_closed_without_a_word():
+def test_idle_connections_are_closed_silently():
     with kit.server(options=DEADLINES) as server:
         for port, before in ((server.http_port, b""), (server.resp_port, b""),
                              (server.resp_port, b"PING\r\n")):
@@ -213,7 +213,7 @@ def test_the_idle_are_closed_without_a_word():
         assert kit.ended(server, "idle_timeout") >= 3
 
 
-def test_a_crowd_is_closed_at_its_deadline():
+def test_a_crowd_is_closed_at_its_timeout():
     kit.raise_files(2000)
     with kit.server(options=DEADLINES) as server:
         crowd = Crowd(server, SLOW)
@@ -225,12 +225,12 @@ def test_a_crowd_is_closed_at_its_deadline():
                       ("header_timeout", "body_timeout", "write_timeout", "idle_timeout"))
         crowd.close()
         kit.close_all(stuck)
-        assert counted >= SLOW + 20, f"{counted} deadlines counted"
+        assert counted >= SLOW + 20, f"{counted} timeouts counted"
         serve.expect(server.http("GET", "/healthz")[0], 200)
 
 
-def test_one_who_keeps_asking_is_not_closed():
-    """Deadlines are of requests: a client that is slow, and in time, is served for as long as it asks."""
+def test_an_active_client_is_not_closed():
+    """A timeout applies to one request: a slow client whose requests are in time is served as long as it sends them."""
     with kit.server(options=DEADLINES) as server:
         with kit.connect(server.resp_port) as connection:
             began = time.monotonic()

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Requests that two readers could read differently, over a real socket: each is refused, the connection
-is closed, and nothing behind it is served - alone, byte by byte, and in the middle of a pipeline.
+"""Requests that two parsers could read differently, over a real socket: the server refuses each, closes the connection,
+and serves nothing that follows - for single requests, byte by byte, and in the middle of a pipeline.
 
     smuggling_test.py RATION
 
-The rows are those of tests/unit/codec/http/http_smuggling_test.c, read from there: what the reader refuses, the
-server must not serve.
+The rows come from tests/unit/codec/http/http_smuggling_test.c: the server must not serve what the parser refuses.
 """
 import ast
 import os
@@ -19,13 +18,13 @@ ROWS_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
                          "http", "http_smuggling_test.c")
 POLICY = "limits: [{name: victim, key: user, rate: 1000/s, burst: 1000}]"
 
-# Served if anyone takes what follows a bad request for a request.
+# Served only if the server treats the bytes after a bad request as a request.
 SMUGGLED = b"GET /v1/check?user=smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
 GOOD = b"GET /v1/check?user=good HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 def read_rows():
-    """[(status, bytes)]: the C source's string literals are Python's too, but for macros."""
+    """[(status, bytes)]: the string literals of the C source, except macros, are valid in Python."""
     with open(ROWS_PATH, encoding="ascii") as file:
         source = file.read()
     macros = {"H": '"Host: h\\r\\n"',
@@ -44,8 +43,8 @@ def read_rows():
 ROWS = [row for row in read_rows() if row[0] != 0]
 
 
-def looks(server, user):
-    """Tokens that a user has left; looking takes none."""
+def peek_remaining(server, user):
+    """The tokens that a user has left; a peek takes none."""
     return server.http("POST", "/v1/peek", {"attributes": {"user": user}})[2]["remaining"]
 
 
@@ -63,8 +62,8 @@ def each_row(attack):
                 attack(server.http_port, status, stream)
             except (AssertionError, ConnectionError, socket.timeout) as error:
                 errors.append(f"{stream!r}: {error}")
-        serve.expect(looks(server, "smuggled"), 1000, "what was smuggled took tokens")
-        good = looks(server, "good")
+        serve.expect(peek_remaining(server, "smuggled"), 1000, "what was smuggled took tokens")
+        good = peek_remaining(server, "good")
     if errors:
         raise AssertionError(f"{len(errors)} of {len(ROWS)} rows:\n" + "\n".join(errors))
     return 1000 - good
@@ -81,7 +80,7 @@ def test_in_a_pipeline_only_what_came_before_is_served():
     serve.expect(each_row(attack), 2 * len(ROWS), "tokens that the requests before took")
 
 
-def test_cut_in_two_it_is_the_same():
+def test_split_requests_are_refused_too():
     def attack(port, status, stream):
         whole = stream + SMUGGLED
         with kit.connect(port) as connection:
@@ -92,12 +91,12 @@ def test_cut_in_two_it_is_the_same():
     each_row(attack)
 
 
-def test_a_body_that_get_announces_is_no_next_request():
+def test_the_body_of_a_get_is_not_a_request():
     body = SMUGGLED
     head = b"GET /v1/check?user=good HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(body)
     with kit.server(POLICY, ["--manual-clock"]) as server:
         serve.expect([answer[0] for answer in kit.ask_http(server.http_port, head + body)], [200])
-        serve.expect(looks(server, "smuggled"), 1000)
+        serve.expect(peek_remaining(server, "smuggled"), 1000)
 
 
 def test_after_the_last_request_nothing_is_served():
@@ -105,18 +104,18 @@ def test_after_the_last_request_nothing_is_served():
                  b"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"):
         with kit.server(POLICY, ["--manual-clock"]) as server:
             serve.expect([answer[0] for answer in kit.ask_http(server.http_port, last + SMUGGLED)], [200])
-            serve.expect(looks(server, "smuggled"), 1000)
+            serve.expect(peek_remaining(server, "smuggled"), 1000)
 
 
-def test_a_length_that_is_right_hides_no_request():
-    """The harmless twin: a body that looks like a request is a body."""
+def test_a_valid_body_that_looks_like_a_request_is_a_body():
+    """The valid counterpart: a body that looks like a request is only a body."""
     body = SMUGGLED
     sent = (b"POST /v1/check HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
             b"Content-Length: %d\r\n\r\n" % len(body)) + body + GOOD.replace(
                 b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     with kit.server(POLICY, ["--manual-clock"]) as server:
         serve.expect([answer[0] for answer in kit.ask_http(server.http_port, sent)], [400, 200])
-        serve.expect((looks(server, "smuggled"), looks(server, "good")), (1000, 999))
+        serve.expect((peek_remaining(server, "smuggled"), peek_remaining(server, "good")), (1000, 999))
 
 
 serve.run()

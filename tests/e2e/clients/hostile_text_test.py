@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a server or a file says does not reach the terminal as control bytes, and does not write lines of its own.
+"""Text from a server or a file reaches the terminal without control bytes, and cannot add lines of its own.
 
     hostile_text_test.py RATION
 
-A terminal acts on control bytes: a server that may be anybody's, or a policy from elsewhere, could change its title,
-erase what was printed, or type. Every command that prints text from outside is run here with such text.
+A terminal acts on control bytes: an untrusted server, or a policy from elsewhere, could change its title, erase what
+was printed, or type. The test runs every command that prints text from outside with such text.
 """
 import os
 import socket
@@ -24,7 +24,7 @@ HOSTILE = b"a\x1b]0;title\x07b\x9b31mc\xc2\x9b31md\x7fe\rf"
 
 
 class Liar:
-    """Answers each command with the same bytes, whatever it was."""
+    """A server that sends the same bytes in reply to every command."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -57,11 +57,11 @@ class Liar:
 
 
 def run(*words, lines=None):
-    """What a command printed, of both streams: it must be harmless, and so many lines if that is given."""
+    """The output of a command on both streams. It must be harmless, and have the given number of lines."""
     done = subprocess.run([BINARY, *words], capture_output=True, timeout=SECONDS, check=False,
                           stdin=subprocess.DEVNULL)
     printed = done.stdout + done.stderr
-    text = printed.decode("utf-8")  # raises where bytes are none
+    text = printed.decode("utf-8")  # raises if the output is not UTF-8
     wrong = [char for char in text if char != "\n" and (ord(char) < 0x20 or 0x7f <= ord(char) < 0xa0)]
     serve.expect(wrong, [], f"{' '.join(map(str, words))}: {printed!r}")
     if lines is not None:

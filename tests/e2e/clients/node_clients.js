@@ -1,9 +1,8 @@
-// ioredis and node-redis, unmodified: the current majors, which speak RESP3 unless told otherwise, and
-// the ones before.
+// ioredis and node-redis, unmodified: the current major versions, which use RESP3 by default, and the previous ones.
 //
 //     node node_clients.js PACKAGES PORT PASSWORD      PASSWORD may be empty
 //
-// Prints a line for each client that did everything; ends with 1 and says why if one did not.
+// Prints a line for each client that passed; prints the error and exits with status 1 if one failed.
 'use strict'
 
 const assert = require('node:assert/strict')
@@ -16,14 +15,14 @@ const check = ['RATION.CHECK', 'path', '/login', 'ip', '192.0.2.1']
 const fields = ['verdict', 'limit', 'burst', 'remaining', 'retry_after_ns', 'reset_after_ns', 'delay_ns', 'banned', 'degraded']
 const usage = 'Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]'
 
-// A map of either version of the protocol, in whatever shape a client hands it out.
+// A map in either version of the protocol, in whatever form the client returns it.
 function named (answer) {
   if (answer instanceof Map) return Object.fromEntries(answer)
   if (!Array.isArray(answer)) return { ...answer }
   return Object.fromEntries(answer.flatMap((name, at) => at % 2 === 0 ? [[name, answer[at + 1]]] : []))
 }
 
-// What every client must be able to do; ask() sends one command, pipeline() many at once.
+// What every client must be able to do. ask() sends one command, pipeline() many at once.
 async function use (name, ask, pipeline) {
   const key = `node:${name}`
   assert.equal(await ask('PING'), 'PONG')
@@ -37,7 +36,7 @@ async function use (name, ask, pipeline) {
   const many = await pipeline(Array.from({ length: 200 }, () => ['CL.THROTTLE', key, '4', '1', '60']))
   assert.deepEqual(many.map(answer => answer[0]), Array.from({ length: 200 }, (_, at) => at < 4 ? 0 : 1))
   const top = (await ask('RATION.TOP', 'BY', 'DENIED', 'COUNT', '100')).map(named)
-  assert.deepEqual(top.filter(entry => entry.key === key), [{ limit: 'throttle', key, count: 196, error: 0 }])
+  assert.deepEqual(top.filter(entry => entry.key === key), [{ limit: 'inline', key, count: 196, error: 0 }])
 
   await assert.rejects(ask('CL.THROTTLE', key), error => error.message === usage)
   await assert.rejects(ask('GET', 'x'), error => error.message === "ERR unknown command 'GET', with args beginning with: 'x' ")
@@ -93,7 +92,7 @@ async function useNodeRedis (name, redis, options) {
   return info
 }
 
-// A password that is wrong, or missing, is the client's error and not a hang.
+// With a wrong or missing password the client reports an error and does not hang.
 async function refuse (name, connect) {
   await assert.rejects(connect, error => /WRONGPASS|NOAUTH/.test(error.message + error.cause?.message + error.previousErrors))
   console.log(`${name}: refused`)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients for Node: node_clients.js against a server without and with a password.
+"""Clients for Node: node_clients.js with a server without and with a password.
 
     node_test.py RATION PACKAGES
 """

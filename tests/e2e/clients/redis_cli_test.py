@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""redis-cli and redis-benchmark, unmodified: redis-cell's published vectors, both versions of the
-protocol, JSON, a terminal, passwords, databases, pipes.
+"""redis-cli and redis-benchmark, unmodified: redis-cell's published vectors, both versions of the protocol, JSON, an
+interactive terminal, passwords, databases, pipes.
 
     redis_cli_test.py RATION THROTTLE.ROWS
 """
@@ -29,7 +29,7 @@ REPLY_SECONDS = 30
 
 
 def cli(server, *words, sent=None, is_error=False):
-    """What redis-cli prints. It must have nothing to complain about, unless is_error: then both."""
+    """The output of redis-cli. It must print no error; with is_error returns output and errors."""
     done = subprocess.run(["redis-cli", "-p", str(server.resp_port), *map(str, words)], input=sent,
                           capture_output=True, text=True, timeout=REPLY_SECONDS, check=False)
     if is_error:
@@ -52,12 +52,12 @@ def read_throttle_rows():
                 keys.append((words[1:], []))
             elif words:
                 keys[-1][1].append((int(words[0]), words[1], words[2:]))
-    assert len(keys) >= 4 and sum(len(rows) for _, rows in keys) >= 30, "hardly any row"
+    assert len(keys) >= 4 and sum(len(rows) for _, rows in keys) >= 30, "too few rows"
     return keys
 
 
 def test_R9_vectors_of_redis_cell():
-    """All rows in one redis-cli, as a file of commands is put to it."""
+    """All rows in one redis-cli, which reads the commands from its input."""
     commands, wanted = [], []
     for number, (arguments, rows) in enumerate(read_throttle_rows()):
         for ms, quantity, answer in rows:
@@ -72,7 +72,7 @@ def test_R9_vectors_of_redis_cell():
 
 
 def test_R9_vectors_of_gcra():
-    """The command that Redis 8.8 had and withdrew: CL.THROTTLE's decisions and reply, and periods with a fraction."""
+    """GCRA, the command that Redis 8.8 had and removed: decisions and replies as of CL.THROTTLE, with fractional periods."""
     with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
         for options in [], ["-3"]:
             key = "g" + "".join(options)
@@ -125,7 +125,7 @@ def test_one_shot_in_each_version():
 def test_databases_and_names():
     with serve.Server(BINARY, http="none") as server:
         serve.expect(cli(server, "-n", 0, "PING"), "PONG\n")
-        # There is one database: who asks for another must not share the buckets of this one unknowingly.
+        # There is one database: a client that selects another must not share its buckets without noticing.
         for number in 1, 15, 16:
             out, reported = cli(server, "-n", number, "PING", is_error=True)
             serve.expect((out, reported), ("PONG\n", f"SELECT {number} failed: ERR DB index is out of range\n"))
@@ -133,7 +133,7 @@ def test_databases_and_names():
 
 
 def test_stat():
-    """redis-cli --stat reads its numbers from INFO, and prints rubbish where one is missing."""
+    """redis-cli --stat reads its numbers from INFO, and prints garbage if one is missing."""
     with serve.Server(BINARY, http="none") as server:
         client = server.resp()
         client.pipeline([("CL.THROTTLE", f"k{number}", 4, 1, 3600) for number in range(30)])
@@ -166,7 +166,7 @@ def test_a_password():
 
 
 def test_a_pipe_of_commands():
-    """--pipe sends raw bytes, then an ECHO of its own, and counts answers."""
+    """--pipe sends raw bytes, then an ECHO of its own, and counts the replies."""
     with serve.Server(BINARY, http="none") as server:
         raw = b"".join(serve.Resp.encode("CL.THROTTLE", f"k{number % 7}", 4, 1, 60) for number in range(5000))
         done = subprocess.run(["redis-cli", "-p", str(server.resp_port), "--pipe"], input=raw,
@@ -178,19 +178,19 @@ def test_a_pipe_of_commands():
 
 
 class Terminal:
-    """redis-cli as a person has it: with a prompt, hints and completion."""
+    """redis-cli on a terminal: with a prompt, hints and completion."""
 
     def __init__(self, *command):
         self.child, self.terminal = pty.fork()
         if self.child == 0:
             os.environ.update(TERM="xterm", HOME="/nonexistent")
             os.execvp(command[0], command)
-        # As wide as all hints; a terminal without a size is asked for one.
+        # Wide enough for all hints; linenoise would query a terminal that has no size.
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))
         self.text = ""
 
     def wait(self, pattern):
-        """Reads until the pattern is there, and forgets all up to its end."""
+        """Reads until the pattern appears, and discards the text up to its end."""
         deadline = time.monotonic() + REPLY_SECONDS
         while not (found := re.search(pattern, self.text, re.DOTALL)):
             ready, _, _ = select.select([self.terminal], [], [], max(deadline - time.monotonic(), 0))
@@ -198,7 +198,7 @@ class Terminal:
                 raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}")
             try:
                 self.text += os.read(self.terminal, 65536).decode()
-            except OSError as error:  # it is gone
+            except OSError as error:  # redis-cli has exited
                 raise AssertionError(f"no {pattern!r} on the terminal: {self.text!r}") from error
         self.text = self.text[found.end():]
         return found
@@ -207,13 +207,13 @@ class Terminal:
         os.write(self.terminal, text.encode())
 
     def command(self, text, pattern):
-        """Types a line, and waits for the answer and for the prompt: what is typed before it is lost."""
+        """Types a line, and waits for the reply and the prompt: text typed before the prompt is lost."""
         self.type(text + "\r")
         self.wait(pattern)
         self.wait("> ")
 
     def end(self):
-        """The status; what is still written is thrown away."""
+        """The exit status; discards further output."""
         try:
             while os.read(self.terminal, 65536):
                 pass
@@ -224,13 +224,13 @@ class Terminal:
 
 
 def test_a_terminal():
-    """It asks for COMMAND DOCS at the start, and asserts on the types it gets: it would abort."""
+    """redis-cli sends COMMAND DOCS at the start, and aborts if the reply has unexpected types."""
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock"]) as server:
         for options in [], ["-3"]:
             terminal = Terminal("redis-cli", *options, "-p", str(server.resp_port))
             terminal.wait(rf"127\.0\.0\.1:{server.resp_port}> ")
             terminal.type("CL.THROTTLE")
-            terminal.wait("key max_burst count period")  # the hint that COMMAND DOCS made
+            terminal.wait("key max_burst count period")  # the hint from COMMAND DOCS
             terminal.command(f" t{len(options)} 4 1 1",
                              r"1\) \(integer\) 0.*2\) \(integer\) 5.*3\) \(integer\) 4.*5\) \(integer\) 1")
             terminal.command("RATION.CLO\t SET 7", "OK")  # completed
@@ -254,7 +254,7 @@ def test_a_terminal_that_authenticates():
 
 
 def test_hiredis():
-    """In ration check, which is made with it."""
+    """ration check uses hiredis."""
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock", "--check-secret", PASSWORD]) as server:
         path = os.path.join(server.folder, "password")
         with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
@@ -281,7 +281,7 @@ def test_redis_benchmark():
     with serve.Server(BINARY, http="none", options=["--threads", "2"]) as server:
         assert "PING_MBULK" in benchmark(server, "-t", "ping", "-n", 5000, "-q")
         assert "PING_MBULK" in benchmark(server, "-t", "ping", "-n", 5000, "-P", 16, "-3", "-q")
-        # 20 keys of which 5 tokens each are there: every other one of 2000 answers is a denial, no error.
+        # 20 keys with 5 tokens each: of 2000 replies all others are denials, which are not errors.
         benchmark(server, "-n", 2000, "-c", 10, "-P", 16, "-r", 20, "-q", "CL.THROTTLE", "k__rand_int__", 4, 1, 14400)
         benchmark(server, "-n", 2000, "-c", 10, "-P", 16, "-3", "-r", 20, "-q", "--threads", 2,
                   "CL.THROTTLE", "k__rand_int__", 4, 1, 14400)
@@ -289,7 +289,7 @@ def test_redis_benchmark():
         for key in range(20):
             answer = cli(server, "CL.THROTTLE", f"k{key:012}", 4, 1, 14400, 0).split("\n")
             serve.expect(answer[:3], ["0", "5", "0"], f"key {key}")
-        # The text version says whether settings could be read; in CSV it is left out.
+        # The text output says whether settings could be read; the CSV output does not.
         assert "WARNING" not in benchmark(server, "-t", "ping", "-n", 100), "redis-benchmark warns"
 
 

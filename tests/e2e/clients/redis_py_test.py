@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""redis-py (Debian's python3-redis), unmodified; and what other clients send when they connect.
+"""redis-py (Debian's python3-redis), unmodified; and the commands that other clients send when they connect.
 
     redis_py_test.py RATION
 """
@@ -33,7 +33,7 @@ def raised(call, kind, text):
 
 
 def use(server, **options):
-    """What a program does with a connection; the key is new for each."""
+    """The usual commands of a program on a connection; each connection has a new key."""
     key = "k-" + "-".join(sorted(options))
     with connect(server, **options) as client:
         text = (lambda value: value) if options.get("decode_responses") else str.encode
@@ -77,7 +77,7 @@ def test_each_way_to_connect():
 
 
 def test_a_transaction():
-    """A pipeline is one unless reported otherwise."""
+    """A pipeline of redis-py is a transaction by default."""
     with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
         client = redis.Redis(port=server.resp_port)
         pipeline = client.pipeline()
@@ -92,7 +92,7 @@ def test_a_transaction():
         serve.expect(client.execute_command("CL.THROTTLE", "k", 4, 1, 60, 0), [0, 5, 2, -1, 180], "nothing was taken")
 
 
-# What clients send when they connect (one list per write), and what breaks them.
+# The commands that clients send when they connect (one list per write), and replies that would break them.
 HANDSHAKES = {
     "redis-py 5 to 7": [[("CLIENT", "SETINFO", "LIB-NAME", "redis-py")], [("CLIENT", "SETINFO", "LIB-VER", "7.0.1")]],
     "redis-py 5 to 7 in RESP3": [[("HELLO", 3)], [("CLIENT", "SETINFO", "LIB-NAME", "redis-py")]],
@@ -136,7 +136,7 @@ def check_handshake_answer(command, answer, what):
 
 
 def with_password(command):
-    """The same command of a client that has a password, where it would say so."""
+    """The same command of a client with a password, if the command can contain one."""
     if str(command[0]).lower() == "hello":
         return (*command[:2], "AUTH", "default", PASSWORD, *command[2:])
     return command
@@ -166,7 +166,7 @@ def test_handshakes():
 
 
 def test_a_client_falls_back_to_resp2_as_it_should():
-    """ioredis and Lettuce look into the error's words."""
+    """ioredis and Lettuce inspect the text of the error."""
     with serve.Server(BINARY, http="none") as server:
         client = server.resp()
         serve.expect(client.ask("HELLO", 4), serve.RespError("NOPROTO unsupported protocol version"))

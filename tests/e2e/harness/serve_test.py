@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""serve.py itself: it starts and stops a server, and sees when one ends badly.
+"""Tests serve.py: it starts and stops a server, and notices when a server fails.
 
     serve_test.py RATION
 """
@@ -23,7 +23,7 @@ def test_starts_asks_and_stops():
         serve.expect(server.resp(version=3).ask("PING", "x"), b"x")
         serve.expect(server.http("GET", "/healthz")[::2], (200, b"ok\n"))
         folder = server.folder
-    serve.expect(os.path.exists(folder), False, "the folder is left")
+    serve.expect(os.path.exists(folder), False, "the folder still exists")
 
 
 def test_an_error_is_a_value():
@@ -32,7 +32,7 @@ def test_an_error_is_a_value():
         serve.expect(answer, serve.RespError("ERR wrong number of arguments for 'echo' command"))
 
 
-def test_a_death_is_seen():
+def test_a_killed_server_is_noticed():
     server = serve.Server(BINARY)
     try:
         server.process.send_signal(signal.SIGKILL)
@@ -42,8 +42,8 @@ def test_a_death_is_seen():
         server.kill()
 
 
-def test_a_sanitizer_is_heard():
-    """A server that writes what a sanitizer writes, and ends with 0 all the same."""
+def test_a_sanitizer_report_is_noticed():
+    """A server that prints the report of a sanitizer and nevertheless exits with status 0."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "server")
         with open(path, "w", encoding="utf-8") as file:
@@ -56,7 +56,7 @@ def test_a_sanitizer_is_heard():
             server.kill()
 
 
-def test_a_server_that_does_not_start_is_seen():
+def test_a_server_that_does_not_start_is_noticed():
     with_error(lambda: serve.Server(BINARY, options=["--no-such-option"]), "no line like")
 
 
@@ -68,7 +68,7 @@ def test_a_test_that_is_killed_leaves_no_server():
     deadline = time.monotonic() + 10
     while os.path.exists(path) and time.monotonic() < deadline:
         time.sleep(.01)
-    serve.expect(os.path.exists(path), False, "the server lives on")
+    serve.expect(os.path.exists(path), False, "the server still runs")
 
 
 def with_error(call, text):

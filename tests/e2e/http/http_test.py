@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The HTTP API as docs/openapi.yaml has it: every path, method and status that it lists is brought about,
-and every body fits its schema; and nothing is answered that it does not list.
+"""The HTTP API as docs/openapi.yaml describes it: the test provokes every path, method and status in the document,
+checks that every body matches its schema, and that the server sends nothing that is not in the document.
 
     http_test.py RATION OPENAPI.YAML
 """
@@ -32,14 +32,14 @@ banned: [{user: mallory}]
 """
 MINUTE_NS = 60 * 10 ** 9
 
-# What cannot be brought about from outside: no memory, a store that is away, a server that goes down.
+# Statuses that a client cannot provoke: no memory, an unavailable store, a server that shuts down.
 UNREACHABLE = {("/v1/check", "get", "503"), ("/v1/check", "post", "503"), ("/v1/peek", "post", "503"),
                ("/v1/refund", "post", "503"), ("/v1/reset", "post", "503"), ("/v1/block", "post", "503"),
                ("/readyz", "get", "503")}
 
 
 def plain(node):
-    """OpenAPI 3.0's nullable, in the words of JSON Schema."""
+    """Translates OpenAPI 3.0's nullable to JSON Schema."""
     if isinstance(node, list):
         return [plain(item) for item in node]
     if not isinstance(node, dict):
@@ -51,7 +51,7 @@ def plain(node):
 
 
 class Api:
-    """Asks a server, and holds each answer against the document."""
+    """Sends requests to a server, and compares each response with the document."""
     with open(DOCUMENT, encoding="utf-8") as file:
         document = yaml.safe_load(file)
     schemas = plain(document["components"]["schemas"])
@@ -96,7 +96,7 @@ class Api:
             expect(body["status"], status, "the status of the problem")
 
     def ask(self, status, method, target, body=None, headers=None):
-        """The body of an answer that must have this status."""
+        """The body of a response that must have this status."""
         got, got_headers, got_body = self.server.http(method, target, body, headers, connection=self.connection)
         self.check(method, target, got, got_headers, got_body)
         expect(got, status, f"{method} {target}: {got_body}")
@@ -147,14 +147,14 @@ def test_check_for_proxies():
             assert answer["detail"], query
         expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=7", None, ADMIN)["remaining"], 13)
         expect(api.ask(200, "GET", "/v1/check?key=k&limit=10/s+burst+20&cost=9&peek=true", None, ADMIN)["remaining"], 13)
-        # A limit that comes with a request has one name, in the fields and in the body.
+        # An inline limit has the same name in the headers and in the body.
         for text, name in ("1/h", "default"), ("1/h+name+mine", "mine"):
             answer = api.ask(200, "GET", f"/v1/check?key={name}&limit={text}", None, ADMIN)
             expect((answer["limit"], api.headers["RateLimit-Policy"]), (name, f'"{name}";q=1;w=3600'))
             expect(api.ask(429, "GET", f"/v1/check?key={name}&limit={text}", None, ADMIN)["violated-policies"], [name])
             answer = api.ask(200, "POST", "/v1/peek", {"key": name, "limit": text.replace("+", " ")})
             expect((answer["limit"], answer["limits"][0]["limit"]), (name, name))
-        # HEAD decides as GET does, and says so in its fields.
+        # HEAD decides like GET, and reports the decision in its headers.
         expect(api.ask(200, "HEAD", "/v1/check?path=/login&ip=192.0.2.2"), b"")
         expect(api.ask(200, "GET", "/v1/check?path=/login&ip=192.0.2.2")["remaining"], 1)
         api.ask(429, "HEAD", one)
@@ -162,7 +162,7 @@ def test_check_for_proxies():
 
 
 def test_another_status_for_denials():
-    """Where the document says 429 the server's settings may say another; then the document is another too."""
+    """A setting may replace status 429; the served document then has the other status, too."""
     with start("--deny-status", "403") as server:
         for status in 200, 200, 200, 403:
             expect(server.http("GET", "/v1/check?path=/login&ip=192.0.2.1")[0], status)
@@ -186,7 +186,7 @@ def test_checks():
         expect(api.ask(200, "POST", "/v1/peek", who(ip="192.0.2.9"))["remaining"], 3)
         expect(api.ask(200, "POST", "/v1/check", {"key": "k", "limit": {"tokens": 5, "period": "1s", "burst": 9}})["remaining"], 8)
         expect(api.ask(200, "POST", "/v1/peek", {"key": "k", "limit": "5/s burst 9"})["remaining"], 8)
-        # By both protocols the same key is the same bucket.
+        # Over both protocols the same key has the same bucket.
         expect(server.resp().ask("CL.THROTTLE", "k", 8, 5, 1), [0, 9, 7, -1, 1])
 
 
@@ -209,7 +209,7 @@ WRONG = [
 
 
 def test_bodies_that_are_wrong():
-    """Each is reported where: by a pointer into the body, or by a line and a column."""
+    """Each error has its position: a pointer into the body, or a line and a column."""
     with start() as server:
         api = Api(server)
         for body, pointer in WRONG:
@@ -232,7 +232,7 @@ def test_batches():
         answer = api.ask(200, "POST", "/v1/check", {"checks": [who(), who(cost=2), who(), {"key": "k", "limit": "1/s burst 5"}]})
         expect([result["remaining"] for result in answer["results"]], [2, 0, 0, 4])
         expect([result["allowed"] for result in answer["results"]], [True, True, False, True])
-        # One that cannot be decided does not spoil the others.
+        # A check that cannot be decided does not affect the others.
         answer = api.ask(200, "POST", "/v1/check", {"checks": [who(ip="192.0.2.3"), who(ip="nobody"), who(ip="192.0.2.3")]})
         expect([result.get("remaining", "error" in result) for result in answer["results"]], [2, True, 1])
         answer = api.ask(200, "POST", "/v1/check", {"checks": [{"key": f"k{number % 10}", "limit": "1/s burst 50"} for number in range(1000)]})
@@ -241,7 +241,7 @@ def test_batches():
         expect([result["remaining"] for result in answer["results"]], [0, 0])
 
 
-def test_what_operators_do():
+def test_admin_operations():
     with start("--admin-secret", TOKEN) as server:
         api = Api(server)
         edits = {"/v1/refund": who(tokens=1), "/v1/reset": who(), "/v1/block": who(seconds=5), "/v1/reload": None}
@@ -251,13 +251,13 @@ def test_what_operators_do():
                 api.ask(401, "POST", path, body, header)
                 assert api.headers["WWW-Authenticate"].startswith("Bearer"), path
         api.ask(401, "GET", "/v1/top")
-        api.ask(200, "GET", "/v1/limits")  # what is not the operators' needs no token
+        api.ask(200, "GET", "/v1/limits")  # routes that are not for admins need no token
         api.ask(200, "POST", "/v1/check", who(cost=3))
         expect(api.ask(200, "POST", "/v1/refund", who(tokens=2), ADMIN), {"changed": 3})
         expect(api.ask(200, "POST", "/v1/peek", who())["remaining"], 2)
         expect(api.ask(200, "POST", "/v1/reset", who(), {"Authorization": f"bearer {TOKEN}"}), {"changed": 2})
         expect(api.ask(200, "POST", "/v1/peek", who())["remaining"], 3)
-        # Not of the limit in the shadow, which denies nobody.
+        # Not the bucket of the shadow limit, which denies no request.
         expect(api.ask(200, "POST", "/v1/block", who(seconds=5), ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9)
         expect(api.ask(200, "POST", "/v1/block", who(ns=5 * 10 ** 9 + 1), ADMIN), {"changed": 1})
@@ -267,7 +267,7 @@ def test_what_operators_do():
             expect((answer["detail"], answer["pointer"]),
                    ("a block lasts at most 730 days; ban a caller for longer in the policy", f"/{field}"))
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1, "and blocks nobody")
-        # Of one limit, if it is named: then also of one that is everybody's.
+        # Of one limit, if the request names it: then also of a limit without a key.
         expect(api.ask(200, "POST", "/v1/reset", who(limit="all"), ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/check", who())["retry_after_ns"], 5 * 10 ** 9 + 1, "login is as it was")
         expect(api.ask(200, "POST", "/v1/reset", who(limit="login"), ADMIN), {"changed": 1})
@@ -276,14 +276,14 @@ def test_what_operators_do():
         for path, more in ("/v1/refund", {"tokens": 1}), ("/v1/reset", {}), ("/v1/block", {"seconds": 5}):
             answer = api.ask(404, "POST", path, who(limit="logn", **more), ADMIN)
             expect((answer["detail"], answer["pointer"]), ("there is no limit 'logn': did you mean login?", "/limit"))
-        # Of a window too, which continues as it was.
+        # Also of a window, which continues unchanged.
         window = {"attributes": {"path": "/window", "user": "u"}}
         api.ask(200, "POST", "/v1/check", dict(window, cost=2))
         expect(api.ask(200, "POST", "/v1/block", dict(window, ns=7), ADMIN), {"changed": 1})
         answer = api.ask(200, "POST", "/v1/check", window)
         expect((answer["verdict"], answer["limit"], answer["remaining"], answer["retry_after_ns"]), ("deny", "window", 0, 7))
         api.ask(200, "POST", "/v1/check", {"key": "k", "limit": "1/s"})
-        # What a limit in the request took is given back by the same limit.
+        # Tokens taken under an inline limit are refunded under the same limit.
         api.ask(200, "POST", "/v1/check", {"key": "r", "limit": "1/min burst 9", "cost": 7})
         expect(api.ask(200, "POST", "/v1/refund", {"key": "r", "limit": "1/min burst 9", "tokens": 3}, ADMIN), {"changed": 1})
         expect(api.ask(200, "POST", "/v1/peek", {"key": "r", "limit": "1/min burst 9"})["remaining"], 5)
@@ -316,7 +316,7 @@ def test_a_shadow_is_not_blocked():
                "None of the limits that apply can do this: shadow limits deny nobody.")
 
 
-def test_who_is_limited_most():
+def test_top_keys():
     with start("--admin-secret", TOKEN) as server:
         api = Api(server)
         for number in range(1, 6):
@@ -357,7 +357,7 @@ def test_about_the_server():
     with start() as server:
         api = Api(server)
         expect([limit["name"] for limit in api.ask(200, "GET", "/v1/limits")["limits"]], ["login", "window", "quiet", "all"])
-        # By both protocols the same is reported of a limit, but for what RESP has no word for.
+        # Both protocols report the same of a limit, except for fields that RESP does not have.
         api.ask(200, "POST", "/v1/check", {"checks": [who()] * 5 + [who(cost=4)]})
         listed = api.ask(200, "GET", "/v1/limits")["limits"]
         expect(listed[0], {"name": "login", "limit": "1/min burst 3", "match": "path is /login", "key": ["ip"], "shadow": False, "tokens": 1,
@@ -377,7 +377,7 @@ def test_about_the_server():
         expect(server.http("GET", "/")[0], 200)
 
 
-def test_paths_and_methods_that_there_are_not():
+def test_unknown_paths_and_methods():
     with start() as server:
         api = Api(server)
         for path in "/v1", "/v1/check/", "/V1/check", "/v2/check", "/v1/checks", "/%76%31/check%00", "/favicon.ico":
@@ -402,7 +402,7 @@ def test_bodies_that_are_too_large():
 # Connections -----------------------------------------------------------------------------------
 
 def answers_of(raw):
-    """The statuses and bodies of a stream of answers."""
+    """The statuses and bodies of a stream of responses."""
     found = []
     while raw:
         head, _, raw = raw.partition(b"\r\n\r\n")
@@ -422,7 +422,7 @@ def request(method="GET", target="/healthz", body=b"", version=b"1.1", *fields):
 
 
 def test_pipelining():
-    """Answers come in order, those of errors too, and the last one closes."""
+    """Responses arrive in order, also those of errors, and the last one closes the connection."""
     with start() as server:
         body = b'{"key": "k", "limit": "1/s burst 3"}'
         raw = b"".join([request(), request("POST", "/v1/check", body) * 5, request("GET", "/nowhere"), request("PUT", "/v1/check"),
@@ -441,13 +441,13 @@ def test_keep_alive():
             expect(server.http("GET", "/healthz", connection=connection)[0], 200)
         local = connection.sock.getsockname()
         expect(connection.sock.getsockname(), local, "the connection was kept")
-        # HTTP/1.0 closes unless asked to stay.
+        # HTTP/1.0 closes unless the client requests keep-alive.
         expect(len(answers_of(server.raw(server.http_port, request(version=b"1.0") * 2))), 1)
         staying = request("GET", "/healthz", b"", b"1.0", b"Connection: keep-alive")
         answers = answers_of(server.raw(server.http_port, staying * 2 + request(version=b"1.0")))
         expect(len(answers), 3)
         assert b"\r\nConnection: keep-alive" in answers[0][1]
-        # A client that has said everything still gets every answer.
+        # A client that has stopped sending still gets every response.
         expect(len(answers_of(server.raw(server.http_port, request() * 3, is_ended=True))), 3)
 
 
@@ -461,7 +461,7 @@ def test_100_continue():
             expect(first, b"HTTP/1.1 100 Continue\r\n\r\n")
             connection.sendall(body)
             expect([status for status, _, _ in answers_of(serve.read_to_end(connection))], [200])
-        # With the body at hand there is nothing to wait for; and what is refused is refused at once.
+        # If the body has arrived there is no 100 Continue; a refused request is refused at once.
         expect([status for status, _, _ in answers_of(server.raw(server.http_port, head + body))], [200])
         large = head.replace(b"Content-Length: 18", b"Content-Length: 99999999")
         assert large != head
@@ -482,7 +482,7 @@ def test_chunked_bodies():
 
 
 def test_zz_everything_in_the_document_was_seen():
-    """The last one: what the others brought about is all that the document lists."""
+    """Runs last: the other tests provoked everything that the document lists."""
     if "--only" in sys.argv:
         return
     listed = {(path, method, status) for path, methods in Api.document["paths"].items() for method, described in methods.items()

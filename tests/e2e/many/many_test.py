@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""64 connections ask for one key at once, half of them by RESP and half by HTTP, of a server with two
-threads: what is admitted is the burst, and never one more or less (R1, R3, R9).
+"""64 connections, half RESP and half HTTP, check one key at the same time on a server with two threads: exactly the
+burst is admitted, never one more or less (R1, R3, R9).
 
     many_test.py RATION
 
-Each connection is a thread, and threads are spread over processes, so that Python does not take turns
-for the server. All begin together.
+Each connection is a thread, and the threads are spread over processes, so that Python does not serialise the requests.
+All begin at the same time.
 """
 import http.client
 import multiprocessing
@@ -61,7 +61,7 @@ class Crowd:
             pipe.send(admitted)
 
     def round(self):
-        """What was admitted by RESP, and by HTTP."""
+        """The number admitted over RESP, and over HTTP."""
         for pipe in self.pipes:
             pipe.send(True)
         answers = [answer for pipe in self.pipes for answer in pipe.recv()]
@@ -121,7 +121,7 @@ class ByPolicy:
 
 
 class ByKey:
-    """Limits that come along: CL.THROTTLE, and the same limit in JSON, of the same key."""
+    """Inline limits: CL.THROTTLE, and the same limit in JSON, for the same key."""
     burst = 777
 
     def resp(self):
@@ -136,14 +136,14 @@ class ByKey:
 
 
 def crowd(policy, request, rounds, options=()):
-    """rounds: (nanoseconds to continue by before it, what it must admit)."""
+    """rounds: (nanoseconds by which the clock advances before the round, the number that the round must admit)."""
     asked = PROCESSES * CONNECTIONS * ROUND
     with serve.Server(BINARY, policy=policy, options=["--threads", "2", "--max-inline-fill", "0", *options]) as server:
         people = Crowd(server, request)
         control = server.resp()
         seen = [0, 0]
         for advance_ns, wanted in rounds:
-            assert wanted < asked, "a burst that nobody reaches shows nothing"
+            assert wanted < asked, "the burst must be smaller than the number of requests"
             if advance_ns:
                 serve.expect(control.ask("RATION.CLOCK", "ADVANCE", advance_ns), "OK")
             by_resp, by_http = people.round()
@@ -151,21 +151,21 @@ def crowd(policy, request, rounds, options=()):
             seen[0] += by_resp
             seen[1] += by_http
         people.end()
-        assert all(seen), f"only one protocol got anything: {seen}"
+        assert all(seen), f"one protocol was admitted nothing: {seen}"
         return server
 
 
 def test_R1_one_limit():
-    """On the real clock, of a limit so slow that nothing comes back meanwhile."""
+    """With the real clock, and a limit so slow that no token is refilled meanwhile."""
     crowd("limits: [{name: slow, key: user, rate: 1/day burst 1000}]\n", ByPolicy(), [(0, 1000), (0, 0)])
 
 
-def test_R1_limits_that_come_along():
+def test_R1_inline_limits():
     crowd(None, ByKey(), [(0, ByKey.burst), (0, 0)])
 
 
 def test_R2_two_limits():
-    """The narrower one decides; what it denies is not taken from the wider one."""
+    """The narrower limit decides; a denied request takes nothing from the wider one."""
     policy = ("limits:\n"
               "  - {name: wide, rate: 1/day burst 1200}\n"
               "  - {name: narrow, key: user, rate: 1/day burst 500}\n")
@@ -182,14 +182,14 @@ def test_R2_two_limits():
 
 
 def test_R1_rounds_of_a_manual_clock():
-    """2000 a day: after half a day 1000 are back, to the token; and a day later no more than the burst."""
+    """2000 a day: after half a day exactly 1000 are refilled; a day later no more than the burst."""
     rounds = [(0, 1500), (0, 0), (DAY_NS // 2, 1000), (DAY_NS // 2000 - 1, 0), (1, 1), (3 * DAY_NS, 1500), (0, 0)]
     crowd("limits: [{name: fast, key: user, rate: 2000/day burst 1500}]\n", ByPolicy(), rounds,
           options=["--manual-clock"])
 
 
 def test_R1_windows():
-    """Windows and logs have states of several cells: the same, all or nothing."""
+    """The states of windows and logs have several cells, which change all or nothing."""
     for kind in "fixed_window", "sliding_window", "sliding_log":
         tokens = 100 if kind == "sliding_log" else 900
         rounds = [(0, tokens), (0, 0), (2 * DAY_NS, tokens)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the server counts: the text, the numbers in it, and its bounds.
+"""The metrics of the server: their format, values and bounds.
 
     metrics_test.py RATION
 """
@@ -40,7 +40,7 @@ def scrape(server, headers=None):
 
 
 def samples(text):
-    """{'name{labels}': value}; a series that is there twice is an error."""
+    """{'name{labels}': value}; a duplicate series is an error."""
     found = {}
     for line in text.splitlines():
         if line.startswith("#"):
@@ -52,7 +52,7 @@ def samples(text):
 
 
 def check_format(text):
-    """promtool finds nothing to say, and neither do we."""
+    """promtool reports nothing, and our own checks pass."""
     done = subprocess.run(["promtool", "check", "metrics"], input=text.encode(), check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     serve.expect((done.returncode, done.stdout), (0, b""), "promtool")
@@ -63,7 +63,7 @@ def check_format(text):
 
 
 def check_histogram(values, name):
-    """Buckets are in order of their bounds and hold those before them; the last holds all."""
+    """Buckets are in order of their bounds and cumulative; the last one counts all."""
     found = [(float(re.search('le="(.*)"', series).group(1)), value)
              for series, value in values.items() if series.startswith(name + "_bucket")]
     serve.expect(found, sorted(found), "buckets")
@@ -89,7 +89,7 @@ def test_a_fresh_server():
 
 ACQUIRE = 'rate_limit_acquire_total{limit="%s",result="%s"}'
 
-# Commands, and which samples they move by how much; time stands still.
+# Commands, and the samples that they change, and by how much; the clock does not advance.
 ROWS = (
     ([("RATION.CHECK", "path", "/api/x", "user", "a")],
      {ACQUIRE % ("api", "allowed"): 1, ACQUIRE % ("shy", "allowed"): 1,
@@ -127,7 +127,7 @@ ROWS = (
     ([("NO.SUCH.COMMAND",)], {'ration_request_errors_total{protocol="resp"}': 1}),
 )
 
-# What moves by itself, by asking.
+# Samples that change without a command, or by the scrape itself.
 RESTLESS = re.compile(r"process_|ration_(connections|received|sent|requests)|rate_limit_acquire_duration")
 
 
@@ -135,7 +135,7 @@ def steady(values):
     return {name: value for name, value in values.items() if not RESTLESS.match(name)}
 
 
-def test_numbers_are_what_was_asked():
+def test_samples_count_the_commands():
     with serve.Server(BINARY, POLICY, options=["--manual-clock"]) as server:
         client = server.resp()
         now = samples(scrape(server))
@@ -182,7 +182,7 @@ def test_overflow_is_counted():
 
 
 def test_denials_are_no_errors():
-    """By whatever status they are reported: nginx wants 403. A ban is a denial, too."""
+    """Whatever their status: nginx needs 403. A ban is also a denial."""
     with serve.Server(BINARY, POLICY, options=["--manual-clock"]) as server:
         checks = ["/v1/check?path=/api/x&user=a&deny_status=403"] * 4 + \
                  ["/v1/check?path=/api/x&user=a"] * 2 + ["/v1/check?user=mallory"]
@@ -210,7 +210,7 @@ def test_reloads_and_secrets_are_counted():
 
 
 def deny(client, keys, path="/api/x"):
-    """Denies each key; user is the key."""
+    """Sends checks for each key until it is denied; the key is user."""
     for key in keys:
         client.ask("RATION.CHECK", "COST", "2", "path", path, "user", key)
     for key in keys:
@@ -225,10 +225,10 @@ def test_keys_may_be_any_bytes():
         text = scrape(server)
         check_format(text)
         shown = [name for name in samples(text) if name.startswith("rate_limit_tokens{")]
-        serve.expect(len(shown), len(keys), "keys that are told apart")
+        serve.expect(len(shown), len(keys), "distinct keys")
 
 
-def test_keys_are_few():
+def test_the_number_of_keys_is_bounded():
     with serve.Server(BINARY, POLICY, options=["--manual-clock"]) as server:
         client = server.resp()
         before = len(samples(scrape(server)))
@@ -246,13 +246,13 @@ def test_keys_are_few():
         serve.expect(len(now) <= before + TOP_KEYS_MAX, True, f"{len(now)} series")
 
 
-def test_keys_are_reported_to_those_with_the_token():
+def test_keys_are_reported_only_with_the_token():
     with serve.Server(BINARY, POLICY, options=["--manual-clock", "--admin-secret", "secret"]) as server:
         deny(server.resp(), ["alice"])
-        serve.expect("alice" in scrape(server), False, "told to a stranger")
+        serve.expect("alice" in scrape(server), False, "reported without the token")
         serve.expect("alice" in scrape(server, {"Authorization": "Bearer wrong"}), False)
         text = scrape(server, {"Authorization": "Bearer secret"})
-        serve.expect('rate_limit_tokens{limit="api",key="alice"} 0' in text, True, "told to a friend")
+        serve.expect('rate_limit_tokens{limit="api",key="alice"} 0' in text, True, "reported with the token")
         check_format(scrape(server))
 
 
@@ -278,25 +278,25 @@ def test_the_largest_policy_fits():
         serve.expect(text.count("result=\"denied\""), LIMITS_MAX + 1)
 
 
-def test_what_does_not_fit_is_said():
+def test_metrics_that_do_not_fit_are_an_error():
     options = ["--max-output", "20000"]
     with serve.Server(BINARY, many_limits(100), options=options) as server:
         connection = server.http_connection()
         status, headers, body = server.http("GET", "/metrics", connection=connection)
         serve.expect((status, headers["Content-Type"]), (500, "application/problem+json"))
         serve.expect("max-output" in body["detail"], True, body)
-        serve.expect(server.http("GET", "/healthz", connection=connection)[0], 200, "and goes on")
+        serve.expect(server.http("GET", "/healthz", connection=connection)[0], 200, "and the connection continues")
 
 
-def test_the_name_of_the_throttle_is_taken():
-    """Limits that come with requests are reported as "inline", and each series is reported once."""
+def test_the_name_of_inline_limits_is_reserved():
+    """Inline limits are reported as "inline", so a policy must not use that name: each series is reported once."""
     policy = "limits:\n  - {name: other, rate: 1/s}\n  - {name: inline, rate: 1/s}\n"
     try:
         serve.Server(BINARY, policy)
     except AssertionError as error:
         serve.expect("policy.yaml:3:12:" in str(error) and "inline" in str(error), True, str(error))
         return
-    raise AssertionError("a limit of this name is taken")
+    raise AssertionError("a limit of this name was accepted")
 
 
 if __name__ == "__main__":

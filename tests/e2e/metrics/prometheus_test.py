@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real Prometheus reads a server; the dashboard and the alerts that we ship ask it.
+"""A real Prometheus scrapes a server; the test evaluates the dashboard and the alerts that the project ships.
 
     prometheus_test.py RATION
 """
@@ -20,7 +20,7 @@ import serve
 BINARY = os.path.abspath(sys.argv[1])
 SCRAPES_SECONDS = 0.25
 QUERY_SECONDS = 30
-BATCHES_PER_TIMED = 16  # one in so many is timed
+BATCHES_PER_TIMED = 16  # one in so many batches is timed
 
 POLICY = """
 limits:
@@ -37,7 +37,7 @@ banned:
 
 
 class Prometheus(kit.Program):
-    """The configuration that we ship, but for the interval, with its data in its folder."""
+    """The shipped configuration, with a shorter interval and with its data in a folder of its own."""
 
     def __init__(self, ration_port):
         self.ration_port = ration_port
@@ -57,11 +57,11 @@ global:
                 "--log.level=warn"]
 
     def query(self, expression):
-        """The vector that it gives: [(labels, value)]."""
+        """The result of the query: [(labels, value)]."""
         status, _, body = kit.ask(self.port, path="/api/v1/query?query="
                                   + urllib.parse.quote(expression), source="127.0.0.1")
         if status == 503:
-            return []  # it has yet to begin
+            return []  # Prometheus is still starting
         serve.expect(status, 200, body)
         return [(item["metric"], float(item["value"][1]))
                 for item in json.loads(body)["data"]["result"]]
@@ -72,7 +72,7 @@ global:
 
 
 def traffic(server):
-    """Something of everything that is counted."""
+    """Sends at least one request for everything that is counted."""
     client = server.resp()
     for path, user, count in (("/api/x", "a", 7), ("/api/x", "root", 2), ("/", "mallory", 1),
                               ("/free", "a", 1), ("/wide", "a", 9)):
@@ -125,7 +125,7 @@ def test_prometheus_and_the_dashboard():
             check_expression(prometheus, expression)
 
 
-# Which may have nothing to show, even where all is well; those of Redis have no data without it.
+# Expressions that may have no data, even without an error; those of Redis have none without Redis.
 MAY_BE_EMPTY = ("changes(ration_reloads_total", "ration_redis_", "ration_degraded_", "ration_decided_locally_")
 
 
@@ -139,7 +139,7 @@ def check_expression(prometheus, expression):
                      f"all of {expression} is no number: {values}")
 
 
-# Words of PromQL that look like names of metrics.
+# PromQL keywords that look like names of metrics.
 NO_METRIC = re.compile(r"^(sum|by|rate|increase|max|changes|sort|histogram_quantile|and|label_values)$")
 
 
@@ -148,8 +148,8 @@ def names_in(expression):
     return {name for name in re.findall(r"[a-zA-Z_][a-zA-Z0-9_]*", bare) if not NO_METRIC.match(name)}
 
 
-def test_every_metric_that_is_named_is_there():
-    # Redis need not answer for its metrics to be there.
+def test_every_metric_on_the_dashboard_exists():
+    # Its metrics exist even if Redis does not answer.
     with serve.Server(BINARY, POLICY, options=["--manual-clock", "--redis", "redis://127.0.0.1:1"]) as server:
         traffic(server)
         text = server.http("GET", "/metrics")[2].decode()
@@ -164,7 +164,7 @@ def test_every_metric_that_is_named_is_there():
         serve.expect(name in there, True, f"alerts.yml: {name}")
 
 
-def test_the_dashboard_is_one():
+def test_the_dashboard_is_valid():
     board = dashboard()
     panels = board["panels"]
     serve.expect(len({panel["id"] for panel in panels}), len(panels), "ids")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks as proxies send them, sent by hand: Traefik's ForwardAuth, and peers that are not trusted.
+"""Checks as proxies send them, sent by the test: Traefik's ForwardAuth, and peers that are not trusted.
 
     forwarded_test.py RATION
 
-Traefik is not in Debian. Its requests are a GET with the client's own headers and
-X-Forwarded-Method, -Proto, -Host, -Uri and -For; what it does with the answer is not tested.
+Debian has no Traefik. Its requests are a GET with the client's own headers and X-Forwarded-Method, -Proto, -Host, -Uri
+and -For; how it uses the response is not tested.
 """
 import os
 import sys
@@ -73,7 +73,7 @@ def test_traefik():
 
 
 def test_other_spellings_of_a_path():
-    """The limit on /login is not left by writing it another way."""
+    """Another spelling of /login does not avoid its limit."""
     with server("--trusted-proxies", TRUSTED) as ration:
         for client, uri in enumerate(("//login", "/%6Cogin", "/x/../login?a", "/./login", "http://h/login", "/login;x=1", "/;a/login;")):
             login = traefik(f"203.0.113.{client}", "POST", "/login")
@@ -90,7 +90,7 @@ def test_other_spellings_of_a_host_and_a_method():
         serve.expect([check(ration, login)[0], check(ration, {**login, "X-Forwarded-Method": "post"})[0]], [200, 429])
 
 
-def test_what_can_be_read_in_two_ways_is_refused():
+def test_ambiguous_headers_are_refused():
     with server("--trusted-proxies", TRUSTED) as ration:
         free = traefik("203.0.113.1")
         for header, value in (("X-Forwarded-Host", "a.example, b.example"), ("X-Forwarded-Host", "limited.example..")
@@ -103,7 +103,7 @@ def test_what_can_be_read_in_two_ways_is_refused():
 
 
 def test_an_open_quote_does_not_hide_the_client():
-    """A client's own Forwarded stands before what the proxy appends."""
+    """A client's own Forwarded element comes before the one that the proxy appends."""
     with server("--trusted-proxies", TRUSTED, "--client-ip-header", "forwarded") as ration:
         for mine in ('for="', 'for="\\', 'for=192.0.2.1;by="x', '"', 'for=192.0.2.1, "'):
             headers = {"X-Forwarded-Uri": "/", "Forwarded": f"{mine}, for=198.51.100.9"}
@@ -116,8 +116,8 @@ def test_addresses_in_other_forms_are_the_same_client():
             serve.expect(check(ration, traefik(client))[0], 403, client)
 
 
-def test_what_is_said_twice_is_not_believed():
-    """Where one reads the first header and another the last, a client could be two at once."""
+def test_duplicate_headers_are_refused():
+    """If one program used the first header and another the last, one client could have two addresses."""
     policy = "limits: [{name: k, key: header.x-api-key, rate: 1/min}]"
     with server("--trusted-proxies", TRUSTED, policy=policy) as ration:
         for headers, status in (("X-Api-Key: a\r\n", 200), ("X-Api-Key: a\r\nX-Api-Key: b\r\n", 400),
@@ -133,7 +133,7 @@ def test_what_is_said_twice_is_not_believed():
 
 
 def test_traefik_behind_a_proxy():
-    """trustForwardHeader: the peer's address is appended to what was there."""
+    """trustForwardHeader: Traefik appends the peer's address to the existing header."""
     with server("--trusted-proxies", TRUSTED, "--trusted-proxies", "10.0.0.0/8") as ration:
         for client in ("203.0.113.1", "203.0.113.2"):
             headers = traefik(f"192.0.2.1, {client}, 10.0.0.5", "POST", "/login")
@@ -142,15 +142,15 @@ def test_traefik_behind_a_proxy():
         serve.expect(check(ration, headers)[0], 429, "by way of another proxy")
 
 
-def test_a_body_that_is_announced_is_not_waited_for():
-    """ForwardAuth and auth_request may pass Content-Length on, and no body."""
+def test_an_announced_body_is_not_awaited():
+    """ForwardAuth and auth_request may forward Content-Length without a body."""
     with server("--trusted-proxies", TRUSTED) as ration:
         answer = ration.raw(ration.http_port, b"GET /v1/check HTTP/1.1\r\nHost: x\r\n"
                             b"Content-Length: 1000\r\nX-Forwarded-Uri: /\r\n\r\n")
         serve.expect(answer[:12], b"HTTP/1.1 200")
 
 
-def test_a_stranger_is_not_believed():
+def test_headers_of_untrusted_peers_are_ignored():
     for options in ((), ("--trusted-proxies", TRUSTED)):
         for header, value in (("X-Forwarded-For", "{}"), ("X-Real-IP", "{}"),
                               ("Forwarded", "for={}")):
@@ -164,7 +164,7 @@ def test_a_stranger_is_not_believed():
                 serve.expect(got, [200, 429, 429], f"{header} {options}")
 
 
-def test_the_header_that_is_named_counts_and_no_other():
+def test_only_the_configured_header_counts():
     headers = {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/login",
                "X-Forwarded-For": "203.0.113.1", "X-Real-IP": "203.0.113.2",
                "Forwarded": 'for="[2001:db8::1]:4711"'}

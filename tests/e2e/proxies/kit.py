@@ -1,10 +1,10 @@
-"""Real programs around a server: proxies with the configurations that we ship, and a service behind.
+"""Real programs around a server: proxies with the shipped configurations, and a backend service.
 
-The files in examples/ are used as they are, but for the addresses in them:
+The files in examples/ are used unchanged, except for their addresses:
 
-    127.0.0.1:8080   where the proxy listens
+    127.0.0.1:8080   the proxy listens here
     127.0.0.1:8429   ration
-    127.0.0.1:3000   the service behind
+    127.0.0.1:3000   the backend service
 """
 import http.client
 import http.server
@@ -21,7 +21,7 @@ STOP_SECONDS = 30
 STARTS_MAX = 3  # another program may take a port that was free
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 EXAMPLES = os.path.join(ROOT, "examples")
-CHECK_SECRET = "CHECK-SECRET"  # as the files have it
+CHECK_SECRET = "CHECK-SECRET"  # as in the files
 ADMIN_SECRET = "ADMIN-SECRET"
 
 
@@ -37,7 +37,7 @@ def free_port():
 
 
 def wait_until(is_so, what, seconds=START_SECONDS):
-    """Asks again until it is so, and says what was waited for if it never is."""
+    """Polls until is_so() is true; the error says what was awaited."""
     deadline = time.monotonic() + seconds
     while True:
         answer = is_so()
@@ -66,7 +66,7 @@ def ask(port, method="GET", path="/", headers=None, body=None, source="127.0.0.2
 
 
 class Service:
-    """What stands behind the proxy: answers 200, or what ?status= says, and notes what it saw."""
+    """The service behind the proxy: answers 200, or the status in ?status=, and records the requests."""
 
     def __init__(self):
         self.seen = []
@@ -96,7 +96,7 @@ class Service:
                 try:
                     super().handle()
                 except ConnectionError:
-                    pass  # the proxy is at its end
+                    pass  # the proxy has exited
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -121,7 +121,7 @@ class Service:
 
 
 class Program:
-    """A program that listens on a port; prepare() writes its files and gives its command."""
+    """A program that listens on a port; prepare() writes its files and returns its command."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="ration-e2e-")
@@ -180,16 +180,16 @@ class Program:
 
 
 class Proxy(Program):
-    """files are of examples/proxies; the first is the one to run."""
+    """files are in examples/proxies; the first is the main configuration."""
     files = ()
     options = ()  # of ration, besides --trusted-proxies
     reports_allowed = True  # RateLimit on answers of the service
-    down_status = None  # what a client sees if ration is away
-    hang_status = None  # and if it does not answer; None: the proxy waits
-    undecided_status = 503  # if ration cannot decide, and says so
+    down_status = None  # the status that a client gets if ration is unavailable
+    hang_status = None  # and if ration does not answer; None: the proxy waits
+    undecided_status = 503  # if ration reports that it cannot decide
     connections_max = 4  # to ration, for requests one after the other
     client_header = "X-Forwarded-For"
-    replaces_header = False  # what the client says of its address is not passed on
+    replaces_header = False  # the proxy replaces the client's own address headers
 
     def __init__(self, ration_port, service_port):
         self.ration_port = ration_port
@@ -237,7 +237,7 @@ class Caddy(Proxy):
     files = ("Caddyfile",)
     down_status = 502
     hang_status = 504
-    connections_max = 20  # Caddy does not read the body of an answer that it replaces
+    connections_max = 20  # Caddy does not read the body of a response that it replaces
     replaces_header = True
 
     def fill(self, text):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""ration behind a real proxy, with the configuration that we ship for it.
+"""ration behind a real proxy, with the configuration that the project ships for it.
 
     proxies_test.py RATION PROXY
 
-PROXY is a name of kit.PROXIES. Clients come from addresses of their own on the loopback network;
-ration trusts 127.0.0.1 only, from which the proxy asks. Time stands still unless a test moves it.
+PROXY is a name of kit.PROXIES. Clients have addresses of their own on the loopback network; ration trusts only
+127.0.0.1, the address of the proxy. The clock advances only when a test advances it.
 """
 import os
 import signal
@@ -45,7 +45,7 @@ MINUTE_NS = 60_000_000_000
 
 
 class Setting:
-    """ration, the proxy and the service behind."""
+    """ration, the proxy and the service behind it."""
 
     def __init__(self, policy=POLICY, options=()):
         self.policy, self.options = policy, options
@@ -106,10 +106,10 @@ def test_admits_denies_and_reports():
         allowed = [(f'"api";r={left};t=20', policy, None) for left in (2, 1, 0)]
         if not KIND.reports_allowed:
             allowed = 3 * [(None, None, None)]
-        serve.expect(reported, [(200, tell) for tell in allowed]
+        serve.expect(reported, [(200, shown) for shown in allowed]
                      + 2 * [(429, ('"api";r=0;t=20', policy, "20"))])
         serve.expect(setting.service.take_seen(),
-                     [("GET", f"/api/{turn}?x=1", b"") for turn in range(3)], "the service saw")
+                     [("GET", f"/api/{number}?x=1", b"") for number in range(3)], "the service saw")
         setting.advance(MINUTE_NS // 3 - 1)
         serve.expect(setting.ask(path="/api/early")[0], 429)
         setting.advance(1)
@@ -118,7 +118,7 @@ def test_admits_denies_and_reports():
 
 
 def test_pages_of_other_sites_are_served():
-    """ration refuses what a page of another site sends to ration. What it sends to the service is not that."""
+    """ration refuses requests that a page of another site sends to ration itself, but not those it sends to the service."""
     with Setting() as setting:
         headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Origin": "https://elsewhere.example",
                    "Host": "shop.example", "Authorization": "Bearer of-the-client"}
@@ -133,8 +133,8 @@ def test_clients_have_their_own_limits():
                          source)
 
 
-def test_a_client_cannot_say_who_it_is():
-    """What a client says of its address is not believed; nor are other ways to say it."""
+def test_a_client_cannot_set_its_address():
+    """ration ignores the address headers of a client, in every form."""
     with Setting() as setting:
         said = ["X-Forwarded-For", "X-Real-IP", "Forwarded", "True-Client-IP", "X-Client-IP"]
         statuses = []
@@ -148,7 +148,7 @@ def test_a_client_cannot_say_who_it_is():
         serve.expect(setting.ask(path="/api/x", headers=headers)[0], 429, "as the exempt one")
 
 
-def test_a_trusted_proxy_in_front_is_believed():
+def test_a_trusted_proxy_in_front_may_set_the_address():
     """127.0.0.1 is trusted, so it may be a proxy in front of this one."""
     if KIND.replaces_header:
         return
@@ -165,7 +165,7 @@ def test_a_trusted_proxy_in_front_is_believed():
                      "another /64")
 
 
-def test_a_client_cannot_say_what_it_asks_for():
+def test_a_client_cannot_set_its_method_or_path():
     with Setting() as setting:
         lies = {"X-Forwarded-Uri": "/elsewhere", "X-Original-URI": "/elsewhere",
                 "X-Forwarded-Method": "PATCH", "X-Original-Method": "PATCH",
@@ -195,8 +195,8 @@ def test_headers_are_keys():
 
 
 def test_ration_and_the_service_see_the_same_header():
-    """Two keys in one request: either it is refused, or both see the same one."""
-    keys_sent = []  # no key is sent twice
+    """Two keys in one request: either it is refused, or ration and the service see the same one."""
+    keys_sent = []  # no request has a key of another request
     with Setting() as setting:
         for spellings in (("X-Api-Key", "X-Api-Key"), ("X-Api-Key", "X_Api_Key"), ("X_Api_Key",)):
             for turn in range(3):
@@ -212,12 +212,12 @@ def test_ration_and_the_service_see_the_same_header():
                     serve.expect(setting.ask(path="/keyed", headers={"X-Api-Key": keys[0]} if keys else {})[0],
                                  429, f"{spellings}: ration did not see {keys}")
                     setting.service.take_headers()
-                else:  # 429: the only key was dropped, and so was that of the request before
+                else:  # 429: the proxy dropped the only key, here and in the previous request
                     serve.expect((status in (400, 429), keys), (True, []), f"{spellings}: {status}")
 
 
-def test_what_ration_cannot_decide_is_refused():
-    """on_redis_error: deny is ration's own 503. It is not ration being unreachable."""
+def test_a_check_that_ration_cannot_decide_is_refused():
+    """on_redis_error: deny makes ration answer 503, which differs from ration being unreachable."""
     policy = """
 limits:
   - {name: safe, match: {path: /safe}, key: ip, rate: 3/min, on_redis_error: deny}
@@ -230,8 +230,8 @@ limits:
         serve.expect(setting.statuses(2, path="/open"), [200, 200])
 
 
-def test_connections_to_ration_are_used_again():
-    """With bodies, too: nginx passes neither a body nor its length on."""
+def test_connections_to_ration_are_reused():
+    """Also for requests with bodies: nginx forwards neither a body nor its length."""
     with Setting() as setting:
         def count_accepted():
             metrics = kit.ask(setting.ration.http_port, path="/metrics",
@@ -242,7 +242,7 @@ def test_connections_to_ration_are_used_again():
         for _ in range(10):
             serve.expect(setting.ask(path="/free")[0], 200)
             serve.expect(setting.ask("POST", "/free", body=b"x" * 100)[0], 200)
-        accepted = count_accepted() - before - 1  # one was its own
+        accepted = count_accepted() - before - 1  # one connection was this function's own
         serve.expect(1 <= accepted <= KIND.connections_max, True, f"{accepted} connections for 20 checks")
 
 
@@ -257,15 +257,15 @@ def test_exempt_and_banned():
         serve.expect(setting.service.take_seen(), [], "the service saw")
 
 
-def test_errors_of_the_service_are_its_own():
-    """A 403, 429 or 500 of the service is passed on, and not taken for one of ration."""
+def test_errors_of_the_service_are_passed_on():
+    """The proxy passes on a 403, 429 or 500 of the service and does not mistake it for a response of ration."""
     with Setting() as setting:
         for status in (403, 404, 429, 500, 502, 503):
             answer = setting.ask(path=f"/free?status={status}")
             serve.expect((answer[0], answer[2]), (status, b"service"))
 
 
-def test_odd_requests_are_no_way_around():
+def test_odd_requests_do_not_bypass_limits():
     with Setting() as setting:
         serve.expect(setting.statuses(4, path="/api/x"), [200, 200, 200, 429])
         setting.service.take_seen()
@@ -278,8 +278,8 @@ def test_odd_requests_are_no_way_around():
         serve.expect(setting.service.take_seen(), [], "the service saw")
 
 
-def test_ration_is_away():
-    """Each proxy does what its configuration says, at once, and recovers."""
+def test_ration_is_unavailable():
+    """Each proxy does at once what its configuration says, and recovers."""
     with Setting() as setting:
         setting.ration.check_end()
         status, headers, _ = setting.ask(path="/api/x")
@@ -294,7 +294,7 @@ def test_ration_is_away():
 
 
 def test_ration_hangs():
-    """It takes connections and does not answer: the proxy's own deadlines, of milliseconds, decide."""
+    """ration accepts connections and does not answer: the proxy's own timeouts, in milliseconds, decide."""
     if KIND.hang_status is None:
         return
     with Setting() as setting:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""redis-cell's published vectors for CL.THROTTLE, of a server whose limits live in Redis (R9).
+"""redis-cell's published vectors for CL.THROTTLE, against a server whose limits are in Redis (R9).
 
     cell_test.py RATION THROTTLE.ROWS
 """
@@ -14,7 +14,7 @@ BINARY, ROWS = sys.argv[1:3]
 
 
 def read_rows():
-    """(arguments of a key, ms, quantity, the five numbers) of each row, with a number for each key."""
+    """(name, arguments of the key, ms, quantity, the five numbers of the reply) of each row. Each key gets a name."""
     rows, key, number = [], None, 0
     with open(ROWS, encoding="utf-8") as file:
         for line in file:
@@ -23,7 +23,7 @@ def read_rows():
                 key, number = words[1:], number + 1
             elif words:
                 rows.append((f"k{number}", key, int(words[0]), words[1], [int(word) for word in words[2:]]))
-    assert len(rows) >= 30, "hardly any row"
+    assert len(rows) >= 30, "too few rows"
     return rows
 
 
@@ -31,7 +31,7 @@ def test_R9_vectors_of_redis_cell():
     with redis_kit.Redis() as redis, \
             redis_kit.serve_with(BINARY, redis.url, options=["--manual-clock"], deadline_ms=10000) as server:
         client = server.resp()
-        redis_kit.wait_asked(redis, client)
+        redis_kit.wait_called(redis, client)
         redis.ask("CONFIG", "RESETSTAT")
         rows = read_rows()
         for name, arguments, ms, quantity, wanted in rows:
@@ -42,12 +42,12 @@ def test_R9_vectors_of_redis_cell():
         print(f"{len(rows)} rows")
 
 
-def test_R9_a_pipeline_of_vectors():
-    """Those of one moment at once."""
+def test_R9_vectors_in_a_pipeline():
+    """All vectors in one pipeline."""
     with redis_kit.Redis() as redis, \
             redis_kit.serve_with(BINARY, redis.url, options=["--manual-clock"], deadline_ms=10000) as server:
         client = server.resp(version=3)
-        redis_kit.wait_asked(redis, client)
+        redis_kit.wait_called(redis, client)
         commands, wanted = [], []
         for name, arguments, ms, quantity, answer in read_rows():
             commands += [("RATION.CLOCK", "SET", ms * 10 ** 6), ("CL.THROTTLE", name, *arguments, quantity)]

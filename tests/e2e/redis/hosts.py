@@ -3,12 +3,12 @@
     hosts.begin()                              # first of all, before there are threads
     node, other = hosts.make(2)
     with redis_kit.Redis(host=other) as redis, node, redis_kit.serve_with(BINARY, redis.url, policy) as server:
-        other.unplug()                         # from here on packets to and from it vanish
+        other.unplug()                         # from here on packets to and from it are dropped
 
-What a thread starts or connects `with host:` is on that host; 127.0.0.1 is each one's own. begin() moves the
-program into a namespace of its own, and where it is not root into a user namespace. So the machine's own network is
-neither seen nor changed, and all is gone with the program. Where that does not work, begin() says so in a line, and
-each host is this one.
+A process that a thread starts, or a connection that it opens, `with host:` is on that host; each host has its own
+127.0.0.1. begin() moves the test program into a network namespace of its own, and also into a user namespace if it is
+not root. So the machine's own network is neither visible nor changed, and everything disappears with the program. If
+namespaces are not available, begin() prints a line that says so, and every host is this machine.
 """
 import ctypes
 import os
@@ -43,7 +43,7 @@ def write(path, text):
 
 
 class Here:
-    """The host that the program is on, which cannot be unplugged."""
+    """The host on which the program runs. It cannot be unplugged."""
     address = "127.0.0.1"
 
     def __enter__(self):
@@ -57,7 +57,8 @@ HERE = Here()
 
 
 class Namespace:
-    """That of the thread that makes it; it stays as long as the program. `with` it a thread is there."""
+    """The network namespace of the thread that creates the object; it lives as long as the program. A `with` block moves
+    the current thread into it."""
 
     def __init__(self):
         self.file = self.open()
@@ -79,7 +80,7 @@ class Namespace:
 
 
 class Host(Namespace):
-    """One with an address, plugged into the bridge."""
+    """A namespace with an address, plugged into the bridge."""
     count = 0
 
     def __init__(self):
@@ -104,13 +105,13 @@ class Host(Namespace):
             ip(f"link set {self.port} master {BRIDGE}")
 
     def unplug(self):
-        """Its packets vanish on the way, both ways. Nobody is reported: its end of the cable still has a light."""
+        """Drops its packets in both directions. Neither end is notified: both interfaces stay up."""
         with bridge_namespace:
             ip(f"link set {self.port} nomaster")
 
 
 def leave_network():
-    """From here on the program has a network of its own, and in it all rights."""
+    """Moves the program into a network of its own, in which it has all rights."""
     global bridge_namespace
     try:
         system_call("unshare", CLONE_NEWNET)
@@ -127,7 +128,7 @@ def leave_network():
 
 
 def works():
-    """Tried by a child: a program that has left its network has no way back to it."""
+    """Tries it in a child process, because a program that has left its network cannot return to it."""
     child = os.fork()
     if child > 0:
         return os.waitpid(child, 0)[1] == 0

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Many nodes, one limit (R1): 4 servers x 64 connections, half by RESP and half by HTTP, ask for one key that
-lives in Redis, by the real clock. Each server with its clients is on a host of its own, and Redis on another, where
-that works; else all are on loopback.
+"""Many nodes, one limit (R1): 4 servers with 64 connections each, half RESP and half HTTP, check one key in Redis, with
+the real clock. Each server with its clients is on a host of its own, and Redis on another one, if hosts.py can make
+them; otherwise all are on loopback.
 
     nodes_test.py RATION [--lie]
 
-Admitted in total is at most burst + rate * time, and exactly the burst where nothing comes back meanwhile.
-Printed: admitted / contract, calls of Redis per decision, and how long answers took, clients included.
---lie counts one admission twice, which must be noticed.
+In total at most burst + rate * time is admitted, and exactly the burst if no token is refilled meanwhile.
+The test prints admitted / contract, calls of Redis per decision, and the time per reply, clients included.
+--lie counts one admission twice; the test must notice it.
 """
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ import serve
 BINARY = sys.argv[1]
 IS_LYING = "--lie" in sys.argv
 NODES, CONNECTIONS = 4, 64
-DEADLINE_MS = 20000  # never passed: who is late would be decided locally, which is another test
+DEADLINE_MS = 20000  # never reached: after a timeout the node decides, which is another test
 
 
 class Incomplete(Exception):
@@ -31,7 +31,7 @@ class Incomplete(Exception):
 
 
 class Partial(serve.Resp):
-    """An answer of RESP, if all of it is there."""
+    """Parses a RESP reply, if it is complete."""
 
     def __init__(self, buffer):
         self.buffer = buffer
@@ -54,7 +54,7 @@ class Connection:
         self.socket.sendall(self.sent)
 
     def receive(self):
-        """None, or whether it was admitted."""
+        """None if the reply is incomplete, else whether the request was admitted."""
         part = self.socket.recv(65536)
         assert part, "the server closed a connection"
         self.buffer += part
@@ -82,9 +82,9 @@ class Connection:
         return status == 200, b"degraded" in body
 
 
-def people(pipe, ports, barrier, asks, seconds):
-    """One node's clients: each connection asks again as soon as it was answered, `asks` times, or for some
-    seconds. Sends (admitted, decisions, how long each took)."""
+def run_clients(pipe, ports, barrier, asks, seconds):
+    """One node's clients: each connection sends the next request as soon as it has a reply, `asks` times or for some
+    seconds. Sends (admitted, decisions, the time of each) to the pipe."""
     connections = [Connection(ports[index % 2], index % 2 == 1) for index in range(CONNECTIONS)]
     watch = select.epoll()
     by_file = {connection.socket.fileno(): connection for connection in connections}
@@ -99,7 +99,7 @@ def people(pipe, ports, barrier, asks, seconds):
     waiting = len(connections)
     while waiting:
         ready = watch.poll(serve.ANSWER_SECONDS)
-        assert ready, "no answer comes"
+        assert ready, "there is no reply"
         for file, _ in ready:
             connection = by_file[file]
             allowed = connection.receive()
@@ -115,8 +115,8 @@ def people(pipe, ports, barrier, asks, seconds):
     pipe.send((admitted, took))
 
 
-def crowd(policy, asks, seconds):
-    """(admitted by RESP and HTTP, the decisions' times, the seconds that passed, calls of the script)."""
+def run_nodes(policy, asks, seconds):
+    """(admitted over RESP and HTTP, the time of each decision, the seconds that passed, calls of the script)."""
     context = multiprocessing.get_context("fork")
     servers = []
     with redis_kit.Redis(host=REDIS_HOST) as redis:
@@ -134,15 +134,15 @@ def crowd(policy, asks, seconds):
             for host, server in zip(NODE_HOSTS, servers):
                 here, there = context.Pipe()
                 pipes.append(here)
-                processes.append(context.Process(target=people, daemon=True, args=(
+                processes.append(context.Process(target=run_clients, daemon=True, args=(
                     there, (server.resp_port, server.http_port), barrier, asks, seconds)))
                 with host:
                     processes[-1].start()
-            began = time.monotonic()  # before anybody asks: the contract is not counted too small
+            began = time.monotonic()  # before the first request, so that the contract is not underestimated
             barrier.wait()
             answers = []
             for pipe in pipes:
-                assert pipe.poll(60), "a node's clients do not end"
+                assert pipe.poll(60), "a node's clients do not finish"
                 answers.append(pipe.recv())
             elapsed = time.monotonic() - began
             for process in processes:
@@ -160,14 +160,14 @@ def crowd(policy, asks, seconds):
 
 
 def check_addresses(redis):
-    """Redis was asked from as many hosts as there are."""
+    """Every host called Redis."""
     clients = [dict(word.partition("=")[::2] for word in line.split())
                for line in redis.ask("CLIENT", "LIST").decode().splitlines()]
     asked_from = {client["addr"].partition(":")[0] for client in clients if client["cmd"] in ("evalsha", "eval")}
-    serve.expect(asked_from, {host.address for host in NODE_HOSTS}, "where Redis was asked from")
+    serve.expect(asked_from, {host.address for host in NODE_HOSTS}, "the hosts that called Redis")
 
 
-def tell(name, admitted, contract, took, calls):
+def print_result(name, admitted, contract, took, calls):
     print(f"       {name}: admitted {sum(admitted)} ({admitted[0]} by RESP, {admitted[1]} by HTTP) of {contract:.1f} in "
           f"the contract: {sum(admitted) / contract:.4f}; {calls / len(took):.4f} calls of Redis per decision; "
           f"p50 {took[len(took) // 2] * 1000:.1f} ms, p99 {took[len(took) * 99 // 100] * 1000:.1f} ms "
@@ -176,73 +176,73 @@ def tell(name, admitted, contract, took, calls):
 
 def test_R1_exactly_the_burst():
     burst, asks = 2000, 16
-    admitted, took, _, calls = crowd(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}}}]\n", asks, 60)
+    admitted, took, _, calls = run_nodes(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}}}]\n", asks, 60)
     admitted[0] += IS_LYING
-    tell("nothing refills", admitted, burst, took, calls)
+    print_result("nothing refills", admitted, burst, took, calls)
     serve.expect(len(took), NODES * CONNECTIONS * asks, "decisions")
     serve.expect(sum(admitted), burst, "admitted")
     serve.expect(calls, len(took), "calls of the script: one for each decision")
-    assert all(admitted), "only one protocol got anything"
+    assert all(admitted), "one protocol was admitted nothing"
 
 
 def test_R1_burst_and_rate():
-    """Asked for much more than there is: all of it is given, and never one more."""
+    """Far more requests than tokens: all tokens are given, and never one more."""
     burst, rate = 200, 400
-    admitted, took, elapsed, calls = crowd(f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}}}]\n",
+    admitted, took, elapsed, calls = run_nodes(f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}}}]\n",
                                            10 ** 9, 2)
     contract = burst + rate * elapsed
-    tell("refilled", admitted, contract, took, calls)
+    print_result("refilled", admitted, contract, took, calls)
     assert sum(admitted) <= contract, "more than the contract"
     assert sum(admitted) >= .9 * (burst + rate * 2), "hardly anything of the contract"
     serve.expect(calls, len(took), "calls of the script: one for each decision")
 
 
 def test_R1_leases_of_the_burst():
-    """Where nothing comes back: never one more than the burst, and all but a lease of each node, at most."""
+    """Without refill: never one more than the burst, and at most one lease per node is lost."""
     burst, asks = 2000, 16
-    admitted, took, _, calls = crowd(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}, redis_mode: lease}}]\n",
+    admitted, took, _, calls = run_nodes(f"limits: [{{name: l, key: user, rate: 1/day, burst: {burst}, redis_mode: lease}}]\n",
                                      asks, 60)
-    tell("leases, nothing refills", admitted, burst, took, calls)
+    print_result("leases, nothing refills", admitted, burst, took, calls)
     serve.expect(len(took), NODES * CONNECTIONS * asks, "decisions")
     assert sum(admitted) <= burst, "more than the burst"
-    assert sum(admitted) >= burst - burst / 4, "more is lost than a lease of each node"
+    assert sum(admitted) >= burst - burst / 4, "more is lost than one lease per node"
 
 
 def test_R1_leases():
-    """Tokens drawn ahead by four nodes: never one more than the contract, and few calls."""
+    """Four nodes acquire tokens ahead of need: never one more than the contract, and few calls."""
     burst, rate = 4000, 2000
-    admitted, took, elapsed, calls = crowd(
+    admitted, took, elapsed, calls = run_nodes(
         f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, redis_mode: lease}}]\n", 10 ** 9, 2)
     contract = burst + rate * elapsed
-    tell("leases", admitted, contract, took, calls)
+    print_result("leases", admitted, contract, took, calls)
     assert sum(admitted) <= contract, "more than the contract"
     asked_for_more = len(took) > contract
-    # what is not admitted: the rate for the length of a lease (half a second), and a lease per node
-    least = contract - rate * .5 - NODES * burst / 4 / NODES - rate * .1 if asked_for_more else .9 * len(took)
-    assert sum(admitted) >= least, f"less than {least:.0f}"
-    assert calls <= .05 * len(took), "leases do not spare calls"
+    # not admitted: the rate for the duration of a lease (half a second), and a lease per node
+    admitted_min = contract - rate * .5 - NODES * burst / 4 / NODES - rate * .1 if asked_for_more else .9 * len(took)
+    assert sum(admitted) >= admitted_min, f"less than {admitted_min:.0f}"
+    assert calls <= .05 * len(took), "leases do not save calls"
 
 
 def test_R1_local_first():
-    """The nodes' own buckets first: more than the contract, within the stated bound."""
+    """The nodes' local buckets first: more than the contract, within the stated bound."""
     burst, rate = 400, 400
-    admitted, took, elapsed, calls = crowd(
+    admitted, took, elapsed, calls = run_nodes(
         f"limits: [{{name: l, key: user, rate: {rate}/s, burst: {burst}, redis_mode: local_first}}]\n", 10 ** 9, 2)
     contract = burst + rate * elapsed
     bound = contract + NODES * .75 * burst + rate * elapsed
-    tell("local-first", admitted, contract, took, calls)
+    print_result("local-first", admitted, contract, took, calls)
     assert sum(admitted) <= bound, f"more than the bound, {bound:.0f}"
     assert sum(admitted) >= .9 * (burst + rate * 2), "hardly anything of the contract"
-    assert calls < .2 * len(took), "Redis was asked too often"
+    assert calls < .2 * len(took), "Redis was called too often"
 
 
 def test_R2_two_limits():
-    """Several limits in one call: the narrower decides, and what it denies is not taken from the wider."""
+    """Several limits in one call: the narrower one decides, and a denied request takes nothing from the wider one."""
     policy = ("limits:\n  - {name: wide, rate: 1/day, burst: 1500}\n"
               "  - {name: narrow, key: user, rate: 1/day, burst: 700}\n"
               "  - {name: shadow, key: user, rate: 1/day, burst: 10, shadow: true}\n")
-    admitted, took, _, calls = crowd(policy, 8, 60)
-    tell("two limits", admitted, 700, took, calls)
+    admitted, took, _, calls = run_nodes(policy, 8, 60)
+    print_result("two limits", admitted, 700, took, calls)
     serve.expect((sum(admitted), calls), (700, len(took)), "admitted, and calls")
 
 

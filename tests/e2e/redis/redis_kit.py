@@ -1,8 +1,8 @@
-"""A Redis behind a server under test: a real one, and a way to it on which things go wrong.
+"""A Redis behind a server under test: a real one, and a proxy in front of it that produces failures.
 
-    with redis_kit.Redis() as redis, redis_kit.Way(redis) as way, \\
-            redis_kit.serve_with(BINARY, way.url, policy=...) as server:
-        way.failure = redis_kit.error("LOADING Redis is loading the dataset in memory")
+    with redis_kit.Redis() as redis, redis_kit.Proxy(redis) as proxy, \\
+            redis_kit.serve_with(BINARY, proxy.url, policy=...) as server:
+        proxy.failure = redis_kit.error("LOADING Redis is loading the dataset in memory")
 
 Redis listens on a free port of 127.0.0.1, or of a host of hosts.py, and on a Unix socket in a folder of its own.
 """
@@ -22,8 +22,8 @@ import hosts
 import serve
 
 START_SECONDS = 20
-DEADLINE_MS = 20                 # redis-timeout, if nothing else is said
-RECOVERY_SECONDS = 2 + 1 + 1.5   # retry_max, the deadline of a connection, and slack for a busy machine
+DEADLINE_MS = 20                 # the default of --redis-timeout
+RECOVERY_SECONDS = 2 + 1 + 1.5   # retry_max, the timeout of a connection, and slack for a busy machine
 
 
 def free_port():
@@ -33,7 +33,7 @@ def free_port():
 
 
 class Redis:
-    """A redis-server that keeps nothing. Options are those of its command line. It can be asked from anywhere."""
+    """A redis-server without persistence. options are those of its command line. It accepts clients from any address."""
 
     def __init__(self, *options, host=hosts.HERE):
         self.folder = tempfile.mkdtemp(prefix="ration-redis-")
@@ -91,7 +91,7 @@ class Redis:
         return answer
 
     def calls(self, *names):
-        """How often commands were called, of those names, since CONFIG RESETSTAT."""
+        """The number of calls of the named commands since CONFIG RESETSTAT."""
         counts = {}
         for line in self.ask("INFO", "commandstats").decode().split("\r\n"):
             name, _, rest = line.partition(":")
@@ -115,7 +115,7 @@ class Redis:
         self.kill()
 
 
-# Failures: called with the real answer to a call of the script and when it was asked. What they return is sent.
+# Failures: functions of the real reply to a call of the script and the time of the call. The proxy sends their result.
 
 def error(text):
     return lambda answer, asked_at: b"-%s\r\n" % text.encode()
@@ -126,7 +126,7 @@ def garbage(answer, asked_at):
 
 
 def cut(answer, asked_at):
-    """Half of the answer, and the end."""
+    """Half of the reply, then the connection ends."""
     return Last(answer[:len(answer) // 2])
 
 
@@ -142,19 +142,19 @@ def delay(seconds):
 
 
 class Last(bytes):
-    """Bytes after which the connection ends."""
+    """Bytes after which the proxy ends the connection."""
 
 
-class Way:
-    """A way to a real Redis that understands what passes, and on which calls of the script meet a failure.
-    What Redis is asked is counted: script_calls are the words of each EVALSHA and EVAL."""
+class Proxy:
+    """A proxy to a real Redis that parses both directions and can let calls of the script fail.
+    script_calls has the arguments of each EVALSHA and EVAL."""
 
     def __init__(self, redis, failure=None):
         self.redis = redis
         self.failure = failure
         self.greeting_failure = None   # the same for other commands: AUTH, SELECT, SCRIPT LOAD
         self.script_calls = []
-        self.is_open = threading.Event()  # while it is not set, answers of the script are kept back
+        self.is_open = threading.Event()  # while it is not set, the proxy withholds the replies of the script
         self.is_open.set()
         self.sockets = []
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -177,7 +177,7 @@ class Way:
             threading.Thread(target=self.carry, args=(connection,), daemon=True).start()
 
     def carry(self, connection):
-        """Commands, until the connection ends."""
+        """Forwards commands until the connection ends."""
         here = Raw(connection)
         try:
             there = Raw(socket.create_connection(("127.0.0.1", self.redis.port)))
@@ -186,7 +186,7 @@ class Way:
             threading.Thread(target=self.carry_back, args=(connection, there, asked), daemon=True).start()
             while True:
                 command = here.read_raw_value()
-                words = words_of(command)
+                words = arguments_of(command)
                 is_script = words[0].upper() in (b"EVALSHA", b"EVAL")
                 asked.put((is_script, time.monotonic()))
                 if is_script:
@@ -197,7 +197,7 @@ class Way:
         end(connection)
 
     def carry_back(self, connection, there, asked):
-        """Answers."""
+        """Forwards replies."""
         try:
             while True:
                 answer = there.read_raw_value()
@@ -215,7 +215,7 @@ class Way:
         end(connection)
 
     def calls_of(self, user):
-        """How often the script was called for a key."""
+        """The number of calls of the script for a key."""
         return sum(any(b"{" + user.encode() + b"}" in word for word in words) for words in self.script_calls)
 
     def break_all(self):
@@ -236,7 +236,7 @@ class Way:
 
 
 def end(connection):
-    """Wakes whoever reads from it, too."""
+    """Also wakes a thread that reads from it."""
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
@@ -245,7 +245,7 @@ def end(connection):
 
 
 class Raw(serve.Resp):
-    """Values of RESP as the bytes they came in."""
+    """Reads RESP values as unparsed bytes."""
 
     def __init__(self, connection):
         self.socket = connection
@@ -261,21 +261,21 @@ class Raw(serve.Resp):
         return raw
 
 
-def words_of(command):
-    """The words of a command that was read whole."""
+def arguments_of(command):
+    """The arguments of a complete command."""
     parser = Raw(None)
     parser.buffer = command
     return parser.read()
 
 
 def serve_with(binary, url, policy=None, options=(), deadline_ms=DEADLINE_MS, **more):
-    """A server on this Redis. It begins to connect when it starts: see wait_well()."""
+    """A server with this Redis. It begins to connect when it starts: see wait_well()."""
     return serve.Server(binary, policy=policy,
                         options=["--redis", url, "--redis-timeout", f"{deadline_ms}ms", *options], **more)
 
 
 def connects(server):
-    """How many connections to Redis came up."""
+    """The number of connections to Redis that the server has opened."""
     for line in server.http("GET", "/metrics")[2].decode().splitlines():
         if line.startswith("ration_redis_connects_total "):
             return float(line.split()[1])
@@ -287,8 +287,8 @@ def is_degraded(answer):
 
 
 def wait_well(server, seconds=RECOVERY_SECONDS, connections=1, attributes=("user", "nobody")):
-    """Waits until Redis decides again, as it must in that time, and says how long it took. A peek at a key
-    that is asked for by nobody else; the policy must have a limit for it."""
+    """Waits until Redis decides again, which must happen in that time, and returns how long it took. Peeks at a key that
+    no other client uses; the policy must have a limit for it."""
     began = time.monotonic()
     for _ in range(connections):
         client = server.resp()
@@ -297,16 +297,16 @@ def wait_well(server, seconds=RECOVERY_SECONDS, connections=1, attributes=("user
             if not isinstance(answer, serve.RespError) and not is_degraded(answer):
                 break
             if time.monotonic() - began > seconds:
-                raise AssertionError(f"Redis is well, and after {seconds} s not asked: {answer}\n" + server.output())
+                raise AssertionError(f"Redis is available, and not called after {seconds} s: {answer}\n" + server.output())
             time.sleep(.005)
         client.close()
         server.clients.remove(client)
     return time.monotonic() - began
 
 
-def wait_asked(redis, client):
-    """Waits until Redis is asked; for servers without a policy, whose answers do not say it."""
+def wait_called(redis, client):
+    """Waits until the server calls Redis; for servers without a policy, whose replies do not show it."""
     deadline = time.monotonic() + RECOVERY_SECONDS
     while redis.calls("evalsha", "eval") == 0:
         client.ask("CL.THROTTLE", "nobody", 1, 1, 1, 0)
-        assert time.monotonic() < deadline, "Redis is not asked"
+        assert time.monotonic() < deadline, "Redis is not called"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where Redis is and as whom: what --redis understands, and what it says of what it does not.
+"""Which addresses and credentials --redis accepts, and the errors for those that it does not accept.
 
     url_test.py RATION
 """
@@ -18,7 +18,7 @@ START_SECONDS = 30
 
 
 def check_decides(redis, url, database=0, user="u", options=(), prefix="ration"):
-    """Redis decides, and the bucket is where it should be."""
+    """Redis decides, and has the bucket under the expected key."""
     with redis_kit.serve_with(BINARY, url, POLICY, ["--threads", "1", *options], deadline_ms=5000) as server:
         redis_kit.wait_well(server)
         answer = serve.pairs(server.resp().ask("RATION.CHECK", "user", user))
@@ -26,7 +26,7 @@ def check_decides(redis, url, database=0, user="u", options=(), prefix="ration")
         serve.expect(server.resp().ask("RATION.REFUND", "user", user), 1, "an edit")
         serve.expect(server.resp().ask("RATION.RESET", "user", user), 1, "an edit")
         serve.expect(serve.pairs(server.resp().ask("RATION.CHECK", "user", user))[b"degraded"], 0, url)
-        assert url.partition("@")[0] == url or url not in server.output(), "the password is reported"
+        assert url.partition("@")[0] == url or url not in server.output(), "the output contains the password"
     client = redis.client()
     if database:
         serve.expect(client.ask("SELECT", database), "OK")
@@ -35,7 +35,7 @@ def check_decides(redis, url, database=0, user="u", options=(), prefix="ration")
 
 
 def check_degraded(url, reason=None):
-    """Redis does not decide, the server lives, and /readyz gives the reason for which there is no connection."""
+    """Redis does not decide, the server continues, and /readyz has the reason for the missing connection."""
     with redis_kit.serve_with(BINARY, url, POLICY, ["--threads", "1"]) as server:
         client = server.resp()
         if reason:
@@ -47,20 +47,20 @@ def check_degraded(url, reason=None):
 
 
 def refused(*options, policy=POLICY):
-    """What a server says that does not start: one that was reported wrong things ends with status 2."""
+    """The output of a server that refuses its options: it must exit with status 2."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "policy.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(policy)
         done = subprocess.run([BINARY, "serve", "--http", "none", "--resp", "127.0.0.1:0", "--policy", path, *options],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START_SECONDS, check=False)
-    said = done.stdout + done.stderr
-    assert not serve.SANITIZER.search(said), said
-    serve.expect(done.returncode, 2, f"status with {options}: {said}")
-    return said
+    output = done.stdout + done.stderr
+    assert not serve.SANITIZER.search(output), output
+    serve.expect(done.returncode, 2, f"status with {options}: {output}")
+    return output
 
 
-def test_places():
+def test_addresses():
     with redis_kit.Redis() as redis:
         check_decides(redis, redis.url)
         check_decides(redis, redis.url + "/")
@@ -94,7 +94,7 @@ def test_a_password():
 
 
 def test_a_user():
-    """With no more rights than docs/redis.md reports."""
+    """With the rights that docs/redis.md lists, and no others."""
     rights = ("on", ">secret", "~ration:*", "+evalsha", "+eval", "+script|load", "+time", "+get", "+set", "+del",
               "+select")
     with redis_kit.Redis() as redis:
@@ -126,9 +126,9 @@ def test_bad_urls():
                          ("redis://[::1", "ends with ]"), ("redis://[::1]x", "port"), ("redis://" + "h" * 256, "host"),
                          ("unix:", "absolute"), ("unix:relative", "absolute"), ("unix:/p?x=1", "db="),
                          ("unix:/p?db=", "db="), ("unix:/" + "p" * 256, "255")):
-        said = refused("--redis", url)
-        assert message in said and (url == "" or "cannot store the limits in Redis" in said), f"{url!r}: {said}"
-        assert "x" * 256 not in said, "a password is reported"
+        output = refused("--redis", url)
+        assert message in output and (url == "" or "cannot store the limits in Redis" in output), f"{url!r}: {output}"
+        assert "x" * 256 not in output, "the output contains a password"
 
 
 def test_bad_settings():
@@ -138,21 +138,21 @@ def test_bad_settings():
         assert option[0] in refused("--redis", "redis://127.0.0.1:1", *option)
 
 
-def test_limits_that_redis_cannot_keep():
+def test_limits_that_redis_cannot_store():
     for rate, message in (("1001/10s sliding_log", "at most 1000 tokens"), ("5/10ns fixed_window", "microsecond")):
-        said = refused("--redis", "redis://127.0.0.1:1",
+        output = refused("--redis", "redis://127.0.0.1:1",
                        policy=f"limits:\n  - {{name: fine, rate: 1/s}}\n  - {{name: odd, rate: {rate}}}\n")
-        assert message in said and "limit odd, line 3" in said, said
-    said = refused("--redis", "redis://127.0.0.1:1", "--node-count", "1000",
+        assert message in output and "limit odd, line 3" in output, output
+    output = refused("--redis", "redis://127.0.0.1:1", "--node-count", "1000",
                    policy="limits:\n  - {name: odd, rate: 100/365d, redis_mode: local_first}\n")
-    assert "16 years" in said and "limit odd, line 2" in said, said
+    assert "16 years" in output and "limit odd, line 2" in output, output
 
 
 def test_an_address_that_cannot_be_listened_on():
-    """The link to Redis is made by then."""
+    """The server has created its connection to Redis by then."""
     for url in f"redis://127.0.0.1:{redis_kit.free_port()}", "unix:/nowhere":
-        said = refused("--redis", url, "--resp", "192.0.2.1:1", "--insecure")
-        assert "cannot listen" in said, said
+        output = refused("--redis", url, "--resp", "192.0.2.1:1", "--insecure")
+        assert "cannot listen" in output, output
 
 
 serve.run()

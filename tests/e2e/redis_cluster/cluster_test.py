@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`ration serve` in front of a Redis Cluster of three masters: decisions are those of memory, on every
-node; slots move and masters die while clients ask.
+"""`ration serve` with a Redis Cluster of three masters: decisions equal those in memory, on every node; slots move and
+masters die while clients send checks.
 
     cluster_test.py RATION LIBRARY_TEST
 """
@@ -24,7 +24,7 @@ limits:
   - {name: minute, key: user, rate: 20/min sliding_window}
 """
 
-# Nothing comes back while a test runs: what was admitted and what is left are the burst.
+# No token is refilled while a test runs: admitted plus remaining is the burst.
 BURST = 200000
 ONE_POLICY = f"""
 limits:
@@ -46,7 +46,7 @@ def check(client, *words):
 
 
 def users_of_all(cluster, count, prefix="u"):
-    """So many users of each node that has slots, as lists by node."""
+    """For each node that has slots, a list of count users whose keys are on it."""
     ranges = cluster.nodes[0].do("CLUSTER", "SLOTS")
     found = {part[2][1]: [] for part in ranges}
     number = 0
@@ -61,35 +61,35 @@ def users_of_all(cluster, count, prefix="u"):
 
 
 def wait_ready(cluster, client, seconds=20):
-    """Until a server asks every node; with users of its own."""
+    """Waits until a server has called every node, using users of its own."""
     probes = [users[0] for users in users_of_all(cluster, 1, "probe")]
     redis_nodes.wait_until(lambda: not any(check(client, "user", user, "ip", "192.0.2.99")[b"degraded"]
-                                           for user in probes), seconds, "all nodes are asked")
+                                           for user in probes), seconds, "all nodes are called")
 
 
-def far_server(cluster, policy, *options, deadline="30s"):
-    """The default deadline of 20 ms would be missed by a machine that runs other tests, too."""
+def cluster_server(cluster, policy, *options, deadline="30s"):
+    """A server with a long timeout: a machine that runs other tests would exceed the default of 20 ms."""
     return serve.Server(BINARY, policy=policy,
                         options=["--redis", cluster.url, "--redis-timeout", deadline, *options])
 
 
-def compare(cluster, policy, draw, count):
-    """The same requests at the same times, with the cluster and in memory."""
-    with far_server(cluster, policy, "--manual-clock") as far, \
-            serve.Server(BINARY, policy=policy, options=["--manual-clock"]) as near:
-        far_client, near_client = far.resp(), near.resp()
+def compare(cluster, policy, random_argv, count):
+    """Sends the same requests at the same times to a server with the cluster and to one in memory."""
+    with cluster_server(cluster, policy, "--manual-clock") as in_cluster, \
+            serve.Server(BINARY, policy=policy, options=["--manual-clock"]) as in_memory:
+        cluster_client, memory_client = in_cluster.resp(), in_memory.resp()
         now = BEGIN_NS
-        for client in (far_client, near_client):
+        for client in (cluster_client, memory_client):
             serve.expect(client.ask("RATION.CLOCK", "SET", now), "OK")
-        wait_ready(cluster, far_client)
+        wait_ready(cluster, cluster_client)
         verdicts = {}
         for step in range(count):
             if random.random() < 0.2:
                 now += random.randrange(300_000_000)
-                for client in (far_client, near_client):
+                for client in (cluster_client, memory_client):
                     serve.expect(client.ask("RATION.CLOCK", "SET", now), "OK")
-            words = draw()
-            reported, wanted = check(far_client, *words), check(near_client, *words)
+            words = random_argv()
+            reported, wanted = check(cluster_client, *words), check(memory_client, *words)
             serve.expect(reported, wanted, f"step {step}, {words}")
             verdicts[reported[b"verdict"]] = verdicts.get(reported[b"verdict"], 0) + 1
         assert len(verdicts) > 1, verdicts
@@ -103,7 +103,7 @@ def test_R9_many_keys_on_all_nodes_are_decided_as_in_memory():
         serve.expect(node.error_count("CROSSSLOT"), 0)
 
 
-def test_R9_limits_of_different_keys_share_a_slot_if_reported():
+def test_R9_limits_with_different_keys_share_a_slot_if_set():
     before = [node.do("DBSIZE") for node in CLUSTER.nodes]
     compare(CLUSTER, "cluster: one_slot" + TWO_KEYS,
             lambda: ("user", f"one{random.randrange(20)}", "ip", f"192.0.2.{random.randrange(20)}"), 1000)
@@ -122,7 +122,7 @@ def test_limits_that_span_slots_are_refused():
     output = reported.stdout + reported.stderr
     for words in ("address", "account", "the same key", "cluster: one_slot"):
         assert words in output, output
-    with far_server(CLUSTER, POLICY) as server:
+    with cluster_server(CLUSTER, POLICY) as server:
         for policy, reason in ((TWO_KEYS, "different keys"), ("cluster: one_slot" + POLICY, "cannot be changed by a reload")):
             first = len(server.lines)
             server.write_policy(policy)
@@ -130,7 +130,7 @@ def test_limits_that_span_slots_are_refused():
             server.wait_line(reason, first=first)
 
 
-def test_programs_without_a_loop_ask_all_nodes():
+def test_programs_without_a_loop_call_all_nodes():
     before = [node.do("DBSIZE") for node in CLUSTER.nodes]
     subprocess.run([LIBRARY_TEST, CLUSTER.url], check=True, timeout=30)
     for node, old in zip(CLUSTER.nodes, before):
@@ -138,7 +138,7 @@ def test_programs_without_a_loop_ask_all_nodes():
 
 
 def test_users_log_in_on_every_node():
-    """With no more rights than docs/redis.md reports."""
+    """With the rights that docs/redis.md lists, and no others."""
     rights = ("+evalsha", "+eval", "+script|load", "+time", "+get", "+set", "+del", "+cluster|slots", "+asking")
     for node in CLUSTER.nodes:
         node.do("ACL", "SETUSER", "app", "on", ">p@ss/word", "~ration:*", *rights)
@@ -151,9 +151,9 @@ def test_users_log_in_on_every_node():
         node.do("ACL", "DELUSER", "app")
 
 
-def test_leases_and_edits_on_every_node():
+def test_leases_and_admin_operations_on_every_node():
     policy = "limits: [{name: lease, key: user, rate: 1000/s, burst: 4000, redis_mode: lease}]\n"
-    with far_server(CLUSTER, policy, "--threads", "1") as server:
+    with cluster_server(CLUSTER, policy, "--threads", "1") as server:
         client = server.resp()
         wait_ready(CLUSTER, client)
         for users in users_of_all(CLUSTER, 2, "lease"):
@@ -166,12 +166,12 @@ def test_leases_and_edits_on_every_node():
                 serve.expect(client.ask("RATION.RESET", "user", user), 1)
                 serve.expect(check(client, "user", user)[b"verdict"], b"allow")
         text = server.http("GET", "/metrics")[2].decode()
-        near = next(line for line in text.splitlines() if line.startswith("ration_decided_locally_total "))
-        assert float(near.split()[1]) > 600, near
+        in_memory = next(line for line in text.splitlines() if line.startswith("ration_decided_locally_total "))
+        assert float(in_memory.split()[1]) > 600, in_memory
 
 
 class Load:
-    """Clients that ask for users in turn, each with a connection of its own, until they are stopped."""
+    """Clients that check users one after the other, each on a connection of its own, until stop()."""
 
     def __init__(self, server, users, count=4):
         self.is_over = False
@@ -189,7 +189,7 @@ class Load:
                 began = time.monotonic()
                 answer = check(client, "user", user)
                 self.records.append((began, time.monotonic() - began, user, answer))
-        except Exception as error:  # told by stop()
+        except Exception as error:  # reported by stop()
             self.errors.append(repr(error))
 
     def stop(self):
@@ -201,17 +201,17 @@ class Load:
         return self.records
 
 
-def test_R1_a_slot_that_moves_under_load_costs_nothing_and_gives_nothing():
+def test_R1_a_slot_that_moves_under_load_changes_no_decision():
     user = "mover"
     slot = redis_nodes.slot_of(user)
     home = CLUSTER.node_of(user)
     others = [node for node in CLUSTER.nodes if node is not home]
     new = CLUSTER.add_node()
-    with far_server(CLUSTER, ONE_POLICY, "--threads", "2") as server:
+    with cluster_server(CLUSTER, ONE_POLICY, "--threads", "2") as server:
         client = server.resp()
         wait_ready(CLUSTER, client)
         load = Load(server, [user])
-        # first to one that has no slots, so that nobody has heard of it
+        # first to a node without slots, which the clients do not know yet
         for source, target in ((home, new), (new, others[0]), (others[0], home)):
             CLUSTER.move(slot, source, target, pause=0.15)
         records = load.stop()
@@ -229,12 +229,12 @@ def test_R1_a_slot_that_moves_under_load_costs_nothing_and_gives_nothing():
     new.remove()
 
 
-def test_R12_a_master_that_dies_takes_its_own_keys_only():
+def test_R12_a_dead_master_affects_only_its_own_keys():
     policy = "limits:\n  - {name: lots, key: user, rate: 1000000/s, burst: 1000000}\n"
     groups = users_of_all(CLUSTER, 20, "dying")
     dying = CLUSTER.nodes[1]
     lost = set(next(users for users in groups if CLUSTER.node_of(users[0]) is dying))
-    with far_server(CLUSTER, policy, "--threads", "2", deadline="300ms") as server:
+    with cluster_server(CLUSTER, policy, "--threads", "2", deadline="300ms") as server:
         client = server.resp()
         wait_ready(CLUSTER, client)
         load = Load(server, sum(groups, []), count=2)
@@ -255,7 +255,7 @@ def test_R12_a_master_that_dies_takes_its_own_keys_only():
         records = load.stop()
     during = [record for record in records if killed + 0.2 < record[0] < restarted]
     serve.expect({bool(answer[b"degraded"]) for _, _, user, answer in during if user in lost}, {True},
-                 "keys of the node that is gone are decided without it")
+                 "keys of the dead node are decided without it")
     assert sum(record[2] in lost for record in during) > 20
     wrong = [(round(began - killed, 3), seconds) for began, seconds, user, answer in records
              if answer[b"degraded"] and user not in lost]
@@ -266,36 +266,36 @@ def test_R12_a_master_that_dies_takes_its_own_keys_only():
     assert slow[len(slow) * 99 // 100] < 0.05 and slow[-1] < 1, f"answers took up to {slow[-1]} s"
 
 
-def test_R12_a_replica_takes_over_and_knows_what_was_taken():
-    """The last test: the cluster is another one after it."""
-    user = "heir"
+def test_R12_a_replica_takes_over_with_its_data():
+    """Runs last, because it changes the cluster."""
+    user = "replica_node"
     dying = CLUSTER.node_of(user)
-    heir = CLUSTER.add_replica(dying)
-    with far_server(CLUSTER, ONE_POLICY, "--threads", "2", deadline="300ms") as server:
+    replica_node = CLUSTER.add_replica(dying)
+    with cluster_server(CLUSTER, ONE_POLICY, "--threads", "2", deadline="300ms") as server:
         client = server.resp()
         wait_ready(CLUSTER, client)
         load = Load(server, [user], count=2)
-        # A master sends nothing to a new replica until it has acknowledged what it was given to begin with.
+        # A master sends no updates to a new replica until the replica has acknowledged the initial data.
         redis_nodes.wait_until(lambda: len(load.records) > 500 and
-                               int(heir.info("replication")["slave_repl_offset"]) > 0, 20, "some load, replicated")
+                               int(replica_node.info("replication")["slave_repl_offset"]) > 0, 20, "some load, replicated")
         killed = time.monotonic()
         dying.kill()
-        redis_nodes.wait_until(lambda: heir.info("replication")["role"] == "master", 20, "the replica takes over")
-        heir_at = time.monotonic()
+        redis_nodes.wait_until(lambda: replica_node.info("replication")["role"] == "master", 20, "the replica takes over")
+        took_over_at = time.monotonic()
         redis_nodes.wait_until(lambda: len(load.records) > 500 and
                                not any(answer[b"degraded"] for *_, answer in load.records[-500:]), 20, "recovery")
         back = load.records[-500][0]
         records = load.stop()
         deadline = time.monotonic() + 20
-        while (last := check(client, "user", user))[b"degraded"]:  # by the other loop, it may be
+        while (last := check(client, "user", user))[b"degraded"]:  # the other loop may have been recovered first
             assert time.monotonic() < deadline, "this client's loop does not recover"
     first = len([record for record in records if record[0] < killed])
     counted = sum(answer[b"verdict"] == b"allow" and not answer[b"degraded"] for *_, answer in records)
-    forgotten = counted + 1 + last[b"remaining"] - BURST
+    lost = counted + 1 + last[b"remaining"] - BURST
     print(f"       {first} checks before, {len(records) - first} after; the replica took over after "
-          f"{heir_at - killed:.1f} s and was asked {back - heir_at:.1f} s later; {forgotten} forgotten")
-    # What the dead master had not sent the replica yet is forgotten: what was under way, or a few milliseconds.
-    assert -50 <= forgotten < first / 4, f"{forgotten} of {first} are forgotten"
+          f"{took_over_at - killed:.1f} s and was asked {back - took_over_at:.1f} s later; {lost} lost")
+    # Updates that the dead master had not sent to the replica yet are lost: a few milliseconds of them.
+    assert -50 <= lost < first / 4, f"{lost} of {first} are lost"
 
 
 random.seed(1)

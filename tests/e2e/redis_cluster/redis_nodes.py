@@ -1,4 +1,4 @@
-"""redis-servers on loopback that die with the test: nodes, a cluster of them, and sentinels.
+"""redis-servers on loopback that stop with the test: single nodes, a cluster, and sentinels.
 
     with Cluster(3) as cluster:
         cluster.url                             # redis+cluster://127.0.0.1:...
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import serve
 
 START_SECONDS = 20
-BUS = 10000  # the port of a cluster's own talk is so much above the node's
+BUS = 10000  # the port of the cluster bus is the node's port plus this
 
 
 def wait_until(is_done, seconds, what):
@@ -42,7 +42,7 @@ def is_free(port):
 
 
 def free_port():
-    """Below those that systems give out themselves, so that a node finds its own again."""
+    """A port below the ephemeral range, so that a restarted node can use it again."""
     while True:
         port = random.SystemRandom().randrange(11000, 21000)
         if is_free(port) and is_free(port + BUS):
@@ -50,7 +50,7 @@ def free_port():
 
 
 class Node:
-    """A redis-server. What it wrote is in its log, which a test that fails shows."""
+    """A redis-server. A test that fails prints its log."""
 
     def __init__(self, options=(), words=()):
         self.port = free_port()
@@ -87,7 +87,7 @@ class Node:
             return ""
 
     def ask(self, *words):
-        """The answer to a command; a connection that broke is made again, once."""
+        """The reply to a command; reconnects once if the connection broke."""
         for attempt in range(2):
             try:
                 if self.client is None:
@@ -109,7 +109,7 @@ class Node:
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def error_count(self, word):
-        """How often it has answered so: MOVED, ASK."""
+        """How many errors of this kind the node has sent: MOVED, ASK."""
         reported = self.info("errorstats").get(f"errorstat_{word}", "count=0")
         return int(reported.split("=")[1])
 
@@ -131,7 +131,7 @@ def slot_of(key):
 
 
 class Group:
-    """Nodes that end together."""
+    """Nodes that are stopped together."""
 
     def __init__(self):
         self.nodes = []
@@ -156,7 +156,7 @@ PLAIN = ("--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
 
 
 class Cluster(Group):
-    """Masters, made one cluster by redis-cli. A node that is lost takes its own slots along only."""
+    """Masters that redis-cli joins to one cluster. If a node fails, only its own slots become unavailable."""
 
     OPTIONS = (*PLAIN, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
                "--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no")
@@ -174,7 +174,7 @@ class Cluster(Group):
             raise
 
     def wait_agreed(self):
-        """Until every node says the same of the slots, and is content."""
+        """Waits until every node reports the same slots and the state ok."""
         def is_agreed():
             reported = {str(sorted((slots[0], slots[1], slots[2][1]) for slots in node.do("CLUSTER", "SLOTS")))
                     for node in self.nodes}
@@ -187,7 +187,7 @@ class Cluster(Group):
         return "redis+cluster://" + ",".join(node.address for node in self.nodes[:2])
 
     def add_node(self):
-        """One more, without slots, that all know."""
+        """Adds a node without slots, and waits until all nodes know it."""
         node = self.add(options=self.OPTIONS)
         node.do("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port)
         ids = [one.do("CLUSTER", "MYID") for one in self.nodes]
@@ -209,10 +209,10 @@ class Cluster(Group):
         for first, last, master, *_ in self.nodes[0].do("CLUSTER", "SLOTS"):
             if first <= slot <= last:
                 return next(node for node in self.nodes if node.port == master[1])
-        raise AssertionError(f"nobody has slot {slot}")
+        raise AssertionError(f"no node has slot {slot}")
 
     def move(self, slot, source, target, pause=0.0):
-        """Moves a slot as redis-cli --cluster reshard does, with time between the steps."""
+        """Moves a slot like redis-cli --cluster reshard, with a pause between the steps."""
         target.do("CLUSTER", "SETSLOT", slot, "IMPORTING", source.do("CLUSTER", "MYID"))
         source.do("CLUSTER", "SETSLOT", slot, "MIGRATING", target.do("CLUSTER", "MYID"))
         time.sleep(pause)
@@ -253,7 +253,7 @@ class Sentinels(Group):
                        f"sentinel down-after-milliseconds {self.NAME} 500\n"
                        f"sentinel failover-timeout {self.NAME} 1000\n")
         node = self.add(words=(path, "--sentinel"))
-        # what they know of each other and of replicas is some seconds old otherwise
+        # otherwise their information about each other and the replicas is some seconds old
         node.do("SENTINEL", "DEBUG", "info-period", 200, "publish-period", 200, "ping-period", 100,
                 "slave-reconf-timeout", 1000, "min-link-reconnect-period", 200)
         self.folders = getattr(self, "folders", []) + [folder]
@@ -271,7 +271,7 @@ class Sentinels(Group):
         return int(self.sentinels[0].do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.NAME)[1])
 
     def is_demoted(self, node):
-        """Has the sentinels do it, again if they gave up: they may not trust the other one yet."""
+        """Has the sentinels demote the node; retries if they gave up, because they may not trust the replica yet."""
         if node.info("replication")["role"] == "slave":
             return True
         if self.master_port() == node.port:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ration serve` follows the master that sentinels name: when it dies, and when it is demoted.
+"""`ration serve` follows the master that the sentinels name: when it dies, and when it is demoted.
 
     sentinel_test.py RATION LIBRARY_TEST
 """
@@ -27,7 +27,7 @@ def check(client, user):
 
 
 def wait_decided(client, user, seconds):
-    """How long it takes until Redis decides again, and the slowest answer until then."""
+    """Returns the time until Redis decides again, and the time of the slowest reply until then."""
     began, slowest = time.monotonic(), 0.0
     while True:
         before = time.monotonic()
@@ -40,9 +40,9 @@ def wait_decided(client, user, seconds):
         time.sleep(0.01)
 
 
-def test_R12_a_master_that_dies_is_followed_by_the_next():
+def test_R12_the_server_follows_a_new_master():
     with redis_nodes.Sentinels(3) as group, \
-            serve.Server(BINARY, policy=POLICY,  # 20 ms would be missed by a machine that runs other tests, too
+            serve.Server(BINARY, policy=POLICY,  # a machine that runs other tests would exceed the default of 20 ms
                          options=["--redis", group.url, "--threads", "1", "--redis-timeout", "300ms"]) as server:
         client = server.resp()
         wait_decided(client, "first", 10)
@@ -59,14 +59,14 @@ def test_R12_a_master_that_dies_is_followed_by_the_next():
         assert slowest < 1
         serve.expect(group.master_port(), group.replica.port)
         serve.expect(group.replica.info("replication")["role"], "master")
-        # what was taken is known to the new master
+        # the new master knows the tokens taken
         answer = check(client, "alice")
         serve.expect((answer[b"verdict"], answer[b"degraded"]), (b"deny", 0))
 
-        # the old one comes back as a replica; then the sentinels make it master again
+        # the old master returns as a replica; then the sentinels make it the master again
         group.master.start()
         redis_nodes.wait_until(
-            lambda: group.master.info("replication").get("master_link_status") == "up", 30, "the old one is a replica")
+            lambda: group.master.info("replication").get("master_link_status") == "up", 30, "the old master is a replica")
         serve.expect(check(client, "alice")[b"degraded"], 0)
         redis_nodes.wait_until(lambda: group.is_demoted(group.replica), 30, "it is demoted")
         wait_decided(client, "third", 30)
@@ -75,7 +75,7 @@ def test_R12_a_master_that_dies_is_followed_by_the_next():
 
 
 def check_guarded_sentinel(group):
-    """Sentinels have a password of their own, and perhaps users."""
+    """Sentinels with a password of their own, or with users."""
     sentinel = group.sentinels[0]
     url = f"redis+sentinel://{sentinel.address}/{group.NAME}"
     sentinel.do("ACL", "SETUSER", "default", "resetpass", ">gu@rd")
@@ -90,19 +90,19 @@ def check_guarded_sentinel(group):
         serve.expect(check(server.resp(), "dave")[b"degraded"], 1, "without the right password")
 
 
-def test_sentinels_that_are_gone_or_know_nothing_are_passed_over():
+def test_unavailable_and_ignorant_sentinels_are_skipped():
     with redis_nodes.Sentinels(1) as group:
-        other = group.add(options=redis_nodes.PLAIN)  # knows no SENTINEL
+        other = group.add(options=redis_nodes.PLAIN)  # does not know the command SENTINEL
         url = f"redis+sentinel://127.0.0.1:1,{other.address},{group.sentinels[0].address}/{group.NAME}/2"
         with serve.Server(BINARY, policy=POLICY, options=["--redis", url]) as server:
             client = server.resp()
             wait_decided(client, "carol", 10)
             subprocess.run([LIBRARY_TEST, url], check=True, timeout=30)
-            # the database is that of the URL
+            # the database is the one in the URL
             serve.expect(group.master.do("SELECT", 2), "OK")
             assert group.master.do("DBSIZE") >= 1
             check_guarded_sentinel(group)
-            # no sentinel is needed for as long as the master is there
+            # no sentinel is needed while the master is available
             group.sentinels[0].kill()
             time.sleep(0.3)
             serve.expect(check(client, "carol")[b"degraded"], 0)

@@ -1,4 +1,4 @@
-# Every command over the Redis protocol, with redis-server as the judge of what it has too.
+# Every command over the Redis protocol; for commands that Redis has, redis-server is the reference.
 find_program(REDIS_SERVER redis-server REQUIRED)
 ration_e2e_test(e2e_resp resp/resp_test.py BASIC)
 ration_e2e_test(e2e_resp_redis resp/resp_redis_test.py BASIC)

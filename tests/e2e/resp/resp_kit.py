@@ -1,4 +1,4 @@
-"""What tests of the Redis protocol share: replies as the server must write them, and errors that several expect."""
+"""Helpers of the tests of the Redis protocol: replies as the server must encode them, and common errors."""
 import os
 import socket
 import sys
@@ -27,7 +27,7 @@ class Text(str):
 
 
 def encode(value, version):
-    """A value as the server must write it."""
+    """A value as the server must encode it."""
     if isinstance(value, RespError):
         return b"-%s\r\n" % value.text.encode()
     if isinstance(value, Text):
@@ -65,7 +65,7 @@ def cell(text):
     return RespError("Cell error: Store error: " + text)
 
 def say(port, sent):
-    """All that comes back, to the end: nothing more is sent."""
+    """Sends the bytes, stops sending, and returns all replies."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The order of replies, and requests in any pieces: pipelines of everything, and as long as they may be.
+"""The order of replies, and requests split in any way: pipelines of all commands, up to the longest allowed.
 
     resp_order_test.py RATION
 """
@@ -12,7 +12,7 @@ from serve import RespError, expect
 
 
 def test_pipelines_of_everything_keep_their_order():
-    """Decisions wait for each other in batches, and other commands in between do not overtake them."""
+    """Checks are decided in batches, and other commands in between do not overtake them."""
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--manual-clock"]) as server:
         choice = random.Random(7)
         kinds = [
@@ -43,7 +43,7 @@ def test_pipelines_of_everything_keep_their_order():
 
 
 def test_requests_in_any_pieces():
-    """Byte by byte, and cut at every place."""
+    """Byte by byte, and split at every position."""
     request = serve.Resp.encode("CL.THROTTLE", "k", 4, 1, 60, 0) + b"PING a\r\n" + serve.Resp.encode("ECHO", b"\r\n$1")
     wanted = encode([0, 5, 5, -1, 0], 2) + encode(b"a", 2) + encode(b"\r\n$1", 2)
     with serve.Server(BINARY, http="none") as server:
@@ -57,8 +57,8 @@ def test_requests_in_any_pieces():
             expect(client.read_raw(len(wanted)), wanted, f"cut at {cut}")
 
 
-def test_a_limit_replaced_while_others_wait():
-    """The limits of a batch are kept in 256 places: here more limits than places, in one write."""
+def test_a_limit_replaced_while_others_are_pending():
+    """A batch has 256 slots for inline limits: one write here has more limits than that."""
     with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
         client = server.resp()
         commands = [("CL.THROTTLE", f"k{number}", number, 1, 60) for number in range(900)]
@@ -67,7 +67,7 @@ def test_a_limit_replaced_while_others_wait():
 
 
 def test_the_longest_pipeline_that_may_be_set():
-    """As many as a batch may hold, and one more; a larger setting is refused at the start."""
+    """As many requests as a batch may hold, and one more; a larger setting is refused at the start."""
     with serve.Server(BINARY, http="none", options=["--max-pipeline", "1024", "--manual-clock"]) as server:
         answers = server.resp().pipeline([("CL.THROTTLE", "k", 9999, 10, 60)] * 5000)
         expect([answer[2] for answer in answers], list(range(9999, 4999, -1)))
@@ -77,7 +77,7 @@ def test_the_longest_pipeline_that_may_be_set():
 
 
 def test_a_port_of_another_protocol():
-    """A browser or a proxy that got the wrong port reads nothing, and nothing it sent is done."""
+    """A browser or a proxy that uses the wrong port gets no reply, and none of its commands is executed."""
     with serve.Server(BINARY) as server:
         expect(say(server.resp_port, b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nPING\r\n"), b"")
         expect(say(server.resp_port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE k 4 1 60\r\n"), b"")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Commands and requests that Redis has, too: a real redis-server is the judge, to the byte. And what a client that has
-not authenticated may ask.
+"""Commands and requests that Redis has, too: the replies must equal those of a real redis-server byte for byte. Also what
+a client that has not authenticated may send.
 
     resp_redis_test.py RATION
 """
@@ -16,7 +16,7 @@ from serve import RespError, expect
 
 PASSWORD = "correct horse"
 
-# Words, or raw bytes. None of them shows a version, a number of a connection or the time.
+# Commands, or raw bytes. No reply contains a version, a connection's number or the time.
 SHARED = [
     ("PING",), ("ping", "x"), ("PING", "x", "y"), ("ECHO", "x"), ("ECHO",), ("echo", b"\x00\r\n"),
     ("SELECT", 0), ("SELECT", 1), ("SELECT", 15), ("SELECT", 16), ("SELECT", -1), ("SELECT", "x"), ("SELECT",),
@@ -32,24 +32,24 @@ SHARED = [
     ("TIME", "x"), ("DBSIZE", "x"), ("DEL",), ("DEL", "nobody"), ("QUITE",), ("nonsense",), ("nonsense", "a", b"b\r\nc", "d"),
     ("n" * 200, "a" * 200), ("nonsense", "a" * 100, "b" * 100, "c"), ("",), (b"\xff",),
     ("RESET", "x"), ("RESET",), ("PING",),
-    # CLIENT REPLY: what is not answered shows in what comes next.
+    # CLIENT REPLY: the later replies show which replies were suppressed.
     ("CLIENT", "REPLY", "SKIP"), ("ECHO", "skipped"), ("ECHO", "1"),
     ("CLIENT", "REPLY", "SKIP"), ("CLIENT", "REPLY", "SKIP"), ("ECHO", "skipped too"), ("ECHO", "2"),
     ("CLIENT", "REPLY", "SKIP"), ("CLIENT", "REPLY", "ON"), ("ECHO", "3"),
     ("CLIENT", "REPLY", "OFF"), ("ECHO", "off"), ("nonsense",), ("CLIENT", "REPLY", "SKIP"), ("ECHO", "off"), ("ECHO", "still off"),
     ("CLIENT", "REPLY", "ON"), ("ECHO", "4"), ("CLIENT", "REPLY", "OFF"), ("RESET",), ("ECHO", "5"),
     ("CLIENT", "REPLY", "SKIP"), ("CLIENT", "REPLY", "OFF"), ("ECHO", "off"), ("CLIENT", "REPLY", "ON"), ("ECHO", "6"),
-    # Requests that are kept back.
+    # Requests that are queued.
     ("EXEC",), ("DISCARD",), ("MULTI",), ("PING",), ("ECHO", "x"), ("SELECT", "99"), ("EXEC",), ("EXEC",), ("MULTI",), ("EXEC",),
     ("MULTI",), ("MULTI",), ("PING",), ("EXEC",), ("MULTI",), ("PING",), ("DISCARD",), ("EXEC",), ("MULTI", "x"),
     ("MULTI",), ("PING",), ("nonsense", "a"), ("PING",), ("EXEC",), ("MULTI",), ("ECHO",), ("EXEC",),
     ("MULTI",), ("PING",), ("RESET",), ("EXEC",), ("MULTI",), ("CLIENT", "GETNAME"), ("RESET",),
-    # CLIENT REPLY that EXEC serves: SKIP is for the request after EXEC, and RESET does not answer for it.
+    # CLIENT REPLY in EXEC: SKIP applies to the request after EXEC, and RESET has no reply in its place.
     *(request for mode in ("SKIP", "OFF", "ON") for request in (
         ("MULTI",), ("ECHO", "a"), ("CLIENT", "REPLY", mode), ("ECHO", "b"), ("ECHO", "c"), ("EXEC",), ("ECHO", "d"), ("ECHO", "e"),
         ("CLIENT", "REPLY", "ON"))),
     ("CLIENT", "REPLY", "SKIP"), ("RESET",), ("ECHO", "f"), ("ECHO", "g"),
-    # What is wrong already when it is queued, EXEC itself included.
+    # Commands that are refused when they are queued, also EXEC itself.
     ("EXEC", "x"), *(request for wrong in (
         ("CLIENT", "FOO"), ("CLIENT", "SETNAME"), ("CLIENT",), ("CLIENT", "HELP", "x"), ("CLIENT", "GETNAME", "x"),
         ("CLIENT", "REPLY"), ("CONFIG", "FOO"), ("CONFIG", "GET"), ("COMMAND", "FOO"), ("COMMAND", "COUNT", "x"),
@@ -62,7 +62,7 @@ INLINE = [
     b"PING\r\n", b"PING\n", b"  PING  \r\n", b"\r\nPING\r\n", b"ECHO \"a b\\x41\\n\"\r\n", b"ECHO 'a \\' b'\r\n", b"ECHO \"\"\r\n",
     b"*0\r\nPING\r\n", b"*-1\r\nPING\r\n", b"*1\r\n$4\r\nPING\r\nPING\r\n", b"ECHO a\tb\r\n", b"echo\r\n", b"nonsense a b\r\n",
     b"PING\r\nQUIT\r\nPING\r\n", b"QUIT x\r\nPING\r\n",
-    # Errors that end the connection; what came before is answered.
+    # Errors that close the connection; earlier requests are answered.
     b"PING\r\nECHO \"a\r\n", b"ECHO 'a'b\r\n", b"PING\r\n*x\r\n", b"*1\r\n:1\r\n", b"*1\r\n$x\r\n", b"*1\r\n$-5\r\nPING\r\n",
     b"*1\r\n\r\n", b"*3000000000\r\n", b"*1\r\n$600000000\r\n", b"*2\r\n$4\r\nECHO\r\n+x\r\n", b"*99999999999999999999\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n", b"PING\r\nPOST / HTTP/1.1\r\nHost: x\r\n\r\n", b"host: x\r\n",
@@ -80,8 +80,8 @@ STRANGERS = [
 ]
 
 
-class Judge:
-    """A redis-server on a free port, which keeps nothing."""
+class Reference:
+    """A redis-server on a free port, without persistence."""
 
     def __init__(self, *options):
         self.folder = tempfile.mkdtemp(prefix="ration-e2e-redis-")
@@ -105,14 +105,14 @@ class Judge:
         shutil.rmtree(self.folder)
 
 
-def compare(server, judge, requests, version):
+def compare(server, reference, requests, version):
     errors = []
     greeting = b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n" if version == 3 else b""
     marker = b"*2\r\n$4\r\nECHO\r\n$9\r\nthe begin\r\n"
     for request in requests:
         raw = request if isinstance(request, bytes) else serve.Resp.encode(*request)
         answers = []
-        for port in server.resp_port, judge.port:
+        for port in server.resp_port, reference.port:
             answer = say(port, greeting + (marker if greeting else b"") + raw)
             answers.append(answer.partition(b"the begin\r\n")[2] if greeting else answer)
         if answers[0] != answers[1]:
@@ -123,39 +123,39 @@ def compare(server, judge, requests, version):
 
 
 def test_commands_as_redis_has_them():
-    """One by one, each over a connection of its own; then all over one, which has a state."""
-    with serve.Server(BINARY, http="none") as server, Judge() as judge:
+    """One by one, each over a connection of its own; then all over one connection, which has a state."""
+    with serve.Server(BINARY, http="none") as server, Reference() as reference:
         for version in 2, 3:
-            compare(server, judge, SHARED, version)
-            compare(server, judge, [b"".join(serve.Resp.encode(*words) for words in SHARED)], version)
+            compare(server, reference, SHARED, version)
+            compare(server, reference, [b"".join(serve.Resp.encode(*words) for words in SHARED)], version)
 
 
 def test_replies_are_suppressed_as_redis_does():
-    """CLIENT REPLY before, in and after MULTI, in any order. Where replies are off Redis sends fewer elements than EXEC announces."""
+    """CLIENT REPLY before, in and after MULTI, in any order. With replies off Redis sends fewer elements than EXEC announces."""
     choice = random.Random(12)
     modes = [("CLIENT", "REPLY", mode) for mode in ("ON", "OFF", "SKIP", "SKIP", "x")]
     others = [("MULTI",), ("MULTI",), ("EXEC",), ("EXEC",), ("DISCARD",), ("RESET",), ("nonsense",), ("ECHO",)]
-    with serve.Server(BINARY, http="none") as server, Judge() as judge:
+    with serve.Server(BINARY, http="none") as server, Reference() as reference:
         for version in 2, 3:
             runs = [[choice.choice([choice.choice(modes), choice.choice(others), ("ECHO", number)]) for number in range(choice.randrange(3, 16))]
                     for _ in range(400)]
-            compare(server, judge, [b"".join(serve.Resp.encode(*words) for words in run) for run in runs], version)
+            compare(server, reference, [b"".join(serve.Resp.encode(*words) for words in run) for run in runs], version)
 
 
 def test_requests_as_redis_reads_them():
-    with serve.Server(BINARY, http="none") as server, Judge() as judge:
-        compare(server, judge, INLINE, 2)
-        compare(server, judge, INLINE, 3)
+    with serve.Server(BINARY, http="none") as server, Reference() as reference:
+        compare(server, reference, INLINE, 2)
+        compare(server, reference, INLINE, 3)
 
 
-def test_strangers_as_redis_has_them():
+def test_unauthenticated_clients_as_redis_has_them():
     with serve.Server(BINARY, http="none", options=["--check-secret", PASSWORD]) as server, \
-            Judge("--requirepass", PASSWORD) as judge:
-        compare(server, judge, STRANGERS, 2)
+            Reference("--requirepass", PASSWORD) as reference:
+        compare(server, reference, STRANGERS, 2)
 
 
-def test_strangers_can_ask_nothing():
-    """Every command but those that let one in."""
+def test_unauthenticated_clients_can_call_nothing():
+    """Every command except those that authenticate."""
     with serve.Server(BINARY, http="none", policy=POLICY, options=["--check-secret", PASSWORD]) as server:
         client = server.resp(password=PASSWORD)
         commands = client.ask("COMMAND")
@@ -170,7 +170,7 @@ def test_strangers_can_ask_nothing():
                 discarded = "EXECABORT Transaction discarded because of: " if name == b"exec" else ""
                 if answer not in (arity(name.decode()), RespError(discarded + arity(name.decode()).text[len("ERR "):])):
                     expect(answer, RespError(discarded + "NOAUTH Authentication required."), name)
-        expect(client.ask("DBSIZE"), 0, "a stranger left a trace")
+        expect(client.ask("DBSIZE"), 0, "a command of an unauthenticated client had an effect")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reloads over the Redis protocol and by a signal: what they answer, and that no other client waits for them.
+"""Reloads over the Redis protocol and by a signal: their replies, and that no other client waits for them.
 
     resp_reload_test.py RATION
 """
@@ -52,7 +52,7 @@ def test_reload():
 
 
 class SlowPolicy:
-    """A policy that takes as long to read as the test wants: a FIFO in the place of its file."""
+    """A policy that takes as long to read as the test wants: a FIFO in place of its file."""
 
     def __init__(self, server, text):
         self.path, self.text = server.policy_path, text
@@ -63,11 +63,11 @@ class SlowPolicy:
         return self
 
     def wait_reader(self):
-        """Until somebody has begun to read."""
+        """Waits until the server has begun to read."""
         self.file = open(self.path, "w", encoding="utf-8")
 
     def finish(self):
-        """The reader gets the text; whoever opens the path again finds a file."""
+        """The reader gets the text; a reader that opens the path again finds a regular file."""
         with open(self.path + ".new", "w", encoding="utf-8") as file:
             file.write(self.text)
         os.rename(self.path + ".new", self.path)
@@ -78,9 +78,9 @@ class SlowPolicy:
         pass
 
 
-def test_a_slow_reload_holds_up_nobody_else():
-    """One loop, and a reload that waits for its file: others are answered meanwhile, and what the same
-    client sent after it is answered after it, once it is done."""
+def test_a_slow_reload_delays_no_other_client():
+    """One loop, and a reload that waits for its file: other clients are answered meanwhile, and later requests of the
+    same client are answered after the reload."""
     policy = "limits: [{name: a, key: user, rate: 1/min burst 5}]\n"
     with serve.Server(BINARY, policy=policy, options=["--manual-clock", "--threads", "1"]) as server:
         client, other = server.resp(), server.resp()
@@ -93,7 +93,7 @@ def test_a_slow_reload_holds_up_nobody_else():
             slow.finish()
             expect(client.read(), b"limit a changed")
             expect(client.read(), b"after")
-        # HTTP: and a connection that is asked to close does so after the answer.
+        # HTTP: a connection with Connection: close is closed after the response.
         with SlowPolicy(server, policy) as slow:
             raw = b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
             with socket.create_connection(("127.0.0.1", server.http_port), timeout=30) as connection:
@@ -104,14 +104,14 @@ def test_a_slow_reload_holds_up_nobody_else():
                 answer = serve.read_to_end(connection)
             expect(answer.count(b"HTTP/1.1 200"), 1, answer)
             assert b'"limit a changed"' in answer, answer
-        # Whoever goes away meanwhile is not answered, and is missed by nobody.
+        # A client that disconnects meanwhile gets no reply, and does no harm.
         with SlowPolicy(server, policy.replace("burst 5", "burst 8")) as slow:
             client.send("RATION.RELOAD")
             slow.wait_reader()
             client.close()
             slow.finish()
         server.wait_line("limit a changed", first=0)
-        # CLIENT REPLY OFF is about answers that come later, too; and MULTI keeps none back.
+        # CLIENT REPLY OFF also suppresses asynchronous replies; and MULTI cannot queue a reload.
         quiet = server.resp()
         quiet.send("CLIENT", "REPLY", "SKIP")
         quiet.send("RATION.RELOAD")
@@ -121,8 +121,8 @@ def test_a_slow_reload_holds_up_nobody_else():
         expect(quiet.ask("EXEC"), RespError("EXECABORT Transaction discarded because of previous errors."))
 
 
-def test_a_slow_reload_and_the_end_of_the_server():
-    """Connections that wait are closed at the deadline; the reload that has begun is waited for."""
+def test_a_slow_reload_and_the_shutdown():
+    """Waiting connections are closed at the drain timeout; the server waits for the reload that has begun."""
     with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--shutdown-timeout", "1ms"]) as server:
         client = server.resp()
         with SlowPolicy(server, POLICY) as slow:
@@ -142,9 +142,9 @@ def flush_over_http(server):
     return connection
 
 
-def test_flushes_stall_nobody():
+def test_flushes_delay_no_other_client():
     """One loop; flushes wait for their thread, which a reload keeps busy. Other clients are answered meanwhile. Then
-    each flush is answered, and what was sent behind it finds all inline keys full."""
+    each flush is answered, and the requests after it find all inline keys full."""
     policy = "limits: [{name: a, key: user, rate: 1/min burst 5}]\n"
     allowed, denied = [0, 1, 0, -1, 60], [1, 1, 0, 60, 60]
     take, take_queued = (("CL.THROTTLE", key, 0, 1, 60) for key in "kq")
@@ -179,15 +179,15 @@ def test_flushes_stall_nobody():
         other.send("CLIENT", "REPLY", "SKIP")
         other.send("RATION.FLUSH", "INLINE")
         expect(other.ask(*take), allowed, "the reply to the flush is suppressed")
-        # More flushes than a slot can tell apart: each clears all the same.
+        # More flushes than the flush counter of a slot has values: each one clears nevertheless.
         for _ in range(10):
             expect(other.ask("RATION.FLUSH", "INLINE"), "OK")
             expect(other.ask(*take), allowed)
             expect(other.ask(*take), denied)
 
 
-def test_flushes_and_the_end_of_the_server():
-    """Clients that wait for a flush are disconnected at the drain deadline, and the flush does no harm."""
+def test_flushes_and_the_shutdown():
+    """Clients that wait for a flush are disconnected at the drain timeout, and the flush does no harm."""
     with serve.Server(BINARY, policy=POLICY, options=["--manual-clock", "--shutdown-timeout", "1ms"]) as server:
         client, flushing = server.resp(), server.resp()
         with SlowPolicy(server, POLICY) as slow:
@@ -203,7 +203,7 @@ def test_flushes_and_the_end_of_the_server():
 
 
 def test_reload_by_a_signal():
-    """SIGHUP, as RATION.RELOAD; the log reports the same."""
+    """SIGHUP has the same effect as RATION.RELOAD; the log reports the same."""
     with serve.Server(BINARY, http="none", policy="limits: [{name: a, key: user, rate: 1/min burst 5}]\n",
                       options=["--manual-clock"]) as server:
         client = server.resp(version=3)

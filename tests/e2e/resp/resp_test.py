@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a server answers over the Redis protocol: every command and its errors, to the byte and in both versions.
+"""The replies of a server over the Redis protocol: every command and its errors, byte for byte, in both versions.
 
     resp_test.py RATION
 """
@@ -29,7 +29,7 @@ TOO_LONG = RespError("ERR a block lasts at most 730 days; ban a caller for longe
 HOW_LONG = RespError("ERR the duration is missing: RATION.BLOCK SECONDS s | MS ms [LIMIT name] attribute value ...")
 WHO = ("path", "/login", "ip", "192.0.2.1")
 
-# One after the other on a manual clock that stands at 0: what came before counts.
+# One after the other, with a manual clock that stays at 0: each row depends on the rows before it.
 TABLE = [
     (("CL.THROTTLE",), cell("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")),
     (("CL.THROTTLE", "k", 4, 1, 1, 1, 1), cell("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")),
@@ -76,7 +76,7 @@ TABLE = [
     (("RATION.REFUND", "TOKENS", 1, "path", "/login", "ip"), PAIRS),
     (("RATION.REFUND", "TOKENS", 1, *WHO), 2),
     (("RATION.REFUND", "TOKENS", 1, "LIMIT", "login", *WHO), 1),
-    (("RATION.REFUND", "TOKENS", 1, "LIMIT", "all", "path", "/login", "user", "root"), 0),  # there, and not of this request
+    (("RATION.REFUND", "TOKENS", 1, "LIMIT", "all", "path", "/login", "user", "root"), 0),  # the limit exists, and does not apply to this request
     (("RATION.REFUND", "TOKENS", 1, "LIMIT", "other", *WHO), no_limit("'other': limits are login, window and all")),
     (("RATION.RESET", "LIMIT", "Login", *WHO), no_limit("'Login': did you mean login?")),
     (("RATION.BLOCK", "MS", 1, "LIMIT", "inline", *WHO), no_limit("'inline': limits are login, window and all")),
@@ -86,7 +86,7 @@ TABLE = [
     (("RATION.RESET", "colour", "red"), 0),
     (("RATION.RESET", "path", "/login", "ip", "nobody"), RespError(
         "ERR a request has at most 64 attributes, none of them twice, an ip that is an address, values of at most max-attribute-size, and at most 16 limits that apply")),
-    (("RATION.RESET", *WHO), 1),  # not of the limit that is everybody's
+    (("RATION.RESET", *WHO), 1),  # not the bucket of the limit without a key
     (("RATION.PEEK", *WHO), decision("allow", "login", 3, 3, 0, 0)),
     (("RATION.FLUSH",), arity("ration.flush")),
     (("RATION.FLUSH", "ALL"), RespError("ERR syntax error: RATION.FLUSH INLINE")),
@@ -158,7 +158,7 @@ TABLE = [
 ]
 
 
-def test_every_command_to_the_byte():
+def test_every_command_byte_for_byte():
     for version in 2, 3:
         with serve.Server(BINARY, policy=POLICY, http="none", options=["--manual-clock"]) as server:
             client = server.resp(version=version)
@@ -190,8 +190,8 @@ def test_every_command_to_the_byte():
             expect(client.read_raw(len(wanted)), wanted)
 
 
-def test_a_name_that_is_too_long_is_no_other_name():
-    """Names have up to 63 bytes, and were once cut there: the limit that was named is none."""
+def test_a_name_that_is_too_long_matches_no_limit():
+    """Names have up to 63 bytes, and longer ones were once truncated: such a name matches no limit."""
     names = ["n" * 63, *(f"limit-{number}" for number in range(1, 9))]
     policy = "limits:\n" + "".join(f"  - {{name: {name}, match: {{user: u}}, key: user, rate: 1/h}}\n" for name in names)
     with serve.Server(BINARY, policy=policy, http="none", options=["--manual-clock"]) as server:
@@ -204,8 +204,8 @@ def test_a_name_that_is_too_long_is_no_other_name():
         expect(client.ask("RATION.TOP", "LIMIT", "n" * 64), no_limit(reported % 2))
 
 
-def test_help_is_what_errors_say_it_is():
-    """What errors say one should try: each subcommand that there is, in the form of Redis."""
+def test_help_exists_where_errors_mention_it():
+    """The HELP that errors recommend lists each subcommand, in the form of Redis."""
     with serve.Server(BINARY, http="none") as server:
         client = server.resp()
         for command, some in ("CLIENT", {"ID", "SETNAME <name>"}), ("COMMAND", {"COUNT", "LIST"}), ("CONFIG", {"GET <name> [<name> ...]"}):
@@ -221,7 +221,7 @@ def test_help_is_what_errors_say_it_is():
 
 
 def test_every_command_is_in_the_table():
-    """A new command has rows here, or among those that Redis judges."""
+    """A new command needs rows here, or among those that are compared with Redis."""
     asked = {str(words[0]).lower() for words, _ in TABLE} | {str(words[0]).lower() for words in SHARED if words}
     with serve.Server(BINARY, http="none") as server:
         known = {name.decode() for name in server.resp().ask("COMMAND", "LIST")}
@@ -229,7 +229,7 @@ def test_every_command_is_in_the_table():
            "commands without a row")
 
 
-def test_what_reports_about_the_server():
+def test_commands_about_the_server():
     with serve.Server(BINARY, http="none") as server:
         client = server.resp()
         before = int(time.time())
@@ -252,7 +252,7 @@ def test_what_reports_about_the_server():
 
 
 def test_time_passes_up_to_the_end_of_the_clock():
-    """Beyond it a table's time would stand still, and no token would come back: that is refused."""
+    """Beyond the end a table's time would stop, and no token would be refilled: the server refuses such a time."""
     with serve.Server(BINARY, http="none", options=["--manual-clock"]) as server:
         client = server.resp()
         take = ("CL.THROTTLE", "k", 0, 1, 60)

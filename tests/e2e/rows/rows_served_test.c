@@ -1,14 +1,14 @@
 /*
- * Runs files of rows through an engine, and has a server asked the same (R9).
+ * Runs files of rows on an engine, and has rows_test.py run the same rows on a server (R9).
  *
  *     rows_served_test FILE...      started by rows_test.py, which starts the server
  *
- * The engine answers first, by ration_engine_check(); rows.c compares that with the file. What the engine said
- * goes as a line to the standard output, where rows_test.py asks the server over each protocol, compares
- * to the nanosecond and answers with one line: "same", or what differs.
+ * The engine decides first, by ration_engine_check(); rows.c compares that with the file. The engine's decision
+ * is written as a line to the standard output. rows_test.py then asks the server over each protocol, compares
+ * to the nanosecond and answers with one line: "same", or the differences.
  *
  *     limit IS_PLAIN TOKENS PERIOD_NS BURST TEXT     a new bucket
- *     change NOW TEXT                                its limit is another
+ *     change NOW TEXT                                the limit of the bucket changes
  *     take|peek NOW TOKENS VERDICT REMAINING RETRY RESET DELAY
  *     refund|set NOW TOKENS, block NOW UNTIL
  */
@@ -27,7 +27,7 @@ struct served {
     struct ration_clock clock;
     struct ration_limit limit;
     ration_engine *engine;
-    bool is_lost; /* a change made the bucket another one */
+    bool is_lost; /* a change of the limit reset the bucket */
     const char *path;
     int differing_count;
     int line_number;
@@ -43,16 +43,15 @@ static void expect_ok(ration_status status, const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* Sends a line that was written to the standard output, and hears what the server said. */
-static void hear(struct served *served)
+/* Ends the line on the standard output, and reads the answer of rows_test.py. */
+static void read_answer(struct served *served)
 {
     char line[LINE_SIZE];
 
     putchar('\n');
     fflush(stdout);
     if (fgets(line, sizeof(line), stdin) == NULL) {
-        fprintf(stderr, "%s:%d: whoever asks the server is gone\n", served->path,
-                served->line_number);
+        fprintf(stderr, "%s:%d: rows_test.py has exited\n", served->path, served->line_number);
         exit(EXIT_FAILURE);
     }
     if (strcmp(line, "same\n") == 0)
@@ -74,7 +73,7 @@ static ration_policy *make_policy(const struct ration_limit *limit,
     return policy;
 }
 
-/* Whether a limit may come with a request. */
+/* Whether a limit may be inline. */
 static bool is_plain(const struct ration_limit *limit)
 {
     return limit->algorithm == RATION_TOKEN_BUCKET && limit->refill == RATION_REFILL_CONTINUOUS &&
@@ -97,7 +96,7 @@ static bool open_served(void *context, const struct ration_limit *limit)
     expect_ok(ration_engine_create(&options, policy, &served->engine, NULL), "create an engine");
     printf("limit %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", is_plain(limit), limit->tokens,
            limit->period_ns, limit->burst, text);
-    hear(served);
+    read_answer(served);
     return true;
 }
 
@@ -118,7 +117,7 @@ static void note_change(void *context, enum ration_engine_change change, const c
     ((struct served *)context)->is_lost |= change != RATION_ENGINE_CHANGED;
 }
 
-/* A bucket is converted when it is next met; the rows mean at once, so it is met at once. */
+/* The engine converts a bucket at its next access; the rows expect it at once, so this accesses the bucket. */
 static void change_served(void *context, const struct ration_limit *limit, uint64_t now_ns)
 {
     struct served *served = context;
@@ -131,7 +130,7 @@ static void change_served(void *context, const struct ration_limit *limit, uint6
     expect_ok(ration_engine_reload(served->engine, policy, note_change, served, NULL), "reload");
     (void)check(served, false, 0, now_ns);
     printf("change %" PRIu64 " %s", now_ns, text);
-    hear(served);
+    read_answer(served);
 }
 
 static void ask_decision(struct served *served, const struct rows_request *request,
@@ -141,7 +140,7 @@ static void ask_decision(struct served *served, const struct rows_request *reque
            rows_call_name(request->call), request->now_ns, request->tokens,
            ration_decision_verdict_name(decision->verdict), decision->remaining,
            decision->retry_after_ns, decision->reset_after_ns, decision->delay_ns);
-    hear(served);
+    read_answer(served);
 }
 
 static void change_bucket(struct served *served, const struct rows_request *request)
@@ -157,14 +156,14 @@ static void change_bucket(struct served *served, const struct rows_request *requ
         expect_ok(ration_engine_block_until(served->engine, &who, request->time_ns, request->now_ns,
                                             NULL),
                   "block");
-    } else { /* a set: filled, and what is to be out taken */
+    } else { /* a set: fills the bucket, then takes the tokens that shall be in use */
         expect_ok(ration_engine_reset(served->engine, &who, request->now_ns, NULL), "reset");
         if (request->tokens < burst)
             (void)check(served, false, burst - request->tokens, request->now_ns);
     }
     printf("%s %" PRIu64 " %" PRIu64, rows_call_name(request->call), request->now_ns,
            request->call == ROWS_BLOCK ? request->time_ns : request->tokens);
-    hear(served);
+    read_answer(served);
 }
 
 static struct ration_decision call_served(void *context, const struct rows_request *request,
@@ -185,7 +184,7 @@ static struct ration_decision call_served(void *context, const struct rows_reque
     return decision;
 }
 
-/* What can be asked over the network. */
+/* Whether a row can be run over the network. */
 static bool knows(void *context, const struct rows_request *request)
 {
     struct served *served = context;
@@ -198,7 +197,7 @@ static bool knows(void *context, const struct rows_request *request)
     case ROWS_REFUND:
     case ROWS_BLOCK:
         return true;
-    case ROWS_SET: /* taken at once from a full bucket; a reserve pays from two, a queue in turn */
+    case ROWS_SET: /* one take from a full bucket; not possible with a reserve, which has two buckets, or a queue */
         return served->limit.algorithm != RATION_BURST_RESERVE &&
                served->limit.algorithm != RATION_LEAKY_QUEUE &&
                served->limit.start == RATION_START_FULL;
@@ -207,8 +206,8 @@ static bool knows(void *context, const struct rows_request *request)
     }
 }
 
-static void tell(const char *path, int row_count, int wrong_count, const struct served *served,
-                 const struct rows_skips *skips)
+static void print_result(const char *path, int row_count, int wrong_count,
+                         const struct served *served, const struct rows_skips *skips)
 {
     fprintf(stderr, "%s: %d rows, %d wrong, %d answered otherwise over the network; skipped:", path,
             row_count, wrong_count, served->differing_count);
@@ -239,7 +238,7 @@ int main(int argument_count, char **arguments)
         served.clock = ration_clock_manual(&served.manual);
         wrong_count = rows_run(arguments[i], &target, &row_count);
         ration_engine_free(served.engine);
-        tell(arguments[i], row_count, wrong_count, &served, &skips);
+        print_result(arguments[i], row_count, wrong_count, &served, &skips);
         is_wrong |= wrong_count != 0 || served.differing_count > 0 || row_count == 0;
     }
     return is_wrong ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -5,7 +5,7 @@
 
 FOLDER stands for the unit's state directory: the only place that can be written to. What is applied:
 
-    SystemCallFilter=         by seccomp; a call outside of it kills the process, where systemd would make it fail
+    SystemCallFilter=         by seccomp; another call kills the process, where systemd would let the call fail
     RestrictAddressFamilies=  likewise, for socket()
     NoNewPrivileges=, CapabilityBoundingSet=, MemoryDenyWriteExecute=, Limit*=, UMask=
     ProtectSystem=strict, ProtectHome=, ProcSubset=pid, DynamicUser=     if root: by a mount namespace and another user
@@ -44,7 +44,7 @@ def settings_of(unit):
 
 
 def members(name, known={}):
-    """The names of the calls that a word of SystemCallFilter= stands for."""
+    """The names of the system calls in a group of SystemCallFilter=."""
     if not name.startswith("@"):
         return {name}
     if name not in known:
@@ -71,7 +71,7 @@ def numbers():
 
 
 def program(calls, families):
-    """BPF: the number of the call is at 0, the low half of its first argument at 16."""
+    """The BPF program: the number of the call is at offset 0, the low half of its first argument at 16."""
     known = numbers()
 
     def load(offset):

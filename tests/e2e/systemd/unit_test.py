@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A server under the restrictions of the unit that is installed: whatever it does, it needs no more than those allow.
+"""A server under the restrictions of the installed unit: nothing that it does needs more than they allow.
 
     unit_test.py RATION UNIT_TEMPLATE
 
-systemd does not run here, so confine.py applies what it would. A system call outside of SystemCallFilter= kills the server.
+systemd does not run here, so confine.py applies its restrictions. A system call outside of SystemCallFilter= kills the
+server.
 """
 import os
 import shutil
@@ -72,7 +73,7 @@ def notifications(listener):
 
 
 def use(server, confined, check, admin, is_first):
-    """Does all that a server is for, in memory or on Redis. The second time the address has no tokens left."""
+    """Uses all functions of a server, in memory or with Redis. The second time the address has no tokens left."""
     client = server.resp(password=check)
     operator = server.resp(password=admin)
     headers = {"Authorization": "Bearer " + admin}
@@ -104,7 +105,7 @@ def run_all(redis=None):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
             listener.bind(confined.state + "/notify")
             os.chmod(confined.state + "/notify", 0o666)
-            for is_first in (True, False):  # the second has what the first saved
+            for is_first in (True, False):  # the second server restores what the first saved
                 with serve.Server(confined.program, options=options,
                                   environment={"NOTIFY_SOCKET": confined.state + "/notify"}) as server:
                     use(server, confined, check, admin, is_first)
@@ -125,7 +126,7 @@ def test_a_server_with_redis_runs_under_the_unit():
 
 
 def test_a_call_outside_of_the_filter_is_noticed():
-    """The control: without a call that it needs, the server dies of it."""
+    """The control: if the filter lacks a call that the server needs, the server is killed."""
     with Confined(without=["accept4"]) as confined:
         with serve.Server(confined.program, options=["--policy", confined.policy_path],
                           is_checked=False) as server:

@@ -1,2 +1,2 @@
-# A refund gives back what is out on lease, too.
+# A refund also returns tokens that nodes hold in leases.
 s/^local has_min_tat = .*$/local has_min_tat = false/

@@ -1,2 +1,2 @@
-# What was not spent is given back also where others would move to before the end of their leases.
+# Unused tokens are returned even if that moves other leases' places to before the ends of those leases.
 s/^    is_back = to_us(.*$/    is_back = true/

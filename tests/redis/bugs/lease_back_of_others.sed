@@ -1,2 +1,2 @@
-# What others were charged since is not counted.
+# Charges of other nodes since the acquisition are not counted.
 s/^    local behind = .*$/    local behind = 68/

@@ -1,2 +1,2 @@
-# What was not spent is lost.
+# Unused tokens are lost.
 s/^    is_back = to_us(.*$/    is_back = false/

@@ -1,2 +1,2 @@
-# What was drawn before a record began is given back by its number all the same.
+# A lease from before the bucket's record began is returned by its number nevertheless.
 s/if is_converted or not has_lease then/if is_converted then/

@@ -1,2 +1,2 @@
-# Who takes is not counted among those who were charged of a leased bucket.
+# The amount charged to a leased bucket does not include the cost of a take.
 s/^    charged_s, charged_f = add(charged_s, charged_f, tonumber(ARGV\[first\]), .*$//

@@ -1,2 +1,2 @@
-# A log keeps more moments than its limit has tokens.
+# A log stores more moments than its limit has tokens.
 s/^            if drop > 0 and first <= #runs then .*$//

@@ -1,2 +1,2 @@
-# What fits is taken whatever the others say.
+# Takes from the buckets that have enough, even if another bucket denies.
 s/(is_shadow or taken == 1)/true/

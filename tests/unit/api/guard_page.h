@@ -1,6 +1,6 @@
 /*
- * guard_page: every exported function is called with inputs and outputs that end where a page begins
- * that cannot be touched. A function that reads or writes one byte too many ends the program.
+ * guard_page: every exported function is called with inputs and outputs that end right before an inaccessible page. A
+ * function that reads or writes one byte too many crashes the program.
  *
  * Each row names the exported functions that it calls. guard_page_test --names prints the names of all
  * rows; tests/form/guard_rows.sh compares them with what the library exports.

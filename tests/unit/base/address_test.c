@@ -10,7 +10,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Lays text before the guard page, so that a read beyond it fails. */
+/* Places text before the guard page, so that a read beyond it crashes. */
 static const char *lay(const char *text, size_t size)
 {
     return memcpy(guard - size, text, size);
@@ -18,7 +18,7 @@ static const char *lay(const char *text, size_t size)
 
 typedef bool parse_address(const char *text, size_t size, struct ration_address *out_address);
 
-/* What text is printed as once read; NULL for text that is refused, and leaves the output alone. */
+/* The printed form of parsed text; NULL for text that is refused, which leaves the output unchanged. */
 static void check_reads(parse_address *parse, const char *text, size_t size, const char *printed)
 {
     struct ration_address address, untouched;

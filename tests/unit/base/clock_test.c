@@ -1,5 +1,5 @@
 /*
- * Clocks on this machine: they advance, agree, and no thread sees one run back.
+ * Clocks on this machine: they advance, agree, and no thread sees one run backwards.
  */
 #include "ration/clock.h"
 
@@ -64,7 +64,7 @@ static void kinds_are_what_they_say_and_have_names(void **state)
     assert_string_equal(ration_clock_kind_name((enum ration_clock_kind)0), "unknown");
 }
 
-static void manual_clock_stands_until_set_and_stops_at_the_maximum(void **state)
+static void manual_clock_changes_only_when_set_and_stops_at_the_maximum(void **state)
 {
     struct ration_manual_clock manual = {0};
     struct ration_clock clock = ration_clock_manual(&manual);
@@ -74,7 +74,7 @@ static void manual_clock_stands_until_set_and_stops_at_the_maximum(void **state)
     ration_clock_manual_set(&manual, 7);
     ration_clock_manual_advance(&manual, 3);
     assert_int_equal(ration_clock_now(&clock), 10);
-    ration_clock_manual_set(&manual, 4); /* back is allowed: it is how a stale now is tested */
+    ration_clock_manual_set(&manual, 4); /* backwards is allowed: tests use it for a stale now */
     assert_int_equal(ration_clock_now(&clock), 4);
     ration_clock_manual_advance(&manual, UINT64_MAX - 4);
     assert_true(ration_clock_now(&clock) == UINT64_MAX);
@@ -88,8 +88,8 @@ static void manual_clock_stands_until_set_and_stops_at_the_maximum(void **state)
 /* This machine --------------------------------------------------------------------------- */
 
 /*
- * Reads for run_ns. Counts reads that went back, or are 1 ms off the time before or after. To be
- * late is excused while another thread sleeps amid publishing a new line.
+ * Reads for run_ns. Counts reads that went backwards, or differ by 1 ms from the time before or after. A
+ * late time is allowed while another thread sleeps in the middle of publishing a new line.
  */
 static uint64_t bad_reads(uint64_t (*now)(struct ration_tsc *), struct ration_tsc *tsc,
                           uint64_t run_ns)
@@ -180,7 +180,7 @@ static void two_threads_across_many_new_lines_never_see_time_go_back(void **stat
     assert_true(two_threads_bad_reads(unjoined_now, &tsc) > 0);
 }
 
-static void child_of_a_fork_amid_a_new_line_still_draws_its_own(void **state)
+static void child_of_a_fork_during_a_new_line_makes_its_own(void **state)
 {
     struct ration_tsc *tsc = &ration_tsc_shared;
     uint64_t before_ns = ration_clock_default_now();
@@ -213,10 +213,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_real_clock_advances_and_never_goes_back),
         cmocka_unit_test(kinds_are_what_they_say_and_have_names),
-        cmocka_unit_test(manual_clock_stands_until_set_and_stops_at_the_maximum),
+        cmocka_unit_test(manual_clock_changes_only_when_set_and_stops_at_the_maximum),
         cmocka_unit_test(default_clock_keeps_within_1_ms_of_monotonic),
         cmocka_unit_test(two_threads_across_many_new_lines_never_see_time_go_back),
-        cmocka_unit_test(child_of_a_fork_amid_a_new_line_still_draws_its_own),
+        cmocka_unit_test(child_of_a_fork_during_a_new_line_makes_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,7 +388,7 @@ static void R10_no_byte_outside_the_key_is_read(void **state)
 
             fill((uint8_t *)start - 32, size + 32);
             hash = ration_hash_key(&secret, start, size);
-            /* What stands around the key, and where it stands, is nothing to it. */
+            /* The bytes around the key, and its address, do not matter. */
             for (size_t offset = 0; offset < 16; offset++) {
                 fill((uint8_t *)copy, sizeof(copy));
                 memcpy(copy + offset, start, size);
@@ -410,7 +410,7 @@ static uint64_t fnv(const uint8_t *key, size_t size)
     return hash;
 }
 
-/* The controls: hashes that the checks below must find wanting. NULL stands for them. */
+/* The controls: hashes that the checks below must reject. NULL stands for them. */
 static struct ration_hash hash_or_fnv(const struct ration_hash_secret *secret, const uint8_t *key,
                                       size_t size)
 {
@@ -524,7 +524,7 @@ static void hash_sequential(const struct ration_hash_secret *secret, struct rati
     }
 }
 
-static void R10_sequential_keys_peek_random(void **state)
+static void R10_hashes_of_sequential_keys_look_random(void **state)
 {
     struct ration_hash *hashes = calloc(KEY_COUNT, sizeof(*hashes));
     uint64_t *words = calloc(KEY_COUNT, sizeof(*words));
@@ -633,7 +633,7 @@ int main(void)
         cmocka_unit_test(R10_no_byte_outside_the_key_is_read),
         cmocka_unit_test(R10_every_bit_of_a_key_flips_half_of_the_hash),
         cmocka_unit_test(R10_longer_keys_of_the_same_bytes_differ),
-        cmocka_unit_test(R10_sequential_keys_peek_random),
+        cmocka_unit_test(R10_hashes_of_sequential_keys_look_random),
         cmocka_unit_test(R10_keys_made_to_collide_do_so_only_under_the_hash_they_were_made_for),
     };
     const char *given = getenv("RATION_TEST_SEED");

@@ -15,7 +15,7 @@
 #define MANY_COUNT  (RATION_THREADS_MAX + 40)
 #define STACK_BYTES (128 * 1024)
 
-/* A thread that says its number, and stays until told to go. */
+/* A thread that reports its number, and runs until the test lets it end. */
 struct guest {
     pthread_t thread;
     uint32_t index;

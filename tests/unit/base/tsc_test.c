@@ -1,5 +1,5 @@
 /*
- * The CPU's counter as a clock: steering as a table of rows, the self-test and whole runs on
+ * The CPU's counter as a clock: rows for the steering, the self-test, and whole runs on
  * made-up machines. Nothing here sleeps or reads this machine's clocks.
  */
 #include "base/tsc.h"
@@ -313,7 +313,7 @@ static struct ration_tsc_sources sources_of(struct machine *machine)
         machine};
 }
 
-static void assert_near(uint64_t a, uint64_t b, uint64_t most)
+static void assert_close(uint64_t a, uint64_t b, uint64_t most)
 {
     if ((a > b ? a - b : b - a) > most)
         fail_msg("%" PRIu64 " and %" PRIu64 " are more than %" PRIu64 " apart", a, b, most);
@@ -354,7 +354,7 @@ static void each_error_of_the_machine_is_found_and_named(void **state)
         const char *error = ration_tsc_error(&tsc);
         if (rows[i].error_has ? !error || !strstr(error, rows[i].error_has) : error != NULL)
             fail_msg("row %zu: %s", i, error ? error : "no error");
-        assert_near(ration_tsc_now_slowly(&tsc), machine_monotonic(&machine), 1000);
+        assert_close(ration_tsc_now_slowly(&tsc), machine_monotonic(&machine), 1000);
     }
 }
 
@@ -402,7 +402,7 @@ static void run_start(struct run *run)
     ration_tsc_start(&run->tsc, &run->sources, RATION_TSC_PERIOD_NS);
     run_on(run);
     assert_true(run->tsc.seq >= 6);
-    assert_near(run->last_ns, machine_monotonic(&run->machine), 10000);
+    assert_close(run->last_ns, machine_monotonic(&run->machine), 10000);
 }
 
 static void a_paused_machine_steps_forward_and_stays_trusted(void **state)
@@ -414,10 +414,10 @@ static void a_paused_machine_steps_forward_and_stays_trusted(void **state)
     run.machine.pause_ns = 3600 * S;
     run_on(&run);
     assert_null(ration_tsc_error(&run.tsc));
-    assert_near(run.last_ns, machine_monotonic(&run.machine), 10000);
+    assert_close(run.last_ns, machine_monotonic(&run.machine), 10000);
 }
 
-static void a_counter_that_misbehaves_is_dropped_for_good_and_time_goes_on(void **state)
+static void a_bad_counter_is_not_used_again_and_time_continues(void **state)
 {
     const struct {
         int64_t jump_ticks;
@@ -444,14 +444,14 @@ static void a_counter_that_misbehaves_is_dropped_for_good_and_time_goes_on(void 
         assert_non_null(ration_tsc_error(&run.tsc));
         if (!strstr(ration_tsc_error(&run.tsc), rows[i].error_has))
             fail_msg("row %zu: %s", i, ration_tsc_error(&run.tsc));
-        assert_near(run.last_ns, machine_monotonic(&run.machine), 1000);
+        assert_close(run.last_ns, machine_monotonic(&run.machine), 1000);
         run.machine.khz = 2300000; /* healthy again: too late */
         run_on(&run);
-        assert_near(run.last_ns, machine_monotonic(&run.machine), 1000);
+        assert_close(run.last_ns, machine_monotonic(&run.machine), 1000);
     }
 }
 
-static void a_reader_that_finds_a_writer_stands_at_the_end_of_the_line(void **state)
+static void a_reader_that_finds_a_writer_stays_at_the_end_of_the_line(void **state)
 {
     struct run run;
     uint64_t seq;
@@ -466,7 +466,7 @@ static void a_reader_that_finds_a_writer_stands_at_the_end_of_the_line(void **st
     run.tsc.busy = 0;
     run_read(&run);
     assert_int_equal(run.tsc.seq, seq + 1);
-    assert_near(run.last_ns, machine_monotonic(&run.machine), 10000);
+    assert_close(run.last_ns, machine_monotonic(&run.machine), 10000);
 }
 
 int main(void)
@@ -480,8 +480,8 @@ int main(void)
         cmocka_unit_test(each_error_of_the_machine_is_found_and_named),
         cmocka_unit_test(a_cpu_without_a_counter_is_named),
         cmocka_unit_test(a_paused_machine_steps_forward_and_stays_trusted),
-        cmocka_unit_test(a_counter_that_misbehaves_is_dropped_for_good_and_time_goes_on),
-        cmocka_unit_test(a_reader_that_finds_a_writer_stands_at_the_end_of_the_line),
+        cmocka_unit_test(a_bad_counter_is_not_used_again_and_time_continues),
+        cmocka_unit_test(a_reader_that_finds_a_writer_stays_at_the_end_of_the_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Rows for base/units: text to value or to (offset, message), each read so that the byte behind
- * it cannot be touched, and every prefix of it as well; then value to text and back.
+ * Rows for base/units: text to value or to (offset, message), each text and every prefix of it placed right before an
+ * inaccessible page; then value to text and back.
  */
 #include <inttypes.h>
 #include <stddef.h>

@@ -255,8 +255,8 @@ static void a_reserve_releases_to_the_part_that_paid(void **state)
     assert_false(ration_reserve_is_idle(step.next, S));
 }
 
-/* While somebody waits under another limit of the key, only the last in line gives back. */
-static void what_is_waited_for_elsewhere_is_not_given_back(void **state)
+/* While a caller waits under another limit of the key, only the last in line returns tokens. */
+static void tokens_promised_elsewhere_are_not_returned(void **state)
 {
     static const char *const texts[] = {"10/s burst 10", "10/s refill interval"};
 
@@ -324,7 +324,7 @@ int main(void)
         cmocka_unit_test(a_change_at_the_end_of_time_saturates),
         cmocka_unit_test(R7_each_algorithm_is_idle_from_the_moment_it_is_full),
         cmocka_unit_test(a_reserve_releases_to_the_part_that_paid),
-        cmocka_unit_test(what_is_waited_for_elsewhere_is_not_given_back),
+        cmocka_unit_test(tokens_promised_elsewhere_are_not_returned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* R5: a limit is kept exactly, or refused with the reason and what would do instead. */
+/* R5: a limit is represented exactly, or refused with the reason and an alternative. */
 #include "ration/limit.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Coming back after a denial: never before the reported wait, and not all at once. */
+/* Retries after a denial: never before the reported wait, and not all at the same time. */
 #include "ration/retry.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void decorrelated_delays_grow_from_the_last(void **state)
     }
 }
 
-/* The reason for all this: a thousand denied together do not come back together. */
+/* The purpose: a thousand clients denied together do not retry together. */
 static void a_thousand_clients_spread_out(void **state)
 {
     for (int jitter = RATION_JITTER_FULL; jitter <= RATION_JITTER_DECORRELATED; jitter++) {

@@ -1,6 +1,6 @@
 /*
- * Keys that are blocked, whatever the kind of their limit: denied until the very moment, and then
- * answered as if nothing had happened meanwhile.
+ * Blocked keys, whatever the algorithm of their limit: denied until the exact end of the block, and then decided as if
+ * there had been no block.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ static ration_status block_or_reset(struct engine_kit *kit, const char *text,
                : ration_engine_reset(kit->engine, &who, kit->manual.ns, out_count);
 }
 
-/* Of limit_name, or NULL for all that apply, which are count. */
+/* Blocks under limit_name, or with NULL under all limits that apply, whose number is count. */
 static void block(struct engine_kit *kit, const char *text, const char *limit_name,
                   uint64_t until_ns, size_t count)
 {
@@ -54,7 +54,7 @@ static bool is_allowed(struct engine_kit *kit, const char *text)
     return peek(kit, text, 1).verdict == RATION_ALLOW;
 }
 
-/* R4: what is reported is when it passes, and a nanosecond earlier it does not. */
+/* R4: the request passes after the reported wait, and not a nanosecond earlier. */
 static void assert_exact_wait(struct engine_kit *kit, const char *text, uint64_t cost_tokens,
                               uint64_t wait_ns)
 {
@@ -72,7 +72,7 @@ static void assert_exact_wait(struct engine_kit *kit, const char *text, uint64_t
     kit->manual.ns = now_ns;
 }
 
-/* One limit of 5 an hour, of each kind whose bucket cannot say that it is blocked. */
+/* One limit of 5 an hour, of each algorithm whose bucket cannot hold a block. */
 static const char *const kinds[] = {"fixed_window", "sliding_window", "sliding_log"};
 
 static void open_kind(struct engine_kit *kit, const char *kind, const char *more)
@@ -84,7 +84,7 @@ static void open_kind(struct engine_kit *kit, const char *kind, const char *more
     engine_kit_open(kit, text);
 }
 
-static void a_blocked_key_goes_on_as_if_nothing_had_been(void **state)
+static void a_blocked_key_continues_as_if_there_had_been_no_block(void **state)
 {
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(kinds); i++) {
@@ -121,7 +121,7 @@ static void a_blocked_key_goes_on_as_if_nothing_had_been(void **state)
 }
 
 /* The later of the two is reported: when the block is over, or when there are tokens again. */
-static void a_block_and_a_full_window_end_when_both_do(void **state)
+static void a_block_and_a_full_window_end_with_the_later_one(void **state)
 {
     (void)state;
     for (size_t i = 0; i < KIT_COUNT_OF(kinds); i++) {
@@ -136,7 +136,7 @@ static void a_block_and_a_full_window_end_when_both_do(void **state)
         assert_exact_wait(&kit, "ip=192.0.2.1", 1, wait_ns);
         block(&kit, "ip=192.0.2.1", NULL, KIT_NOW_NS + wait_ns + 7, 1);
         assert_exact_wait(&kit, "ip=192.0.2.1", 1, wait_ns + 7);
-        /* longer than anything that was taken weighs */
+        /* longer than any tokens take to refill */
         block(&kit, "ip=192.0.2.1", NULL, KIT_NOW_NS + 72000 * SECOND, 1);
         assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).reset_after_ns, 72000 * SECOND);
         assert_exact_wait(&kit, "ip=192.0.2.1", 5, 72000 * SECOND);
@@ -156,7 +156,7 @@ static void a_peek_sees_it_and_what_takes_nothing_passes(void **state)
     decision = engine_kit_ask(&kit, "ip=192.0.2.1", 0, 0).decision;
     assert_int_equal(decision.verdict, RATION_ALLOW); /* as for a token bucket */
     assert_int_equal(decision.remaining, 0);
-    kit.manual.ns -= SECOND; /* a now that runs back */
+    kit.manual.ns -= SECOND; /* a now that runs backwards */
     assert_int_equal(peek(&kit, "ip=192.0.2.1", 1).retry_after_ns, UNTIL_NS - kit.manual.ns);
     kit.manual.ns += SECOND;
     block(&kit, "ip=192.0.2.2", NULL, KIT_NOW_NS, 1); /* over already */
@@ -177,7 +177,7 @@ static const char mixed_text[] =
     "  - {name: log, match: {path: /log}, key: [user, ip], rate: 3/h, algorithm: sliding_log}\n"
     "  - {name: trial, key: ip, rate: 2/h, algorithm: sliding_window, shadow: true}\n";
 
-static void what_is_reported_names_the_limit_that_is_blocked(void **state)
+static void the_blocked_limit_is_reported(void **state)
 {
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
     struct ration_check check = {.cost_tokens = 1, .parts = parts};
@@ -285,7 +285,7 @@ static void a_reset_ends_it(void **state)
     engine_kit_close(&kit);
 }
 
-/* What a shadow says by itself of the only limit. */
+/* The decision of the only limit as a shadow. */
 static enum ration_verdict shadow_verdict(struct engine_kit *kit, const char *text)
 {
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
@@ -307,7 +307,7 @@ static void a_reload_keeps_it(void **state)
 
     (void)state;
     open_kind(&kit, "fixed_window", "");
-    engine_kit_check(&kit, "ip=192.0.2.1"); /* a bucket that is there is decided by a shorter way */
+    engine_kit_check(&kit, "ip=192.0.2.1"); /* an existing bucket takes a faster path */
     block(&kit, "ip=192.0.2.1", NULL, UNTIL_NS, 1);
     /* another limit, another kind that fits the table, others that do not */
     engine_kit_reload(&kit, "limits: [{name: w, key: ip, rate: 9/h, algorithm: fixed_window}]");
@@ -333,7 +333,7 @@ static void a_reload_keeps_it(void **state)
     engine_kit_close(&kit);
 }
 
-/* As many limits as may apply to one request; none of their blocks is lost for lack of room. */
+/* As many limits as may apply to one request; all of their blocks fit. */
 static void all_of_sixteen_limits_are_blocked(void **state)
 {
     char text[RATION_POLICY_MATCHES_MAX * 80] = "limits:\n";
@@ -436,8 +436,8 @@ static const char *user_text(struct kit_room *room, uint64_t number)
     return room->text;
 }
 
-/* As many as have a place. The one that finds none gets an error, and is free, whoever else is blocked. */
-static void who_finds_no_place_is_not_blocked(void **state)
+/* Blocks as many keys as have a place. A key without a place gets an error, and is not blocked. */
+static void a_key_without_a_place_is_not_blocked(void **state)
 {
     enum { COUNT_MAX = 200000 };
     struct kit_room room;
@@ -456,7 +456,7 @@ static void who_finds_no_place_is_not_blocked(void **state)
     assert_int_equal(engine_kit_check(&kit, user_text(&room, count)).decision.remaining, 4);
     for (uint64_t i = 0; i < count; i += 97)
         assert_int_equal(peek(&kit, user_text(&room, i), 1).retry_after_ns, UNTIL_NS - KIT_NOW_NS);
-    /* one that is let go makes room, and so does the end of all */
+    /* a key that is unblocked frees its place, and so does the end of all blocks */
     reset(&kit, user_text(&room, 0), NULL, 1);
     assert_true(is_allowed(&kit, user_text(&room, 0)));
     kit.manual.ns = UNTIL_NS;
@@ -465,7 +465,7 @@ static void who_finds_no_place_is_not_blocked(void **state)
     engine_kit_close(&kit);
 }
 
-/* A block holds also for a key that finds no place in its limit's own table, whatever the rule there. */
+/* A block also applies to a key without a place in its limit's own table, whatever the overflow rule. */
 static void a_block_needs_no_place_for_the_bucket(void **state)
 {
     static const char *const rules[] = {"shared", "deny", "allow", "allow, start: empty"};
@@ -493,7 +493,7 @@ static void a_block_needs_no_place_for_the_bucket(void **state)
         }
 }
 
-/* Pages that lie wholly in the table of what is held, and have memory. */
+/* The pages wholly inside the table of blocks that have memory. */
 static size_t pages_in_use(const struct engine_kit *kit)
 {
     const struct ration_section *section = kit->engine->blocks->fast_section;
@@ -542,10 +542,10 @@ static void memory_is_not_touched_before_the_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blocked_key_goes_on_as_if_nothing_had_been),
-        cmocka_unit_test(a_block_and_a_full_window_end_when_both_do),
+        cmocka_unit_test(a_blocked_key_continues_as_if_there_had_been_no_block),
+        cmocka_unit_test(a_block_and_a_full_window_end_with_the_later_one),
         cmocka_unit_test(a_peek_sees_it_and_what_takes_nothing_passes),
-        cmocka_unit_test(what_is_reported_names_the_limit_that_is_blocked),
+        cmocka_unit_test(the_blocked_limit_is_reported),
         cmocka_unit_test(limits_of_both_kinds_are_blocked_together),
         cmocka_unit_test(shadows_are_not_blocked),
         cmocka_unit_test(a_reset_ends_it),
@@ -553,7 +553,7 @@ int main(void)
         cmocka_unit_test(all_of_sixteen_limits_are_blocked),
         cmocka_unit_test(a_batch_meets_each_block),
         cmocka_unit_test(a_key_may_be_as_long_as_any),
-        cmocka_unit_test(who_finds_no_place_is_not_blocked),
+        cmocka_unit_test(a_key_without_a_place_is_not_blocked),
         cmocka_unit_test(a_block_needs_no_place_for_the_bucket),
         cmocka_unit_test(memory_is_not_touched_before_the_first),
     };

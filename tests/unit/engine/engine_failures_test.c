@@ -1,6 +1,6 @@
 /*
- * Each piece of memory that an engine asks for is refused in turn: RATION_ENOMEM with a reason, nothing
- * written, reported or leaked, and the policy still the caller's.
+ * Each allocation of an engine fails in turn: RATION_ENOMEM with a reason, nothing written, reported or leaked, and the
+ * caller still owns the policy.
  */
 #include "support/saved.h"
 #include "unit/engine/engine_kit.h"
@@ -54,7 +54,7 @@ static bool end_refusal(ration_status status, const struct ration_error *error)
     return false;
 }
 
-static void a_engine_without_memory_is_not_made(void **state)
+static void an_engine_without_memory_is_not_created(void **state)
 {
     ration_policy *policy = engine_kit_policy(before_text);
     ration_engine *untouched = (ration_engine *)&policy;
@@ -225,7 +225,7 @@ static void a_load_without_memory_is_none(void **state)
 }
 
 /* Without a wish of the caller's as to what is spare, less of it does, at creation and load. */
-static void a_engine_makes_do_with_fewer_addresses(void **state)
+static void an_engine_works_with_fewer_addresses(void **state)
 {
     struct saved_bytes bytes = {0};
     struct engine_kit kit;
@@ -267,12 +267,12 @@ static void a_engine_makes_do_with_fewer_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_engine_without_memory_is_not_made),
+        cmocka_unit_test(an_engine_without_memory_is_not_created),
         cmocka_unit_test(a_reload_without_memory_changes_nothing),
         cmocka_unit_test(a_limit_without_memory_replaces_none),
         cmocka_unit_test(a_save_without_memory_is_none),
         cmocka_unit_test(a_load_without_memory_is_none),
-        cmocka_unit_test(a_engine_makes_do_with_fewer_addresses),
+        cmocka_unit_test(an_engine_works_with_fewer_addresses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

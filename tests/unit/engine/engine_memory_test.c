@@ -1,5 +1,5 @@
 /*
- * R8: a check takes no memory and no lock, and makes no system call. And what fork() does to an engine.
+ * R8: a check takes no memory and no lock, and makes no system call. Also the effect of fork() on an engine.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -184,7 +184,7 @@ static void r8_no_check_makes_a_system_call(void **state)
     engine_kit_close(&kit);
 }
 
-/* Forks while the policy is kept as it is: the child's copy of that lock is nobody's. */
+/* Forks while a thread holds the lock on the policy: in the child no thread owns it. */
 static ration_status fork_and_reload(void *context, const void *bytes, size_t size)
 {
     struct engine_kit *kit = context;
@@ -215,7 +215,7 @@ static void a_child_does_not_wait_for_a_thread_it_has_not(void **state)
     engine_kit_close(&kit);
 }
 
-/* Somebody is inside for longer than a reload waits: the policy stays, and goes when they have left. */
+/* A guard is held for longer than a reload waits: the policy stays, and is freed after the guard is unlocked. */
 static void a_policy_in_use_is_released_later(void **state)
 {
     const struct ration_policy_limit *seen[3];
@@ -249,7 +249,7 @@ static void a_policy_in_use_is_released_later(void **state)
     assert_int_equal(allocations.live_count, 0);
 }
 
-/* While a guard holds a policy, no new limit gets the place of one of its limits. */
+/* While a guard protects a policy, no new limit replaces one of its limits. */
 static void limits_that_a_guard_holds_are_not_replaced(void **state)
 {
     struct engine_kit_request request;

@@ -1,11 +1,11 @@
 /*
- * An engine gets another policy: what the reload reports, and what becomes of the buckets.
+ * An engine gets another policy: what the reload reports, and how it changes the buckets.
  */
 #include "unit/engine/engine_kit.h"
 
 #define HOUR (3600 * SECOND)
 
-/* A limit that everything in its braces is said of: "rate: 10/h". */
+/* A limit with the given fields: "rate: 10/h". */
 static const char *with(char *room, size_t room_size, const char *fields)
 {
     snprintf(room, room_size, "limits: [{name: a, %s}]", fields);
@@ -22,7 +22,7 @@ static void take(struct engine_kit *kit, const char *request, uint64_t tokens)
     assert_int_equal(check.decision.verdict, RATION_ALLOW);
 }
 
-/* Every kind of limit, in every way that a reload may mistake for another. */
+/* Every kind of limit, in every form that a reload might confuse with another. */
 static void the_same_policy_changes_nothing(void **state)
 {
     static const char *const rows[] = {
@@ -79,7 +79,7 @@ static void another_rate_keeps_tokens_and_fraction(void **state)
     assert_int_equal(check.decision.verdict, RATION_DENY);
     assert_int_equal(check.decision.remaining, 4);
     assert_int_equal(check.decision.retry_after_ns, 25 * MS);
-    assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.2"), 20); /* full stays full */
+    assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.2"), 20); /* a full bucket stays full */
     assert_string_equal(engine_kit_reload(&kit, WITH("key: ip, rate: 20/s, burst: 7")).text,
                         "changed a");
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 4);
@@ -147,7 +147,7 @@ static void buckets_are_kept_or_start_again_as_is_reported(void **state)
             report_why(i, reported.text[0] != '\0' ? reported.text : "nothing was reported");
         if (engine_kit_left(&kit, request) != changes[i].left)
             report_why(i, "other tokens are left");
-        /* and back again, with what was left alone meanwhile */
+        /* and back again, with the buckets unchanged meanwhile */
         reported = engine_kit_reload(&kit, WITH(changes[i].before));
         if (strcmp(reported.text, changes[i].reported) != 0 &&
             strcmp(reported.text, "changed a") != 0)
@@ -160,7 +160,7 @@ static void buckets_are_kept_or_start_again_as_is_reported(void **state)
 }
 
 /* Keys that have started empty are remembered as the new policy says. */
-static void another_stale_after_is_kept_to(void **state)
+static void another_stale_after_takes_effect(void **state)
 {
     struct engine_kit kit;
 
@@ -179,7 +179,7 @@ static void another_stale_after_is_kept_to(void **state)
     }
 }
 
-static void what_was_removed_goes_on_when_it_is_back(void **state)
+static void a_removed_limit_continues_when_it_returns(void **state)
 {
     static const char both[] = "limits: [{name: a, match: {path: /a}, key: ip, rate: 10/h}, "
                                "{name: b, match: {path: /b}, rate: 5/h}]";
@@ -226,7 +226,7 @@ static void a_limit_goes_into_the_shadow_and_comes_out(void **state)
 }
 
 /* More keys in debt than have a place. */
-static void another_overflow_rule_holds_at_once(void **state)
+static void another_overflow_rule_takes_effect_at_once(void **state)
 {
     struct engine_kit kit;
     char text[32];
@@ -265,7 +265,7 @@ static void buckets_follow_names_not_places(void **state)
                             .text,
                         "added c");
     take(&kit, "ip=192.0.2.2", 2);
-    assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 5); /* b, everybody's */
+    assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 5); /* b, which has no key */
     check = engine_kit_ask(&kit, "ip=192.0.2.1", 6, 0);
     assert_int_equal(check.decision.verdict, RATION_DENY);
     assert_int_equal(check.decision.limit_index, 1);
@@ -279,7 +279,7 @@ static void buckets_follow_names_not_places(void **state)
     engine_kit_close(&kit);
 }
 
-static void limits_that_come_with_requests_are_left_alone(void **state)
+static void inline_limits_are_not_changed(void **state)
 {
     struct ration_decision decision;
     struct ration_key key = RATION_KEY("k");
@@ -350,8 +350,8 @@ static void a_reload_that_fails_changes_nothing(void **state)
     engine_kit_close(&kit);
 }
 
-/* Limits that come and go, change their kind, their key and their size. */
-static void reloads_back_and_forth_take_no_more_room(void **state)
+/* Limits that are added and removed, and change their kind, key and size. */
+static void reloads_back_and_forth_need_no_more_memory(void **state)
 {
     static const char *const policies[] = {
         "limits: [{name: a, key: ip, rate: 10/h, max_keys: 1000}, {name: b, rate: 10/h}]",
@@ -393,14 +393,14 @@ int main(void)
         cmocka_unit_test(the_same_policy_changes_nothing),
         cmocka_unit_test(another_rate_keeps_tokens_and_fraction),
         cmocka_unit_test(buckets_are_kept_or_start_again_as_is_reported),
-        cmocka_unit_test(another_stale_after_is_kept_to),
-        cmocka_unit_test(what_was_removed_goes_on_when_it_is_back),
+        cmocka_unit_test(another_stale_after_takes_effect),
+        cmocka_unit_test(a_removed_limit_continues_when_it_returns),
         cmocka_unit_test(a_limit_goes_into_the_shadow_and_comes_out),
-        cmocka_unit_test(another_overflow_rule_holds_at_once),
+        cmocka_unit_test(another_overflow_rule_takes_effect_at_once),
         cmocka_unit_test(buckets_follow_names_not_places),
-        cmocka_unit_test(limits_that_come_with_requests_are_left_alone),
+        cmocka_unit_test(inline_limits_are_not_changed),
         cmocka_unit_test(a_reload_that_fails_changes_nothing),
-        cmocka_unit_test(reloads_back_and_forth_take_no_more_room),
+        cmocka_unit_test(reloads_back_and_forth_need_no_more_memory),
         cmocka_unit_test(changes_have_names),
     };
 

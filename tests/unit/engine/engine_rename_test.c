@@ -1,6 +1,6 @@
 /*
- * Reloads that bring new names again and again: limits that are gone give their memory to those that are
- * new. Until then they keep what was taken from them.
+ * Reloads with new names of limits, many times: removed limits give their memory to new ones. Until then they keep their
+ * buckets.
  */
 #include <unistd.h>
 
@@ -131,7 +131,7 @@ static void reload_others(struct engine_kit *kit, size_t count)
     }
 }
 
-static void what_is_gone_keeps_its_buckets_for_a_while(void **state)
+static void removed_limits_keep_their_buckets_for_a_while(void **state)
 {
     static const char a[] = "limits: [{name: a, key: ip, rate: 10/h}]";
     struct engine_kit kit;
@@ -148,8 +148,8 @@ static void what_is_gone_keeps_its_buckets_for_a_while(void **state)
     engine_kit_close(&kit);
 }
 
-/* The one that is gone for longest, and would be the first to be replaced. */
-static void what_comes_back_is_not_replaced_by_what_comes_with_it(void **state)
+/* The limit that was removed first, and would be replaced first. */
+static void a_returning_limit_is_not_replaced_by_a_new_one(void **state)
 {
     struct engine_kit kit;
 
@@ -164,7 +164,7 @@ static void what_comes_back_is_not_replaced_by_what_comes_with_it(void **state)
     engine_kit_close(&kit);
 }
 
-/* A restart is as a reload: those that are gone for longest are replaced first, after it as before. */
+/* A restart is like a reload: limits that were removed first are replaced first, after it as before. */
 static void the_order_of_removals_is_saved(void **state)
 {
     struct saved_bytes bytes = {0};
@@ -197,8 +197,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_names_take_no_more_room),
         cmocka_unit_test(other_sizes_take_little_more_room),
-        cmocka_unit_test(what_is_gone_keeps_its_buckets_for_a_while),
-        cmocka_unit_test(what_comes_back_is_not_replaced_by_what_comes_with_it),
+        cmocka_unit_test(removed_limits_keep_their_buckets_for_a_while),
+        cmocka_unit_test(a_returning_limit_is_not_replaced_by_a_new_one),
         cmocka_unit_test(the_order_of_removals_is_saved),
     };
 

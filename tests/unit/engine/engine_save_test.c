@@ -1,6 +1,6 @@
 /*
- * An engine that is saved and loaded answers as if it had never been away, or had been reloaded. What
- * is no state of an engine is refused, with nothing kept.
+ * An engine that is saved and loaded answers as if it had never stopped, or as if it had been reloaded. Anything that is
+ * not the state of an engine is refused, and nothing of it is loaded.
  */
 #include "base/wall.h"
 #include "support/saved.h"
@@ -36,7 +36,7 @@ static ration_engine *load(struct engine_kit *kit, struct saved_bytes *bytes, co
     return loaded;
 }
 
-/* Saves, lets both clocks advance, and continues with what is loaded. */
+/* Saves, lets both clocks advance, and continues with the loaded engine. */
 static void go_away(struct engine_kit *kit, uint64_t wall_passed_ns, uint64_t clock_passed_ns,
                     const char *text)
 {
@@ -122,7 +122,7 @@ static void act(struct engine_kit *kit)
     throttle(kit, 4);
 }
 
-/* Whether two engines say the same of everybody; reports where they do not. */
+/* Whether two engines decide every request alike; prints the differences. */
 static void assert_same_answers(struct engine_kit *kit, ration_engine *one, ration_engine *other)
 {
     char room[64];
@@ -150,7 +150,7 @@ static void assert_same_answers(struct engine_kit *kit, ration_engine *one, rati
             }
 }
 
-static void every_kind_goes_on_where_it_was(void **state)
+static void every_kind_continues_where_it_was(void **state)
 {
     static const uint64_t ages_ns[] = {0, 1, 12345678, 360 * SECOND, 4000 * SECOND};
 
@@ -173,8 +173,8 @@ static void every_kind_goes_on_where_it_was(void **state)
     }
 }
 
-/* The clock starts again, as it does when the machine is started: only the wall's knows. */
-static void debts_age_by_the_wall_if_the_clock_starts_again(void **state)
+/* The clock starts again, as after a reboot: only the wall clock shows the time that passed. */
+static void tokens_refill_by_wall_time_if_the_clock_starts_again(void **state)
 {
     static const char text[] = "limits: [{name: a, key: ip, rate: 10/h}]";
     struct engine_kit kit;
@@ -186,8 +186,7 @@ static void debts_age_by_the_wall_if_the_clock_starts_again(void **state)
     go_away(&kit, 720 * SECOND, 30 * SECOND - kit.manual.ns, text);
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 5);
     assert_int_equal(throttle(&kit, 1).remaining, 4);
-    go_away(&kit, 0, 720 * SECOND,
-            text); /* the clock that keeps running is off by more than a second */
+    go_away(&kit, 0, 720 * SECOND, text); /* the running clock is off by more than a second */
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 5);
     go_away(&kit, 720 * SECOND, 720 * SECOND, text);
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.1"), 7);
@@ -246,7 +245,7 @@ static void under_another_policy_it_is_as_if_reloaded(void **state)
 }
 
 /* R1: a reload that failed has left a limiter of the same name, and nothing in it. */
-static void what_a_failed_reload_left_is_not_what_was_in_use(void **state)
+static void the_remains_of_a_failed_reload_are_not_in_use(void **state)
 {
     static const char text[] =
         "limits: [{name: a, key: ip, rate: 10/h, algorithm: sliding_log, max_keys: 100}]";
@@ -284,7 +283,7 @@ static void saved_again_it_is_the_same_state(void **state)
     engine_kit_close(&kit);
 }
 
-/* A small state, and a policy that is not taken over as long as nothing is loaded. */
+/* A small state, and a policy that the caller owns until a load succeeds. */
 struct small {
     struct engine_kit kit;
     struct saved_bytes bytes;
@@ -392,7 +391,7 @@ static void bytes_may_come_in_any_pieces(void **state)
     end(&small);
 }
 
-static void what_is_no_state_is_refused(void **state)
+static void bytes_that_are_no_state_are_refused(void **state)
 {
     struct saved_bytes text = {0}, dump = {0};
     struct small small;
@@ -529,8 +528,8 @@ static void states_of_older_versions_are_read(void **state)
     read_version(2);
 }
 
-/* R4: a block ends when it was to end, by the wall if the clock starts again. */
-static void a_block_goes_on(void **state)
+/* R4: a block ends when it was due to end, by wall time if the clock starts again. */
+static void a_block_continues(void **state)
 {
     static const char text[] =
         "limits: [{name: w, key: ip, rate: 5/h, algorithm: sliding_window, max_keys: 100}]";
@@ -634,17 +633,17 @@ static void wrong_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_goes_on_where_it_was),
-        cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_again),
+        cmocka_unit_test(every_kind_continues_where_it_was),
+        cmocka_unit_test(tokens_refill_by_wall_time_if_the_clock_starts_again),
         cmocka_unit_test(under_another_policy_it_is_as_if_reloaded),
-        cmocka_unit_test(a_block_goes_on),
+        cmocka_unit_test(a_block_continues),
         cmocka_unit_test(states_of_older_versions_are_read),
-        cmocka_unit_test(what_a_failed_reload_left_is_not_what_was_in_use),
+        cmocka_unit_test(the_remains_of_a_failed_reload_are_not_in_use),
         cmocka_unit_test(saved_again_it_is_the_same_state),
         cmocka_unit_test(every_end_that_comes_too_early_is_noticed),
         cmocka_unit_test(every_byte_that_is_changed_is_noticed),
         cmocka_unit_test(bytes_may_come_in_any_pieces),
-        cmocka_unit_test(what_is_no_state_is_refused),
+        cmocka_unit_test(bytes_that_are_no_state_are_refused),
         cmocka_unit_test(lies_with_right_checksums_are_refused),
         cmocka_unit_test(errors_of_writers_and_readers_are_passed_on),
         cmocka_unit_test(wrong_options_are_refused),

@@ -1,5 +1,5 @@
 /*
- * A policy put to work: which limits decide, by which keys, and what may be done to them.
+ * An engine with a policy: which limits decide, with which keys, and the admin operations on them.
  */
 #include "unit/engine/engine_kit.h"
 
@@ -15,7 +15,7 @@ static const char policy_text[] =
     "banned:\n"
     "  - user: mallory\n";
 
-static void a_request_is_held_to_all_limits_that_match_or_to_none(void **state)
+static void a_request_is_charged_to_all_matching_limits_or_to_none(void **state)
 {
     struct engine_kit kit;
     struct ration_check check;
@@ -26,7 +26,7 @@ static void a_request_is_held_to_all_limits_that_match_or_to_none(void **state)
     for (int i = 0; i < 1000; i++)
         allowed_count += engine_kit_check(&kit, "ip=192.0.2.1").decision.verdict == RATION_ALLOW;
     assert_int_equal(allowed_count, 10);
-    /* one abuser drains nobody else's budget */
+    /* one abuser does not use up the budget of others */
     assert_int_equal(engine_kit_left(&kit, "ip=192.0.2.2"), 10);
     for (int i = 0; i < 9; i++)
         for (int k = 0; k < 10; k++) {
@@ -43,7 +43,7 @@ static void a_request_is_held_to_all_limits_that_match_or_to_none(void **state)
     engine_kit_close(&kit);
 }
 
-static void what_is_reported_names_the_limit_that_decided(void **state)
+static void the_limit_that_decided_is_reported(void **state)
 {
     struct ration_check_part parts[RATION_POLICY_MATCHES_MAX];
     struct engine_kit_request request;
@@ -87,7 +87,7 @@ static void what_is_reported_names_the_limit_that_decided(void **state)
     engine_kit_close(&kit);
 }
 
-static void lists_come_first(void **state)
+static void exempt_and_banned_come_first(void **state)
 {
     struct ration_engine_stats stats;
     struct ration_check check;
@@ -142,7 +142,7 @@ static void a_limit_may_charge_an_attribute(void **state)
     engine_kit_close(&kit);
 }
 
-/* Many in one call, more than a chunk, with keys that have to be composed. */
+/* Many checks in one call, more than a chunk, with composed keys. */
 static void a_batch_answers_as_one_call_after_the_other(void **state)
 {
     enum { COUNT = 100 };
@@ -178,8 +178,8 @@ static void a_batch_answers_as_one_call_after_the_other(void **state)
     engine_kit_close(&many);
 }
 
-/* However they are cut by what they cost, the answers are those of all together. */
-static void some_checks_are_decided_as_all_are(void **state)
+/* However the batch is divided by cost, the decisions equal those of the whole batch. */
+static void parts_of_a_batch_are_decided_like_the_whole(void **state)
 {
     enum { COUNT = 100 };
     struct engine_kit_request request;
@@ -340,7 +340,7 @@ static void a_queue_reports_when_to_go(void **state)
     engine_kit_close(&kit);
 }
 
-static void limits_may_come_with_requests(void **state)
+static void limits_may_be_inline(void **state)
 {
     struct ration_decision decision;
     struct ration_key key = RATION_KEY("user123");
@@ -359,7 +359,7 @@ static void limits_may_come_with_requests(void **state)
     engine_kit_close(&kit);
 }
 
-static void near_is_less_than_a_fifth(void **state)
+static void near_limit_is_less_than_a_fifth(void **state)
 {
     struct ration_limiter_report report;
     struct ration_engine_guard guard;
@@ -407,7 +407,7 @@ static void wrong_options_are_refused(void **state)
     ration_engine_free(NULL);
 }
 
-/* Takes the one token of a key under a limit of a day. */
+/* Takes the only token of a key under a daily limit. */
 static bool take_inline(struct engine_kit *kit, uint64_t number)
 {
     char name[32];
@@ -422,8 +422,8 @@ static bool take_inline(struct engine_kit *kit, uint64_t number)
 }
 
 /*
- * Cleared, a full table has places for others, and what was in use does not come back, after any number of
- * clearings: there are more of them than generations.
+ * A cleared table has places for other keys, and the earlier use does not reappear, after any number of flushes: more
+ * than there are generations.
  */
 static void inline_limits_are_cleared_any_number_of_times(void **state)
 {
@@ -471,20 +471,20 @@ static void cleared_inline_keys_are_not_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_is_held_to_all_limits_that_match_or_to_none),
-        cmocka_unit_test(what_is_reported_names_the_limit_that_decided),
-        cmocka_unit_test(lists_come_first),
+        cmocka_unit_test(a_request_is_charged_to_all_matching_limits_or_to_none),
+        cmocka_unit_test(the_limit_that_decided_is_reported),
+        cmocka_unit_test(exempt_and_banned_come_first),
         cmocka_unit_test(a_limit_may_charge_an_attribute),
         cmocka_unit_test(cleared_inline_keys_are_not_counted),
         cmocka_unit_test(a_batch_answers_as_one_call_after_the_other),
-        cmocka_unit_test(some_checks_are_decided_as_all_are),
+        cmocka_unit_test(parts_of_a_batch_are_decided_like_the_whole),
         cmocka_unit_test(long_keys_end_a_chunk_or_are_refused),
         cmocka_unit_test(a_value_longer_than_the_bound_is_an_error),
         cmocka_unit_test(admin_operations_reach_the_callers_own_buckets),
         cmocka_unit_test(a_queue_reports_when_to_go),
-        cmocka_unit_test(limits_may_come_with_requests),
+        cmocka_unit_test(limits_may_be_inline),
         cmocka_unit_test(inline_limits_are_cleared_any_number_of_times),
-        cmocka_unit_test(near_is_less_than_a_fifth),
+        cmocka_unit_test(near_limit_is_less_than_a_fifth),
         cmocka_unit_test(wrong_options_are_refused),
     };
 

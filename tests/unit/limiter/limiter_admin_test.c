@@ -1,5 +1,5 @@
 /*
- * Buckets changed by hand: given back, taken by force, reset, blocked. On a key with one limit in
+ * Admin operations: refund, charge, reset, block. On a key with one limit in
  * a slot, in an entry, and with several.
  */
 #include "base/random.h"
@@ -110,7 +110,7 @@ static void refund_never_holds_more_than_the_burst(void **state)
         }
 }
 
-/* Each rule by its own state: what comes back to one that is full is not kept for it. */
+/* Each rule by its own state: a refund to a full bucket is lost. */
 static void refund_and_charge_reach_every_limit(void **state)
 {
     struct ration_decision got, details[2];
@@ -143,7 +143,7 @@ static void charge_is_charged_whatever_is_left_and_bounded(void **state)
         begin(&kit, shape, "1/s burst 10");
         ration_limiter_charge(kit.limiter, &key, 15, kit.manual.ns); /* of a key never seen */
         assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, 6 * SECOND);
-        for (int i = 0; i < 10; i++) /* a debt of centuries stops growing, and does not wrap */
+        for (int i = 0; i < 10; i++) /* use worth centuries is bounded, and does not wrap */
             assert_int_equal(ration_limiter_charge(kit.limiter, &key, UINT64_MAX, kit.manual.ns),
                              RATION_OK);
         assert_true(kit_peek(&kit, "k", 1).retry_after_ns > 17 * RATION_NS_PER_YEAR);
@@ -153,7 +153,7 @@ static void charge_is_charged_whatever_is_left_and_bounded(void **state)
     }
 }
 
-/* As those of a key never seen: then a limit that starts with 2 has 2. */
+/* Like a new key: a limit that starts with 2 has 2. */
 static void reset_starts_again(void **state)
 {
     static const struct {
@@ -238,7 +238,7 @@ static void a_block_beyond_the_tables_time_is_as_long_as_asked(void **state)
         }
 }
 
-static void a_longer_debt_stays(void **state)
+static void a_later_refill_time_stays(void **state)
 {
     struct kit kit;
 
@@ -250,8 +250,8 @@ static void a_longer_debt_stays(void **state)
     kit_end(&kit);
 }
 
-/* Windows and logs cannot say it; one limit beside them that can is enough, if it is enforced. */
-static void a_block_that_no_limit_can_say_is_refused(void **state)
+/* Windows and logs cannot hold a block; one other limit that can is enough, if it is enforced. */
+static void a_block_that_no_limit_can_hold_is_refused(void **state)
 {
     static const char *const windows[] = {"9/s fixed_window", "9/s sliding_window",
                                           "9/s sliding_log"};
@@ -307,7 +307,7 @@ static const struct ration_limit *choose_none(void *context, const void *request
     return NULL;
 }
 
-/* Told OK, the caller believes that the key is blocked. */
+/* After OK the caller assumes that the key is blocked. */
 static void a_block_by_a_rule_that_does_not_apply_is_refused(void **state)
 {
     struct kit kit;
@@ -332,8 +332,8 @@ int main(void)
         cmocka_unit_test(reset_starts_again),
         cmocka_unit_test(a_block_denies_everything_until_then),
         cmocka_unit_test(a_block_beyond_the_tables_time_is_as_long_as_asked),
-        cmocka_unit_test(a_longer_debt_stays),
-        cmocka_unit_test(a_block_that_no_limit_can_say_is_refused),
+        cmocka_unit_test(a_later_refill_time_stays),
+        cmocka_unit_test(a_block_that_no_limit_can_hold_is_refused),
         cmocka_unit_test(a_block_that_is_too_long_is_refused),
         cmocka_unit_test(a_block_by_a_rule_that_does_not_apply_is_refused),
     };

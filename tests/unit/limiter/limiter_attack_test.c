@@ -1,10 +1,10 @@
 /*
- * What an attacker with n keys can do to honest clients: the numbers in docs/reference/c-api-limiter.md ("What an
- * attacker with many keys can do"), measured and held to.
+ * What an attacker with n keys can do to honest clients: measures the numbers in docs/reference/c-api-limiter.md ("What an
+ * attacker with many keys can do") and checks them.
  *
  * A limiter of 10/min with places for 10 000 keys. 1000 established clients ask once in 10 s, at moments
- * of their own, for two minutes. In the second of these the attacker asks for each of his n keys once, or
- * ten times, which is all the key has, evenly over the minute. Meanwhile new clients come, each once. The
+ * of their own, for two minutes. In the second minute the attacker uses each of its n keys once, or
+ * ten times, which uses up the key, evenly over the minute. Meanwhile new clients arrive, each once. The
  * clock is the test's.
  *
  *     limiter_attack_test table     prints the table
@@ -170,7 +170,7 @@ static void established_clients_do_not_notice_a_flood(void **state)
         struct damage damage = measure(attacks[i]);
 
         assert_true(damage.established_denied_percent < 0.1);
-        /* that there was a flood: of the new clients many are denied, for a while */
+        /* shows that there was a flood: many new clients are denied for a while */
         assert_true(damage.new_denied_percent > 40);
         assert_in_range(damage.lasting_s, 0, 90);
     }
@@ -189,7 +189,7 @@ static void as_many_keys_as_there_are_places_deny_nobody(void **state)
     }
 }
 
-/* Keys that are full hold no slot against a new key, however many the attacker has established. */
+/* Full keys do not keep a slot from a new key, however many keys the attacker has established. */
 static void r7_established_keys_that_are_full_deny_nobody(void **state)
 {
     (void)state;

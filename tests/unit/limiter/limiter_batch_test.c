@@ -1,5 +1,5 @@
 /*
- * A batch answers as one call after the other does, for every algorithm, number of rules and size.
+ * A batch decides like single calls one after the other, for every algorithm, number of rules and size.
  */
 #include <stdlib.h>
 
@@ -82,11 +82,11 @@ static void compare(const struct subject *subject, uint32_t trusts_keys, uint64_
         }
     assert_int_equal(subjects_differ(batched, kit.manual.ns, single, kit.manual.ns, key_count), 0);
 
-    /* and both have counted the same */
+    /* and the counters are equal */
     ration_limiter_read_report(batched, &a);
     ration_limiter_read_report(single, &b);
     for (size_t i = 0; i < options.rule_count; i++) {
-        a.rules[i].near_limit = b.rules[i].near_limit; /* which only what is reported can be */
+        a.rules[i].near_limit = b.rules[i].near_limit; /* only reported fields can be compared */
         assert_memory_equal(&a.rules[i], &b.rules[i], sizeof(a.rules[i]));
     }
     assert_int_equal(a.limiter.created - a.limiter.reclaimed,
@@ -109,7 +109,7 @@ static void a_batch_answers_as_one_call_after_the_other(void **state)
     compare(&eight, 0, 50);
 }
 
-/* Ten tokens, and 32 items of one key that is new: the first ten, in their order. */
+/* Ten tokens, and 32 items of one new key: the first ten pass, in their order. */
 static void a_key_repeated_in_one_batch_gets_no_more_than_its_burst(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void a_key_repeated_in_one_batch_gets_no_more_than_its_burst(void **state
         }
 }
 
-/* One bucket per key, whatever limits its requests bring, as one that lies in the open. */
+/* One bucket per key, whatever inline limits its requests have, like a separate bucket. */
 static void limits_that_come_with_requests(void **state)
 {
     static const char *const texts[] = {"1/s burst 5", "100/s burst 3", "7/min burst 100", "3/ms"};
@@ -251,7 +251,7 @@ static void a_batch_after_a_change_of_limits(void **state)
     ration_limiter_free(single);
 }
 
-/* No two limiters hash alike but those that trust their keys: so these overflow alike too. */
+/* Two limiters hash alike only if they trust their keys: so these overflow alike, too. */
 static void a_batch_of_keys_without_a_place(void **state)
 {
     static const enum ration_overflow rules_of_overflow[] = {

@@ -1,6 +1,6 @@
 /*
- * Keys that were left alone through more changes of limits than there are generations: they keep
- * their moment instead of their tokens, and whatever the limits were meanwhile, no debt is lost.
+ * Keys that are not accessed during more changes of limits than there are generations: they keep their moment instead of
+ * their tokens, and whatever the limits were meanwhile, no use is lost.
  */
 #include "unit/limiter/limiter_kit.h"
 
@@ -15,7 +15,7 @@ static void change_often(struct kit *kit, const char *text, int count)
                          RATION_OK);
 }
 
-/* What is reported of a key that was drained, and then left alone through so many changes. */
+/* The report of a key that was drained, and then not accessed during so many changes. */
 static struct ration_decision left_alone(const char *old, const char *next, int change_count)
 {
     struct ration_decision decision;

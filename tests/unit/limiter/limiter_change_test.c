@@ -1,5 +1,5 @@
 /*
- * Limits changed under keys that are in use: kept or reset, any number of times, or refused.
+ * Changes of limits while keys are in use: preserving or resetting them, any number of times, or refused.
  */
 #include <pthread.h>
 
@@ -165,8 +165,8 @@ static void a_reset_starts_every_key_again(void **state)
 }
 
 /*
- * R7: a key that is idle when its limits are reset is as one that is absent, and so is an idle overflow bucket. Neither
- * has the start of a limit that was replaced before the key was asked for. A key in debt has.
+ * R7: a key that is idle when its limits are reset is like an absent key, and so is an idle overflow bucket. Neither
+ * has the start of a limit that was replaced before the key was used. A key with tokens in use has.
  */
 static void r7_a_reset_is_not_remembered_for_idle_keys(void **state)
 {
@@ -218,7 +218,7 @@ static void r7_a_reset_is_not_remembered_for_an_idle_overflow_bucket(void **stat
     kit_end(&kit);
 }
 
-/* A key touched after each change, and one that is not: it keeps at least its debt's end. */
+/* A key that is accessed after each change, and one that is not: it is full no earlier than before. */
 static void more_changes_than_there_are_generations(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void more_changes_than_there_are_generations(void **state)
         }
 }
 
-/* R1 through any number of changes: nobody gets a token for being left alone. */
+/* R1 for any number of changes: a key gains no token because it is not accessed. */
 static void a_reset_reaches_keys_of_every_age(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void a_reset_reaches_keys_of_every_age(void **state)
         }
 }
 
-/* What a decider read while its config was being overwritten is not to be believed. */
+/* A config that was overwritten while a thread read it must not be used. */
 static void a_config_that_is_being_written_does_not_stand(void **state)
 {
     struct ration_rule rule = {.limit = kit_limit("10/h")};
@@ -500,7 +500,7 @@ static void a_denial_after_a_change_can_not_be_observed(void **state)
         }
 }
 
-/* R7: under a slower limit a key is in debt for longer than its slot said. It is not given to others. */
+/* R7: under a slower limit a key has tokens in use for longer than its slot says. The slot is not reclaimed. */
 static void a_debt_that_a_change_makes_longer_is_not_forgotten(void **state)
 {
     struct ration_rule rule = {.limit = kit_limit("1/h burst 10")};

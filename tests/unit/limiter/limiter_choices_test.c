@@ -1,6 +1,6 @@
 /*
- * Limits that a function chooses from: each has a bucket of its own for every key, unless the rule says
- * that they are one budget.
+ * Limits among which a function chooses: each has a bucket of its own for every key, unless the rule declares them one
+ * budget.
  */
 #include "unit/limiter/limiter_kit.h"
 
@@ -142,7 +142,7 @@ static void each_is_reported_and_counted_by_its_own_index(void **state)
     kit_end(&kit);
 }
 
-static void refunds_and_forces_reach_the_chosen_one(void **state)
+static void refunds_and_charges_reach_the_chosen_one(void **state)
 {
     struct kit kit;
 
@@ -159,7 +159,7 @@ static void refunds_and_forces_reach_the_chosen_one(void **state)
     kit_end(&kit);
 }
 
-/* A key is blocked, not one kind of its requests. */
+/* A block applies to the key, not to one kind of its requests. */
 static void resets_and_blocks_reach_all_of_them(void **state)
 {
     struct kit kit;
@@ -181,7 +181,7 @@ static void resets_and_blocks_reach_all_of_them(void **state)
                      RATION_EUNSUPPORTED);
     kit_end(&kit);
 
-    /* one of them cannot say it: such requests would pass */
+    /* one of them cannot hold a block: such requests would pass */
     begin(&kit, "50/h", "10/h sliding_window", NULL);
     assert_int_equal(
         ration_limiter_block_until(kit.limiter, &read_of_ann, KIT_NOW_NS + SECOND, KIT_NOW_NS),
@@ -353,7 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_leave_writes_alone),
         cmocka_unit_test(each_is_reported_and_counted_by_its_own_index),
-        cmocka_unit_test(refunds_and_forces_reach_the_chosen_one),
+        cmocka_unit_test(refunds_and_charges_reach_the_chosen_one),
         cmocka_unit_test(resets_and_blocks_reach_all_of_them),
         cmocka_unit_test(reservations_come_back_to_their_own),
         cmocka_unit_test(batches_and_stacks_choose_too),

@@ -1,5 +1,5 @@
 /*
- * Limiters made: every wrong option is refused with its reason, budgets are kept, keys have bounds.
+ * Creation of limiters: every wrong option is refused with its reason, memory budgets are kept, keys have bounds.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -133,7 +133,7 @@ static void a_clock_without_a_function_is_refused(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Cut off, it would be another limiter's name in the statistics. */
+/* Truncated, it could be another limiter's name in the statistics. */
 static void a_name_that_is_too_long_is_refused(void **state)
 {
     char name[RATION_LIMITER_NAME_MAX + 2];
@@ -168,7 +168,7 @@ static void a_limiter_has_the_name_it_was_given(void **state)
     ration_limiter_free(NULL);
 }
 
-/* What rules and counts take beside the table; header: some 10 KB. */
+/* The memory of rules and counters in addition to the table; header: about 10 KB. */
 #define BESIDE_BYTES (20 * 1024)
 
 static const char *const shapes[][3] = {

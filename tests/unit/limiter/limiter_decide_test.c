@@ -1,6 +1,6 @@
 /*
- * What a limiter decides: one limit as a bucket would, several as if each were asked alone and all
- * were charged or none.
+ * The decisions of a limiter: one limit decides like a bucket, several as if each decided alone and all were charged or
+ * none.
  */
 #include "base/random.h"
 #include "unit/limiter/limiter_kit.h"
@@ -240,7 +240,7 @@ static void the_limit_that_binds_is_reported(void **state)
     kit_end(&kit);
 }
 
-/* R6: cost 0 looks without creating anything, whatever is asked and of whom. */
+/* R6: cost 0 peeks without creating anything, whatever the call and the key. */
 static void a_cost_of_0_creates_nothing(void **state)
 {
     static const char *const texts[] = {"1/h", "1/h start empty", "5/h sliding_log"};

@@ -1,5 +1,5 @@
 /*
- * Dumps that are none, are damaged, lie or do not fit: refused with a reason, nothing kept.
+ * Invalid, damaged, inconsistent and unsuitable dumps: refused with a reason, and nothing is loaded.
  */
 #include "base/wall.h"
 #include "support/saved.h"
@@ -118,7 +118,7 @@ static void bytes_may_come_in_any_pieces(void **state)
     free(dump.data);
 }
 
-/* One number of a dump is another, and the checksums are right. */
+/* One number of a dump is changed, and the checksums are correct. */
 static void refuse_number(size_t at, size_t size, uint64_t number, const char *part)
 {
     struct saved_bytes dump = saved_dump(limiter, NOW_NS);
@@ -252,7 +252,7 @@ static void what_is_of_another_limiter_is_refused(void **state)
     free(dump.data);
 }
 
-/* Fails the call whose turn it is. */
+/* Fails at a chosen call. */
 struct failing {
     struct saved_bytes bytes;
     size_t calls_left;

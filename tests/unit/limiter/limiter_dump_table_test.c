@@ -1,5 +1,5 @@
 /*
- * What a dump keeps beside the keys' own buckets: those that found no place, and stacks.
+ * Dumps of more than the keys' own buckets: keys without a place, and stacks.
  */
 #include <time.h>
 
@@ -50,10 +50,10 @@ static uint64_t count_allowed(ration_limiter *limiter, uint64_t first, uint64_t 
 }
 
 /*
- * 16 places, all taken. The 17th key shares the overflow bucket, and takes that debt along when it
- * gets a place; so do all whose first set is that key's, and no others. R7.
+ * 16 places, all taken. The 17th key shares the overflow bucket, and inherits the tokens in use when it gets a place; so
+ * do all keys with the same first set, and no others. R7.
  */
-static void debts_of_keys_without_a_place_are_kept(void **state)
+static void tokens_in_use_of_keys_without_a_place_are_saved(void **state)
 {
     static const struct subject rows[] = {
         {.rules = {"2/h"}},
@@ -80,13 +80,13 @@ static void debts_of_keys_without_a_place_are_kept(void **state)
             ration_limiter_charge(limiter, &key.key, 2, NOW_NS);
             ration_limiter_read_report(limiter, &report);
         } while (report.limiter.overflow_shared == 0);
-        /* a place is free again, and the debt of the overflow bucket is not paid */
+        /* a place is free again, and the overflow bucket is not full yet */
         ration_limiter_reset(limiter, subject_request(&key, 0), NOW_NS);
 
         loaded = reload(limiter, &options);
-        /* key 0 itself, full and left out, may have to take that debt along as any new one */
+        /* key 0 itself, which is full and not dumped, may inherit that use like any new key */
         assert_in_range(subjects_differ(limiter, NOW_NS, loaded, NOW_NS, 300), 0, 1);
-        /* half of them have a set that knows of no overflow; one remembered keeps its place */
+        /* half of them have a set without an overflow watermark; a remembered key keeps its place */
         if (rows[i].rules[1] == NULL)
             assert_in_range(count_allowed(loaded, 100, 200), 50, 150);
         assert_int_equal(count_allowed(loaded, index - 1, 1), 0);
@@ -227,7 +227,7 @@ static ration_status key_of_all(void *context, const void *request, char *room,
     return RATION_OK;
 }
 
-static void a_stack_goes_on_where_it_was(void **state)
+static void a_stack_continues_where_it_was(void **state)
 {
     static const struct subject users = {.rules = {"3/s burst 7", "9/min sliding_log"}};
     static const struct subject all = {.rules = {"900/s burst 1200"}};
@@ -279,7 +279,7 @@ static void a_stack_goes_on_where_it_was(void **state)
 }
 
 /* A clock that reports the time of day: more years than a slot can hold from its zero. */
-static void a_clock_that_counts_from_1970_goes_on(void **state)
+static void a_clock_that_counts_from_1970_continues(void **state)
 {
     static const struct subject one = {.rules = {"10/s"}};
     const uint64_t now_ns = 1700000000 * SECOND;
@@ -304,8 +304,8 @@ static void a_clock_that_counts_from_1970_goes_on(void **state)
     ration_limiter_free(loaded);
 }
 
-/* A process that is restarted: the clocks continue, and windows end when they were told to. */
-static void the_default_clock_goes_on(void **state)
+/* A process is restarted: the clocks continue, and windows end when they were due to end. */
+static void the_default_clock_continues(void **state)
 {
     static const struct subject one = {.rules = {"9/d fixed_window"}};
     const struct ration_key key = RATION_KEY("key");
@@ -338,13 +338,13 @@ static void the_default_clock_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(debts_of_keys_without_a_place_are_kept),
+        cmocka_unit_test(tokens_in_use_of_keys_without_a_place_are_saved),
         cmocka_unit_test(a_crowded_table_fits_again),
         cmocka_unit_test(a_table_has_as_many_sets_as_the_dump_reports),
         cmocka_unit_test(of_a_key_that_is_in_a_dump_twice_the_later_is_meant),
-        cmocka_unit_test(a_stack_goes_on_where_it_was),
-        cmocka_unit_test(a_clock_that_counts_from_1970_goes_on),
-        cmocka_unit_test(the_default_clock_goes_on),
+        cmocka_unit_test(a_stack_continues_where_it_was),
+        cmocka_unit_test(a_clock_that_counts_from_1970_continues),
+        cmocka_unit_test(the_default_clock_continues),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * What is dumped and loaded answers as if it had never been away.
+ * A limiter that is dumped and loaded answers as if it had never stopped.
  */
 #include "base/wall.h"
 #include "support/saved.h"
@@ -16,7 +16,7 @@ uint64_t ration_wall_now(void)
     return wall_ns;
 }
 
-/* A limiter with a past, and the clock that it lives by. */
+/* A limiter with earlier calls, and its clock. */
 struct past {
     struct ration_manual_clock manual;
     struct ration_clock clock;
@@ -67,7 +67,7 @@ static void end(struct past *past, ration_limiter *loaded)
     ration_limiter_free(past->limiter);
 }
 
-static void every_algorithm_goes_on_where_it_was(void **state)
+static void every_algorithm_continues_where_it_was(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SUBJECT_COUNT; i++) {
@@ -97,8 +97,8 @@ static const uint64_t ages_ns[] = {1, 999, 12345678, 333333333, SECOND, 5 * SECO
 
 #define AGE_COUNT (sizeof(ages_ns) / sizeof(ages_ns[0]))
 
-/* The clock continues, as it does when a process is restarted; the wall's is a bit off. */
-static void debts_age_by_the_clock_that_goes_on(void **state)
+/* The clock continues, as after a restart of the process; the wall clock is slightly off. */
+static void tokens_refill_by_a_clock_that_continues(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SUBJECT_COUNT; i++)
@@ -116,8 +116,8 @@ static void debts_age_by_the_clock_that_goes_on(void **state)
         }
 }
 
-/* The clock starts again, as it does when the machine is started: only the wall's knows. */
-static void debts_age_by_the_wall_if_the_clock_starts_again(void **state)
+/* The clock starts again, as after a reboot: only the wall clock shows the time that passed. */
+static void tokens_refill_by_wall_time_if_the_clock_starts_again(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SUBJECT_COUNT; i++)
@@ -139,7 +139,7 @@ static void debts_age_by_the_wall_if_the_clock_starts_again(void **state)
         }
 }
 
-/* A window's end has moved: what was out stays out at least as long as was reported, R1. */
+/* A window's end has moved: tokens in use stay in use at least as long as was reported, R1. */
 static void windows_that_moved_hold_no_more_than_before(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void full_buckets_are_left_out(void **state)
 }
 
 /* A key that started empty and is full by now is not new: R7 of limits that do not start full. */
-static void a_key_is_remembered_for_as_long_as_it_was_to_be(void **state)
+static void a_key_is_remembered_as_long_as_before(void **state)
 {
     const struct ration_key key = RATION_KEY("known");
     struct past past;
@@ -345,13 +345,13 @@ static void control_a_fraction_that_is_lost_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_goes_on_where_it_was),
-        cmocka_unit_test(debts_age_by_the_clock_that_goes_on),
-        cmocka_unit_test(debts_age_by_the_wall_if_the_clock_starts_again),
+        cmocka_unit_test(every_algorithm_continues_where_it_was),
+        cmocka_unit_test(tokens_refill_by_a_clock_that_continues),
+        cmocka_unit_test(tokens_refill_by_wall_time_if_the_clock_starts_again),
         cmocka_unit_test(windows_that_moved_hold_no_more_than_before),
         cmocka_unit_test(a_wall_clock_that_runs_back_makes_nothing_younger),
         cmocka_unit_test(full_buckets_are_left_out),
-        cmocka_unit_test(a_key_is_remembered_for_as_long_as_it_was_to_be),
+        cmocka_unit_test(a_key_is_remembered_as_long_as_before),
         cmocka_unit_test(a_dump_of_what_was_loaded_is_the_same_dump),
         cmocka_unit_test(other_limits_keep_the_tokens),
         cmocka_unit_test(control_an_age_that_is_ignored_is_noticed),

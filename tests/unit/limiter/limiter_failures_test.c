@@ -1,12 +1,11 @@
 /*
- * Each piece of memory that is asked for is refused in turn: RATION_ENOMEM with a reason, nothing
- * written, nothing leaked.
+ * Each allocation fails in turn: RATION_ENOMEM with a reason, nothing written, nothing leaked.
  */
 #include "support/saved.h"
 #include "unit/limiter/limiter_allocations.h"
 #include "unit/limiter/limiter_kit.h"
 
-/* Tries, with each call refused in turn, until all are given. Returns how many were refused. */
+/* Repeats, with each allocation failing in turn, until none fails. Returns how many failed. */
 typedef ration_status attempt(void *context, void **out_object, struct ration_error *error);
 
 static uint64_t refuse_each(attempt *try, void *context, void **out_object)
@@ -81,7 +80,7 @@ static void a_limiter_of_large_pages_makes_do_with_small_ones(void **state)
     kit_open(&kit);
     call_count = allocations.call_count;
     kit_end(&kit);
-    mappings.is_populate_unknown = true; /* the wish is not granted; the memory is */
+    mappings.is_populate_unknown = true; /* madvise() fails; the memory is granted */
     allocations.call_count = 0;
     kit_open(&kit);
     mappings.is_populate_unknown = false;
@@ -121,7 +120,7 @@ static void a_stack_without_memory_is_not_made(void **state)
     assert_int_equal(allocations.live_count, 0);
 }
 
-/* What is refused for another reason leaks nothing either. */
+/* A refusal for another reason leaks nothing either. */
 static void wrong_options_leak_nothing(void **state)
 {
     struct kit kit;

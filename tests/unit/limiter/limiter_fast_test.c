@@ -1,7 +1,6 @@
 /*
- * The short ways of a decision against a bucket of one's own, which is decided by core/gcra.h as it
- * stands: limits whose capacity lies around what one word holds, tokens with fractions, times that
- * stand still, jump and run back; and keys of every size.
+ * The fast path of a decision against a separate bucket, which core/gcra.h decides directly: limits whose capacity is
+ * close to what one word holds, tokens with fractions, times that stop, jump and run backwards; and keys of every size.
  */
 #include "base/random.h"
 #include "unit/limiter/limiter_kit.h"

@@ -1,6 +1,6 @@
 /*
- * R10: a flood of fresh keys frees nobody and grows nothing, and keys chosen to collide under a
- * hash that everybody knows do not collide here.
+ * R10: a flood of new keys frees no blocked key and takes no memory, and keys chosen to collide under a public hash do not
+ * collide here.
  */
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ struct flood {
     uint64_t free_at_ns; /* the victim's reported moment */
 };
 
-/* The victim is denied, and reported the same moment as ever. */
+/* The victim is denied, and the reported moment has not changed. */
 static void check_victim(struct flood *flood)
 {
     uint64_t left_ns = flood->free_at_ns - flood->kit.manual.ns;
@@ -79,7 +79,7 @@ static void run_flood(enum ration_overflow overflow, size_t rule_count, uint64_t
     kit_end(&flood.kit);
 }
 
-static void a_flood_frees_nobody_and_grows_nothing(void **state)
+static void a_flood_frees_no_key_and_takes_no_memory(void **state)
 {
     (void)state;
     run_flood(RATION_OVERFLOW_SHARED, 1, FLOOD_COUNT);
@@ -94,7 +94,7 @@ static void a_flood_under_every_rule_of_overflow(void **state)
             run_flood(overflow, rule_count, FLOOD_COUNT / 50);
 }
 
-/* Idle keys are reclaimed for ever: a flood that is slow enough finds places, and frees nobody. */
+/* Idle keys are always reclaimed: a slow flood finds places, and frees no blocked key. */
 static void a_slow_flood_reclaims_only_what_is_full(void **state)
 {
     struct ration_limiter_stats stats;
@@ -191,7 +191,7 @@ static void control_crafted_keys_fill_the_sets_they_were_crafted_for(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_flood_frees_nobody_and_grows_nothing),
+        cmocka_unit_test(a_flood_frees_no_key_and_takes_no_memory),
         cmocka_unit_test(a_flood_under_every_rule_of_overflow),
         cmocka_unit_test(a_slow_flood_reclaims_only_what_is_full),
         cmocka_unit_test(crafted_keys_find_places_as_any_do),

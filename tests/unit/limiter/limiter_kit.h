@@ -7,7 +7,7 @@
  *     assert_answer(kit_take(&kit, "alice", 3), RATION_ALLOW, 17, 0);
  *     kit_end(&kit);
  *
- * Who wants other options plans first: KIT_PLAN(), then kit.options, then kit_open().
+ * For other options: KIT_PLAN(), then change kit.options, then kit_open().
  */
 #ifndef RATION_TESTS_LIMITER_KIT_H
 #define RATION_TESTS_LIMITER_KIT_H
@@ -24,7 +24,7 @@
 /* When a kit begins. A multiple of all windows that tests have. */
 #define KIT_NOW_NS (7200 * SECOND)
 
-/* How much less of a long test is run where the machine is slow. */
+/* The factor by which long tests are shortened in slow builds. */
 #ifdef RATION_TESTS_SHORT
 #define KIT_SHARE 100
 #else
@@ -168,10 +168,9 @@ static inline uint64_t kit_overflow_count(const struct kit *kit)
 #define KIT_CROWD_MAX 256
 
 /*
- * Fills a limiter of keys_max 1 with keys that are in debt for a very long time, and lets so much
- * time pass that the overflow bucket is full again. Its first limit has a burst of 256 or more, and
- * is full again within an hour. From then on no fresh key finds a place. Returns how many keys have
- * one: numbers[] of kit_numbered().
+ * Fills a limiter of keys_max 1 with keys that have tokens in use for a very long time, and advances the clock until the
+ * overflow bucket is full again. Its first limit has a burst of 256 or more, and is full again within an hour. From then
+ * on no new key finds a place. Returns how many keys have one: numbers[] of kit_numbered().
  */
 static inline size_t kit_crowd(struct kit *kit, uint64_t numbers[KIT_CROWD_MAX])
 {
@@ -246,8 +245,8 @@ static inline void kit_assert_same(struct ration_decision a, struct ration_decis
 }
 
 /*
- * R4, for a denial of key at the kit's now: a nanosecond before the reported wait is over a peek says
- * DENY, and when it is over it says ALLOW.
+ * R4, for a denial of key at the kit's now: a nanosecond before the end of the reported wait a peek says DENY, and at the
+ * end it says ALLOW.
  */
 #define assert_wait_is_exact(kit, key, cost, denied) \
     kit_assert_wait(kit, key, cost, denied, __FILE__, __LINE__)
@@ -268,7 +267,7 @@ static inline void kit_assert_wait(struct kit *kit, struct ration_key key, uint6
         on_time.verdict == RATION_ALLOW)
         return;
     print_error(
-        "told to wait %llu ns: 1 ns earlier it is %s (retry %llu), then %s (retry %llu)\n",
+        "reported a wait of %llu ns: 1 ns earlier it is %s (retry %llu), then %s (retry %llu)\n",
         (unsigned long long)denied.retry_after_ns, ration_decision_verdict_name(early.verdict),
         (unsigned long long)early.retry_after_ns, ration_decision_verdict_name(on_time.verdict),
         (unsigned long long)on_time.retry_after_ns);

@@ -1,6 +1,6 @@
 /*
- * R8: memory is taken once, touched when it is used or at once, as large as reported; decisions take
- * none. And what fork() does to it.
+ * R8: memory is allocated once, touched when it is used or at creation, and as large as reported; decisions allocate
+ * none. Also the effect of fork().
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -230,7 +230,7 @@ static void children_that_decide_together_get_the_burst(void **state)
     kit_end(&kit);
 }
 
-/* Forks while the limits are kept as they are: the child's copy of that is nobody's. */
+/* Forks while a thread holds the lock on the limits: in the child no thread owns it. */
 static ration_status fork_and_scan(void *context, const void *bytes, size_t size)
 {
     struct kit *kit = context;

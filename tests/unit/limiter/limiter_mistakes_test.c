@@ -1,10 +1,10 @@
 /*
- * What published limiters with keys got wrong, each as a test.
+ * Mistakes of published limiters with keys, one test for each.
  */
 #include "base/random.h"
 #include "unit/limiter/limiter_kit.h"
 
-/* The global limit is charged first, and keeps the token when the client's denies. */
+/* The global limit is charged first, and is not refunded when the client's limit denies. */
 static void a_client_that_is_denied_drains_no_global_budget(void **state)
 {
     struct kit all, each;
@@ -84,7 +84,7 @@ static void idling_saves_up_no_more_than_the_burst(void **state)
         }
 }
 
-/* State that expires before its debt: 40000 admitted in 600 s instead of 800. */
+/* State that expires before the bucket is full: 40000 admitted in 600 s instead of 800. */
 static void a_debt_is_not_forgotten_before_it_is_paid(void **state)
 {
     struct kit kit;
@@ -97,7 +97,7 @@ static void a_debt_is_not_forgotten_before_it_is_paid(void **state)
     kit_open(&kit);
     for (int ms = 0; ms < 600 * 1000; ms += 100) {
         admitted += take_all_there_are(&kit, "k");
-        kit_take_key(&kit, kit_numbered(&room, other++), 1); /* that would like its place */
+        kit_take_key(&kit, kit_numbered(&room, other++), 1); /* which needs its place */
         kit_pass(&kit, 100 * MS);
     }
     assert_int_equal(admitted, 200 + 599);

@@ -1,6 +1,6 @@
 /*
- * Keys that find no place, in tables so small that most do not: what becomes of them by each rule,
- * what they are reported, and that it is counted.
+ * Keys without a place, in tables so small that most keys have none: how each overflow rule decides them, what is
+ * reported, and that it is counted.
  */
 #include "base/random.h"
 #include "unit/limiter/limiter_kit.h"
@@ -38,7 +38,7 @@ static void shared_keys_have_one_bucket_together(void **state)
         assert_in_range(after.overflow_shared - before.overflow_shared, 300, 1000);
         assert_int_equal(after.overflow_deny + after.overflow_allow, 0);
         assert_int_equal(after.created, before.created);
-        for (int i = 0; i < 16; i++) /* nobody lost its place */
+        for (int i = 0; i < 16; i++) /* no key lost its place */
             assert_int_equal(kit_peek_key(&kit, kit_numbered(&room, numbers[i]), 1).verdict,
                              RATION_DENY);
         kit_end(&kit);
@@ -61,7 +61,7 @@ static void every_decision_of_the_shared_bucket_is_counted(void **state)
     kit_end(&kit);
 }
 
-static void shared_debt_is_taken_along(void **state)
+static void shared_use_is_inherited(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
 
@@ -86,7 +86,7 @@ static void shared_debt_is_taken_along(void **state)
     }
 }
 
-/* Those who share it would get what one of them gives back. */
+/* Otherwise the keys that share it would get what one of them returns. */
 static void nothing_is_given_back_to_the_shared_bucket(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
@@ -167,7 +167,7 @@ static void denied_keys_are_denied_until_a_place_is_free(void **state)
     }
 }
 
-/* Texts of one limiter each, for tables in which places come and go. */
+/* Texts of one limiter each, for tables whose places change hands. */
 static const char *const mixed_texts[][4] = {{"1/s burst 9"},
                                              {"1/s burst 9", "20/min"},
                                              {"5/s sliding_log", "3/s burst 9"},
@@ -182,7 +182,7 @@ struct mix {
 
 typedef void visitor(struct kit *kit, struct ration_key key, uint64_t cost, void *context);
 
-/* Random traffic of many keys; visit does the deciding. */
+/* Random traffic of many keys; visit decides. */
 static void traffic(struct mix mix, visitor *visit, void *context)
 {
     uint64_t random = mix.keys_max;
@@ -252,7 +252,7 @@ static void r4_the_wait_reported_by_deny_is_exact(void **state)
     for_all_mixes(take_and_check_wait, RATION_OVERFLOW_DENY, RATION_OVERFLOW_DENY, NULL);
 }
 
-/* On time it passes. */
+/* After the reported wait it passes. */
 static void take_and_check_on_time(struct kit *kit, struct ration_key key, uint64_t cost,
                                    void *context)
 {
@@ -272,14 +272,14 @@ static void r4_on_time_a_shared_key_passes(void **state)
     for_all_mixes(take_and_check_on_time, RATION_OVERFLOW_SHARED, RATION_OVERFLOW_SHARED, NULL);
 }
 
-/* And not earlier, though a place may be free before the shared bucket has tokens again. */
+/* And not earlier, even if a place is free before the shared bucket has tokens again. */
 static void r4_a_shared_key_does_not_pass_before_its_time(void **state)
 {
     (void)state;
     for_all_mixes(take_and_check_wait, RATION_OVERFLOW_SHARED, RATION_OVERFLOW_SHARED, NULL);
 }
 
-/* R1 of each key, whatever bucket it was charged to: what it got, one bucket of its own would give. */
+/* R1 for each key, whichever bucket was charged: one bucket of its own would have given as much. */
 struct promised {
     struct ration_bucket buckets[256];
     struct ration_limit limit;
@@ -328,7 +328,7 @@ static void a_peek_of_0_reports_what_is_left_to_a_key_without_a_place(void **sta
     kit_end(&kit);
 }
 
-/* A block is of one key. Who shares a bucket is not blocked along, and the caller gets an error. */
+/* A block applies to one key. The keys that share its bucket are not blocked, and the caller gets an error. */
 static void a_key_without_a_place_is_not_blocked_with_others(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
@@ -359,10 +359,10 @@ static void a_key_without_a_place_is_not_blocked_with_others(void **state)
 }
 
 /*
- * Debts of the shared bucket are those of the new limit as soon as limits have changed. Converted by
- * each who looks at them, they would begin again each time.
+ * After a change of limits the shared bucket is converted once. If every reader converted it, its use would begin again
+ * each time.
  */
-static void r4_a_shared_debt_is_converted_once(void **state)
+static void r4_a_shared_bucket_is_converted_once(void **state)
 {
     struct ration_rule next = {.limit = kit_limit("5/s burst 5")};
     uint64_t numbers[KIT_CROWD_MAX];
@@ -373,7 +373,7 @@ static void r4_a_shared_debt_is_converted_once(void **state)
     kit.options.keys_max = 1;
     kit_open(&kit);
     kit_crowd(&kit, numbers);
-    assert_int_equal(kit_take(&kit, "x", 1).verdict, RATION_DENY); /* the crowd had it */
+    assert_int_equal(kit_take(&kit, "x", 1).verdict, RATION_DENY); /* the other keys used it */
     kit_pass(&kit, 24 * 3600 * SECOND);
     assert_int_equal(kit_take(&kit, "x", 1).verdict, RATION_ALLOW);
     for (int i = 0; i < 16; i++) { /* places for everyone, under the new limit */
@@ -395,7 +395,7 @@ static void r4_a_shared_debt_is_converted_once(void **state)
     kit_end(&kit);
 }
 
-/* What a key is answered with a limit of its own. */
+/* The decision for a key with an inline limit. */
 static struct ration_decision take_as(struct kit *kit, const char *name, const char *limit_text)
 {
     struct ration_limit limit = kit_limit(limit_text);
@@ -410,10 +410,10 @@ static struct ration_decision take_as(struct kit *kit, const char *name, const c
 }
 
 /*
- * Requests bring their own limits. Whoever drains an overflow bucket with one that fills in a day leaves
- * those alone whose limits fill in a minute; and nobody is told to wait for much longer than that.
+ * Requests have inline limits. A client that drains an overflow bucket with a limit that fills in a day does not affect
+ * clients whose limits fill in a minute; and no reported wait is much longer than that.
  */
-static void a_slow_inline_limit_leaves_no_debt_for_a_fast_one(void **state)
+static void a_slow_inline_limit_does_not_affect_a_fast_one(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
     char name[32];
@@ -440,8 +440,8 @@ static void a_slow_inline_limit_leaves_no_debt_for_a_fast_one(void **state)
     kit_end(&kit);
 }
 
-/* The keys that share a bucket do not pay for what one of them has used beyond what was there. */
-static void a_forced_charge_leaves_the_shared_bucket_empty_at_most(void **state)
+/* The keys that share a bucket are not charged for what one of them used beyond the available tokens. */
+static void a_charge_leaves_the_shared_bucket_empty_at_most(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
 
@@ -463,12 +463,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_without_a_place_is_not_blocked_with_others),
-        cmocka_unit_test(r4_a_shared_debt_is_converted_once),
+        cmocka_unit_test(r4_a_shared_bucket_is_converted_once),
         cmocka_unit_test(shared_keys_have_one_bucket_together),
         cmocka_unit_test(every_decision_of_the_shared_bucket_is_counted),
-        cmocka_unit_test(shared_debt_is_taken_along),
-        cmocka_unit_test(a_slow_inline_limit_leaves_no_debt_for_a_fast_one),
-        cmocka_unit_test(a_forced_charge_leaves_the_shared_bucket_empty_at_most),
+        cmocka_unit_test(shared_use_is_inherited),
+        cmocka_unit_test(a_slow_inline_limit_does_not_affect_a_fast_one),
+        cmocka_unit_test(a_charge_leaves_the_shared_bucket_empty_at_most),
         cmocka_unit_test(nothing_is_given_back_to_the_shared_bucket),
         cmocka_unit_test(allowed_keys_are_not_limited_at_all),
         cmocka_unit_test(denied_keys_are_denied_until_a_place_is_free),

@@ -1,6 +1,6 @@
 /*
- * A store that answers later: the limiter's side of the store interface, with a store that keeps
- * every op until it is told to carry it out.
+ * A store that answers asynchronously: the limiter's side of the store interface, with a store that queues every op until
+ * the test lets it complete.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,13 +15,13 @@
 
 #define ASKED_MAX 8
 
-/* Answers from memory, but only when told to. */
+/* Answers from memory, but only when the test calls complete. */
 struct slow_store {
     struct ration_store store;
     struct ration_memory *memory;
     struct ration_op *asked[ASKED_MAX];
     size_t asked_count;
-    ration_status error; /* what it answers instead; RATION_OK: the decision */
+    ration_status error; /* the status to return instead; RATION_OK: the decision */
 };
 
 static ration_status slow_begin(struct ration_store *store, struct ration_op *op)
@@ -33,7 +33,7 @@ static ration_status slow_begin(struct ration_store *store, struct ration_op *op
     return RATION_EPENDING;
 }
 
-/* Carries out the oldest op and answers it. */
+/* Executes the oldest op and completes it. */
 static void slow_answer(struct slow_store *slow)
 {
     struct ration_op *op = slow->asked[0];
@@ -105,7 +105,7 @@ static void note(struct ration_pending *pending, ration_status status,
         answer->decision = *decision;
 }
 
-static void an_answer_comes_once_and_later(void **state)
+static void an_op_completes_once_and_asynchronously(void **state)
 {
     struct scene scene;
     struct answer answers[3] = {{0}};
@@ -137,7 +137,7 @@ static void an_answer_comes_once_and_later(void **state)
     scene_done(&scene);
 }
 
-static void a_store_that_fails_is_no_denial(void **state)
+static void a_failed_store_is_not_a_denial(void **state)
 {
     struct scene scene;
     struct answer answer = {0};
@@ -159,8 +159,8 @@ static void a_store_that_fails_is_no_denial(void **state)
     scene_done(&scene);
 }
 
-/* The limits change while the answer is on its way: it is asked again, by the new ones. */
-static void limits_changed_meanwhile_are_the_new_ones(void **state)
+/* The limits change while an op is pending: it is repeated under the new ones. */
+static void a_pending_op_uses_changed_limits(void **state)
 {
     struct scene scene;
     struct answer answer = {0};
@@ -172,7 +172,7 @@ static void limits_changed_meanwhile_are_the_new_ones(void **state)
     assert_int_equal(
         ration_limiter_begin(&scene.limiter, &RATION_KEY("a"), 3, 0, &pending, &decision),
         RATION_EPENDING);
-    /* so often that the config which the op began with is overwritten */
+    /* so often that the config with which the op began is overwritten */
     for (int i = 0; i < RATION_CONFIG_COUNT; i++) {
         struct ration_rule rule = rule_of("5 per 10s");
 
@@ -221,9 +221,9 @@ static void memory_answers_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_comes_once_and_later),
-        cmocka_unit_test(a_store_that_fails_is_no_denial),
-        cmocka_unit_test(limits_changed_meanwhile_are_the_new_ones),
+        cmocka_unit_test(an_op_completes_once_and_asynchronously),
+        cmocka_unit_test(a_failed_store_is_not_a_denial),
+        cmocka_unit_test(a_pending_op_uses_changed_limits),
         cmocka_unit_test(memory_answers_at_once),
     };
 

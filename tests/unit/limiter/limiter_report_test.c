@@ -1,12 +1,12 @@
 /*
- * What a limiter says it did: the same whatever call asked, and nothing left out.
+ * The statistics of a limiter: the same for every kind of call, and complete.
  */
 #include "base/random.h"
 #include "unit/limiter/limiter_kit.h"
 
 static const struct ration_key key = {"k", 1};
 
-/* Asks in one of the ways there are. All count alike. */
+/* Decides by one of the calls. All are counted alike. */
 enum way { BY_TAKE, BY_ALLOW, BY_BATCH, BY_RESERVE, WAY_COUNT };
 
 static enum ration_verdict ask(struct kit *kit, enum way way, struct ration_key whose,
@@ -181,7 +181,7 @@ static void created_and_reclaimed_keys_add_up(void **state)
         }
 }
 
-/* A key that is forced, or blocked, got a bucket as well. */
+/* A key that is charged or blocked also gets a bucket. */
 static void keys_that_got_a_bucket_by_hand_are_counted(void **state)
 {
     struct kit kit;
@@ -282,7 +282,7 @@ static void the_keys_that_took_most_are_named(void **state)
     assert_int_equal(top[0].name_size, sizeof(long_name));
     assert_memory_equal(top[0].name, long_name, RATION_TOP_KEY_NAME_MAX);
     assert_memory_equal(top[1].name, "k\0\0", 3);
-    /* half of 32000 took 30, half 2, give or take what 500 samples err */
+    /* half of 32000 took 30, half 2, within the error of 500 samples */
     assert_in_range(top[0].count, 400000, 560000);
     assert_in_range(top[1].count, 25000, 39000);
     assert_int_equal(stats.total, top[0].count + top[1].count);

@@ -1,6 +1,6 @@
 /*
- * Places in line: taken, and waited for; limiter_settle_test.c has how they end. Nothing here sleeps
- * until its time: clocks are set by the test, or run on each time they are read.
+ * Reservations: making them and waiting for their turn; limiter_settle_test.c has their release. Nothing here sleeps until
+ * its time: the test sets the clocks, or they advance each time they are read.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -58,7 +58,7 @@ static void r1_no_limit_is_exceeded_at_the_turn(void **state)
     kit_end(&kit);
 }
 
-/* A clock that runs on by step_ns each time it is read. */
+/* A clock that advances by step_ns each time it is read. */
 struct running {
     uint64_t ns, step_ns;
 };
@@ -114,7 +114,7 @@ static void a_wait_that_cannot_end_in_time_fails_at_once(void **state)
         RATION_OK);
     assert_answer(got, RATION_DENY, 0, 10 * SECOND);
     assert_int_equal(ration_limiter_wait(kit.limiter, &key, 1, 0, NULL, &got), RATION_OK);
-    assert_answer(got, RATION_DENY, 0, 10 * SECOND); /* a deadline long past */
+    assert_answer(got, RATION_DENY, 0, 10 * SECOND); /* a deadline in the past */
     assert_int_equal(ration_limiter_wait(kit.limiter, &key, 3, UINT64_MAX, NULL, &got), RATION_OK);
     assert_answer(got, RATION_NEVER, 0, RATION_FOREVER);
     assert_answer(kit_peek(&kit, "k", 1), RATION_DENY, 0, 10 * SECOND); /* nothing was taken */
@@ -145,7 +145,7 @@ struct waiter {
     struct ration_canceller canceller;
 };
 
-/* Cancels when the other has taken its place in line. */
+/* Cancels after the other thread has taken its place in line. */
 static void *cancel_later(void *context)
 {
     struct waiter *waiter = context;

@@ -1,5 +1,5 @@
 /*
- * Rules that ask about the request: key functions, limit functions and shadows.
+ * Rules that depend on the request: key functions, limit functions and shadows.
  */
 #include "unit/limiter/limiter_kit.h"
 
@@ -30,7 +30,7 @@ static ration_status key_by_user(void *context, const void *request, char *room,
     return RATION_OK;
 }
 
-/* Composes the key in the room that it is given. */
+/* Composes the key in the buffer that it is given. */
 static ration_status key_by_user_and_path(void *context, const void *request, char *room,
                                           struct ration_key *out_key)
 {

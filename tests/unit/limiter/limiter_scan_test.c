@@ -1,5 +1,5 @@
 /*
- * The keys in debt, listed: each once, and nothing else.
+ * The list of keys with tokens in use: each key once, and nothing else.
  */
 #include <stdlib.h>
 
@@ -59,7 +59,7 @@ static int by_tag(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* What looks say of all keys that are in debt. */
+/* The peeks of all keys with tokens in use. */
 static size_t peek_at_all(ration_limiter *limiter, struct ration_scan_item *items, uint64_t now_ns)
 {
     size_t count = 0;
@@ -129,7 +129,7 @@ static void every_key_in_debt_is_listed_once_as_a_peek_reports(void **state)
     }
 }
 
-/* Converted as a peek would, and not written back. */
+/* Converted as in a peek, and not written back. */
 static void after_a_change_of_limits_the_new_ones_count(void **state)
 {
     static const struct subject old = {.name = "changed", .rules = {"3/s burst 7", "9/s"}};

@@ -1,12 +1,12 @@
 /*
- * Reservations ended: what was not used comes back, unless it was promised to others; what was is
- * forced; and only once.
+ * Release of reservations: unused tokens come back, unless they were promised to others; tokens used beyond the
+ * reservation are charged; and each reservation is released only once.
  */
 #include "unit/limiter/limiter_kit.h"
 
 static const struct ration_key key = {"k", 1};
 
-static void what_was_not_used_comes_back_and_what_was_is_forced(void **state)
+static void unused_tokens_come_back_and_excess_is_charged(void **state)
 {
     static const char *const texts[] = {"100/h",
                                         "100/h refill interval",
@@ -136,7 +136,7 @@ static void a_reservation_from_before_a_change_mints_nothing(void **state)
     }
 }
 
-/* What the shared overflow bucket gave is settled there, and not given to others. */
+/* A reservation from the shared overflow bucket is settled there, and returns nothing to other keys. */
 static void a_reservation_of_a_key_without_a_place(void **state)
 {
     uint64_t numbers[KIT_CROWD_MAX];
@@ -355,7 +355,7 @@ static void r1_a_log_gives_back_the_tokens_of_the_reservation(void **state)
     kit_end(&kit);
 }
 
-/* A busy key whose callers estimate twice what they use: what was not used comes back to others. */
+/* A busy key whose callers estimate twice what they use: the unused tokens come back to other callers. */
 static void a_busy_budget_gets_back_what_was_not_used(void **state)
 {
     struct ration_reservation reservations[8];
@@ -386,7 +386,7 @@ static void a_busy_budget_gets_back_what_was_not_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_used_comes_back_and_what_was_is_forced),
+        cmocka_unit_test(unused_tokens_come_back_and_excess_is_charged),
         cmocka_unit_test(a_reservation_is_settled_or_cancelled_once),
         cmocka_unit_test(only_the_last_in_line_gives_back),
         cmocka_unit_test(a_reservation_from_before_a_change_mints_nothing),

@@ -1,6 +1,6 @@
 /*
- * Several limiters decided together: all are charged or none, whatever the order, and the answer
- * names whose limit decided.
+ * Several limiters decide together: all are charged or none, whatever the order, and the answer names the limiter whose
+ * limit decided.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -216,7 +216,7 @@ static void a_reservation_goes_at_once_and_is_settled_everywhere(void **state)
     ration_stack_free(kit.stack);
 }
 
-/* Two threads that take the same two keys in opposite orders both get on, R2. */
+/* Two threads that take the same two keys in opposite orders both make progress, R2. */
 struct pair {
     struct stack_kit kit;
     unsigned reservation;
@@ -241,7 +241,7 @@ static void *take_in_order(void *context)
     return NULL;
 }
 
-static void opposite_orders_get_on_and_get_the_burst(void **state)
+static void opposite_orders_make_progress_and_get_the_burst(void **state)
 {
     struct pair pair = {.reservation = 0};
     pthread_t threads[2];
@@ -460,7 +460,7 @@ int main(void)
         cmocka_unit_test(the_same_bucket_listed_twice_is_charged_the_sum),
         cmocka_unit_test(too_many_keys_are_refused),
         cmocka_unit_test(a_reservation_goes_at_once_and_is_settled_everywhere),
-        cmocka_unit_test(opposite_orders_get_on_and_get_the_burst),
+        cmocka_unit_test(opposite_orders_make_progress_and_get_the_burst),
         cmocka_unit_test(limiters_are_added_and_decided_with_the_others),
         cmocka_unit_test(a_limiter_without_room_changes_nothing),
         cmocka_unit_test(a_queue_is_asked_by_itself),

@@ -1,6 +1,6 @@
 /*
- * R4 for stacks: after the wait that is reported all limiters pass, and a nanosecond earlier they do
- * not. Also where a key of the request has no place; and that an answer comes at all.
+ * R4 for stacks: after the reported wait all limiters pass, and a nanosecond earlier they do not. Also if a key of the
+ * request has no place; and that the call returns at all.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 /*
- * Limits that do not start full: the first touch is remembered, denied or not, for stale_after.
+ * Limits that do not start full: the first request is remembered, denied or not, for stale_after.
  */
 #include "unit/limiter/limiter_kit.h"
 
@@ -66,7 +66,7 @@ static void every_algorithm_starts_with_what_it_was_given(void **state)
         }
 }
 
-/* Full for longer than stale_after, and not asked for: it is new again. */
+/* Full for longer than stale_after, and not used: it is new again. */
 static void a_key_is_remembered_for_stale_after(void **state)
 {
     static const uint64_t stales_ns[] = {0, 1, 60 * SECOND, 365 * RATION_NS_PER_DAY};
@@ -91,7 +91,7 @@ static void a_key_is_remembered_for_stale_after(void **state)
             ration_limiter_peek(kit.limiter, &key, 0, KIT_NOW_NS + 10 * SECOND + stale_ns, &got,
                                 NULL);
             assert_int_equal(got.remaining, 0);
-            /* what it says then is what a take is answered */
+            /* the peek then agrees with a take */
             kit_pass(&kit, 10 * SECOND + stale_ns);
             assert_answer(kit_take(&kit, "k", 1), RATION_DENY, 0, SECOND);
             kit_pass(&kit, SECOND);
@@ -140,8 +140,8 @@ static void several_rules_remember_as_long_as_the_longest(void **state)
 }
 
 /*
- * R7: remembered keys keep their places as long as there are others. Then one that holds no less than a
- * new key gives its place up, and starts over: nothing is minted. Not one that is established.
+ * R7: remembered keys keep their places while there are other places. Then a key with no fewer tokens than a new key
+ * loses its place, and starts again: no token is created. An established key does not.
  */
 static void remembered_keys_give_up_their_places_when_none_is_left(void **state)
 {
@@ -158,7 +158,7 @@ static void remembered_keys_give_up_their_places_when_none_is_left(void **state)
         kit_open(&kit);
         for (uint64_t i = 0; i < 16 * charge_count; i++)
             kit_take_key(&kit, kit_numbered(&room, i % 16), 1);
-        /* all owe something: they have fewer tokens than a new key */
+        /* all have tokens in use: fewer tokens left than a new key */
         assert_int_equal(kit_take(&kit, "new", 1).verdict, RATION_DENY);
         kit_pass(&kit, 50 * SECOND); /* all are full, those with two charges for 43 s */
         for (uint64_t i = 0; i < 16; i++)
@@ -195,7 +195,7 @@ static void keys_that_were_only_denied_give_up_their_places(void **state)
                 assert_int_equal(kit_take_key(&kit, kit_numbered(&room, i), 1).verdict,
                                  RATION_DENY);
             kit_pass(&kit, passed_ns[p]);
-            for (uint64_t i = 0; i < 200; i++) /* new clients, told to come back */
+            for (uint64_t i = 0; i < 200; i++) /* new clients, which are denied */
                 kit_take_key(&kit, kit_numbered(&room, 100000 + i), 1);
             kit_pass(&kit, 40 * SECOND);
             for (uint64_t i = 0; i < 200; i++)
@@ -206,8 +206,8 @@ static void keys_that_were_only_denied_give_up_their_places(void **state)
         }
 }
 
-/* Cost 0, a NEVER's look and a refund of nothing are no touch; what is given back is one. */
-static void what_asks_for_nothing_starts_nothing(void **state)
+/* Cost 0, a take that gets NEVER and a refund of nothing do not start a key; a real refund does. */
+static void calls_that_take_nothing_start_nothing(void **state)
 {
     struct kit kit;
 
@@ -235,7 +235,7 @@ int main(void)
         cmocka_unit_test(several_rules_remember_as_long_as_the_longest),
         cmocka_unit_test(remembered_keys_give_up_their_places_when_none_is_left),
         cmocka_unit_test(keys_that_were_only_denied_give_up_their_places),
-        cmocka_unit_test(what_asks_for_nothing_starts_nothing),
+        cmocka_unit_test(calls_that_take_nothing_start_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

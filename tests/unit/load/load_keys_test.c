@@ -10,8 +10,8 @@
 #include "load/keys.h"
 #include "support/unit.h"
 
-#define DRAWS_COUNT 200000
-#define KEYS_MAX    1000
+#define SAMPLE_COUNT 200000
+#define KEYS_MAX     1000
 
 static struct load_keys parsed(const char *text)
 {
@@ -36,14 +36,14 @@ static double chi_square(const struct load_keys *keys, uint64_t seed)
     memset(drawn, 0, sizeof(drawn));
     for (uint64_t i = 0; i < keys->count; i++)
         whole += share(keys, i);
-    for (int i = 0; i < DRAWS_COUNT; i++) {
+    for (int i = 0; i < SAMPLE_COUNT; i++) {
         uint64_t index = load_keys_draw(keys, &seed);
 
         assert_true(index < keys->count);
         drawn[index]++;
     }
     for (uint64_t i = 0; i < keys->count; i++) {
-        double expected = DRAWS_COUNT * share(keys, i) / whole;
+        double expected = SAMPLE_COUNT * share(keys, i) / whole;
 
         sum += ((double)drawn[i] - expected) * ((double)drawn[i] - expected) / expected;
     }
@@ -91,14 +91,14 @@ static void a_million_keys_are_as_skewed_as_said(void **state)
     int thousand_count = 0;
 
     (void)state;
-    for (int i = 0; i < DRAWS_COUNT; i++) {
+    for (int i = 0; i < SAMPLE_COUNT; i++) {
         uint64_t index = load_keys_draw(&keys, &seed);
 
         first_count += index == 0;
         thousand_count += index < 1000;
     }
-    assert_true(fabs(first_count / (double)DRAWS_COUNT - 0.065) < 0.003);
-    assert_true(fabs(thousand_count / (double)DRAWS_COUNT - 0.5) < 0.01);
+    assert_true(fabs(first_count / (double)SAMPLE_COUNT - 0.065) < 0.003);
+    assert_true(fabs(thousand_count / (double)SAMPLE_COUNT - 0.5) < 0.01);
 }
 
 static void a_seed_repeats_and_another_does_not(void **state)

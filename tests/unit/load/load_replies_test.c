@@ -1,6 +1,6 @@
 /*
- * Answers as rows: bytes to counts by kind, read whole, byte by byte, and cut in two at every
- * place; each with nothing readable behind its last byte.
+ * Answers as rows: bytes to counts by kind, parsed whole, byte by byte, and split at every position; each is placed right
+ * before an inaccessible page.
  */
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static const struct row http_rows[] = {
     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1, 0, 0, 0, ""},
 };
 
-/* What a glance must leave to the parser, or must not mistake. */
+/* Replies that the fast path must leave to the parser, or must not misread. */
 static const struct row odd_http_rows[] = {
     {"HTTP/1.1 200 OK\r\nX-Content-Length: 9\r\nContent-Type: a\r\nCONTENT-LENGTH:  3 \r\n\r\nabc",
      1, 0, 0, 0, ""},

@@ -1,5 +1,5 @@
 /*
- * Requests as bytes: what is around the holes, and what is written into them.
+ * Requests as bytes: the text around the placeholders, and the values written into them.
  */
 #include <stdio.h>
 #include <stdlib.h>

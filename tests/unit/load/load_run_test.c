@@ -1,6 +1,6 @@
 /*
- * Whole runs against a server in this process, which counts what it is asked and answers as the
- * case wants: what the client says it sent and got is what the server saw.
+ * Whole runs against a server in this process, which counts requests and answers as the case requires: the client's
+ * counts of requests and answers must equal the server's.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -70,7 +70,7 @@ static void send_all(int socket_fd, const char *bytes, size_t size, size_t piece
         ssize_t sent = send(socket_fd, bytes, size < piece_size ? size : piece_size, MSG_NOSIGNAL);
 
         if (sent <= 0)
-            return; /* the client has gone: its test says whether it may */
+            return; /* the client has disconnected: the case says whether it may */
         bytes += sent;
         size -= (size_t)sent;
     }
@@ -304,7 +304,7 @@ static void an_open_loop_keeps_its_schedule(void **state)
     }
 }
 
-/* At a rate nobody serves, waiting for one's turn counts: the slowest waited most of the run. */
+/* At a rate that no server reaches, the wait for the schedule counts: the slowest waited most of the run. */
 static void an_open_loop_counts_the_wait_for_a_turn(void **state)
 {
     struct server server;
@@ -325,7 +325,7 @@ static void an_open_loop_counts_the_wait_for_a_turn(void **state)
     assert_in_range(result.sent_count + result.never_sent_count, 19999999, 20000001);
 }
 
-/* What is due at once is sent at once: at least one of some runs is not held up by others' work. */
+/* Requests that are due at once are sent at once: at least one of some runs is not delayed by other load. */
 static void an_open_loop_does_not_wait_for_what_is_due(void **state)
 {
     struct server server;

@@ -1,7 +1,7 @@
 /*
- * Rows for limits as text: text to its canonical print, or to (status, offset, message). Each row
- * and each prefix of it is read so that the byte behind it cannot be touched; whatever parses must
- * survive print and parse, and whatever does not must leave the limit as it was.
+ * Rows for limits as text: text to its canonical print, or to (status, offset, message). Each row and each prefix of it is
+ * parsed right before an inaccessible page; text that parses must survive print and parse, and any other text must leave
+ * the limit unchanged.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -273,7 +273,7 @@ static void bad_options(void **state)
     check_bad(rows, COUNT_OF(rows));
 }
 
-/* What ration_limit_make() refuses is placed at the number or word without which it would not. */
+/* An error of ration_limit_make() is placed at the number or word that causes it. */
 static void refused_limits(void **state)
 {
     (void)state;

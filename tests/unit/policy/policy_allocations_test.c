@@ -1,6 +1,6 @@
 /*
- * Each piece of memory that reading a policy asks for is refused in turn: RATION_ENOMEM, nothing
- * written, nothing leaked. And what decides about requests asks for none.
+ * Each allocation while reading a policy fails in turn: RATION_ENOMEM, nothing
+ * written, nothing leaked. And deciding requests allocates nothing.
  */
 #include "unit/limiter/limiter_allocations.h"
 #include "unit/policy/policy_kit.h"
@@ -30,7 +30,7 @@ static ration_status load(void *context, ration_policy **out_policy)
     return ration_policy_load(context, NULL, NULL, out_policy);
 }
 
-/* Refuses each call in turn until the policy is read, and returns it. */
+/* Lets each allocation fail in turn until the policy is read, and returns it. */
 static ration_policy *refuse_each(ration_status (*read)(void *context, ration_policy **out_policy),
                                   void *context, uint64_t refused_min)
 {

@@ -1,5 +1,5 @@
 /*
- * Rows of policies that are wrong: text to the places and words of all errors that are reported.
+ * Rows of wrong policies: text to the positions and messages of all errors.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -220,7 +220,7 @@ static void note(void *context, const struct ration_policy_error *error)
     reported->count++;
 }
 
-static struct reported *tell(const char *text, size_t size)
+static struct reported *read_errors(const char *text, size_t size)
 {
     static struct reported reported;
     ration_policy *policy = (void *)&reported;
@@ -241,7 +241,7 @@ static struct reported *tell(const char *text, size_t size)
 
 static void check_row(const struct row *row)
 {
-    struct reported *reported = tell(row->text, strlen(row->text));
+    struct reported *reported = read_errors(row->text, strlen(row->text));
     size_t i = 0;
 
     for (; i < reported->count; i++) {
@@ -266,8 +266,8 @@ static void each_error_is_reported_where_it_is(void **state)
         check_row(&rows[i]);
 }
 
-/* Whatever a text is cut to, there is an answer, and it says something. */
-static void every_beginning_of_a_text_is_judged(void **state)
+/* Every prefix of a text has a result, and an error has a message. */
+static void every_prefix_of_a_text_has_a_result(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -293,7 +293,7 @@ static void many_errors_end_with_and_more(void **state)
     (void)state;
     for (int i = 0; i < 150; i++)
         used += (size_t)sprintf(large + used, "  - {name: n%d, rate: 10}\n", i);
-    reported = tell(large, used);
+    reported = read_errors(large, used);
     assert_int_equal(reported->count, RATION_POLICY_ERRORS_MAX + 1);
     assert_non_null(strstr(reported->messages[RATION_POLICY_ERRORS_MAX], "and more"));
     assert_int_equal(reported->errors[0].line, 2);
@@ -315,7 +315,7 @@ static size_t write_list(const char *head, const char *format, int count, const 
     return used + (size_t)sprintf(large + used, "%s", tail);
 }
 
-static void expect_at_most(size_t size, bool is_right, const char *words)
+static void expect_bound(size_t size, bool is_right, const char *words)
 {
     ration_policy *policy = NULL;
 
@@ -325,7 +325,7 @@ static void expect_at_most(size_t size, bool is_right, const char *words)
         ration_policy_free(policy);
         return;
     }
-    struct reported *reported = tell(large, size);
+    struct reported *reported = read_errors(large, size);
     if (!strstr(reported->messages[0], words))
         fail_msg("%s, not %s", reported->messages[0], words);
 }
@@ -355,7 +355,7 @@ static void each_maximum_is_kept_and_named(void **state)
         for (int more = 0; more <= 1; more++) {
             size_t size =
                 write_list(cases[i].head, cases[i].format, cases[i].most + more, cases[i].tail);
-            expect_at_most(size, !more, cases[i].words);
+            expect_bound(size, !more, cases[i].words);
         }
 }
 
@@ -368,24 +368,24 @@ static void sizes_of_texts_are_bounded(void **state)
         memset(value, 'v', sizeof(value));
         value[RATION_POLICY_VALUE_SIZE_MAX + more] = '\0';
         size_t size = (size_t)sprintf(large, ONE "banned: [{user: %s}]\n", value);
-        expect_at_most(size, !more, "at most 1024 bytes (got 1025)");
+        expect_bound(size, !more, "at most 1024 bytes (got 1025)");
         value[RATION_ATTRIBUTE_NAME_MAX + more] = '\0';
         size = (size_t)sprintf(large, ONE "banned: [{%s: x}]\n", value);
-        expect_at_most(size, !more, "at most 127 bytes (got 128)");
+        expect_bound(size, !more, "at most 127 bytes (got 128)");
         memset(large, ' ', RATION_POLICY_BYTES_MAX + 1);
         memcpy(large, ONE, strlen(ONE));
         memset(large + strlen(ONE), '\n', RATION_POLICY_BYTES_MAX + 1 - strlen(ONE));
-        expect_at_most(RATION_POLICY_BYTES_MAX + more, !more, "at most 4194304 bytes");
+        expect_bound(RATION_POLICY_BYTES_MAX + more, !more, "at most 4194304 bytes");
     }
     memset(large, '[', RATION_POLICY_BYTES_MAX);
-    expect_at_most(RATION_POLICY_BYTES_MAX, false, "nested deeper");
+    expect_bound(RATION_POLICY_BYTES_MAX, false, "nested deeper");
     for (size_t i = 0; i < RATION_POLICY_BYTES_MAX; i += 2)
         memcpy(large + i, "a,", 2);
     memcpy(large, "[ ", 2);
-    expect_at_most(RATION_POLICY_BYTES_MAX, false, "too many values");
+    expect_bound(RATION_POLICY_BYTES_MAX, false, "too many values");
 }
 
-static void queues_apart_are_right(void **state)
+static void disjoint_queues_are_accepted(void **state)
 {
     static const char *const pairs[][2] = {
         {"{path: /a}", "{path: /b}"},
@@ -428,11 +428,11 @@ static void queues_apart_are_right(void **state)
                                           "limits:\n  - {name: a, rate: 1/s, match: %s}\n"
                                           "  - {name: b, rate: 1/s leaky_queue, match: %s}\n",
                                           pair[swap], pair[!swap]);
-            expect_at_most(size, apart, "b is a leaky_queue");
+            expect_bound(size, apart, "b is a leaky_queue");
         }
 }
 
-/* Four queues of 4096 values each: 200 million pairs of values, which nobody waits for. */
+/* Four queues of 4096 values each: 200 million pairs of values, too many to compare. */
 static void queues_too_many_to_compare_are_reported(void **state)
 {
     size_t used = (size_t)sprintf(large, "limits:\n");
@@ -445,7 +445,7 @@ static void queues_too_many_to_compare_are_reported(void **state)
             used += (size_t)sprintf(large + used, "u%d-%d,", queue, i);
         used += (size_t)sprintf(large + used, "]}}\n");
     }
-    expect_at_most(used, false, "too many limits and values to determine");
+    expect_bound(used, false, "too many limits and values to determine");
 }
 
 static void files_that_cannot_be_read_are_reported(void **state)
@@ -465,7 +465,7 @@ static void files_that_cannot_be_read_are_reported(void **state)
     }
 }
 
-static void a_file_too_large_is_not_cut(void **state)
+static void a_file_too_large_is_not_truncated(void **state)
 {
     int file = memfd_create("policy", 0);
     struct reported reported = {.count = 0};
@@ -489,14 +489,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_error_is_reported_where_it_is),
-        cmocka_unit_test(every_beginning_of_a_text_is_judged),
+        cmocka_unit_test(every_prefix_of_a_text_has_a_result),
         cmocka_unit_test(many_errors_end_with_and_more),
         cmocka_unit_test(each_maximum_is_kept_and_named),
         cmocka_unit_test(sizes_of_texts_are_bounded),
-        cmocka_unit_test(queues_apart_are_right),
+        cmocka_unit_test(disjoint_queues_are_accepted),
         cmocka_unit_test(queues_too_many_to_compare_are_reported),
         cmocka_unit_test(files_that_cannot_be_read_are_reported),
-        cmocka_unit_test(a_file_too_large_is_not_cut),
+        cmocka_unit_test(a_file_too_large_is_not_truncated),
     };
 
     large = malloc(RATION_POLICY_BYTES_MAX + 4096);

@@ -1,5 +1,5 @@
 /*
- * What comparing globs costs: rows and random globs against fnmatch with values that are long enough for a
+ * The cost of comparing globs: rows and random globs against fnmatch with values that are long enough for a
  * filter, steps counted for globs that make other matchers go back, and a policy of 4096 globs.
  */
 #include <fnmatch.h>
@@ -37,7 +37,7 @@ static bool matches(const char *glob_text, const char *value, struct ration_glob
     return result;
 }
 
-/* Few letters, so that pieces are nearly found many times. Some globs are cut out of the value. */
+/* Few letters, so that pieces almost match many times. Some globs are cut out of the value. */
 static void random_glob(char *glob, const char *value, size_t size)
 {
     size_t used = 0;
@@ -99,7 +99,7 @@ static size_t steps_of(const char *glob, const char *letters, size_t size)
     return work.steps;
 }
 
-/* A matcher that goes back needs size times size, or more, for most of these. */
+/* A matcher that backtracks needs size times size steps, or more, for most of these. */
 static void steps_grow_as_the_value_does(void **state)
 {
     static const struct {
@@ -153,11 +153,11 @@ static ration_status match_plan(const ration_policy *policy, const char *value, 
     return ration_policy_find_matches(policy, &attribute, 1, &match);
 }
 
-/* The least of several measurements: what others do on this machine only adds to it. */
+/* The minimum of several measurements: other load on this machine only adds to it. */
 static double cpu_seconds(const ration_policy *policy, const char *value, size_t size,
                           ration_status status)
 {
-    double least = 1e9;
+    double seconds_min = 1e9;
 
     for (int i = 0; i < 7; i++) {
         struct timespec begin, end;
@@ -166,10 +166,10 @@ static double cpu_seconds(const ration_policy *policy, const char *value, size_t
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
         double seconds =
             (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-        if (seconds < least)
-            least = seconds;
+        if (seconds < seconds_min)
+            seconds_min = seconds;
     }
-    return least;
+    return seconds_min;
 }
 
 /* 64 times the bytes, and not even 8 times the time: one pass over the value serves all globs. */

@@ -1,5 +1,5 @@
 /*
- * Keys and costs: what a limit knows a request by, and what the request pays.
+ * Keys and costs: the key of a request under a limit, and the tokens that it costs.
  */
 #include "base/random.h"
 #include "unit/policy/policy_kit.h"

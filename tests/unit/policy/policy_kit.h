@@ -1,5 +1,5 @@
 /*
- * policy_kit: policies and requests for tests in few words.
+ * policy_kit: short ways to write policies and requests in tests.
  */
 #ifndef RATION_TESTS_POLICY_KIT_H
 #define RATION_TESTS_POLICY_KIT_H

@@ -1,6 +1,6 @@
 /*
- * Which limits apply to which requests: rows, then random policies and requests against a matcher that
- * is slow and obvious, and how much is compared in a large policy.
+ * Which limits apply to which requests: rows, then random policies and requests compared with a slow and obvious matcher,
+ * and the number of comparisons in a large policy.
  */
 #include <arpa/inet.h>
 #include <fnmatch.h>
@@ -183,8 +183,8 @@ static void globs_are_as_written(void **state)
 }
 
 /*
- * The slow matcher reads what the random policy was written from, and knows nothing of patterns: fnmatch
- * and inet_pton do the work.
+ * The slow matcher uses the data from which the random policy was written, and has no patterns of its own: fnmatch and
+ * inet_pton do the work.
  */
 enum { NAMES_COUNT = 4, TERMS_MAX = 3, VALUES_MAX = 3, RULES_MAX = 30 };
 
@@ -219,7 +219,7 @@ static unsigned pick(unsigned count)
     return (unsigned)ration_random_up_to(&state_of_random, count - 1);
 }
 
-/* Few letters, so that much agrees; sometimes so long that the index cuts it. */
+/* Few letters, so that values often match; sometimes so long that the index truncates them. */
 static void random_text(char *text, bool is_glob)
 {
     static const char letters[] = "aab/", wild[] = "ab*?/";
@@ -478,7 +478,7 @@ static void random_policies_match_as_the_slow_matcher_says(void **state)
     assert_true(errors_count > 0);
 }
 
-/* One limit of a thousand applies: how many are looked at? */
+/* One limit of a thousand applies: how many are examined? */
 static uint32_t compared(const char *match_format, struct kit_request request)
 {
     char *text = malloc(1000 * 400), match[300];

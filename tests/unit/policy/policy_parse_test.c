@@ -1,6 +1,6 @@
 /*
- * What a policy that is right holds: every field, every default, the settings, descriptions; and the
- * policies of the documentation and the examples.
+ * The contents of a correct policy: every field, every default, the settings, descriptions; and the policies of the
+ * documentation and the examples.
  */
 #include <dirent.h>
 

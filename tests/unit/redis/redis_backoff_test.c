@@ -7,7 +7,7 @@
 
 static const uint64_t begin_ns = 5 * RATION_NS_PER_SECOND;
 
-static void rests_are_doubled_and_spread(void **state)
+static void delays_are_doubled_and_spread(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 100; seed++) {
@@ -28,7 +28,7 @@ static void rests_are_doubled_and_spread(void **state)
     }
 }
 
-static void many_do_not_come_together(void **state)
+static void many_nodes_do_not_retry_together(void **state)
 {
     uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
 
@@ -45,8 +45,8 @@ static void many_do_not_come_together(void **state)
     assert_true(latest_ns - earliest_ns > REST_MIN_NS / 4);
 }
 
-/* A Redis that is found well and lost again at once: ten tries as fast as rests go, then one a second. */
-static void tries_have_a_budget(void **state)
+/* A Redis that accepts connections and closes them at once: ten attempts at the backoff's rate, then one a second. */
+static void attempts_have_a_budget(void **state)
 {
     struct ration_redis_backoff backoff;
     uint64_t now_ns = begin_ns;
@@ -64,9 +64,9 @@ static void tries_have_a_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rests_are_doubled_and_spread),
-        cmocka_unit_test(many_do_not_come_together),
-        cmocka_unit_test(tries_have_a_budget),
+        cmocka_unit_test(delays_are_doubled_and_spread),
+        cmocka_unit_test(many_nodes_do_not_retry_together),
+        cmocka_unit_test(attempts_have_a_budget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

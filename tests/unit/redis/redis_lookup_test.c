@@ -1,5 +1,5 @@
 /*
- * Names of hosts, with a resolver that answers when it is told to: this file has its own getaddrinfo().
+ * Names of hosts, with a resolver that answers only when the test lets it: this file has its own getaddrinfo().
  */
 #include "support/unit.h"
 
@@ -11,7 +11,8 @@
 #include "ration/ration.h"
 #include "redis/resolver.h"
 
-static pthread_mutex_t resolver_lock = PTHREAD_MUTEX_INITIALIZER; /* held: it does not answer */
+static pthread_mutex_t resolver_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* while locked it does not answer */
 static unsigned asked_count;
 
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
@@ -87,7 +88,7 @@ static void a_name_is_not_found(void **state)
     ration_redis_resolver_free(lookup);
 }
 
-static void nobody_has_to_wait_for_it(void **state)
+static void no_caller_waits_for_it(void **state)
 {
     unsigned asked_before = __atomic_load_n(&asked_count, __ATOMIC_RELAXED);
     struct ration_redis_resolver *lookup;
@@ -104,7 +105,7 @@ static void nobody_has_to_wait_for_it(void **state)
     pthread_mutex_unlock(&resolver_lock);
 }
 
-/* R12: while the resolver does not answer, decisions are made without Redis. It is asked once. */
+/* R12: while the resolver does not answer, decisions are made without Redis. It is called once. */
 static void R12_decisions_do_not_wait_for_a_name(void **state)
 {
     static const char text[] = "limits: [{name: a, rate: 1/day, burst: 1000}]";
@@ -139,7 +140,7 @@ int main(void)
         cmocka_unit_test(addresses_are_known),
         cmocka_unit_test(a_name_is_found),
         cmocka_unit_test(a_name_is_not_found),
-        cmocka_unit_test(nobody_has_to_wait_for_it),
+        cmocka_unit_test(no_caller_waits_for_it),
         cmocka_unit_test(R12_decisions_do_not_wait_for_a_name),
     };
 

@@ -62,7 +62,7 @@ static bool is_pipe_pending(void)
     return sigismember(&pending, SIGPIPE) == 1;
 }
 
-/* By default it ends the program. */
+/* By default SIGPIPE ends the program. */
 static void a_closed_connection_raises_no_signal(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void a_closed_connection_raises_no_signal(void **state)
     assert_false(is_pipe_pending());
 }
 
-/* One that somebody else has kept back stays; none is added where there was none. */
+/* A SIGPIPE that was already pending stays pending; none is added otherwise. */
 static void signals_of_others_stay(void **state)
 {
     sigset_t pipe;

@@ -1,4 +1,4 @@
-/* Counters of one thread: every name its own place, in a block that may be anywhere. */
+/* Counters of one thread: every name has its own field, in a block at any address. */
 #include "stats/counters.h"
 
 #include <pthread.h>
@@ -226,7 +226,7 @@ static void an_interval_is_the_difference_of_two_reads(void **state)
     assert_int_equal(ration_limit_stats_rejected_ppm(&lately), 250000);
     assert_memory_equal(&limiter, &limiter_before, sizeof(limiter));
 
-    /* made again in between: all of it is new */
+    /* recreated in between: all counts are new */
     lately = ration_limit_stats_since(&before, &after);
     assert_memory_equal(&lately, &before, sizeof(lately));
 }

@@ -87,7 +87,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* How many percentiles of the counts are not those of the times, to a 32nd part above. */
+/* The number of percentiles of the counts that differ from those of the times by more than a 32nd above. */
 static unsigned wrong_percentiles(const struct ration_histogram_counts *counts, uint64_t *times,
                                   size_t count)
 {
@@ -105,7 +105,7 @@ static unsigned wrong_percentiles(const struct ration_histogram_counts *counts, 
 }
 
 /* Times of every size, most of them short. */
-static void draw_times(uint64_t *times, uint64_t *random)
+static void random_times(uint64_t *times, uint64_t *random)
 {
     for (size_t i = 0; i < TIMES_COUNT; i++)
         times[i] = ration_random_next(random) >> (31 + ration_random_next(random) % 33);
@@ -118,7 +118,7 @@ static void percentiles_are_those_of_the_sorted_times(void **state)
 
     (void)state;
     for (unsigned round = 0; round < 10; round++) {
-        draw_times(times, &random);
+        random_times(times, &random);
 
         size_t count = round == 0 ? 1 : TIMES_COUNT - round;
         struct ration_histogram_counts counts = counted(times, count);
@@ -145,7 +145,7 @@ static void buckets_of_a_16th_are_caught(void **state)
     uint64_t random = 1;
 
     (void)state;
-    draw_times(times, &random);
+    random_times(times, &random);
 
     struct ration_histogram_counts counts = counted(times, TIMES_COUNT);
 
@@ -178,7 +178,7 @@ static void longer_than_the_last_bucket_is_the_longest(void **state)
     assert_int_equal(ration_histogram_percentile(&counts, UINT32_MAX), (UINT64_C(1) << 40) + 5);
 }
 
-/* A time that another thread has put into its bucket, and will put into the maximum next. */
+/* A time that another thread has added to its bucket, but not to the maximum yet. */
 static void a_time_half_recorded_is_no_longer_than_the_longest(void **state)
 {
     struct ration_histogram *histogram = make();
@@ -224,7 +224,7 @@ static void each_run_of_n_calls_has_one_pick(void **state)
     }
 }
 
-/* Of batches as long as a run each place is picked once in N runs; every N-th call would be one. */
+/* In batches as long as a run each position is picked once in N runs; with every N-th call it would always be the same. */
 static void no_place_in_a_batch_is_left_out(void **state)
 {
     struct ration_sampler *sampler = make_sampler(64);

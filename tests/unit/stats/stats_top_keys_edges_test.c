@@ -6,7 +6,7 @@
 #include "support/stats_keys.h"
 #include "support/unit.h"
 
-static void names_are_kept_as_far_as_there_is_room(void **state)
+static void names_are_truncated_to_the_room(void **state)
 {
     static struct stats_list list;
     unsigned char name[200];
@@ -74,7 +74,7 @@ static void sums_stop_at_the_maximum(void **state)
 
 /* Busy shards --------------------------------------------------------------------------- */
 
-static void r3_busy_shards_are_passed_by_and_reported_as_lost(void **state)
+static void r3_busy_shards_are_skipped_and_reported_as_lost(void **state)
 {
     static struct stats_list list;
     struct stats_exact exact = {.total = 0};
@@ -160,10 +160,10 @@ static void what_is_out_of_bounds_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_kept_as_far_as_there_is_room),
+        cmocka_unit_test(names_are_truncated_to_the_room),
         cmocka_unit_test(a_short_list_reports_what_it_left_out),
         cmocka_unit_test(sums_stop_at_the_maximum),
-        cmocka_unit_test(r3_busy_shards_are_passed_by_and_reported_as_lost),
+        cmocka_unit_test(r3_busy_shards_are_skipped_and_reported_as_lost),
         cmocka_unit_test(lost_stops_at_the_maximum),
         cmocka_unit_test(a_block_may_be_copied),
         cmocka_unit_test(what_is_out_of_bounds_is_refused),

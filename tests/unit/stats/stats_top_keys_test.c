@@ -1,4 +1,4 @@
-/* Top keys against an exact count: what is reported is true, whatever the traffic. */
+/* Top keys against an exact count: the reported counts are correct, whatever the traffic. */
 #include "stats/top_keys.h"
 
 #include <stdio.h>
@@ -8,12 +8,12 @@
 #include "support/unit.h"
 
 #ifdef RATION_TESTS_SHORT
-#define DRAW_COUNT 20000u
+#define SAMPLE_COUNT 20000u
 #else
-#define DRAW_COUNT 400000u
+#define SAMPLE_COUNT 400000u
 #endif
 
-static void what_is_reported_of_zipf_traffic_is_true(void **state)
+static void counts_of_zipf_traffic_are_correct(void **state)
 {
     static struct stats_zipf zipf;
     const struct ration_top_keys_shape shapes[] = {{1, 1}, {16, 1}, {128, 1}, {128, 4}, {10, 8}};
@@ -26,16 +26,16 @@ static void what_is_reported_of_zipf_traffic_is_true(void **state)
         uint64_t random = i;
 
         memset(&exact, 0, sizeof(exact));
-        for (uint32_t draw = 0; draw < DRAW_COUNT; draw++)
+        for (uint32_t sample = 0; sample < SAMPLE_COUNT; sample++)
             stats_top_add(top, &exact, (uint32_t)ration_random_up_to(&random, 7),
-                          stats_zipf_draw(&zipf, &random), 1);
+                          stats_zipf_next(&zipf, &random), 1);
         assert_int_equal(stats_top_errors(&exact, top), 0);
         free(top);
     }
 }
 
-/* Small enough for each step to be judged: keys come back after having been dropped. */
-static void every_step_over_few_keys_is_true(void **state)
+/* Small enough to check each step: keys reappear after they were dropped. */
+static void every_step_with_few_keys_is_correct(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -54,17 +54,17 @@ static void every_step_over_few_keys_is_true(void **state)
     }
 }
 
-static void weights_of_any_size_are_true(void **state)
+static void weights_of_any_size_are_correct(void **state)
 {
     struct stats_exact exact = {.total = 0};
     struct ration_top_keys *top = stats_top_make(32, 2);
     uint64_t random = 7;
 
     (void)state;
-    for (uint32_t draw = 0; draw < DRAW_COUNT / 10; draw++) {
+    for (uint32_t sample = 0; sample < SAMPLE_COUNT / 10; sample++) {
         uint64_t size = 20 + ration_random_up_to(&random, 43);
 
-        stats_top_add(top, &exact, draw, ration_random_up_to(&random, 300),
+        stats_top_add(top, &exact, sample, ration_random_up_to(&random, 300),
                       ration_random_next(&random) >> size);
     }
     assert_int_equal(stats_top_errors(&exact, top), 0);
@@ -73,7 +73,7 @@ static void weights_of_any_size_are_true(void **state)
 
 /* The control --------------------------------------------------------------------------- */
 
-/* Space-Saving in the plainest way, and with the mistake that the check must find. */
+/* Space-Saving in its simplest form, with the mistake that the check must find. */
 struct plain {
     struct ration_top_key keys[16];
     uint32_t key_count;
@@ -108,13 +108,13 @@ static struct stats_errors judge_plain(bool forgets_error)
     static struct stats_zipf zipf;
     static struct stats_exact exact;
     struct plain plain = {.key_count = 0, .forgets_error = forgets_error};
-    struct ration_top_keys_stats stats = {.total = DRAW_COUNT, .unlisted_max = UINT64_MAX};
+    struct ration_top_keys_stats stats = {.total = SAMPLE_COUNT, .unlisted_max = UINT64_MAX};
     uint64_t random = 1;
 
     memset(&exact, 0, sizeof(exact));
     stats_zipf_init(&zipf);
-    for (exact.total = 0; exact.total < DRAW_COUNT; exact.total++) {
-        uint32_t number = stats_zipf_draw(&zipf, &random);
+    for (exact.total = 0; exact.total < SAMPLE_COUNT; exact.total++) {
+        uint32_t number = stats_zipf_next(&zipf, &random);
 
         exact.counts[number]++;
         plain_add(&plain, number);
@@ -126,7 +126,7 @@ static struct stats_errors judge_plain(bool forgets_error)
     return errors;
 }
 
-static void an_error_that_is_forgotten_is_caught(void **state)
+static void a_missing_error_bound_is_caught(void **state)
 {
     (void)state;
     assert_int_equal(stats_errors_count(judge_plain(false)), 0);
@@ -150,8 +150,8 @@ static void r10_fresh_keys_hide_no_heavy_one_and_take_no_memory(void **state)
     memset(block, 0xaa, size + 64);
     assert_int_equal(ration_top_keys_init(block, size, shape, &top), RATION_OK);
     for (unsigned part = 0; part < 4; part++) {
-        for (uint32_t i = 0; i < DRAW_COUNT; i++) {
-            uint64_t fresh = STATS_KEYS_COUNT + UINT64_C(1) * part * DRAW_COUNT + i;
+        for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
+            uint64_t fresh = STATS_KEYS_COUNT + UINT64_C(1) * part * SAMPLE_COUNT + i;
 
             stats_top_add(top, &exact, i, i % 50 == 0 ? 7 : fresh, 1);
         }
@@ -159,7 +159,7 @@ static void r10_fresh_keys_hide_no_heavy_one_and_take_no_memory(void **state)
         assert_int_equal(list.keys[0].hash[1], 7);
         assert_memory_equal(list.keys[0].name, "key-7", 6);
         assert_int_equal(stats_top_errors(&exact, top), 0);
-        /* how little is known of the others grows, and is reported */
+        /* the error bound of the others grows, and is reported */
         assert_true(list.keys[1].error > last_error);
         assert_true(list.stats.unlisted_max >= last_error);
         last_error = list.keys[1].error;
@@ -172,10 +172,10 @@ static void r10_fresh_keys_hide_no_heavy_one_and_take_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_reported_of_zipf_traffic_is_true),
-        cmocka_unit_test(every_step_over_few_keys_is_true),
-        cmocka_unit_test(weights_of_any_size_are_true),
-        cmocka_unit_test(an_error_that_is_forgotten_is_caught),
+        cmocka_unit_test(counts_of_zipf_traffic_are_correct),
+        cmocka_unit_test(every_step_with_few_keys_is_correct),
+        cmocka_unit_test(weights_of_any_size_are_correct),
+        cmocka_unit_test(a_missing_error_bound_is_caught),
         cmocka_unit_test(r10_fresh_keys_hide_no_heavy_one_and_take_no_memory),
     };
 

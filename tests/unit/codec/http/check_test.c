@@ -1,6 +1,5 @@
 /*
- * Rows for checks: bodies and query strings, and what is read from them, or where and why they are
- * refused.
+ * Rows for checks: bodies and query strings, and the parsed check, or the position and reason of the error.
  */
 #include "codec/http/check_json.h"
 
@@ -331,7 +330,7 @@ static void queries(void **state)
     }
 }
 
-/* Allocations that succeed before one fails; all of them while it is negative. */
+/* The number of allocations that succeed before one fails; negative: none fails. */
 static int allocations_left = -1;
 
 void *__real_malloc(size_t size);

@@ -1,5 +1,5 @@
 /*
- * Rows for the header fields: a limit and a decision, and the lines that tell of them.
+ * Rows for the header fields: a limit and a decision, and the lines that report them.
  */
 #include "codec/http/fields.h"
 
@@ -35,14 +35,14 @@ static void policies(void **state)
         {"a", "10/s burst 11", "RateLimit-Policy: \"a\";q=11;w=2\r\n"},
         {"a", "1000/s burst 1", "RateLimit-Policy: \"a\";q=1;w=1\r\n"},
         {"a", "3/s burst 7", "RateLimit-Policy: \"a\";q=7;w=3\r\n"},
-        /* Whole periods, where refills come at their end. */
+        /* Whole periods, if refills come at the end of a period. */
         {"a", "10 per 10s burst 11 refill interval", "RateLimit-Policy: \"a\";q=11;w=20\r\n"},
         {"a", "10 per 10s burst 20 refill interval", "RateLimit-Policy: \"a\";q=20;w=20\r\n"},
         {"a", "7/min fixed_window", "RateLimit-Policy: \"a\";q=7;w=60\r\n"},
         {"a", "7/min sliding_log", "RateLimit-Policy: \"a\";q=7;w=60\r\n"},
         {"a", "1000000000000000000/1000000000000000001ns burst 500000000000000001",
          "RateLimit-Policy: \"a\";q=999999999999999;w=500000001\r\n"},
-        /* Names come without these; if one did not, the field would still be one. */
+        /* Names never contain these characters; if one did, the field would still be valid. */
         {"a\"b\\c\nd\xC3", "10/s", "RateLimit-Policy: \"a\\\"b\\\\c?d?\";q=10;w=1\r\n"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -89,7 +89,7 @@ static void states(void **state)
     assert_written("RateLimit: \"burst\";r=0;t=2\r\n");
     ration_fields_write_state(&written, items, 1, 99); /* spread beyond the reset */
     assert_written("RateLimit: \"burst\";r=0;t=99\r\n");
-    /* No limit of a denied request may point behind Retry-After. */
+    /* No limit of a denied request may report a time after Retry-After. */
     ration_fields_write_state(&written, items, 2, 2);
     assert_written("RateLimit: \"burst\";r=0;t=2, \"day\";r=4990;t=2\r\n");
 
@@ -99,7 +99,7 @@ static void states(void **state)
     assert_written("RateLimit: \"burst\";r=16\r\n");
 }
 
-/* 5/min: the next token comes after 12 s, not after the 60 s until the bucket is full. */
+/* 5/min: the next token is refilled after 12 s, not after the 60 s until the bucket is full. */
 static void times_until_more_tokens(void **state)
 {
     (void)state;

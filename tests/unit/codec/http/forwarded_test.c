@@ -1,7 +1,6 @@
 /*
- * Rows for the client's address: what the headers say, who the peer is, and who the client is then.
- * Proxies in 10.0.0.0/8 and fd00::/8 are trusted. Values stand right before memory that cannot be
- * touched, where there is one.
+ * Rows for the client's address: the headers, the peer, and the resulting client. Proxies in 10.0.0.0/8 and fd00::/8 are
+ * trusted. Each value is placed right before an inaccessible page.
  */
 #include "codec/http/forwarded.h"
 
@@ -83,7 +82,7 @@ static void lists_of_addresses(void **state)
         {FOR, "10.0.0.1", "1.2.3.4, 010.1.1.1", "10.0.0.1"},
         {FOR, "10.0.0.1", "unknown, 10.1.1.1", "10.1.1.1"},
         {FOR, "fd00::1", "1.2.3.4, fd00::2", "1.2.3.4"},
-        /* A peer that nobody trusts is the client. */
+        /* An untrusted peer is the client. */
         {FOR, "9.9.9.9", "1.2.3.4", "9.9.9.9"},
         {FOR, "9.9.9.9", "1.2.3.4, 10.1.1.1", "9.9.9.9"},
     };
@@ -120,7 +119,7 @@ static void forwarded_elements(void **state)
         {RFC, "10.0.0.1", "for=\"1.2.3.4:_x\"", "1.2.3.4"},
         {RFC, "10.0.0.1", "for=\"1\\.2.3.4\"", "1.2.3.4"},
         {RFC, "10.0.0.1", "for=1.2.3.4,,for=10.1.1.1,", "1.2.3.4"},
-        /* The walk ends at what is no address. */
+        /* The search ends at an element that is not an address. */
         {RFC, "10.0.0.1", "for=1.2.3.4, for=unknown, for=10.1.1.1", "10.1.1.1"},
         {RFC, "10.0.0.1", "for=1.2.3.4, for=_hidden, for=10.1.1.1", "10.1.1.1"},
         {RFC, "10.0.0.1", "for=1.2.3.4, proto=http", "10.0.0.1"},
@@ -130,11 +129,11 @@ static void forwarded_elements(void **state)
         {RFC, "10.0.0.1", "for=1.2.3.4, for=", "10.0.0.1"},
         {RFC, "10.0.0.1", "for=1.2.3.4, for=10.1.1.1 x", "10.0.0.1"},
         {RFC, "10.0.0.1", "for=1.2.3.4, =10.1.1.1", "10.0.0.1"},
-        /* A comma, or a whole element, that a client put into quotes. */
+        /* A comma, or a whole element, that a client has quoted. */
         {RFC, "10.0.0.1", "for=1.2.3.4;host=\"x, for=6.6.6.6\"", "1.2.3.4"},
         {RFC, "10.0.0.1", "for=1.2.3.4;host=\"x\\\", for=6.6.6.6\"", "1.2.3.4"},
         {RFC, "10.0.0.1", "x \"a, for=6.6.6.6\", for=10.1.1.1", "10.1.1.1"},
-        /* Quotes that do not end: a client's, to swallow what the proxy adds. */
+        /* Unterminated quotes: a client uses them to hide what the proxy appends. */
         {RFC, "10.0.0.1", "for=6.6.6.6;host=\", for=1.2.3.4", "1.2.3.4"},
         {RFC, "10.0.0.1", "for=\", for=1.2.3.4", "1.2.3.4"},
         {RFC, "10.0.0.1", "for=\"\\, for=1.2.3.4;host=\"h\"", "1.2.3.4"},
@@ -186,8 +185,8 @@ static void lines_are_one_list(void **state)
         check(rows[i].header, false, "10.0.0.1", rows[i].lines, rows[i].expected);
 }
 
-/* A header that was not asked for is a client's own. */
-static void only_the_header_named_is_believed(void **state)
+/* A header that is not configured may be set by the client. */
+static void only_the_configured_header_counts(void **state)
 {
     (void)state;
     const struct ration_http_header headers[] = {
@@ -242,7 +241,7 @@ int main(void)
         cmocka_unit_test(forwarded_elements),
         cmocka_unit_test(one_real_address),
         cmocka_unit_test(lines_are_one_list),
-        cmocka_unit_test(only_the_header_named_is_believed),
+        cmocka_unit_test(only_the_configured_header_counts),
         cmocka_unit_test(peers_on_unix_sockets),
         cmocka_unit_test(hops_are_bounded),
     };

@@ -1,6 +1,6 @@
 /*
- * Rows for the HTTP reader: a stream, and the requests it holds. Each is read whole, byte by byte
- * and cut at every place, right before memory that cannot be touched; all must give the same.
+ * Rows for the HTTP parser: a stream, and its requests. Each stream is parsed whole, byte by byte and split at every
+ * position, right before an inaccessible page; all must give the same result.
  */
 #include "codec/http/http_request.h"
 
@@ -123,7 +123,7 @@ static void chunked_bodies(void **state)
 }
 
 /* nginx's auth_request sends the client's Content-Length and no body. */
-/* RFC 9112 section 2.2: clients sent an empty line behind the body of a POST. */
+/* RFC 9112 section 2.2: some clients send an empty line after the body of a POST. */
 static void empty_lines_before_a_request_are_ignored(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void reports_what_it_waits_for(void **state)
     http_stream_read(&limits, head, 20, http_stream_whole, NULL, text, &progress);
     assert_int_equal(progress.phase, RATION_HTTP_HEAD);
     assert_false(progress.wants_continue);
-    assert_int_equal(progress.scanned_bytes, 20); /* and never looked at again */
+    assert_int_equal(progress.scanned_bytes, 20); /* and never examined again */
     http_stream_read(&limits, head, sizeof(head) - 1, http_stream_by_byte, NULL, text, &progress);
     assert_int_equal(progress.phase, RATION_HTTP_BODY);
     assert_int_equal(progress.needed_bytes, sizeof(head) - 1 + 9);
@@ -185,7 +185,7 @@ static void reports_what_it_waits_for(void **state)
     static const char later[] = "\r\nPOST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\na";
     http_stream_read(&limits, later, sizeof(later) - 1, http_stream_by_byte, NULL, text, &progress);
     assert_int_equal(progress.needed_bytes, sizeof(later) - 2 + 9); /* from the empty line on */
-    /* One that sends the body at once waits for nothing. */
+    /* A client that sends the body at once does not wait. */
     http_stream_read(&limits, head, sizeof(head), http_stream_whole, NULL, text, &progress);
     assert_int_equal(progress.phase, RATION_HTTP_BODY);
     assert_false(progress.wants_continue);
@@ -264,7 +264,7 @@ static void small_chunks_are_bounded(void **state)
     free(bytes);
 }
 
-/* The largest body, in one chunk per call of one byte more: seconds if bytes were looked at twice. */
+/* The largest body, one more byte per call: this would take seconds if bytes were examined twice. */
 static void pieces_cost_no_more_than_the_whole(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
 /*
- * Forms by which one reader of HTTP is made to see another request than the next one does: each is
- * refused, with the status that its row says, however the stream is cut. The first form of each
- * group is the harmless one beside it, which passes.
+ * Forms that two HTTP parsers may read as different requests: each is refused with the status in its row, however the
+ * stream is split. The first form of each group is the valid counterpart, which passes.
  */
 #include <stdbool.h>
 
@@ -36,7 +35,7 @@ static const struct row {
     ROW(400, "GET / HTTP/1.1\r\n" H "Content-Length: 2\r\nContent-Length: 2\r\n\r\nab"),
     ROW(400, "POST / HTTP/1.1\r\n" H "Content-Length: 2, 2\r\n\r\nab"),
 
-    /* Lengths that are no plain number. */
+    /* Lengths that are not plain numbers. */
     ROW(400, "POST / HTTP/1.1\r\n" H "Content-Length: +2\r\n\r\nab"),
     ROW(400, "POST / HTTP/1.1\r\n" H "Content-Length: -2\r\n\r\nab"),
     ROW(400, "POST / HTTP/1.1\r\n" H "Content-Length: 0x2\r\n\r\nab"),
@@ -177,7 +176,7 @@ static const struct row {
     ROW(400, "GET * HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "GET ?a HTTP/1.1\r\n" H "\r\n"),
 
-    /* Methods and versions. What is no HTTP at all need not come to the end of a line. */
+    /* Methods and versions. Bytes that are not HTTP may be refused before the end of the line. */
     ROW(400, "\x16\x03\x01"),
     ROW(400, "get / HTTP/1.1\r\n" H "\r\n"),
     ROW(400, "Get / HTTP/1.1\r\n" H "\r\n"),

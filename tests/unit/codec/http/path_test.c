@@ -1,5 +1,5 @@
 /*
- * Paths and hosts, however they are written: the same one, or refused as ambiguous.
+ * Different spellings of paths and hosts: normalised to the same text, or refused as ambiguous.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static void ways_to_write_a_path(void **state)
         assert_path(rows[i][0], rows[i][1]);
 }
 
-/* What was made once is made the same again, and lies within what was given. */
+/* Normalising twice gives the same text, which lies within the input. */
 static void made_once_and_for_all(void **state)
 {
     static const char letters[] = "/./%2eF6ca?;";

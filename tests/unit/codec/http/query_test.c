@@ -1,6 +1,6 @@
 /*
- * Rows for query strings: what is read from them, or where and why they are refused. Each stands
- * right before memory that cannot be touched.
+ * Rows for query strings: the parsed result, or the position and reason of the error. Each is placed right before an
+ * inaccessible page.
  */
 #include "codec/http/query.h"
 

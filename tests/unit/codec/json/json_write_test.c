@@ -1,5 +1,5 @@
 /*
- * JSON as it is written; that it is JSON is jansson's to say.
+ * The JSON writer's output; jansson checks that it is valid.
  */
 #include "codec/json/json_write.h"
 

@@ -20,7 +20,7 @@
 #define USAGE     CELL "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 #define SECOND    RATION_NS_PER_SECOND
 
-/* Splits text at single blanks into words that lie before the guard page. */
+/* Splits text at single spaces into arguments that are placed before the guard page. */
 static size_t split(const char *text, struct ration_key words[WORDS_MAX])
 {
     size_t count = 0, size = strlen(text);

@@ -107,7 +107,7 @@ static void errors_stay_one_line(void **state)
     assert_true(resp_check(output.bytes, output.size, 2));
 }
 
-/* The judge must be able to say no. */
+/* The checker must also reject. */
 static void the_checker_sees_what_is_wrong(void **state)
 {
     (void)state;

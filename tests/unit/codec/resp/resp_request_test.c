@@ -15,7 +15,7 @@
 
 static struct ration_resp_request request;
 
-/* Lays bytes before the guard page, so that a read beyond them fails. */
+/* Places bytes before the guard page, so that a read beyond them crashes. */
 static char *lay(const char *bytes, size_t size)
 {
     return memcpy(guard - size, bytes, size);
@@ -71,8 +71,8 @@ static void check_result(const struct row *row, enum ration_resp_result result)
 }
 
 /*
- * Whole, then each prefix: before the request is whole it gives MORE, and needs more than it has
- * but not more than there is; what is wrong may be reported early, in the same words.
+ * Whole, then each prefix: until the request is complete the result is MORE, and it needs more bytes than it has but not
+ * more than the request has; an error may be reported early, with the same text.
  */
 static void check_row(const struct ration_resp_limits *limits, const struct row *row)
 {
@@ -194,7 +194,7 @@ static void lines(void **state)
         check_row(&resp_limits_default, &rows[i]);
 }
 
-static void strangers(void **state)
+static void unauthenticated_clients(void **state)
 {
     (void)state;
     static const struct row rows[] = {
@@ -215,7 +215,7 @@ static void strangers(void **state)
         check_row(&ration_resp_limits_unauthenticated, &rows[i]);
 }
 
-/* An announced length says how much to wait for, and nothing of it is touched or kept. */
+/* An announced length says how many bytes to wait for; no memory is touched or reserved for them. */
 static void bombs(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void limits_of_ones_own(void **state)
         check_row(&narrow, &rows[i]);
 }
 
-/* The longest line is taken, one byte more is refused, in one piece and cut anywhere. */
+/* The longest line is accepted, one byte more is refused, in one piece and split anywhere. */
 static void longest_lines(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays),
         cmocka_unit_test(lines),
-        cmocka_unit_test(strangers),
+        cmocka_unit_test(unauthenticated_clients),
         cmocka_unit_test(bombs),
         cmocka_unit_test(limits_of_ones_own),
         cmocka_unit_test(longest_lines),

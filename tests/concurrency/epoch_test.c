@@ -1,7 +1,7 @@
 /*
- * Readers of something that is replaced, more of them than there are shards, so that many share one:
- * none ever sees what was replaced before they entered and is gone. With RATION_TESTS_CONTROL the
- * grace period does not wait, and must be caught.
+ * Readers of an object that a writer replaces, with more readers than shards, so that many readers share one shard:
+ * no reader ever sees an object that was replaced before it entered and has been freed. With RATION_TESTS_CONTROL
+ * the writer does not wait for the readers, and the test must catch that.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -14,22 +14,22 @@
 
 #define THING_COUNT (2000 / THREADS_SHARE)
 
-/* Zero: not made yet. */
-enum { THING_MADE = 1, THING_GONE };
+/* 0: not created yet. */
+enum { THING_LIVE = 1, THING_FREED };
 
 struct game {
     struct ration_epoch epoch;
     uint32_t things[THING_COUNT];
     uint32_t *current; /* one of them */
     unsigned thread_count;
-    uint32_t reader_count; /* that have looked */
+    uint32_t reader_count; /* that have read at least once */
     uint32_t is_over;
-    uint64_t gone_count; /* looks at things that were gone */
-    uint64_t peek_count;
+    uint64_t freed_read_count; /* reads of things that were freed */
+    uint64_t read_count;
     uint64_t too_long_count;
 };
 
-/* Once all readers are at it. */
+/* Begins once every reader has read. */
 static void replace_all(struct game *game)
 {
     while (__atomic_load_n(&game->reader_count, __ATOMIC_RELAXED) < game->thread_count - 1)
@@ -37,28 +37,28 @@ static void replace_all(struct game *game)
     for (size_t i = 1; i < THING_COUNT; i++) {
         uint32_t *old = game->current;
 
-        __atomic_store_n(&game->things[i], THING_MADE, __ATOMIC_RELAXED);
+        __atomic_store_n(&game->things[i], THING_LIVE, __ATOMIC_RELAXED);
         __atomic_store_n(&game->current, &game->things[i], __ATOMIC_SEQ_CST);
         game->too_long_count += !ration_epoch_wait(&game->epoch);
-        __atomic_store_n(old, THING_GONE, __ATOMIC_RELAXED);
+        __atomic_store_n(old, THING_FREED, __ATOMIC_RELAXED);
         sched_yield();
     }
     __atomic_store_n(&game->is_over, 1, __ATOMIC_RELEASE);
 }
 
-static void peek(struct game *game, bool hands_on)
+static void read_current(struct game *game, bool enters_again)
 {
     uint32_t phase = ration_epoch_enter(&game->epoch);
     const uint32_t *thing = __atomic_load_n(&game->current, __ATOMIC_SEQ_CST);
 
     sched_yield();
-    if (hands_on) { /* as a check that Redis decides later: its guard outlives the one it was made in */
+    if (enters_again) { /* like a check that Redis decides later: its guard outlives the first one */
         ration_epoch_enter_again(&game->epoch, phase);
         ration_epoch_leave(&game->epoch, phase);
         sched_yield();
     }
-    if (__atomic_load_n(thing, __ATOMIC_RELAXED) != THING_MADE)
-        __atomic_fetch_add(&game->gone_count, 1, __ATOMIC_RELAXED);
+    if (__atomic_load_n(thing, __ATOMIC_RELAXED) != THING_LIVE)
+        __atomic_fetch_add(&game->freed_read_count, 1, __ATOMIC_RELAXED);
     ration_epoch_add(&game->epoch, RATION_EPOCH_ERRORS);
     ration_epoch_leave(&game->epoch, phase);
 }
@@ -66,18 +66,18 @@ static void peek(struct game *game, bool hands_on)
 static void play(void *context, unsigned thread_index)
 {
     struct game *game = context;
-    uint64_t peek_count = 0;
+    uint64_t read_count = 0;
 
     if (thread_index == 0) {
         replace_all(game);
         return;
     }
     do {
-        peek(game, peek_count % 2 == 1);
-        if (peek_count++ == 0)
+        read_current(game, read_count % 2 == 1);
+        if (read_count++ == 0)
             __atomic_fetch_add(&game->reader_count, 1, __ATOMIC_RELAXED);
     } while (!__atomic_load_n(&game->is_over, __ATOMIC_ACQUIRE));
-    __atomic_fetch_add(&game->peek_count, peek_count, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&game->read_count, read_count, __ATOMIC_RELAXED);
 }
 
 static struct game game;
@@ -92,31 +92,31 @@ static void run(void)
         thread_count = THREADS_COUNT_MAX;
     assert_true(thread_count > ration_shards_count(game.epoch.shards));
     game.thread_count = thread_count;
-    game.things[0] = THING_MADE;
+    game.things[0] = THING_LIVE;
     game.current = &game.things[0];
     threads_run(thread_count, play, &game);
-    print_message("  %u threads: %" PRIu64 " of %" PRIu64 " looks at what was gone\n", thread_count,
-                  game.gone_count, game.peek_count);
+    print_message("  %u threads: %" PRIu64 " of %" PRIu64 " reads saw a freed thing\n",
+                  thread_count, game.freed_read_count, game.read_count);
 }
 
-static void none_of_many_sees_what_is_gone(void **state)
+static void no_reader_sees_a_freed_object(void **state)
 {
     (void)state;
     run();
 #ifdef RATION_TESTS_CONTROL
-    assert_true(game.gone_count > 10);
+    assert_true(game.freed_read_count > 10);
 #else
-    assert_int_equal(game.gone_count, 0);
+    assert_int_equal(game.freed_read_count, 0);
     assert_int_equal(game.too_long_count, 0);
-    assert_true(ration_epoch_wait(&game.epoch)); /* nobody is inside */
+    assert_true(ration_epoch_wait(&game.epoch)); /* no reader is inside */
 #endif
-    /* and what they count together is exact */
-    assert_int_equal(ration_epoch_read(&game.epoch, RATION_EPOCH_ERRORS), game.peek_count);
+    /* and the shards' counters add up exactly */
+    assert_int_equal(ration_epoch_read(&game.epoch, RATION_EPOCH_ERRORS), game.read_count);
     ration_epoch_done(&game.epoch);
 }
 
 #ifndef RATION_TESTS_CONTROL
-/* A writer, and how far it has come. */
+/* The writer's thread: sets is_over when the wait is over. */
 static void *wait_for_readers(void *context)
 {
     struct game *writer = context;
@@ -132,8 +132,8 @@ static void wait_for_phase(const struct ration_epoch *epoch, uint32_t phase)
         sched_yield();
 }
 
-/* A reader in the phase that the writer waits for last: what it hands on is waited for as it is. */
-static void what_a_reader_hands_on_is_waited_for(void **state)
+/* A reader in the phase that the writer waits for last enters again: the writer waits for the second stay, too. */
+static void the_writer_waits_for_a_reader_that_entered_again(void **state)
 {
     struct game own = {.is_over = 0};
     pthread_t thread;
@@ -147,10 +147,10 @@ static void what_a_reader_hands_on_is_waited_for(void **state)
     second = ration_epoch_enter(&own.epoch);
     assert_int_not_equal(second, first);
     ration_epoch_leave(&own.epoch, first);
-    wait_for_phase(&own.epoch, first); /* now it waits for the second reader */
+    wait_for_phase(&own.epoch, first); /* now the writer waits for the second reader */
     ration_epoch_enter_again(&own.epoch, second);
     ration_epoch_leave(&own.epoch, second);
-    for (int i = 0; i < 20; i++) /* it looks ten times as often */
+    for (int i = 0; i < 20; i++) /* the writer polls ten times as often */
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     assert_false(__atomic_load_n(&own.is_over, __ATOMIC_ACQUIRE));
     ration_epoch_leave(&own.epoch, second);
@@ -163,9 +163,9 @@ static void what_a_reader_hands_on_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(none_of_many_sees_what_is_gone),
+        cmocka_unit_test(no_reader_sees_a_freed_object),
 #ifndef RATION_TESTS_CONTROL
-        cmocka_unit_test(what_a_reader_hands_on_is_waited_for),
+        cmocka_unit_test(the_writer_waits_for_a_reader_that_entered_again),
 #endif
     };
 

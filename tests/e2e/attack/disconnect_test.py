@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Clients that leave in every way there is: half-open, reset, silent, at once, and by the thousand.
+"""Clients that disconnect in every way: half-open, with a reset, silently, immediately, and by the thousand.
 
-    leaving_test.py RATION
+    disconnect_test.py RATION
 """
 import socket
 
@@ -16,8 +16,8 @@ def is_quiet(server):
     return kit.metrics(server)["ration_connections"] == 1
 
 
-def test_a_client_that_only_stops_sending_gets_its_answers():
-    """shutdown(SHUT_WR) behind a request, or many: all are answered, then the server closes."""
+def test_a_client_that_only_stops_sending_gets_its_replies():
+    """shutdown(SHUT_WR) after one or many requests: the server answers all of them, then closes."""
     with kit.server() as server:
         serve.expect(server.raw(server.resp_port, b"PING\r\n" * 20000, is_ended=True),
                      b"+PONG\r\n" * 20000)
@@ -25,8 +25,8 @@ def test_a_client_that_only_stops_sending_gets_its_answers():
         serve.expect([answer[0] for answer in answers], [200] * 2000)
 
 
-def test_answers_that_wait_are_sent_to_one_who_stopped_sending():
-    """Of every amount: more than the systems in between keep, a little more, and less."""
+def test_buffered_replies_are_sent_to_a_client_that_stopped_sending():
+    """In different amounts: less than the kernel buffers, a little more, and much more."""
     with kit.server(options=["--threads", "1"]) as server:
         one = server.raw(server.resp_port, b"COMMAND\r\n", is_ended=True)
         most = 4 * kit.MIB // len(one)
@@ -43,8 +43,8 @@ def test_answers_that_wait_are_sent_to_one_who_stopped_sending():
             client.close()
 
 
-def test_half_a_request_and_the_end():
-    """Nothing is decided and nothing is said: there is nobody to wait for."""
+def test_half_a_request_gets_no_reply():
+    """The server decides nothing and sends nothing, because the client has closed."""
     policy = "limits: [{name: a, key: user, rate: 1/s, burst: 10}]"
     with kit.server(policy, ["--manual-clock"]) as server:
         for half in (b"*3\r\n$12\r\nRATION.CHECK\r\n$4\r\nuser\r\n$1\r\n", b"RATION.CHECK user x"):
@@ -59,7 +59,7 @@ def test_half_a_request_and_the_end():
         kit.wait_until(lambda: is_quiet(server), "all are gone")
 
 
-def test_reset_in_the_middle_of_an_answer():
+def test_reset_in_the_middle_of_a_reply():
     with kit.server(options=["--threads", "1"]) as server:
         before = kit.file_count(server)
         for port, request in ((server.http_port, b"GET /openapi.yaml HTTP/1.1\r\nHost: h\r\n\r\n" * 200),
@@ -70,13 +70,13 @@ def test_reset_in_the_middle_of_an_answer():
                 connection.recv(100)
                 kit.reset(connection)
         kit.wait_until(lambda: is_quiet(server), "all are gone")
-        kit.wait_until(lambda: kit.file_count(server) <= before + 1, "files are given back")
+        kit.wait_until(lambda: kit.file_count(server) <= before + 1, "file descriptors are closed")
         assert kit.ended(server, "reset") > 0
         serve.expect(server.resp().ask("PING"), "PONG")
 
 
-def test_reset_at_once():
-    """Before the server has accepted, or just after."""
+def test_reset_immediately():
+    """Before the server has accepted the connection, or just after."""
     with kit.server(options=["--threads", "2"]) as server:
         for _ in range(500):
             kit.reset(kit.connect(server.resp_port))
@@ -86,11 +86,11 @@ def test_reset_at_once():
         kit.wait_until(lambda: is_quiet(server), "all are gone")
 
 
-def test_connect_and_leave():
+def test_connect_and_disconnect():
     with kit.server(options=["--threads", "1"]) as server:
         for _ in range(LEAVERS // 10):
             kit.connect(server.resp_port).close()
-        kit.wait_until(lambda: is_quiet(server), "the first are gone")
+        kit.wait_until(lambda: is_quiet(server), "the first connections are closed")
         before, files = kit.memory_bytes(server), kit.file_count(server)
         for number in range(LEAVERS):
             connection = socket.create_connection(
@@ -98,21 +98,21 @@ def test_connect_and_leave():
             if number % 3 == 0:
                 connection.send(b"GET")
             if number % 2:
-                kit.reset(connection)  # leaves no TIME_WAIT behind for thousands of ports
+                kit.reset(connection)  # so that thousands of ports are not left in TIME_WAIT
             else:
                 connection.close()
         kit.wait_until(lambda: is_quiet(server), "all are gone")
         grown = kit.memory_bytes(server) - before
         assert grown < 2 * kit.MIB * kit.MEMORY_FACTOR, f"{grown} bytes more"
-        assert kit.file_count(server) <= files + 1, "files are lost"
+        assert kit.file_count(server) <= files + 1, "file descriptors leak"
 
 
-def test_half_open_connections_are_forgotten_at_their_deadline():
-    """Peers that never speak again, as after a crash or a cable that was pulled."""
+def test_half_open_connections_are_closed_at_their_timeout():
+    """Peers that never send again, as after a crash or with a cable unplugged."""
     options = ["--threads", "1", "--resp-idle-timeout", "200ms", "--http-idle-timeout", "200ms"]
     with kit.server(options=options) as server:
         silent = [kit.connect(port) for port in (server.http_port, server.resp_port) * 50]
-        kit.wait_until(lambda: is_quiet(server), "the silent are closed")
+        kit.wait_until(lambda: is_quiet(server), "the silent connections are closed")
         kit.close_all(silent)
 
 

@@ -1,4 +1,4 @@
-# epoch.c: who has replaced something does not wait for those who are inside.
+# epoch.c: a writer that has replaced an object does not wait for the readers.
 /^bool ration_epoch_wait(/,/^{$/ s|^{$|{ /* seeded */\
     if (epoch != NULL)\
         return true;\

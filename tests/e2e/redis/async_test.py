@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Answers that come later: pipelines, MULTI, silence, clients that leave, a stop and a reload, all while
+"""Asynchronous replies: pipelines, MULTI, CLIENT REPLY OFF, clients that disconnect, a shutdown and a reload, all while
 Redis has not answered yet.
 
-    later_test.py RATION
+    async_test.py RATION
 
-What is sent to a server on Redis is also sent to one that keeps its limits in memory, by one clock: byte by
-byte the answers are the same (R9). RATION_TEST_SEED chooses what is sent.
+The test sends the same requests to a server with Redis and to a server with its limits in memory, with the same clock:
+the replies are equal byte for byte (R9). RATION_TEST_SEED chooses the requests.
 """
 import os
 import random
@@ -31,29 +31,29 @@ limits:
   - {name: tank, match: {path: /tank}, key: [user, path], rate: 2/s sliding_window}
 """
 PLAIN = "limits: [{name: user, key: user, rate: 1/day, burst: 1000}]\n"
-LONG_MS = 20000  # a deadline that does not pass
+LONG_MS = 20000  # a timeout that is never reached
 
 
-# The same as in memory ------------------------------------------------------------------------
+# The same replies as in memory -----------------------------------------------------------------
 
-def a_check(chance):
-    words = [chance.choice(("RATION.CHECK", "RATION.CHECK", "ration.check", "RATION.PEEK"))]
+def random_check(chance):
+    argv = [chance.choice(("RATION.CHECK", "RATION.CHECK", "ration.check", "RATION.PEEK"))]
     if chance.random() < .3:
-        words += ["COST", chance.choice((0, 1, 2, 9, "x"))]
-    words += ["user", chance.choice("abc{}%")]
+        argv += ["COST", chance.choice((0, 1, 2, 9, "x"))]
+    argv += ["user", chance.choice("abc{}%")]
     if chance.random() < .5:
-        words += ["path", chance.choice(("/slow", "/tank", "/"))]
-    return words if chance.random() < .95 else words[:-1]  # attributes that are no pairs
+        argv += ["path", chance.choice(("/slow", "/tank", "/"))]
+    return argv if chance.random() < .95 else argv[:-1]  # an attribute without a value
 
 
-def a_throttle(chance):
+def random_throttle(chance):
     if chance.random() < .2:
         return ["GCRA", chance.choice("xyz"), 3, 1, 1]
     return ["CL.THROTTLE", chance.choice("xyz"), chance.choice((0, 3, 3, 3, "-1")), 1, 1,
             *chance.choice(((), (0,), (2,), ("many",)))]
 
 
-def an_edit(chance):
+def random_admin_op(chance):
     who = ["user", chance.choice("abc{}%")]
     kind = chance.random()
     if kind < .1:
@@ -71,16 +71,16 @@ OTHERS = (["PING"], ["PING", "word"], ["ECHO", "e"], ["NONSENSE", "a"], ["ECHO"]
           ["CLIENT", "SETNAME", "n"], ["CLIENT", "GETNAME"], ["CONFIG", "GET", "save"])
 
 
-def a_pipeline(chance, length):
+def random_pipeline(chance, length):
     commands = []
     for _ in range(length):
         kind = chance.random()
         if kind < .4:
-            commands.append(a_check(chance))
+            commands.append(random_check(chance))
         elif kind < .48:
-            commands.append(an_edit(chance))
+            commands.append(random_admin_op(chance))
         elif kind < .7:
-            commands.append(a_throttle(chance))
+            commands.append(random_throttle(chance))
         elif kind < .8:
             commands.append(chance.choice(OTHERS))
         elif kind < .84:
@@ -95,8 +95,8 @@ def a_pipeline(chance, length):
 
 
 def exchange(server, commands, cuts):
-    """All that comes back for commands that are sent in pieces, without waiting for answers."""
-    sent = b"".join(serve.Resp.encode(*words) for words in commands)
+    """The whole reply to commands that are sent in pieces, without waiting for replies."""
+    sent = b"".join(serve.Resp.encode(*argv) for argv in commands)
     sent += serve.Resp.encode("CLIENT", "REPLY", "ON") + serve.Resp.encode("DISCARD") + serve.Resp.encode("QUIT")
     with socket.create_connection(("127.0.0.1", server.resp_port), timeout=serve.ANSWER_SECONDS) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -121,10 +121,10 @@ def test_R9_pipelines_as_in_memory():
         redis_kit.wait_well(remote, connections=4)
         count = 0
         for _ in range(150):
-            commands = a_pipeline(chance, chance.choice((1, 5, 30, 200)))
+            commands = random_pipeline(chance, chance.choice((1, 5, 30, 200)))
             if chance.random() < .3:
                 commands.insert(0, ["HELLO", "3", "SETNAME", "x"])
-            if commands[0][0] == "HELLO":  # what HELLO answers has the connection's number
+            if commands[0][0] == "HELLO":  # the reply to HELLO contains the connection's number
                 commands.insert(0, ["CLIENT", "REPLY", "SKIP"])
             cuts = [chance.random() for _ in range(chance.choice((0, 1, 5)))]
             got, wanted = exchange(remote, commands, cuts), exchange(memory, commands, cuts)
@@ -169,7 +169,7 @@ def http_bytes(method, path, body):
 
 
 def test_R9_http_as_in_memory():
-    """Pipelines of HTTP too, with requests that end the connection."""
+    """Also HTTP pipelines, with requests that end the connection."""
     chance = random.Random(SEED)
     options = CLOCK + ["--threads", "2", "--admin-secret", SECRET]
     with redis_kit.Redis() as redis, \
@@ -191,7 +191,7 @@ def test_R9_http_as_in_memory():
 
 
 def test_an_answer_too_large():
-    """What has no room is answered by an error that says so, as in memory."""
+    """A reply that is too large is replaced by an error that says so, as in memory."""
     body = {"checks": [{"attributes": {"user": "a", "path": "/tank"}}] * 60}
     options = CLOCK + ["--max-output", "4096"]
     with redis_kit.Redis() as redis, \
@@ -208,34 +208,34 @@ def test_an_answer_too_large():
         serve.expect(exchange(remote, commands, []), exchange(memory, commands, []), "by RESP")
 
 
-# While answers are on their way ---------------------------------------------------------------
+# While replies are pending ---------------------------------------------------------------------
 
-class Kept:
-    """A server whose answers of Redis are kept back until they are let go."""
+class StalledRedis:
+    """A server and a proxy that withholds the replies of Redis until the test opens it."""
 
     def __init__(self, policy=PLAIN, options=(), deadline_ms=LONG_MS):
         self.redis = redis_kit.Redis()
-        self.way = redis_kit.Way(self.redis)
-        self.server = redis_kit.serve_with(BINARY, self.way.url, policy, list(options), deadline_ms)
+        self.proxy = redis_kit.Proxy(self.redis)
+        self.server = redis_kit.serve_with(BINARY, self.proxy.url, policy, list(options), deadline_ms)
 
     def __enter__(self):
         redis_kit.wait_well(self.server, connections=4)
-        self.way.is_open.clear()
+        self.proxy.is_open.clear()
         return self
 
     def __exit__(self, *failure):
         try:
-            self.way.is_open.set()
+            self.proxy.is_open.set()
             self.server.__exit__(*failure)
         finally:
-            self.way.close()
+            self.proxy.close()
             self.redis.kill()
 
-    def wait_asked(self, user, count=1):
-        """Until Redis was asked: the answer is then on its way, and kept."""
+    def wait_called(self, user, count=1):
+        """Waits until Redis has been called: its reply is then in the proxy."""
         deadline = time.monotonic() + serve.ANSWER_SECONDS
-        while self.way.calls_of(user) < count:
-            assert time.monotonic() < deadline, f"{user} was never asked for"
+        while self.proxy.calls_of(user) < count:
+            assert time.monotonic() < deadline, f"there was no call for {user}"
             time.sleep(.002)
 
 
@@ -247,21 +247,21 @@ def is_by_redis(answer):
     return not isinstance(answer, serve.RespError) and not redis_kit.is_degraded(answer)
 
 
-def test_order_behind_what_is_waited_for():
-    """What comes in while Redis is silent is answered behind it; others are not kept waiting."""
-    with Kept(options=["--threads", "1"]) as kept:
-        client, other = kept.server.resp(), kept.server.resp()
+def test_replies_keep_order_behind_a_pending_one():
+    """Requests that arrive while a reply is pending are answered after it; other clients do not wait."""
+    with StalledRedis(options=["--threads", "1"]) as stalled:
+        client, other = stalled.server.resp(), stalled.server.resp()
         client.send(*check("a"))
-        kept.wait_asked("a")
-        for words in ("PING",), check("b"), ("ECHO", "e"), ("MULTI",), check("c"), ("PING",), ("EXEC",), ("PING", "z"):
-            client.send(*words)
+        stalled.wait_called("a")
+        for argv in ("PING",), check("b"), ("ECHO", "e"), ("MULTI",), check("c"), ("PING",), ("EXEC",), ("PING", "z"):
+            client.send(*argv)
         serve.expect(other.ask("PING"), "PONG", "another client")
         client.socket.settimeout(.2)
         try:
             raise AssertionError(f"before Redis answered: {client.read()}")
         except TimeoutError:
             client.socket.settimeout(serve.ANSWER_SECONDS)
-        kept.way.is_open.set()
+        stalled.proxy.is_open.set()
         answers = [client.read() for _ in range(9)]
         serve.expect([answers[i] for i in (1, 3, 4, 5, 6, 8)], ["PONG", b"e", "OK", "QUEUED", "QUEUED", b"z"])
         executed = answers[7]
@@ -269,29 +269,29 @@ def test_order_behind_what_is_waited_for():
         assert all(map(is_by_redis, (answers[0], answers[2], executed[0]))), answers
 
 
-def test_silence_while_answers_come_later():
-    with Kept(options=["--threads", "1"]) as kept:
-        client = kept.server.resp()
-        for words in (("CLIENT", "REPLY", "OFF"), check("a"), check("a"), ("CLIENT", "REPLY", "ON"), check("b"),
+def test_suppressed_replies_of_pending_checks():
+    with StalledRedis(options=["--threads", "1"]) as stalled:
+        client = stalled.server.resp()
+        for argv in (("CLIENT", "REPLY", "OFF"), check("a"), check("a"), ("CLIENT", "REPLY", "ON"), check("b"),
                       ("CLIENT", "REPLY", "SKIP"), check("b"), ("PING", "end")):
-            client.send(*words)
-        kept.wait_asked("a")
-        kept.way.is_open.set()
+            client.send(*argv)
+        stalled.wait_called("a")
+        stalled.proxy.is_open.set()
         serve.expect(client.read(), "OK", "CLIENT REPLY ON")
         serve.expect(serve.pairs(client.read())[b"remaining"], 999)
         serve.expect(client.read(), b"end")
         serve.expect([serve.pairs(client.ask(*check(user)))[b"remaining"] for user in "ab"], [997, 997],
-                     "what was silent is charged")
+                     "checks without a reply are charged")
 
 
-def leave(connection, is_reset):
+def disconnect(connection, is_reset):
     if is_reset:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
     connection.close()
 
 
-def test_clients_that_leave():
-    """By RESP and HTTP, alone and in batches, in EXEC; by FIN and RST; before the answer and with it."""
+def test_clients_that_disconnect():
+    """RESP and HTTP; single requests, batches and EXEC; FIN and RST; before the reply and at the same time."""
     batch = http_bytes("POST", "/v1/check", {"checks": [{"attributes": {"user": "left"}}] * 20})
     get = http_bytes("GET", "/v1/check?user=left", None)
     pipeline = b"".join(serve.Resp.encode(*check("left")) for _ in range(20))
@@ -299,109 +299,109 @@ def test_clients_that_leave():
     silent = serve.Resp.encode("CLIENT", "REPLY", "OFF") + pipeline
     edits = serve.Resp.encode("RATION.REFUND", "user", "left") * 3 + serve.Resp.encode("RATION.RESET", "user", "left")
     refund = http_bytes("POST", "/v1/refund", {"attributes": {"user": "left"}, "tokens": 1})
-    with Kept(options=["--threads", "2"]) as kept:
+    with StalledRedis(options=["--threads", "2"]) as stalled:
         for turn in range(4):
-            kept.way.is_open.clear()
-            kept.way.script_calls.clear()
+            stalled.proxy.is_open.clear()
+            stalled.proxy.script_calls.clear()
             leaving = []
-            for port, sent in ((kept.server.http_port, batch), (kept.server.http_port, get * 3),
-                               (kept.server.resp_port, pipeline), (kept.server.resp_port, transaction),
-                               (kept.server.resp_port, silent), (kept.server.resp_port, edits),
-                               (kept.server.http_port, refund * 2)):
+            for port, sent in ((stalled.server.http_port, batch), (stalled.server.http_port, get * 3),
+                               (stalled.server.resp_port, pipeline), (stalled.server.resp_port, transaction),
+                               (stalled.server.resp_port, silent), (stalled.server.resp_port, edits),
+                               (stalled.server.http_port, refund * 2)):
                 connection = socket.create_connection(("127.0.0.1", port))
                 connection.sendall(sent)
                 leaving.append(connection)
-            kept.wait_asked("left")
+            stalled.wait_called("left")
             if turn % 2 == 1:
-                kept.way.is_open.set()
+                stalled.proxy.is_open.set()
             for connection in leaving:
-                leave(connection, is_reset=turn >= 2)
-            kept.way.is_open.set()
+                disconnect(connection, is_reset=turn >= 2)
+            stalled.proxy.is_open.set()
             for _ in range(4):
-                answer = kept.server.resp().ask(*check(f"stays{turn}"))
+                answer = stalled.server.resp().ask(*check(f"stays{turn}"))
                 assert is_by_redis(answer), answer
 
 
-def test_clients_that_leave_and_no_answer():
-    """The deadline passes for those who left, too."""
-    with Kept(options=["--threads", "1"], deadline_ms=100) as kept:
-        for sent, port in ((serve.Resp.encode(*check("gone")) * 5, kept.server.resp_port),
-                           (http_bytes("GET", "/v1/check?user=gone", None), kept.server.http_port)):
+def test_clients_that_disconnect_before_a_timeout():
+    """The timeout also ends the calls of clients that have disconnected."""
+    with StalledRedis(options=["--threads", "1"], deadline_ms=100) as stalled:
+        for sent, port in ((serve.Resp.encode(*check("gone")) * 5, stalled.server.resp_port),
+                           (http_bytes("GET", "/v1/check?user=gone", None), stalled.server.http_port)):
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(sent)
-                kept.wait_asked("gone")
-        answer = kept.server.resp().ask(*check("stays"))
+                stalled.wait_called("gone")
+        answer = stalled.server.resp().ask(*check("stays"))
         assert redis_kit.is_degraded(answer), answer
 
 
-def test_a_stop_waits_for_answers():
-    """SIGTERM: who was asked about is answered by Redis, and then the server ends, with status 0."""
-    with Kept(options=["--threads", "2"]) as kept:
-        clients = [kept.server.resp() for _ in range(6)]
-        web = kept.server.http_connection()
+def test_a_shutdown_waits_for_replies():
+    """SIGTERM: the server waits for the replies of Redis to pending checks, and then exits with status 0."""
+    with StalledRedis(options=["--threads", "2"]) as stalled:
+        clients = [stalled.server.resp() for _ in range(6)]
+        web = stalled.server.http_connection()
         for number, client in enumerate(clients):
             client.send(*check(f"u{number}"))
         web.request("GET", "/v1/check?user=web")
-        editor = kept.server.resp()
-        editor.send("RATION.REFUND", "TOKENS", 1, "user", "changed")
-        kept.wait_asked("changed")
+        admin = stalled.server.resp()
+        admin.send("RATION.REFUND", "TOKENS", 1, "user", "changed")
+        stalled.wait_called("changed")
         for number in range(len(clients)):
-            kept.wait_asked(f"u{number}")
-        kept.wait_asked("web")
-        kept.server.process.send_signal(signal.SIGTERM)
-        kept.server.wait_line("shutting down:")
-        kept.way.is_open.set()
+            stalled.wait_called(f"u{number}")
+        stalled.wait_called("web")
+        stalled.server.process.send_signal(signal.SIGTERM)
+        stalled.server.wait_line("shutting down:")
+        stalled.proxy.is_open.set()
         for client in clients:
             answer = client.read()
             assert is_by_redis(answer), answer
             assert client.is_closed()
-        serve.expect(editor.read(), 1, "an edit")
+        serve.expect(admin.read(), 1, "an admin operation")
         answer = web.getresponse()
         serve.expect((answer.status, answer.getheader("Connection")), (200, "close"))
         assert b"degraded" not in answer.read()
-        serve.expect(kept.server.process.wait(serve.STOP_SECONDS), 0, "status")
+        serve.expect(stalled.server.process.wait(serve.STOP_SECONDS), 0, "status")
 
 
-def test_a_stop_without_answers():
-    """Redis says nothing: the deadline decides, and the server ends."""
-    with Kept(options=["--threads", "2"], deadline_ms=300) as kept:
-        client = kept.server.resp()
+def test_a_shutdown_without_replies():
+    """Redis does not reply: the fallback decides after the timeout, and the server exits."""
+    with StalledRedis(options=["--threads", "2"], deadline_ms=300) as stalled:
+        client = stalled.server.resp()
         client.send(*check("a"))
-        kept.wait_asked("a")
-        kept.server.process.send_signal(signal.SIGTERM)
+        stalled.wait_called("a")
+        stalled.server.process.send_signal(signal.SIGTERM)
         answer = client.read()
         assert redis_kit.is_degraded(answer), answer
-        serve.expect(kept.server.process.wait(serve.STOP_SECONDS), 0, "status")
+        serve.expect(stalled.server.process.wait(serve.STOP_SECONDS), 0, "status")
 
 
 def test_a_flush_is_refused():
-    """Inline limits that live in Redis are not cleared: RESP, EXEC and HTTP say so, and say what to do."""
+    """Inline limits in Redis are not cleared: the errors of RESP, EXEC and HTTP say so, and say what to do."""
     reason = "inline limits are kept in Redis and are not cleared by this command: delete their keys in Redis"
     with redis_kit.Redis() as redis, redis_kit.serve_with(BINARY, redis.url, PLAIN, [], LONG_MS) as server:
         client = server.resp()
         error = serve.RespError("ERR " + reason)
         serve.expect(client.ask("RATION.FLUSH", "INLINE"), error)
-        for words, reply in ((("MULTI",), "OK"), (("RATION.FLUSH", "INLINE"), "QUEUED"), (("PING",), "QUEUED"),
+        for argv, reply in ((("MULTI",), "OK"), (("RATION.FLUSH", "INLINE"), "QUEUED"), (("PING",), "QUEUED"),
                              (("EXEC",), [error, "PONG"])):
-            serve.expect(client.ask(*words), reply)
+            serve.expect(client.ask(*argv), reply)
         status, _, body = server.http("POST", "/v1/reset", {"inline": True})
         serve.expect((status, body["detail"]), (400, reason))
 
 
-def test_a_reload_meanwhile():
-    """Answers on their way are told by the policy they were asked by; what comes after by the new one."""
-    with Kept(options=["--threads", "2"]) as kept:
-        clients = [kept.server.resp() for _ in range(4)]
-        web = kept.server.http_connection()
+def test_a_reload_while_replies_are_pending():
+    """Pending checks are decided by the policy under which they were sent; later ones by the new policy."""
+    with StalledRedis(options=["--threads", "2"]) as stalled:
+        clients = [stalled.server.resp() for _ in range(4)]
+        web = stalled.server.http_connection()
         for client in clients:
             client.send(*check("a"))
         web.request("GET", "/v1/check?user=a")
-        kept.wait_asked("a", 5)
-        kept.server.write_policy("limits: [{name: other, key: user, rate: 1/day, burst: 5}]\n")
-        control = kept.server.resp()
+        stalled.wait_called("a", 5)
+        stalled.server.write_policy("limits: [{name: other, key: user, rate: 1/day, burst: 5}]\n")
+        control = stalled.server.resp()
         control.send("RATION.RELOAD")
-        time.sleep(.1)  # it may wait for the answers, or not: both are fine
-        kept.way.is_open.set()
+        time.sleep(.1)  # the reload may wait for the replies, or not: both are allowed
+        stalled.proxy.is_open.set()
         reloaded = control.read()
         assert not isinstance(reloaded, serve.RespError), reloaded
         answers = [serve.pairs(client.read()) for client in clients]
@@ -412,8 +412,8 @@ def test_a_reload_meanwhile():
             serve.expect((answer[b"limit"], answer[b"degraded"]), (b"other", 0))
 
 
-def test_reloads_without_end():
-    """Two loops, pipelines, and a policy that changes under them."""
+def test_continuous_reloads():
+    """Two loops, pipelines, and a policy that changes meanwhile."""
     chance = random.Random(SEED)
     with redis_kit.Redis() as redis, \
             redis_kit.serve_with(BINARY, redis.url, PLAIN, ["--threads", "2"], LONG_MS) as server:
@@ -431,9 +431,9 @@ def test_reloads_without_end():
             assert isinstance(control.read(), bytes)
 
 
-def test_answers_do_not_refill_a_local_bucket():
-    """Asks that are under way together, of costs that Redis denies: what each reports of its bucket is what was there when
-    it was asked, and no reason to admit again what was admitted meanwhile."""
+def test_replies_do_not_refill_a_local_bucket():
+    """Concurrent calls with costs that Redis denies: each reply reports the bucket as it was at the call, and must not
+    give back tokens that the node has admitted meanwhile."""
     burst, bound = 100, 100 + 75
     policy = f"limits: [{{name: l, key: user, rate: 1/h, burst: {burst}, cost: tokens, redis_mode: local_first}}]\n"
 
@@ -447,11 +447,11 @@ def test_answers_do_not_refill_a_local_bucket():
         time.sleep(.01)
         return answer
 
-    with redis_kit.Redis() as redis, redis_kit.Way(redis) as way, \
-            redis_kit.serve_with(BINARY, way.url, policy, ["--threads", "1"], LONG_MS) as server:
+    with redis_kit.Redis() as redis, redis_kit.Proxy(redis) as proxy, \
+            redis_kit.serve_with(BINARY, proxy.url, policy, ["--threads", "1"], LONG_MS) as server:
         redis_kit.wait_well(server)
         serve.expect(admitted([server.resp().ask(*check(30))]), 1)
-        way.failure = space
+        proxy.failure = space
         clients = [server.resp() for _ in range(10)]
         for client in clients:
             client.send(*check(80))

@@ -1,9 +1,9 @@
 /*
- * What outlasts what, in engines that ask a real Redis: tokens out on lease outlast a reset under another limit (R1),
- * no lease outlasts its end for a now that is stale (R6), and nothing that Redis holds under a bucket's name outlasts
- * a reset; until then nobody is charged for what cannot be decided (R2).
+ * Resets and stale times, with engines that use a real Redis: leased tokens stay charged after a reset under another
+ * limit (R1), no lease is spent after its end by a stale now (R6), and a reset removes whatever Redis has under a
+ * bucket's key; until then no request is charged if the decision is impossible (R2).
  *
- *     redis_outlast_test SOCKET
+ *     redis_reset_test SOCKET
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -86,8 +86,8 @@ static uint64_t in_memory_count(ration_engine *engine)
     return stats.decided_locally;
 }
 
-/* One node draws; another has a limit of a token more already, and fills the bucket by hand. */
-static void test_R1_leases_outlast_a_reset(const char *kind)
+/* One node acquires a lease; another already has a limit with one more token, and resets the bucket. */
+static void test_R1_leases_stay_charged_after_a_reset(const char *kind)
 {
     static const char old_text[] =
         "limits: [{name: l, key: user, rate: 100/s, burst: 1000, redis_mode: lease}]";
@@ -111,14 +111,14 @@ static void test_R1_leases_outlast_a_reset(const char *kind)
         fail("the bucket was not changed");
     allowed = count_allowed(other, 2 * BURST, EPOCH_NS);
     allowed += count_allowed(lessee, 2 * BURST, EPOCH_NS);
-    printf("after a %s, with tokens out on lease: %" PRIu64 " of %d\n", kind, allowed, BURST + 1);
+    printf("after a %s, with leased tokens: %" PRIu64 " of %d\n", kind, allowed, BURST + 1);
     if (allowed > BURST + 1 || allowed < BURST / 2)
         fail("more was admitted than the limit, or much less");
     ration_engine_free(other);
     ration_engine_free(lessee);
 }
 
-/* The engine's clock says that a lease is over; the caller's now does not. */
+/* A lease has ended by the engine's clock, but not by the caller's now. */
 static void test_R6_a_stale_now_spends_no_lease(void)
 {
     static const char text[] =
@@ -137,7 +137,7 @@ static void test_R6_a_stale_now_spends_no_lease(void)
     ration_clock_manual_advance(&manual, 10 * RATION_NS_PER_SECOND);
     (void)count_allowed(engine, 1, EPOCH_NS);
     if (in_memory_count(engine) != in_memory)
-        fail("a lease that is over was spent by a now that is stale");
+        fail("a stale now spent a lease that has ended");
     ration_engine_free(engine);
 }
 
@@ -156,8 +156,8 @@ static void put(const char *command, const char *name, const char *text)
     freeReplyObject(redisCommand(redis, "%s ration:{u}:%s %s", command, name, text));
 }
 
-/* Of two limits the second cannot be read: the first is not charged, and a reset brings it all to rights. */
-static void test_R2_something_else_is_not_charged_for(void)
+/* The bucket of the second of two limits is unreadable: the first is not charged, and a reset repairs it. */
+static void test_R2_unreadable_buckets_charge_nothing(void)
 {
     static const char *const rates[] = {"100/s",
                                         "100/s fixed_window",
@@ -197,9 +197,9 @@ static void test_R2_something_else_is_not_charged_for(void)
             one = check(engine, ration_engine_now(engine));
             after = stored("first");
             if (one.status == RATION_OK && is_list)
-                fail("a list is no bucket");
+                fail("a list was read as a bucket");
             if (one.status == RATION_OK)
-                readable++; /* e.g. a token bucket has two numbers, whatever is behind them */
+                readable++; /* for example, a token bucket has two numbers, whatever follows them */
             else if ((before == NULL) != (after == NULL) ||
                      (before != NULL && strcmp(before, after) != 0))
                 fail(text);
@@ -208,16 +208,16 @@ static void test_R2_something_else_is_not_charged_for(void)
             free(before);
             free(after);
             if (ration_engine_reset(engine, &op, ration_engine_now(engine), NULL) != RATION_OK)
-                fail("a reset does not remove what cannot be read");
+                fail("a reset does not remove an unreadable bucket");
             if (check(engine, ration_engine_now(engine)).status != RATION_OK)
                 fail("after a reset Redis does not decide");
         }
         ration_engine_free(engine);
     }
-    printf("%" PRIu64 " of %" PRIu64 " could not be read, and were not charged for\n", wrong,
+    printf("%" PRIu64 " of %" PRIu64 " were unreadable, and charged nothing\n", wrong,
            wrong + readable);
     if (wrong < 30)
-        fail("too much can be read");
+        fail("too many were readable");
 }
 
 int main(int argument_count, char **arguments)
@@ -228,10 +228,10 @@ int main(int argument_count, char **arguments)
     redis = redisConnectUnix(socket_path);
     if (redis == NULL || redis->err != 0)
         return 2;
-    test_R1_leases_outlast_a_reset("reset");
-    test_R1_leases_outlast_a_reset("refund");
+    test_R1_leases_stay_charged_after_a_reset("reset");
+    test_R1_leases_stay_charged_after_a_reset("refund");
     test_R6_a_stale_now_spends_no_lease();
-    test_R2_something_else_is_not_charged_for();
+    test_R2_unreadable_buckets_charge_nothing();
     redisFree(redis);
     return 0;
 }

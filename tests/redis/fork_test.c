@@ -1,8 +1,8 @@
 /*
- * A program without a loop lives with its Redis: connections that Redis ends while the program rests, and children of
- * fork(), which spend neither each other's leases nor answer each other's asks.
+ * A program without an event loop uses Redis for a long time: Redis closes connections while the program is idle, and
+ * children of fork() neither spend each other's leases nor read each other's replies.
  *
- *     redis_life_test SOCKET
+ *     redis_fork_test SOCKET
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -60,24 +60,24 @@ static struct ration_check check(ration_engine *engine)
     return asked;
 }
 
-static void end_connections(void)
+static void close_connections(void)
 {
     redisReply *reply = redisCommand(redis, "CLIENT KILL TYPE normal SKIPME yes");
 
     if (reply == NULL)
-        fail("redis is gone");
+        fail("Redis does not answer");
     freeReplyObject(reply);
 }
 
-/* Each check finds its connection closed, and is decided by Redis all the same. */
+/* Redis decides each check although the check finds its connection closed. */
 static void test_closed_connections(void)
 {
     ration_engine *engine = make_engine("strict", "closed");
 
     for (int i = 0; i < 8; i++) {
         if (check(engine).is_degraded)
-            fail("a check was degraded behind a connection that was closed");
-        end_connections();
+            fail("a check on a closed connection was degraded");
+        close_connections();
     }
     ration_engine_free(engine);
 }
@@ -115,14 +115,14 @@ static void test_children(const char *mode)
         int status;
 
         if (waitpid(children[i], &status, 0) != children[i] || status != 0)
-            fail("a child did not end well");
+            fail("a child failed");
     }
     if (check(engine).is_degraded)
-        fail("the parent's connection suffered");
+        fail("the parent's connection does not work");
     printf("%s: %" PRIu64 " of %d admitted, by a parent and %d children\n", mode, *admitted, BURST,
            CHILDREN);
     if (*admitted > BURST || (strcmp(mode, "strict") == 0 && *admitted != BURST))
-        fail("not what the limit has");
+        fail("the number admitted is not the burst");
     ration_engine_free(engine);
     munmap(admitted, sizeof(*admitted));
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""One protocol spoken to the port of another: it is refused at once, and what it says is not done.
+"""One protocol sent to the port of another: the server refuses it at once and executes nothing from it.
 
-    crossing_test.py RATION
+    wrong_protocol_test.py RATION
 """
 import ssl
 
@@ -30,19 +30,19 @@ def left(server):
 
 
 def test_http_to_the_resp_port():
-    """Closed without a word, as Redis does; no command in the body is done, whatever the method is."""
+    """The server closes silently, like Redis; it executes no command in the body, whatever the method."""
     with kit.server(POLICY, ["--manual-clock"]) as server:
         for method in (b"POST", b"PUT", b"OPTIONS", b"GET", b"HEAD", b"PATCH", b"DELETE", b"post"):
             for between in (b"", b"Accept: */*\r\n", b"content-type: text/plain\r\n"):
                 sent = (method + b" / HTTP/1.1\r\n" + (b"" if method in (b"POST", b"post") else between) +
                         b"Host: 127.0.0.1:6429\r\nContent-Length: 100\r\n\r\n" + COMMAND * 3)
-                said = server.raw(server.resp_port, sent)
-                assert b"verdict" not in said, said
+                reply = server.raw(server.resp_port, sent)
+                assert b"verdict" not in reply, reply
         serve.expect(left(server), 10, "tokens left")
 
 
-def test_http_that_hides_its_host_runs_into_the_post_guard():
-    """What a browser's form can send begins with POST: nothing behind it is read."""
+def test_post_without_a_host_is_refused():
+    """A request from a browser's form begins with POST: the server reads nothing after that word."""
     with kit.server(POLICY, ["--manual-clock"]) as server:
         serve.expect(server.raw(server.resp_port, b"POST / HTTP/1.1\r\n" + COMMAND), b"")
         serve.expect(server.raw(server.resp_port, b"PING\r\nPOST / HTTP/1.1\r\n" + COMMAND) in
@@ -67,16 +67,16 @@ def test_tls_to_both():
     with kit.server(options=["--header-timeout", "300ms"]) as server:
         answers = kit.ask_http(server.http_port, hello)
         serve.expect([answer[0] for answer in answers], [400])
-        said = server.raw(server.resp_port, hello)
-        assert said.startswith(b"-ERR") or said == b"", said
+        reply = server.raw(server.resp_port, hello)
+        assert reply.startswith(b"-ERR") or reply == b"", reply
         for version in (b"\x80\x2e\x01\x03\x01", b"\x16\x03\x01\x02\x00\n", b"\x15\x03\x03\x00\x02\x02\n"):
             serve.expect([answer[0] for answer in kit.ask_http(server.http_port, version)], [400])
-            said = server.raw(server.resp_port, version, is_ended=True)
-            assert said.startswith(b"-ERR") or said == b"", said
+            reply = server.raw(server.resp_port, version, is_ended=True)
+            assert reply.startswith(b"-ERR") or reply == b"", reply
 
 
 def test_the_proxy_protocol_to_both():
-    """Not spoken here: nobody may name an address by sending one."""
+    """The server does not support it: a client cannot set its address that way."""
     with kit.server(POLICY, ["--manual-clock"]) as server:
         get = b"GET /v1/check?user=crossed HTTP/1.1\r\nHost: h\r\n\r\n"
         for header in (PROXY_1, PROXY_2):
@@ -84,10 +84,10 @@ def test_the_proxy_protocol_to_both():
             assert [answer[0] for answer in answers] in ([400], [501]), answers
             serve.expect(answers[0][1]["connection"], "close")
         serve.expect(left(server), 10, "tokens left")
-        said = server.raw(server.resp_port, PROXY_1 + b"PING\r\n", is_ended=True)
-        assert said.startswith(b"-ERR unknown command"), said
-        said = server.raw(server.resp_port, PROXY_2 + b"PING\r\n", is_ended=True)
-        assert b"192.0.2" not in said, said
+        reply = server.raw(server.resp_port, PROXY_1 + b"PING\r\n", is_ended=True)
+        assert reply.startswith(b"-ERR unknown command"), reply
+        reply = server.raw(server.resp_port, PROXY_2 + b"PING\r\n", is_ended=True)
+        assert b"192.0.2" not in reply, reply
 
 
 def test_http_2_with_prior_knowledge():
