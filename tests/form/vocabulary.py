@@ -79,13 +79,23 @@ ROWS = [
     (USER, r"deadlines?(?!_ns)", "timeout", "the deadline of a call"),
     (USER, r"in debt", "in use", "keys in debt"),
     (USER, r"(request|response|reply)('s)? heads?", "headers", "the request head"),
+    (USER, r"state (was|is|could not be|cannot be) kept|kept the state", "saved", "the state could not be kept"),
+    (USER, r"(has|have|had|without) (a|no) place", "slot", "keys have no place"),
+    (USER, r"(server|node) is ending|ending: \d", "shutting down", "the server is ending"),
+    (USER, r"(redis|server|connection) (is|was) back(?! to)", "recovered", "Redis is back"),
+    (USER, r"rest before", "retry delay", "the rest before a retry"),
+    (USER, r"limits that come with requests|limits of requests", "inline limits", "limits that come with requests"),
+    (USER, r"on_backend_error|redis-(rest|deadline|connect)(-max)?-ms|(connections|input|output|head-bytes|body-bytes)-max(?!-)"
+           r"|open-to-strangers|throttle-keys|client-header(?!s)|(head|body|write|linger|drain|idle)-deadline(-ms)?",
+     "the setting's present name", "pass --connections-max and --redis-rest-ms"),
     (USER, r"(was|is|were|as) said", "set, passed", "what the option was said"),
 ]
 
-FOLDERS = ("src", "include", "docs", "man", "completions", "examples", "dist")
-FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
-SOURCES = (".c", ".h", ".lua", ".in")
-DOCUMENTS = (".md", ".yaml", ".yml", ".svg", ".json", ".1", ".5", ".bash", ".fish", "_ration", ".service", ".conf")
+FOLDERS = ("src", "include", "docs", "man", "completions", "examples", "dist", "tools", "cmake")
+FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "Makefile", "CMakeLists.txt")
+SOURCES = (".c", ".h", ".lua")
+DOCUMENTS = (".md", ".yaml", ".yml", ".svg", ".json", ".1", ".5", ".7", ".bash", ".fish", "_ration", ".in", ".conf", ".cfg",
+             "Caddyfile", ".short", ".toml", ".py", ".sh", ".go", ".html", ".cmake", ".txt", "Makefile")
 
 # In tests/: sources, with the strings and comments of their language, and files that are read as text.
 SCRIPTS = (".py",)
@@ -95,15 +105,16 @@ LEFT_OUT = ("tests/fuzz/corpus/", "tests/form/vocabulary.py")
 
 # Other meanings of a word: (file, word).
 ORDINARY = {
+    ("CMakeLists.txt", "deadlines"),  # a file name
     ("tests/form/ci_workflow.py", "preset"),  # of CMake
     ("tests/docs/reference_c_api.py", "gate"),  # a name that does not exist, for the control
 }
 
 # A word in a sentence, or a part of an identifier.
-PATTERNS = [(kind, re.compile(rf"(?<![a-z]){'(?:' + old + ')'}(?![a-z])", re.I), use, plant) for kind, old, use, plant in ROWS]
+PATTERNS = [(kind, re.compile(rf"(?:(?<![a-z])|(?<=\\[nt])){'(?:' + old + ')'}(?![a-z])", re.I), use, plant) for kind, old, use, plant in ROWS]
 
 # All rows of a kind at once, as most files have no old word.
-ANY = {one: re.compile(r"(?<![a-z])(?:" + "|".join(old for kind, old, *_ in ROWS if kind == one) + r")(?![a-z])", re.I)
+ANY = {one: re.compile(r"(?:(?<![a-z])|(?<=\\[nt]))(?:" + "|".join(old for kind, old, *_ in ROWS if kind == one) + r")(?![a-z])", re.I)
        for one in (CODE, NAME, TEXT, USER)}
 
 STRING = re.compile(r'(?<!#include )"(?:[^"\\\n]|\\.)*"')

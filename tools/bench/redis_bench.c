@@ -22,7 +22,7 @@
 
 static uint64_t random_state = 88172645463325252u;
 
-static uint64_t draw(void)
+static uint64_t random_number(void)
 {
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;
@@ -82,7 +82,7 @@ static ration_engine *make_engine(unsigned port, const char *mode)
 /* Which key comes next: a number below count, all alike or some far more often than others. */
 static uint64_t next_key(const char *keys, uint64_t count)
 {
-    double part = (double)(draw() >> 11) / 9007199254740992.0;
+    double part = (double)(random_number() >> 11) / 9007199254740992.0;
 
     if (strncmp(keys, "zipf", 4) != 0)
         return (uint64_t)(part * (double)count);

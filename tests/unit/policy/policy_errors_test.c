@@ -249,7 +249,7 @@ static void check_row(const struct row *row)
         if (!expected || !expected->words || reported->errors[i].line != expected->line ||
             reported->errors[i].column != expected->column ||
             !strstr(reported->messages[i], expected->words))
-            fail_msg("%s\ntold %u:%u: %s\nnot  %u:%u: %s", row->text,
+            fail_msg("%s\ngot  %u:%u: %s\nnot  %u:%u: %s", row->text,
                      (unsigned)reported->errors[i].line, (unsigned)reported->errors[i].column,
                      reported->messages[i], expected ? (unsigned)expected->line : 0,
                      expected ? (unsigned)expected->column : 0,

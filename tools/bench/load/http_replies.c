@@ -151,7 +151,7 @@ static int begin_answer(http_parser *parser)
     return 0;
 }
 
-/* Returning 1 tells http_parser that no body follows. */
+/* 1: http_parser then knows that no body follows. */
 static int end_headers(http_parser *parser)
 {
     return has_no_body(parser->status_code) ? 1 : 0;

@@ -159,8 +159,8 @@ static void correct_latency(const struct load_plan *plan, struct load_result *re
     load_histogram_correct(&result->latency, result->interval_ns, &result->corrected);
 }
 
-static bool collect_results(const struct run *run, struct load_result *result,
-                            struct load_error *error)
+static bool merge_results(const struct run *run, struct load_result *result,
+                          struct load_error *error)
 {
     for (uint32_t i = 0; i < run->plan->thread_count; i++) {
         const struct load_worker *worker = run->workers[i];
@@ -187,7 +187,7 @@ static bool run_workers(struct run *run, load_progress *progress, void *context,
     set_times(run);
     started = start_threads(run, error);
     join_threads(run, progress, context);
-    if (!started || !collect_results(run, result, error))
+    if (!started || !merge_results(run, result, error))
         return false;
     result->total_ns = load_now_ns() - run->times.start_ns;
     result->client_cpu_ns = load_process_own_cpu_ns() - own_before_ns;
