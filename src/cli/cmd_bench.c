@@ -46,8 +46,8 @@ static const char bench_help[] =
     "1 if there were errors, 2 if the load could not run.\n"
     "\n"
     "Target:\n"
-    "  --connect TARGET   ADDRESS:PORT or unix:/PATH; " DEFAULT_RESP_PORT " (resp),\n"
-    "                     " DEFAULT_HTTP_PORT " (http)\n"
+    "  --connect TARGET   ADDRESS:PORT or unix:/PATH [" DEFAULT_RESP_PORT " (resp),\n"
+    "                     " DEFAULT_HTTP_PORT " (http)]\n"
     "  --allow-remote     Allow a target that is not on this host's loopback\n"
     "\n"
     "Requests. {key} is replaced by a key of twelve digits, {ip} by an IPv4 address:\n"
@@ -80,7 +80,8 @@ static const char bench_help[] =
     "  --quiet            Show no progress line\n"
     "  --help             Print this\n"
     "\n"
-    "Each option is also an environment variable: RATION_BENCH_RATE is --rate.\n"
+    "Each option is also an environment variable: RATION_BENCH_RATE is --rate, and\n"
+    "RATION_BENCH_QUIET=true is --quiet.\n"
     "\n"
     "Example: ration bench http --rate 20000 --duration 30s\n";
 
@@ -111,14 +112,15 @@ enum option_id {
     OPTION_HELP
 };
 
+/* A flag may have a value: --quiet=false. */
 static const struct option option_table[] = {
     {"connect", required_argument, NULL, OPTION_CONNECT},
-    {"allow-remote", no_argument, NULL, OPTION_ALLOW_REMOTE},
+    {"allow-remote", optional_argument, NULL, OPTION_ALLOW_REMOTE},
     {"command", required_argument, NULL, OPTION_COMMAND},
-    {"ping", no_argument, NULL, OPTION_PING},
-    {"incr", no_argument, NULL, OPTION_INCR},
+    {"ping", optional_argument, NULL, OPTION_PING},
+    {"incr", optional_argument, NULL, OPTION_INCR},
     {"script", required_argument, NULL, OPTION_SCRIPT},
-    {"evalsha", no_argument, NULL, OPTION_EVALSHA},
+    {"evalsha", optional_argument, NULL, OPTION_EVALSHA},
     {"path", required_argument, NULL, OPTION_PATH},
     {"body", required_argument, NULL, OPTION_BODY},
     {"header", required_argument, NULL, OPTION_HEADER},
@@ -134,10 +136,18 @@ static const struct option option_table[] = {
     {"idle", required_argument, NULL, OPTION_IDLE},
     {"server-pid", required_argument, NULL, OPTION_SERVER_PID},
     {"json", required_argument, NULL, OPTION_JSON},
-    {"quiet", no_argument, NULL, OPTION_QUIET},
+    {"quiet", optional_argument, NULL, OPTION_QUIET},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
+
+#define OPTION_COUNT (sizeof(option_table) / sizeof(option_table[0]) - 1)
+
+/* --help is the last option, and no variable. */
+const char *command_bench_option(size_t index)
+{
+    return index + 1 < OPTION_COUNT ? option_table[index].name : NULL;
+}
 
 /* The values of the arguments, before they are checked together. */
 struct reader {
@@ -221,6 +231,42 @@ static bool add_header(struct reader *reader)
     return true;
 }
 
+static void set_command(struct reader *reader, const char *command, bool is_wanted)
+{
+    if (is_wanted)
+        reader->command = command;
+    else if (reader->command != NULL && strcmp(reader->command, command) == 0)
+        reader->command = NULL;
+}
+
+/* Reads the value of an option that is a flag; none is true. name is that of the option or the variable. */
+static bool read_flag(struct reader *reader, const char *name, int option)
+{
+    const char *text = optarg != NULL ? optarg : "true";
+    struct ration_error error;
+    bool flag;
+
+    if (ration_settings_value_read_flag(name, text, strlen(text), &flag, &error) != RATION_OK)
+        return load_fail(reader->error, "%s", error.message);
+    switch (option) {
+    case OPTION_ALLOW_REMOTE:
+        reader->allows_remote = flag;
+        return true;
+    case OPTION_QUIET:
+        reader->is_quiet = flag;
+        return true;
+    case OPTION_PING:
+        set_command(reader, "PING", flag);
+        return true;
+    case OPTION_INCR:
+        set_command(reader, "INCR key:{key}", flag);
+        return true;
+    default:
+        set_command(reader, EVALSHA_COMMAND, flag);
+        return true;
+    }
+}
+
 static bool read_server_pid(struct reader *reader)
 {
     uint32_t pid;
@@ -239,15 +285,6 @@ static bool read_request_option(struct reader *reader, int option)
         return true;
     case OPTION_COMMAND:
         reader->command = optarg;
-        return true;
-    case OPTION_PING:
-        reader->command = "PING";
-        return true;
-    case OPTION_INCR:
-        reader->command = "INCR key:{key}";
-        return true;
-    case OPTION_EVALSHA:
-        reader->command = EVALSHA_COMMAND;
         return true;
     case OPTION_SCRIPT:
         reader->script = optarg;
@@ -295,16 +332,20 @@ static bool read_option(struct reader *reader, int option)
         return read_real(reader, "--rate", RATE_MIN, RATE_MAX, &plan->rate_per_second);
     case OPTION_SERVER_PID:
         return read_server_pid(reader);
-    case OPTION_ALLOW_REMOTE:
-        reader->allows_remote = true;
-        return true;
-    case OPTION_QUIET:
-        reader->is_quiet = true;
-        return true;
     case OPTION_HELP:
     case 'h':
         reader->wants_help = true;
         return true;
+    case OPTION_ALLOW_REMOTE:
+        return read_flag(reader, "--allow-remote", option);
+    case OPTION_QUIET:
+        return read_flag(reader, "--quiet", option);
+    case OPTION_PING:
+        return read_flag(reader, "--ping", option);
+    case OPTION_INCR:
+        return read_flag(reader, "--incr", option);
+    case OPTION_EVALSHA:
+        return read_flag(reader, "--evalsha", option);
     default:
         return read_request_option(reader, option);
     }
@@ -315,13 +356,14 @@ static bool read_environment(struct reader *reader)
 {
     char variable[64];
 
-    for (const struct option *option = option_table; option->name != NULL; option++) {
+    for (size_t i = 0; command_bench_option(i) != NULL; i++) {
+        const struct option *option = &option_table[i];
+
         optarg = getenv(command_variable("RATION_BENCH_", option->name, variable));
-        if (optarg == NULL || option->val == OPTION_HELP)
+        if (optarg == NULL)
             continue;
-        if (option->has_arg == no_argument && strcmp(optarg, "true") != 0)
-            continue;
-        if (!read_option(reader, option->val))
+        if (option->has_arg == optional_argument ? !read_flag(reader, variable, option->val)
+                                                 : !read_option(reader, option->val))
             return false;
     }
     return true;
@@ -528,6 +570,7 @@ int command_bench(int argument_count, char **arguments)
     static struct load_result result;
     struct load_error error;
 
+    command_warn_of_variables("ration bench", environ);
     if (!read_command_line(argument_count, arguments, &options, &error))
         return print_failure(&error);
     if (options.wants_help) {

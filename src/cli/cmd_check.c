@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "load/escape.h"
@@ -54,7 +55,8 @@ static const char help[] =
     "  --quiet                   Print nothing but errors\n"
     "  --help                    Print this\n"
     "\n"
-    "Each option is also an environment variable: RATION_CONNECT is --connect.\n"
+    "Each option is also an environment variable: RATION_CONNECT is --connect, and\n"
+    "RATION_WAIT=true is --wait.\n"
     "\n"
     "Example: ration check --wait user=backup path=/upload\n";
 
@@ -158,6 +160,24 @@ static int read_option(struct plan *plan, const char *name, char *value)
     return EXIT_DONE;
 }
 
+/* The member that an option without a value sets; NULL if there is no such option. */
+static bool *flag_of(struct plan *plan, const char *name)
+{
+    return strcmp(name, "--wait") == 0    ? &plan->waits
+           : strcmp(name, "--quiet") == 0 ? &plan->is_quiet
+                                          : NULL;
+}
+
+/* name is that of the option or the variable. */
+static int read_flag(const char *name, const char *text, bool *out_flag)
+{
+    struct ration_error error;
+
+    if (ration_settings_value_read_flag(name, text, strlen(text), out_flag, &error) == RATION_OK)
+        return EXIT_DONE;
+    return print_failure(error.message, "");
+}
+
 static int read_attribute(struct plan *plan, const char *word)
 {
     const char *equals = strchr(word, '=');
@@ -178,7 +198,12 @@ static const char *const option_names[] = {
     "--help"};
 
 #define OPTION_COUNT        (sizeof(option_names) / sizeof(option_names[0]))
-#define OPTION_VALUES_COUNT 5 /* the first ones take a value */
+#define OPTION_VALUES_COUNT 5 /* the first ones take a value; then flags; --help is the last */
+
+const char *command_check_option(size_t index)
+{
+    return index + 1 < OPTION_COUNT ? option_names[index] + strlen("--") : NULL;
+}
 
 /* Reports a word that begins with -- and is no option with its value. */
 static int reject_option(const char *name)
@@ -195,20 +220,16 @@ static int read_words(struct plan *plan, int count, char **words, int *used)
     char name[64];
     char *equals = strchr(words[0], '=');
     char *value = equals != NULL ? equals + 1 : count > 1 ? words[1] : NULL;
+    bool *flag;
     int result;
 
     *used = 1;
     if (words[0][0] != '-' || words[0][1] == '\0')
         return read_attribute(plan, words[0]);
-    if (strcmp(words[0], "--wait") == 0) {
-        plan->waits = true;
-        return EXIT_DONE;
-    }
-    if (strcmp(words[0], "--quiet") == 0) {
-        plan->is_quiet = true;
-        return EXIT_DONE;
-    }
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(words[0], "="), words[0]);
+    flag = flag_of(plan, name);
+    if (flag != NULL)
+        return read_flag(name, equals != NULL ? equals + 1 : "true", flag);
     result = value != NULL ? read_option(plan, name, value) : EXIT_NO;
     *used = equals != NULL ? 1 : 2;
     return result == EXIT_NO ? reject_option(name) : result;
@@ -217,18 +238,19 @@ static int read_words(struct plan *plan, int count, char **words, int *used)
 /* Reads the variables of the options, which the command line overrides. */
 static int read_environment(struct plan *plan)
 {
-    char *is_quiet = getenv("RATION_QUIET"), *waits = getenv("RATION_WAIT");
+    const char *option;
     char variable[64];
+    int result = EXIT_DONE;
 
-    for (size_t i = 0; i < OPTION_VALUES_COUNT; i++) {
-        char *value = getenv(command_variable("RATION_", option_names[i] + 2, variable));
+    for (size_t i = 0; (option = command_check_option(i)) != NULL && result == EXIT_DONE; i++) {
+        char *value = getenv(command_variable("RATION_", option, variable));
+        bool *flag = flag_of(plan, option_names[i]);
 
-        if (value != NULL && read_option(plan, option_names[i], value) != EXIT_DONE)
-            return EXIT_USAGE;
+        if (value != NULL)
+            result = flag != NULL ? read_flag(variable, value, flag)
+                                  : read_option(plan, option_names[i], value);
     }
-    plan->is_quiet = is_quiet != NULL && strcmp(is_quiet, "true") == 0;
-    plan->waits = waits != NULL && strcmp(waits, "true") == 0;
-    return EXIT_DONE;
+    return result;
 }
 
 static int read_plan(struct plan *plan, int count, char **words)
@@ -498,6 +520,7 @@ int command_check(int argument_count, char **arguments)
             return EXIT_DONE;
         }
     }
+    command_warn_of_variables("ration check", environ);
     result = read_plan(&plan, argument_count, arguments);
     if (result == EXIT_DONE)
         result = check_until_allowed(&plan);

@@ -27,12 +27,6 @@ static void print_help(void)
           stdout);
 }
 
-static void print_warning(void *unused, const char *message)
-{
-    (void)unused;
-    fprintf(stderr, "ration serve: warning: %s\n", message);
-}
-
 static void print_error(void *unused, const struct ration_policy_error *error)
 {
     (void)unused;
@@ -59,8 +53,9 @@ int command_serve(int argument_count, char **arguments)
             return EXIT_DONE;
         }
     }
+    command_warn_of_variables("ration serve", environ);
     ration_settings_init(&settings);
-    status = ration_settings_read_environment(&settings, environ, print_error, print_warning, NULL);
+    status = ration_settings_read_environment(&settings, environ, print_error, NULL);
     arguments_status =
         ration_settings_read_arguments(&settings, argument_count, arguments, print_error, NULL);
     ration_settings_hide_environment(environ);

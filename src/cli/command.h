@@ -37,6 +37,16 @@ static inline const char *command_variable(const char *prefix, const char *name,
     return buffer;
 }
 
+/*
+ * Warns of each variable that begins with RATION_, that no command reads, and whose name is similar to one that a
+ * command does. Others are ignored, because orchestrators set such ones.
+ */
+void command_warn_of_variables(const char *command, char *const *environment);
+
+/* The names of the options that are also variables, without dashes; NULL after the last. */
+const char *command_check_option(size_t index);
+const char *command_bench_option(size_t index);
+
 /* ration limit TEXT...: explains a limit, or what is wrong with it. */
 int command_limit(int argument_count, char **arguments);
 

@@ -29,6 +29,7 @@ class Facts:
     request_headers: set  # in lower case
     response_headers: set
     reply_fields: set  # of the Redis protocol
+    check_fields: set  # of RATION.CHECK
     resp_errors: set
 
 
@@ -64,19 +65,21 @@ def read_headers(source):
         responses.update(re.findall(r'"(?:\\r\\n)?([A-Z][A-Za-z]*(?:-[A-Za-z]+)*): ', text))
         responses.update(re.findall(r'#define FIELD_\w+\s+"([A-Za-z-]+)"', text))
         responses.update(re.findall(r'_problem_with\([^;]*?,\s*"([A-Z][A-Za-z-]+)",\s', text))
+        if "F_CONNECTION_CLOSE" in text:  # read by llhttp
+            requests.add("connection")
     return requests, responses
 
 
 def read_reply_fields(source):
-    fields = set()
+    fields, check_fields = set(), set()
     for name, text in read_sources(source, "codec/resp", "codec/json", "server/resp"):
         if name == "resp_batch.c":
-            fields.update(re.findall(r'output, (?:version, )?"([a-z_]+)"', text))
+            check_fields.update(re.findall(r'output, (?:version, )?"([a-z_]+)"', text))
         if name == "resp_admin.c":
             fields.update(re.findall(r'(?:write_bulk_text|write_count_field)\([^;]*?, "([a-z_]+)"', text))
         if name == "admin_answer.h":
             fields.update(re.findall(r"\bX\((\w+)\)", text))
-    return fields
+    return fields | check_fields, check_fields
 
 
 def read_resp_errors(source):
@@ -89,8 +92,8 @@ def read_resp_errors(source):
 
 def read_facts(ration, source):
     requests, responses = read_headers(source)
-    return Facts(read_access(ration), read_settings(ration), requests, responses, read_reply_fields(source),
-                 read_resp_errors(source))
+    return Facts(read_access(ration), read_settings(ration), requests, responses,
+                 *read_reply_fields(source), read_resp_errors(source))
 
 
 def without_code(page):
@@ -174,18 +177,29 @@ def check_headers(facts, pages):
             yield f"{heading}: {name} is missing"
         for name in sorted({name for name in listed if listed.count(name) > 1}):
             yield f"{heading}: {name} is listed twice"
-    written = {name.lower() for name in facts.response_headers}
-    for row in table_of(pages["http"], "Response headers", "header"):
-        for name in code_words(row[0]):
-            if name.lower() not in written:
-                yield f"Response headers: the server writes no {name}"
+    for heading, verb, known in (("Request headers", "reads", facts.request_headers),
+                                 ("Response headers", "writes", {name.lower() for name in facts.response_headers})):
+        for row in table_of(pages["http"], heading, "header"):
+            for name in code_words(row[0]):
+                if name.lower() not in known:
+                    yield f"{heading}: the server {verb} no {name}"
 
 
 def check_reply_fields(facts, pages):
-    """Each field of a reply is in a table."""
+    """Each field of a reply is in a table, and each that a table names exists; RATION.CHECK has a table of its own."""
     listed = {word for _, rows in tables(pages["commands"]) for row in rows for word in code_words(row[0])}
     for name in sorted(facts.reply_fields - listed):
         yield f"the reply field {name} is in no table"
+    for title, text in headings(pages["commands"]):
+        rows = [row for head, rows in tables(text) if head[0] == "field" for row in rows]
+        named = {word for row in rows for word in code_words(row[0])}
+        for name in sorted(named - facts.reply_fields):
+            yield f"{title}: there is no reply field {name}"
+    named = {word for row in table_of(pages["commands"], "RATION.CHECK", "field") for word in code_words(row[0])}
+    for name in sorted(facts.check_fields - named):
+        yield f"RATION.CHECK: the reply field {name} is missing"
+    for name in sorted(named - facts.check_fields):
+        yield f"RATION.CHECK: there is no reply field {name}"
 
 
 def check_errors(facts, pages):
@@ -248,9 +262,14 @@ PLANTS = (
     (add("access", ("http", "GET /v1/new"), "admin"), "GET /v1/new has 0 places"),
     (add("access", ("resp", "RATION.NEW"), "admin"), "RATION.NEW has 0 places"),
     (replace("http", "| `Expect` |", "| Expect |"), "Request headers: expect is missing"),
+    (replace("http", "| `Expect` |", "| `Expect`, `Accept` |"), "Request headers: the server reads no Accept"),
     (replace("http", "| `Retry-After` |", "| `Retry-Later` |"), "the server writes no Retry-Later"),
     (replace("http", "| `X-RateLimit-Reset` |", "| `Date` |"), "date is listed twice"),
     (replace("commands", "| `degraded` |", "| degraded |"), "the reply field degraded"),
+    (replace("commands", "| `degraded` |", "| `count` |"), "RATION.CHECK: the reply field degraded is missing"),
+    (replace("commands", "| `degraded` |", "| `count` |"), "RATION.CHECK: there is no reply field count"),
+    (replace("commands", "| `keys_max` |", "| `keys_max`, `keys_min` |"), "RATION.LIMITS: there is no reply field keys_min"),
+    (add("check_fields", "reason"), "RATION.CHECK: the reply field reason is missing"),
     (replace("commands", "ERR DISCARD without MULTI", "ERR"), "the error is missing: ERR DISCARD without MULTI"),
     (replace("http", "| `max-body-size` |", "| `max-body-sizes` |"), "there is no setting max-body-sizes"),
 )

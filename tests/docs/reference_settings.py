@@ -6,9 +6,11 @@ The reference pages of settings, policies and metrics name everything that the p
     reference_settings.py --control RATION SOURCE   plants omissions and inventions; each must be reported
 
     settings.md   every setting of ration serve --print-settings has a row, and every row is a setting
-    metrics.md    every metric of a running server (with and without Redis) and of metrics.c has a row; every alert has
-                  one; every metric that the page, the alerts or the dashboard name exists
+    metrics.md    every metric of a running server (with and without Redis) and of metrics.c has a row, with its type
+                  and labels; every alert has one, with its severity and time; every metric that the page, the alerts
+                  or the dashboard name exists
     policy.md     every section, field, matcher and word that the parser knows is there; each field has one heading
+    ration-policy.5   the same, in the manual
 """
 import json
 import pathlib
@@ -69,7 +71,7 @@ class Program:
 
 
 def metrics_of_server(ration, policy, *options):
-    """The families of a server that has allowed, denied and answered commands."""
+    """The families of a server that has allowed, denied and answered commands: type and names of labels of each."""
     ready = [r"listening on http 127\.0\.0\.1:(\d+)", r"listening on resp 127\.0\.0\.1:(\d+)"]
     with Program(ration, "serve", "--policy", policy, "--http", "0", "--resp", "0", *options, ready=ready,
                  stream="stderr") as server:
@@ -85,9 +87,11 @@ def metrics_of_server(ration, policy, *options):
             while client.recv(4096):
                 pass
         text = urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=10).read().decode()
-    samples = {re.match(r"[a-z_]+", line)[0] for line in text.splitlines() if not line.startswith("#")}
-    families = set(re.findall(r"^# TYPE (\S+)", text, re.M))
-    return families | {family_of(name, families) for name in samples}
+    families = {name: (kind, set()) for name, kind in re.findall(r"^# TYPE (\S+) (\w+)$", text, re.M)}
+    for name, labels in re.findall(r"^([a-z_]+)(?:\{(.*)\})? ", text, re.M):
+        _, known = families.setdefault(family_of(name, families), ("untyped", set()))
+        known.update(re.findall(r'(?:^|,)([a-z_]+)="', labels))
+    return families
 
 
 def family_of(name, families):
@@ -109,7 +113,10 @@ def metrics_of_servers(ration):
             port = str(free.getsockname()[1])
         with Program("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder,
                      ready=["Ready to accept connections"], stream="stdout"):
-            return found | metrics_of_server(ration, str(policy), "--redis", f"redis://127.0.0.1:{port}")
+            for name, (kind, labels) in metrics_of_server(ration, str(policy), "--redis",
+                                                          f"redis://127.0.0.1:{port}").items():
+                found.setdefault(name, (kind, set()))[1].update(labels)
+            return found
 
 
 def fields_of_parser(ration, text):
@@ -136,9 +143,11 @@ def facts(ration, source):
     words = set().union(*(words_of(limit_entry, array) for array in arrays))
     words |= words_of(read("src/policy/condition.c"), r"kind_words\[\]")
     words |= set(re.findall(r'X\("([a-z_]+)"', read("src/core/algorithm.h")))
+    families = metrics_of_servers(ration)
     return {
         "settings": settings_of(ration),
-        "metrics": metrics_of_servers(ration),
+        "metrics": set(families),
+        "families": families,
         "metrics_c": set(re.findall(rf'"({METRIC})"', metrics_c)),
         "sections": fields_of_parser(ration, "zzzzzzzz: 1\n"),
         "fields": (fields_of_parser(ration, "limits:\n  - zzzzzzzz: 1\n") |
@@ -147,6 +156,7 @@ def facts(ration, source):
         "settings.md": read("docs/reference/settings.md"),
         "metrics.md": read("docs/reference/metrics.md"),
         "policy.md": read("docs/reference/policy.md"),
+        "ration-policy.5": read("man/ration-policy.5"),
         "alerts.yml": read("examples/prometheus/alerts.yml"),
         "ration.json": read("examples/grafana/ration.json"),
     }
@@ -182,6 +192,48 @@ def problems_of_settings(fact):
     yield from compare("setting", "settings.md", fact["settings"] - rows, rows - fact["settings"])
 
 
+def cells_of(page, head):
+    """The rows of the tables whose first row begins so, as lists of cells."""
+    for table in re.findall(r"(?:^\|.*\n)+", page, re.M):
+        if table.startswith(head):
+            yield from ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:])
+
+
+def problems_of_types(fact):
+    """The page says of each metric: type; `label`, `label`."""
+    for cell, shape, *_ in cells_of(fact["metrics.md"], "| metric | type, labels |"):
+        for name in re.findall(METRIC, cell):
+            kind, _, labels = shape.partition(";")
+            if name not in fact["families"]:
+                continue  # reported as invented
+            wanted, known = fact["families"][name]
+            if kind != wanted:
+                yield f"metrics.md: {name} is a {wanted}, not a {kind}"
+            said = re.findall(r"`([a-z_]+)`", labels)
+            if sorted(said) != sorted(known):
+                yield f"metrics.md: {name} has the labels {sorted(known)}, not {said}"
+
+
+def minutes_of(text):
+    """5 of "for: 5m" or "for 5 min"; 0 of none."""
+    found = re.search(r"\bfor:? (\d+) ?m(?:in)?\b", text)
+    return int(found[1]) if found else 0
+
+
+def problems_of_alerts(fact):
+    rows = {name: row for row in cells_of(fact["metrics.md"], "| alert |") for name in re.findall(r"Ration\w+", row[0])}
+    rules = re.findall(r"- alert: (\w+)\n((?: {8}.*\n)+)", re.sub(r"^ *#.*\n", "", fact["alerts.yml"], flags=re.M))
+    if len(rules) < 5:
+        yield f"only {len(rules)} alerts were found"
+    for name, rule in rules:
+        severity = re.search(r"severity: (\w+)", rule)[1]
+        _, said, fires, *_ = rows.get(name, ["", severity, rule])  # a missing row is reported as such
+        if said != severity:
+            yield f"metrics.md: the severity of {name} is {severity}, not {said}"
+        if minutes_of(fires) != minutes_of(rule):
+            yield f"metrics.md: {name} fires after {minutes_of(rule)} min, not {minutes_of(fires)}"
+
+
 def problems_of_metrics(fact):
     page, exists = fact["metrics.md"], fact["metrics"]
     rows = rows_of(page, METRIC)
@@ -210,13 +262,27 @@ def problems_of_policy(fact):
     yield from compare("word", "policy.md", unexplained, set())
 
 
+def problems_of_manual(fact):
+    page = fact["ration-policy.5"]
+    _, sections, fields = re.split(r"^\.Ss .*\n", page, flags=re.M)
+    for what, text in (("section", sections), ("field", fields.split("\n.Sh ")[0])):
+        names = [name for item in re.findall(r"^\.It Li (.*)", text, re.M) for name in item.split(" , ")]
+        yield from compare(what, "ration-policy.5", fact[what + "s"] - set(names), set(names) - fact[what + "s"])
+        yield from (f"ration-policy.5 describes {name} twice" for name in sorted(set(names)) if names.count(name) > 1)
+    unexplained = {word for word in fact["words"] if not re.search(rf"\b{word}\b", page)}
+    yield from compare("word", "ration-policy.5", unexplained, set())
+
+
 def problems(fact):
     for count, what in ((40, "settings"), (30, "metrics"), (6, "sections"), (20, "fields"), (15, "words")):
         if len(fact[what]) < count:
             yield f"only {len(fact[what])} {what} were found in the program: {sorted(fact[what])}"
     yield from problems_of_settings(fact)
     yield from problems_of_metrics(fact)
+    yield from problems_of_types(fact)
+    yield from problems_of_alerts(fact)
     yield from problems_of_policy(fact)
+    yield from problems_of_manual(fact)
 
 
 # Planted mistakes -------------------------------------------------------------------------------------------------
@@ -234,6 +300,23 @@ PLANTS = (
     ("a field that is described twice", "policy.md", "### shadow\n", "### shadow\n\n### shadow\n"),
     ("a section without a row", "policy.md", "| `banned` |", "| ban |"),
     ("a word that is not explained", "policy.md", "local_first", "near"),
+    ("a wrong type", "metrics.md", "| `ration_connections` | gauge |", "| `ration_connections` | counter |"),
+    ("a wrong label", "metrics.md", "| counter; `limit`, `rule` |", "| counter; `limit`, `rules` |"),
+    ("a label that is missing", "metrics.md", "| counter; `limit`, `rule` |", "| counter; `limit` |"),
+    ("a label too many", "metrics.md", "| `ration_banned_total` | counter |", "| `ration_banned_total` | counter; `limit` |"),
+    ("a wrong label of Redis", "metrics.md", "| `ration_redis_calls_total` | counter; `result` |",
+     "| `ration_redis_calls_total` | counter; `outcome` |"),
+    ("a wrong severity", "metrics.md", "| `RationDegraded` | critical |", "| `RationDegraded` | warning |"),
+    ("another severity in the rules", "alerts.yml", "{severity: info}", "{severity: warning}"),
+    ("a wrong time", "metrics.md", "without Redis for 2 min", "without Redis for 3 min"),
+    ("another time in the rules", "alerts.yml", "for: 15m", "for: 10m"),
+    ("a time that no rule has", "metrics.md", "wrong secrets in 10 min", "wrong secrets for 10 min"),
+    ("a renamed field in the manual", "ration-policy.5", ".It Li on_redis_error", ".It Li on_redis_errors"),
+    ("a field missing in the manual", "ration-policy.5", ".It Li threshold\n", ""),
+    ("a field missing in a list of the manual", "ration-policy.5", "refill , reserve", "refill"),
+    ("a field twice in the manual", "ration-policy.5", ".It Li cost\n", ".It Li cost\n.It Li cost\n"),
+    ("a renamed section in the manual", "ration-policy.5", ".It Li exempt", ".It Li exempted"),
+    ("a word missing in the manual", "ration-policy.5", "sliding_log", "log"),
 )
 
 

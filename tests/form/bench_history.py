@@ -67,6 +67,16 @@ def check(program):
     if "3 entries: 2020-01-05 c5 to 2020-01-07 c7 (4 older ones are left out: --last)" not in text:
         yield f"--last: {text}"
 
+    # A reader that stops, such as head, is no error.
+    write_lines(history, [entry(1, "aaa", [SLOW])])
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-B", program, "trend", "--history", history], stdout=writer,
+                          stderr=subprocess.PIPE, text=True, timeout=20)
+    os.close(writer)
+    if done.returncode != 0 or done.stderr:
+        yield f"a closed pipe: {done.returncode}, {done.stderr}"
+
     # What can be misread.
     text = drawn([entry(1, "aaa", [SLOW])])
     if "There is no trend before the second" not in text or "%" in text:
@@ -133,6 +143,8 @@ def check(program):
 
 
 BUGS = [
+    ("except BrokenPipeError:", "except KeyError:"),
+    ("os.dup2(", "print("),
     ("(last - first) / first", "(last - first) / last"),
     ('sorted(entries, key=lambda entry: entry["date"])', "entries"),
     ("if missing > 0:", "if False:"),

@@ -76,4 +76,46 @@ expect 2 'from 1 to 20000 .got .1x' bench --connections 1x
 expect 2 '3 threads need as many connections' bench --threads 3 --connections 2
 expect 2 'ip. names at most 592240896 keys' bench http --keys uniform:1G
 expect 2 'cannot connect to 127.0.0.1:1: ' bench --connect 127.0.0.1:1
+
+# The environment: a flag is true or false, and a mistyped name is no silent default.
+with() { # with VARIABLE=VALUE STATUS PATTERN ARGUMENT...
+    local -x "${1?}"
+    shift
+    expect "$@"
+}
+no_server=(--connect 127.0.0.1:1)
+for flag in RATION_WAIT RATION_QUIET; do
+    for value in maybe 1 ''; do
+        with $flag=$value 2 "^ration check: $flag cannot be '$value'; write true or false$" check "${no_server[@]}" user=a
+    done
+    for value in true yes on FALSE no off; do
+        with $flag=$value 2 'cannot connect' check "${no_server[@]}" user=a
+    done
+done
+for flag in QUIET ALLOW_REMOTE PING INCR EVALSHA; do
+    with RATION_BENCH_$flag=1 2 "^ration bench: RATION_BENCH_$flag cannot be '1'; write true or false$" bench
+done
+with RATION_PREFAULT=1 2 "^ration serve: RATION_PREFAULT cannot be '1'; write true or false$" serve
+with RATION_BENCH_ALLOW_REMOTE=off 2 'is not this host' bench --connect 192.0.2.1:6429
+with RATION_BENCH_EVALSHA=yes 2 'must be used together' bench "${no_server[@]}"
+with RATION_BENCH_EVALSHA=no 2 'cannot connect' bench "${no_server[@]}"
+with RATION_BENCH_EVALSHA=yes 2 'cannot connect' bench "${no_server[@]}" --evalsha=false
+expect 2 "^ration check: --wait cannot be '1'; write true or false$" check --wait=1 user=a
+expect 2 "^ration bench: --quiet cannot be '1'; write true or false$" bench --quiet=1
+expect 2 'cannot connect' check "${no_server[@]}" --wait=false --quiet=true user=a
+for command in "check ${no_server[*]} user=a" "bench ${no_server[*]}" 'serve --threads 0'; do
+    warning="^ration ${command%% *}: warning: the variable"
+    # shellcheck disable=SC2086
+    {
+        with RATION_CONECT=x 2 "$warning RATION_CONECT is ignored; did you mean RATION_CONNECT$" $command
+        with RATION_MAX_CONECTIONS=5 2 "$warning .*; did you mean RATION_MAX_CONNECTIONS$" $command
+        with RATION_BENCH_RAET=5 2 "$warning .*; did you mean RATION_BENCH_RATE$" $command
+        with RATION_wait=true 2 "$warning RATION_wait is ignored; did you mean RATION_WAIT$" $command
+        # those of other commands, those that an orchestrator sets, and those of other programs
+        for known in RATION_COST=1 RATION_MAX_INPUT=1MiB RATION_BENCH_SEED=1 RATION_PORT=tcp://192.0.2.1:80 \
+            RATION_SERVICE_HOST=192.0.2.1 RATIO_CONNECT=x RATION_OPTIONS=; do
+            ! (export "$known" && "$ration" $command 2>&1) | grep warning || failed=1
+        done
+    }
+done
 exit $failed

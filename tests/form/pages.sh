@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The manual and the completions know every option that --help knows, and no other.   pages.sh RATION SOURCE
+# The manual and the completions know every command; bash completes every option that --help knows, and no other.
+# options.py compares the options of the other files.   pages.sh RATION SOURCE
 set -euo pipefail
 
 ration=$(realpath "$1")
@@ -17,10 +18,6 @@ options_of_help() { # options_of_help COMMAND
         grep . | sort
 }
 
-options_of_man() { # options_of_man COMMAND
-    sed -nE 's/^\.It Fl (-[a-z-]+).*/-\1/p' "man/ration-$1.1" | sort
-}
-
 options_of_bash() { # options_of_bash COMMAND
     # shellcheck disable=SC2034
     bash -c '. completions/ration.bash
@@ -32,7 +29,6 @@ for command in serve check bench; do
     wanted=$(options_of_help "$command")
     [ "$(wc -l <<<"$wanted")" -gt 7 ] || fail "ration $command --help lists too little: $wanted"
     [[ $wanted == *--help* ]] || wanted=$(sort <<<"$wanted"$'\n--help') # bench does not list it
-    diff <(echo "$wanted") <(options_of_man "$command") || fail "man/ration-$command.1 is not as --help (<)"
     diff <(echo "$wanted") <(options_of_bash "$command") || fail "the completion of $command is not as --help (<)"
 done
 

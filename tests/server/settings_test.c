@@ -452,11 +452,6 @@ static void changed_settings_are_named(void **state)
 
 /* The environment ----------------------------------------------------------------------------- */
 
-static void note_warning(void *context, const char *message)
-{
-    note_name(context, message);
-}
-
 /* Reads variables and arguments and completes the settings. Returns the status. */
 static ration_status read_sources(const char *const *environment, char **arguments,
                                   int argument_count, struct ration_settings *settings,
@@ -467,7 +462,7 @@ static ration_status read_sources(const char *const *environment, char **argumen
     memset(reported, 0, sizeof(*reported));
     ration_settings_init(settings);
     status = ration_settings_read_environment(settings, (char *const *)(uintptr_t)environment, note,
-                                              note_warning, reported);
+                                              reported);
     if (status == RATION_OK)
         status =
             ration_settings_read_arguments(settings, argument_count, arguments, note, reported);
@@ -509,6 +504,7 @@ static void wrong_variables_are_reported(void **state)
 {
     const char *wrong[] = {"RATION_THREADS=0", NULL};
     const char *unknown[] = {"RATION_MAX_CONECTIONS=5", NULL};
+    const char *flag[] = {"RATION_PREFAULT=1", NULL};
     struct ration_settings settings;
     struct reported reported;
 
@@ -518,9 +514,10 @@ static void wrong_variables_are_reported(void **state)
                         "RATION_THREADS cannot be '0'; write a number from 1 to 64\n");
     ration_settings_done(&settings);
     assert_int_equal(read_sources(unknown, NULL, 0, &settings, &reported), RATION_OK);
-    assert_string_equal(reported.text,
-                        "the variable RATION_MAX_CONECTIONS is ignored; did you mean "
-                        "RATION_MAX_CONNECTIONS ");
+    assert_string_equal(reported.text, "");
+    ration_settings_done(&settings);
+    assert_int_equal(read_sources(flag, NULL, 0, &settings, &reported), RATION_EINVAL);
+    assert_string_equal(reported.text, "RATION_PREFAULT cannot be '1'; write true or false\n");
     ration_settings_done(&settings);
 }
 

@@ -215,10 +215,14 @@ def main():
     command.add_argument("--last", type=positive, default=LAST_DEFAULT, metavar="N", help="only the last N entries")
     command.add_argument("--history", default=HISTORY, metavar="FILE")
     options = parser.parse_args()
-    if options.command == "append":
-        append(options.bench, options.history)
-    else:
-        trend(options.history, options.text, options.times, options.last)
+    try:
+        if options.command == "append":
+            append(options.bench, options.history)
+        else:
+            trend(options.history, options.text, options.times, options.last)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, needs no more; nothing is left to be flushed at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 main()

@@ -440,27 +440,20 @@ const char *ration_settings_nearest_word(const char *word, const char *const *wo
 
 static const char variable_prefix[] = "RATION_";
 
-static void read_variable(struct reader *reader, const char *variable,
-                          ration_settings_report_func *warn)
+static void read_variable(struct reader *reader, const char *variable)
 {
     size_t name_size = strcspn(variable, "=");
-    char buffer[NAME_SIZE], message[3 * NAME_SIZE], quote[RATION_TEXT_QUOTE_SIZE];
-    const char *nearest = NULL;
+    char buffer[NAME_SIZE];
+    const char *nearest;
     size_t index = look_up(reader, variable, name_size, buffer, &nearest);
 
-    if (index < ration_settings_table_count && may_be_given(reader, index)) {
+    if (index < ration_settings_table_count && may_be_given(reader, index))
         read_values(reader, index, variable + name_size + 1);
-    } else if (index == ration_settings_table_count && nearest != NULL && warn != NULL) {
-        snprintf(message, sizeof(message), "the variable %s is ignored; did you mean %s",
-                 ration_text_quote(variable, name_size, quote), nearest);
-        warn(reader->context, message);
-    }
 }
 
 ration_status ration_settings_read_environment(struct ration_settings *settings,
                                                char *const *environment,
-                                               ration_policy_error_func *on_error,
-                                               ration_settings_report_func *warn, void *context)
+                                               ration_policy_error_func *on_error, void *context)
 {
     struct reader reader = {.settings = settings,
                             .source = RATION_SETTINGS_ENVIRONMENT,
@@ -473,7 +466,7 @@ ration_status ration_settings_read_environment(struct ration_settings *settings,
     for (; *environment != NULL; environment++) {
         if (strncmp(*environment, variable_prefix, strlen(variable_prefix)) == 0 &&
             strchr(*environment, '=') != NULL)
-            read_variable(&reader, *environment, warn);
+            read_variable(&reader, *environment);
     }
     return end_reading(&reader);
 }

@@ -130,14 +130,11 @@ ration_status ration_settings_read_arguments(struct ration_settings *settings, i
 
 /*
  * Reads the variables of environment, as in environ, that are called RATION_ and the name of a setting in upper case.
- * Calls on_error() as above. Other variables that begin with RATION_ are ignored, because orchestrators set such ones;
- * warn() gets a sentence if the name is close to that of a setting.
+ * Calls on_error() as above. Other variables that begin with RATION_ are ignored, because orchestrators set such ones.
  */
-typedef void ration_settings_report_func(void *context, const char *name);
 ration_status ration_settings_read_environment(struct ration_settings *settings,
                                                char *const *environment,
-                                               ration_policy_error_func *on_error,
-                                               ration_settings_report_func *warn, void *context);
+                                               ration_policy_error_func *on_error, void *context);
 
 /* Reads a policy's server: section, whose names have underscores. Otherwise as above, with lines. */
 ration_status ration_settings_read_policy(struct ration_settings *settings,
@@ -174,6 +171,7 @@ void ration_settings_hide_arguments(int argument_count, char **arguments);
 void ration_settings_hide_environment(char *const *environment);
 
 /* Calls report() with the name of each setting whose value differs. Both settings are complete. */
+typedef void ration_settings_report_func(void *context, const char *name);
 void ration_settings_compare(const struct ration_settings *settings,
                              const struct ration_settings *other,
                              ration_settings_report_func *report, void *context);

@@ -164,19 +164,28 @@ static ration_status read_number(const struct value *value)
 
 /* Words --------------------------------------------------------------------------------------- */
 
-static ration_status read_flag(const struct value *value)
+ration_status ration_settings_value_read_flag(const char *name, const char *text, size_t size,
+                                              bool *out_flag, struct ration_error *error)
 {
     char quote[RATION_TEXT_QUOTE_SIZE];
+    bool is_true = ration_text_is_listed(text, size, "true yes on", true);
 
-    if (ration_text_is_listed(value->text, value->size, "true yes on", true))
-        store_number(value, true);
-    else if (ration_text_is_listed(value->text, value->size, "false no off", true))
-        store_number(value, false);
-    else
-        return ration_error_set(value->error, RATION_EINVAL,
-                                "%s cannot be '%s'; write true or false", value->setting->name,
-                                ration_text_quote(value->text, value->size, quote));
+    if (!is_true && !ration_text_is_listed(text, size, "false no off", true))
+        return ration_error_set(error, RATION_EINVAL, "%s cannot be '%s'; write true or false",
+                                name, ration_text_quote(text, size, quote));
+    *out_flag = is_true;
     return RATION_OK;
+}
+
+static ration_status read_flag(const struct value *value)
+{
+    bool flag;
+    ration_status status = ration_settings_value_read_flag(value->setting->name, value->text,
+                                                           value->size, &flag, value->error);
+
+    if (status == RATION_OK)
+        store_number(value, flag);
+    return status;
 }
 
 /* "off, seconds or unix". */

@@ -53,4 +53,11 @@ static inline bool ration_settings_value_is_list(const struct ration_setting *se
 ration_status ration_settings_value_read_time(const char *text, size_t size, uint64_t unit_ns,
                                               uint64_t *out_units, struct ration_error *error);
 
+/*
+ * Parses a flag: true, yes or on; false, no or off; in any case. Returns RATION_EINVAL with error, which begins with
+ * name.
+ */
+ration_status ration_settings_value_read_flag(const char *name, const char *text, size_t size,
+                                              bool *out_flag, struct ration_error *error);
+
 #endif
