@@ -1,5 +1,5 @@
 /*
- * ration beside other people's limiters (peers.h), each with its own clock, on the same keys and
+ * ration beside other people's limiters (bench_peers.h), each with its own clock, on the same keys and
  * under the same limit: a hot key, a million keys one by one, and a million by 32.
  *
  * A peer runs in a process of its own, so a ratio here is of two times some seconds apart.
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "peers.h"
+#include "bench_peers.h"
 #include "ration/limiter.h"
 
 #define BATCH 32

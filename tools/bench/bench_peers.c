@@ -1,4 +1,4 @@
-#include "peers.h"
+#include "bench_peers.h"
 
 #include <errno.h>
 #include <fcntl.h>
