@@ -316,7 +316,7 @@ static bool read_environment(struct reader *reader)
     char variable[64];
 
     for (const struct option *option = option_table; option->name != NULL; option++) {
-        optarg = getenv(command_variable("RATION_BENCH_", option->name, variable));
+        optarg = getenv(ration_command_variable("RATION_BENCH_", option->name, variable));
         if (optarg == NULL || option->val == OPTION_HELP)
             continue;
         if (option->has_arg == no_argument && strcmp(optarg, "true") != 0)
@@ -522,7 +522,7 @@ static bool write_report(const struct bench_options *options, const struct load_
                                                   options->keys, result, error);
 }
 
-int command_bench(int argument_count, char **arguments)
+int ration_command_bench(int argument_count, char **arguments)
 {
     static struct bench_options options; /* static because it is large, like the result */
     static struct load_result result;

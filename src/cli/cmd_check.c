@@ -186,7 +186,8 @@ static int reject_option(const char *name)
     for (size_t i = 0; i < OPTION_VALUES_COUNT; i++)
         if (strcmp(name, option_names[i]) == 0)
             return print_failure("the option needs a value", name);
-    return command_reject_word("ration check", "option", name, "", option_names, OPTION_COUNT);
+    return ration_command_reject_word("ration check", "option", name, "", option_names,
+                                      OPTION_COUNT);
 }
 
 /* Reads one word, or an option with its value. *used is the number of words. */
@@ -221,7 +222,7 @@ static int read_environment(struct plan *plan)
     char variable[64];
 
     for (size_t i = 0; i < OPTION_VALUES_COUNT; i++) {
-        char *value = getenv(command_variable("RATION_", option_names[i] + 2, variable));
+        char *value = getenv(ration_command_variable("RATION_", option_names[i] + 2, variable));
 
         if (value != NULL && read_option(plan, option_names[i], value) != EXIT_DONE)
             return EXIT_USAGE;
@@ -484,7 +485,7 @@ static int check_until_allowed(const struct plan *plan)
     }
 }
 
-int command_check(int argument_count, char **arguments)
+int ration_command_check(int argument_count, char **arguments)
 {
     struct plan plan = {.address = ADDRESS_DEFAULT,
                         .cost = "1",

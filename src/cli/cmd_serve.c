@@ -39,7 +39,7 @@ static void print_error(void *unused, const struct ration_policy_error *error)
     fprintf(stderr, "ration serve: %s\n", error->message);
 }
 
-int command_serve(int argument_count, char **arguments)
+int ration_command_serve(int argument_count, char **arguments)
 {
     struct ration_settings settings;
     ration_status status, arguments_status;

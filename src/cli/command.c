@@ -5,8 +5,8 @@
 
 #define SHOWN_SIZE 320
 
-int command_reject_word(const char *command, const char *what, const char *word, const char *prefix,
-                        const char *const *names, size_t name_count)
+int ration_command_reject_word(const char *command, const char *what, const char *word,
+                               const char *prefix, const char *const *names, size_t name_count)
 {
     const char *nearest = ration_settings_nearest_word(word, names, name_count);
     char shown[SHOWN_SIZE];
