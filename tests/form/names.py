@@ -155,12 +155,13 @@ def texts_of(folder, tops, planted=None):
 
 
 def identifiers(text):
-    """What the text refers to: not members, and not a function that is only declared."""
-    return set(re.findall(r"(?<![\w.])(?<!->)[A-Za-z_]\w*", text))
+    """What the text refers to: not members, and not tags of types."""
+    return set(re.findall(r"(?<![\w.])(?<!->)[A-Za-z_]\w*", re.sub(r"\b(struct|enum|union)\s+\w+", " ", text)))
 
 
 def referred_at_file_level(text):
-    return identifiers(re.sub(r"(?<=[\w*])(\s*)\b\w+\s*\(", r"\1(", text))
+    """What initialisers and the like refer to: not what is only declared."""
+    return identifiers("\n".join(part for part in re.split(r"[;{}]", text) if declared_function(part) is None))
 
 
 def headers(folder):
@@ -221,7 +222,7 @@ def find_unreachable(texts):
             sys.exit(f"{path}: cannot read: {unread}")
         for name, body in macros.items():
             key = (path, "#" + name)
-            nodes[key] = {(path, word) for word in identifiers(body)}
+            nodes[key] = {("#" + path, word) for word in identifiers(body)}
             global_keys[name].add(key)
             if is_public:
                 roots.append(key)
@@ -238,15 +239,16 @@ def find_unreachable(texts):
         if is_public:
             roots += [(path, word) for word in re.findall(r"\bRATION_API\b[^;(]*?(\w+)\s*\(", level)]
 
-    # A macro's words are looked up where the macro is used, which can be any file.
+    # The words of a header's macro may mean static functions of the files that use it.
     statics = collections.defaultdict(set)
     for function in functions:
         statics[function.name].add((function.path, function.name))
     seen, waiting = set(), roots
     while waiting:
-        path, word = waiting.pop()
+        place, word = waiting.pop()
+        path = place.lstrip("#")
         own = {(path, word), (path, "#" + word)} & nodes.keys()
-        found = own or global_keys[word] or (statics[word] if path.endswith(".h") else set())
+        found = own or global_keys[word] or (statics[word] if place != path and path.endswith(".h") else set())
         for key in found - seen:
             seen.add(key)
             waiting.extend(nodes[key])
@@ -320,6 +322,8 @@ PLANTED = {
          "src/base/wall.h": "int ration_base_odd(int n);\nint ration_base_even(int n);\n"},
         {"src/base/wall.h": "#define RATION_PLANTED(n) ration_base_planted(n)\n\nint ration_base_planted(int n);\n",
          "src/base/wall.c": "int ration_base_planted(int n)\n{\n    return n;\n}\n"},
+        {"src/base/wall.h": "struct ration_base_planted {\n    int n;\n};\n\nint other(int ration_base_planted);\n",
+         "src/base/wall.c": "int ration_base_planted(struct ration_base_planted *n)\n{\n    return n->ration_base_planted;\n}\n"},
         {"src/base/wall.c": "int ration_base_planted(int n)\n{\n    return n;\n}\n",
          "src/base/clock.c": "static int ration_base_planted(int n)\n{\n}\n\nint main(void)\n{\n    ration_base_planted();\n}\n"},
     ],
