@@ -391,7 +391,7 @@ static ration_status place_limiter(struct ration_stack *stack,
     if (status != RATION_OK)
         return status;
     set_bytes(stack, stack->limiter_bytes + ration_limiter_bytes(stack->limiters[section_index]));
-    /* release: pairs with the acquire in ration_stack_count() */
+    /* release: pairs with the acquire in ration_limiter_stack_count() */
     __atomic_store_n(&stack->limiter_count, section_index + 1, __ATOMIC_RELEASE);
     return RATION_OK;
 }
@@ -552,7 +552,7 @@ ration_status ration_stack_replace(ration_stack *stack, const size_t *limiter_in
         return status;
     status = ration_error_set(error, RATION_EUNSUPPORTED, "there is no limiter to replace");
     for (size_t i = 0; i < index_count && status == RATION_EUNSUPPORTED; i++) {
-        if (limiter_indexes[i] >= ration_stack_count(stack))
+        if (limiter_indexes[i] >= ration_limiter_stack_count(stack))
             status = ration_error_set(error, RATION_EINVAL, "the stack has no such limiter");
         else if (takes_larger ||
                  ration_block_is_same_size(block, (uint32_t)limiter_indexes[i], &shape))

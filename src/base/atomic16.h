@@ -98,12 +98,12 @@ static inline struct ration_pair ration_atomic16_load(const struct ration_pair *
 
 __extension__ typedef unsigned __int128 ration_uint128;
 
-static inline ration_uint128 ration_pair_join(struct ration_pair pair)
+static inline ration_uint128 ration_atomic16_join(struct ration_pair pair)
 {
     return (ration_uint128)pair.words[1] << 64 | pair.words[0];
 }
 
-static inline struct ration_pair ration_pair_split(ration_uint128 value)
+static inline struct ration_pair ration_atomic16_split(ration_uint128 value)
 {
     return (struct ration_pair){{(uint64_t)value, (uint64_t)(value >> 64)}};
 }
@@ -111,18 +111,18 @@ static inline struct ration_pair ration_pair_split(ration_uint128 value)
 static inline bool ration_atomic16_swap(struct ration_pair *target, struct ration_pair *expected,
                                         struct ration_pair desired)
 {
-    ration_uint128 value = ration_pair_join(*expected);
+    ration_uint128 value = ration_atomic16_join(*expected);
     bool swapped = __atomic_compare_exchange_n((ration_uint128 *)(void *)target, &value,
-                                               ration_pair_join(desired), false, __ATOMIC_SEQ_CST,
-                                               __ATOMIC_SEQ_CST);
+                                               ration_atomic16_join(desired), false,
+                                               __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 
-    *expected = ration_pair_split(value);
+    *expected = ration_atomic16_split(value);
     return swapped;
 }
 
 static inline struct ration_pair ration_atomic16_load(const struct ration_pair *source)
 {
-    return ration_pair_split(
+    return ration_atomic16_split(
         __atomic_load_n((const ration_uint128 *)(const void *)source, __ATOMIC_ACQUIRE));
 }
 

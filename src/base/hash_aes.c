@@ -46,9 +46,9 @@ bool ration_hash_aes_usable(void)
 RATION_WITH_AES void ration_hash_aes_prepare(struct ration_hash_secret *secret)
 {
     for (size_t size = 0; size <= RATION_HASH_CHUNK_SIZE; size++)
-        secret->starts[size] = ration_aes_split(
-            ration_aes_add(ration_aes_key_load(&secret->finish[0]),
-                           ration_aes_join((struct ration_hash){{size, 0}}), secret->size));
+        secret->starts[size] = ration_hash_aes_split(ration_hash_aes_add(
+            ration_hash_aes_key_load(&secret->finish[0]),
+            ration_hash_aes_join((struct ration_hash){{size, 0}}), secret->size));
 }
 
 /* SipHash of the sums of all chunks, and the size. */
@@ -56,13 +56,14 @@ RATION_WITH_AES struct ration_hash ration_hash_aes_long(const struct ration_hash
                                                         const void *key, size_t key_size)
 {
     struct ration_hash_siphash_state state = ration_hash_siphash_start(&secret->siphash);
-    const ration_aes_block zero = ration_aes_join((struct ration_hash){{0, 0}});
+    const ration_aes_block zero = ration_hash_aes_join((struct ration_hash){{0, 0}});
     const uint8_t *bytes = key;
     size_t message_size = sizeof(uint64_t);
 
     for (size_t left = key_size; left > 0;) {
         size_t size = left < RATION_HASH_CHUNK_SIZE ? left : RATION_HASH_CHUNK_SIZE;
-        struct ration_hash sum = ration_aes_split(ration_aes_add_chunk(zero, secret, bytes, size));
+        struct ration_hash sum =
+            ration_hash_aes_split(ration_hash_aes_add_chunk(zero, secret, bytes, size));
 
         ration_hash_siphash_absorb(&state, sum.words[0]);
         ration_hash_siphash_absorb(&state, sum.words[1]);

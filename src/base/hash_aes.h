@@ -37,48 +37,48 @@ void ration_hash_aes_prepare(struct ration_hash_secret *secret);
 
 typedef __m128i ration_aes_block;
 
-static inline ration_aes_block ration_aes_load(const uint8_t *bytes)
+static inline ration_aes_block ration_hash_aes_load(const uint8_t *bytes)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)bytes);
 }
 
-static inline ration_aes_block ration_aes_join(struct ration_hash value)
+static inline ration_aes_block ration_hash_aes_join(struct ration_hash value)
 {
     return _mm_unpacklo_epi64(_mm_cvtsi64_si128((long long)value.words[0]),
                               _mm_cvtsi64_si128((long long)value.words[1]));
 }
 
-static inline struct ration_hash ration_aes_split(ration_aes_block value)
+static inline struct ration_hash ration_hash_aes_split(ration_aes_block value)
 {
     return (struct ration_hash){{(uint64_t)_mm_cvtsi128_si64(value),
                                  (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(value, value))}};
 }
 
-static inline ration_aes_block ration_aes_key_load(const struct ration_hash *key)
+static inline ration_aes_block ration_hash_aes_key_load(const struct ration_hash *key)
 {
     return _mm_load_si128((const __m128i *)(const void *)key);
 }
 
 /* sum ^ A(input), where A is four rounds, each after the addition of its key. */
-RATION_WITH_AES static inline ration_aes_block ration_aes_add(ration_aes_block sum,
-                                                              ration_aes_block input,
-                                                              const struct ration_hash keys[4])
+RATION_WITH_AES static inline ration_aes_block ration_hash_aes_add(ration_aes_block sum,
+                                                                   ration_aes_block input,
+                                                                   const struct ration_hash keys[4])
 {
-    ration_aes_block mixed = _mm_xor_si128(input, ration_aes_key_load(&keys[0]));
+    ration_aes_block mixed = _mm_xor_si128(input, ration_hash_aes_key_load(&keys[0]));
 
-    mixed = _mm_aesenc_si128(mixed, ration_aes_key_load(&keys[1]));
-    mixed = _mm_aesenc_si128(mixed, ration_aes_key_load(&keys[2]));
-    mixed = _mm_aesenc_si128(mixed, ration_aes_key_load(&keys[3]));
+    mixed = _mm_aesenc_si128(mixed, ration_hash_aes_key_load(&keys[1]));
+    mixed = _mm_aesenc_si128(mixed, ration_hash_aes_key_load(&keys[2]));
+    mixed = _mm_aesenc_si128(mixed, ration_hash_aes_key_load(&keys[3]));
     return _mm_aesenc_si128(mixed, sum);
 }
 
 /* Three rounds, each before the addition of its key. */
-RATION_WITH_AES static inline ration_aes_block ration_aes_finish(ration_aes_block sum,
-                                                                 const struct ration_hash keys[3])
+RATION_WITH_AES static inline ration_aes_block ration_hash_aes_finish(
+    ration_aes_block sum, const struct ration_hash keys[3])
 {
-    sum = _mm_aesenc_si128(sum, ration_aes_key_load(&keys[0]));
-    sum = _mm_aesenc_si128(sum, ration_aes_key_load(&keys[1]));
-    return _mm_aesenc_si128(sum, ration_aes_key_load(&keys[2]));
+    sum = _mm_aesenc_si128(sum, ration_hash_aes_key_load(&keys[0]));
+    sum = _mm_aesenc_si128(sum, ration_hash_aes_key_load(&keys[1]));
+    return _mm_aesenc_si128(sum, ration_hash_aes_key_load(&keys[2]));
 }
 
 #elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -90,24 +90,24 @@ RATION_WITH_AES static inline ration_aes_block ration_aes_finish(ration_aes_bloc
 
 typedef uint8x16_t ration_aes_block;
 
-static inline ration_aes_block ration_aes_load(const uint8_t *bytes)
+static inline ration_aes_block ration_hash_aes_load(const uint8_t *bytes)
 {
     return vld1q_u8(bytes);
 }
 
-static inline ration_aes_block ration_aes_join(struct ration_hash value)
+static inline ration_aes_block ration_hash_aes_join(struct ration_hash value)
 {
     return vreinterpretq_u8_u64(vld1q_u64(value.words));
 }
 
-static inline struct ration_hash ration_aes_split(ration_aes_block value)
+static inline struct ration_hash ration_hash_aes_split(ration_aes_block value)
 {
     uint64x2_t words = vreinterpretq_u64_u8(value);
 
     return (struct ration_hash){{vgetq_lane_u64(words, 0), vgetq_lane_u64(words, 1)}};
 }
 
-static inline ration_aes_block ration_aes_key_load(const struct ration_hash *key)
+static inline ration_aes_block ration_hash_aes_key_load(const struct ration_hash *key)
 {
     return vreinterpretq_u8_u64(vld1q_u64(key->words));
 }
@@ -115,7 +115,8 @@ static inline ration_aes_block ration_aes_key_load(const struct ration_hash *key
 /*
  * In assembly, because compilers offer the intrinsics only where all code may use the instructions.
  */
-static inline ration_aes_block ration_aes_round_after(ration_aes_block key, ration_aes_block value)
+static inline ration_aes_block ration_hash_aes_round_after(ration_aes_block key,
+                                                           ration_aes_block value)
 {
     __asm__(".arch_extension aes\n\t"
             "aese %0.16b, %1.16b\n\t"
@@ -125,21 +126,21 @@ static inline ration_aes_block ration_aes_round_after(ration_aes_block key, rati
     return value;
 }
 
-static inline ration_aes_block ration_aes_add(ration_aes_block sum, ration_aes_block input,
-                                              const struct ration_hash keys[4])
+static inline ration_aes_block ration_hash_aes_add(ration_aes_block sum, ration_aes_block input,
+                                                   const struct ration_hash keys[4])
 {
     for (int i = 0; i < 4; i++)
-        input = ration_aes_round_after(ration_aes_key_load(&keys[i]), input);
+        input = ration_hash_aes_round_after(ration_hash_aes_key_load(&keys[i]), input);
     return veorq_u8(sum, input);
 }
 
-static inline ration_aes_block ration_aes_finish(ration_aes_block sum,
-                                                 const struct ration_hash keys[3])
+static inline ration_aes_block ration_hash_aes_finish(ration_aes_block sum,
+                                                      const struct ration_hash keys[3])
 {
-    sum = ration_aes_round_after(vdupq_n_u8(0), sum);
-    sum = ration_aes_round_after(ration_aes_key_load(&keys[0]), sum);
-    sum = ration_aes_round_after(ration_aes_key_load(&keys[1]), sum);
-    return veorq_u8(sum, ration_aes_key_load(&keys[2]));
+    sum = ration_hash_aes_round_after(vdupq_n_u8(0), sum);
+    sum = ration_hash_aes_round_after(ration_hash_aes_key_load(&keys[0]), sum);
+    sum = ration_hash_aes_round_after(ration_hash_aes_key_load(&keys[1]), sum);
+    return veorq_u8(sum, ration_hash_aes_key_load(&keys[2]));
 }
 
 #else
@@ -154,21 +155,22 @@ static inline ration_aes_block ration_aes_finish(ration_aes_block sum,
  * Adds 1 to RATION_HASH_CHUNK_SIZE bytes to sum. At least a block must be readable before their
  * end.
  */
-RATION_WITH_AES static inline ration_aes_block ration_aes_add_chunk(
+RATION_WITH_AES static inline ration_aes_block ration_hash_aes_add_chunk(
     ration_aes_block sum, const struct ration_hash_secret *secret, const uint8_t *bytes,
     size_t size)
 {
     const struct ration_hash(*keys)[4] = secret->blocks;
 
     for (; size > RATION_HASH_BLOCK_SIZE; size -= RATION_HASH_BLOCK_SIZE) {
-        sum = ration_aes_add(sum, ration_aes_load(bytes), *keys++);
+        sum = ration_hash_aes_add(sum, ration_hash_aes_load(bytes), *keys++);
         bytes += RATION_HASH_BLOCK_SIZE;
     }
-    return ration_aes_add(sum, ration_aes_load(bytes + size - RATION_HASH_BLOCK_SIZE), *keys);
+    return ration_hash_aes_add(sum, ration_hash_aes_load(bytes + size - RATION_HASH_BLOCK_SIZE),
+                               *keys);
 }
 
 /* Loads up to 15 bytes into one block. Together with the size, the block determines them. */
-static inline ration_aes_block ration_aes_load_short(const uint8_t *bytes, size_t size)
+static inline ration_aes_block ration_hash_aes_load_short(const uint8_t *bytes, size_t size)
 {
     struct ration_hash value = {{0, 0}};
 
@@ -185,20 +187,21 @@ static inline ration_aes_block ration_aes_load_short(const uint8_t *bytes, size_
         value.words[0] =
             bytes[0] | (uint64_t)bytes[size / 2] << 8 | (uint64_t)bytes[size - 1] << 16;
     }
-    return ration_aes_join(value);
+    return ration_hash_aes_join(value);
 }
 
 /* The hash of a key of up to RATION_HASH_CHUNK_SIZE bytes. */
 RATION_WITH_AES static inline __attribute__((always_inline)) struct ration_hash
 ration_hash_aes_chunk(const struct ration_hash_secret *secret, const void *key, size_t key_size)
 {
-    ration_aes_block sum = ration_aes_key_load(&secret->starts[key_size]);
+    ration_aes_block sum = ration_hash_aes_key_load(&secret->starts[key_size]);
 
     if (__builtin_expect(key_size >= RATION_HASH_BLOCK_SIZE, 1))
-        sum = ration_aes_add_chunk(sum, secret, key, key_size);
+        sum = ration_hash_aes_add_chunk(sum, secret, key, key_size);
     else
-        sum = ration_aes_add(sum, ration_aes_load_short(key, key_size), secret->blocks[0]);
-    return ration_aes_split(ration_aes_finish(sum, &secret->finish[1]));
+        sum =
+            ration_hash_aes_add(sum, ration_hash_aes_load_short(key, key_size), secret->blocks[0]);
+    return ration_hash_aes_split(ration_hash_aes_finish(sum, &secret->finish[1]));
 }
 
 RATION_WITH_AES static inline struct ration_hash ration_hash_aes_inline(

@@ -102,12 +102,4 @@ static inline void ration_output_append_u64(struct ration_output *output, uint64
     output->size = (size_t)(end - output->bytes);
 }
 
-static inline void ration_output_append_i64(struct ration_output *output, int64_t number)
-{
-    if (!ration_output_reserve(output, RATION_OUTPUT_NUMBER_SIZE))
-        return;
-    char *end = ration_output_put_i64(number, output->bytes + output->size);
-    output->size = (size_t)(end - output->bytes);
-}
-
 #endif

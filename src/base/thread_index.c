@@ -86,7 +86,7 @@ static void init_once(void)
 }
 
 /* Runs when the library is unloaded or the process exits. */
-__attribute__((destructor)) static void unload(void)
+__attribute__((destructor)) static void delete_key(void)
 {
     /* first: a starting thread must not set a key that may belong to another library by then */
     if (__atomic_exchange_n(&has_key, false, __ATOMIC_RELAXED))

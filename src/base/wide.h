@@ -67,18 +67,6 @@ static inline bool ration_wide_less(struct ration_wide a, struct ration_wide b)
     return a.high < b.high || (a.high == b.high && a.low < b.low);
 }
 
-/*@ requires value(b) <= value(a);
-    assigns \nothing;
-    ensures value(\result) == value(a) - value(b);
-*/
-static inline struct ration_wide ration_wide_subtract(struct ration_wide a, struct ration_wide b)
-{
-    uint64_t borrow = a.low < b.low ? 1 : 0;
-    uint64_t low = borrow ? UINT64_MAX - (b.low - a.low) + 1 : a.low - b.low;
-
-    return (struct ration_wide){a.high - b.high - borrow, low};
-}
-
 /* The integer that a time represents. */
 /*@ requires proper(t);
     assigns \nothing;

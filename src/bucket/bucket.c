@@ -83,11 +83,11 @@ static inline __attribute__((always_inline)) struct ration_step take_loop(
         if (ration_algorithm_is_gcra(limit) != is_gcra)
             __builtin_unreachable();
 
-        struct ration_step step = ration_algorithm_take(limit, ration_without_count(seen, spare),
-                                                        cost_tokens, max_wait_ns, now_ns);
+        struct ration_step step = ration_algorithm_take(
+            limit, ration_returns_without_count(seen, spare), cost_tokens, max_wait_ns, now_ns);
 
         if (step.verdict != RATION_ALLOW || cost_tokens == 0 ||
-            publish_state(bucket, &seen, ration_with_count(step.next, seen, spare)))
+            publish_state(bucket, &seen, ration_returns_with_count(step.next, seen, spare)))
             return step;
     }
 }
@@ -96,8 +96,8 @@ static inline __attribute__((always_inline)) struct ration_step take_gcra(
     struct ration_bucket *bucket, const struct ration_limit *limit, uint64_t cost_tokens,
     uint64_t max_wait_ns, uint64_t now_ns)
 {
-    return take_loop(bucket, limit, true, ration_spare_of_count(true), cost_tokens, max_wait_ns,
-                     now_ns);
+    return take_loop(bucket, limit, true, ration_returns_spare_of_count(true), cost_tokens,
+                     max_wait_ns, now_ns);
 }
 
 /* Takes from a bucket of any other algorithm. */
@@ -106,14 +106,14 @@ static inline __attribute__((always_inline)) struct ration_step take_other(
     uint64_t max_wait_ns, uint64_t now_ns)
 {
     if (ration_algorithm_is_window(limit))
-        return take_loop(bucket, limit, false, ration_spare_of_window(limit), cost_tokens,
+        return take_loop(bucket, limit, false, ration_returns_spare_of_window(limit), cost_tokens,
                          max_wait_ns, now_ns);
     expect_fit(limit);
-    if (ration_has_spare_count(limit))
-        return take_loop(bucket, limit, false, ration_spare_of_count(true), cost_tokens,
+    if (ration_returns_has_spare_count(limit))
+        return take_loop(bucket, limit, false, ration_returns_spare_of_count(true), cost_tokens,
                          max_wait_ns, now_ns);
-    return take_loop(bucket, limit, false, ration_spare_of_count(false), cost_tokens, max_wait_ns,
-                     now_ns);
+    return take_loop(bucket, limit, false, ration_returns_spare_of_count(false), cost_tokens,
+                     max_wait_ns, now_ns);
 }
 
 static inline struct ration_step take_tokens(struct ration_bucket *bucket,
@@ -168,7 +168,8 @@ struct ration_decision ration_bucket_peek(const struct ration_bucket *bucket,
 {
     expect_fit(limit);
 
-    union ration_state seen = ration_without_count(load_state(bucket), ration_spare_of(limit));
+    union ration_state seen =
+        ration_returns_without_count(load_state(bucket), ration_returns_spare_of(limit));
     struct ration_step step = ration_algorithm_take(limit, seen, cost_tokens, 0, now_ns);
 
     step.next = seen;
@@ -181,13 +182,13 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
 {
     expect_fit(limit);
 
-    const struct ration_spare spare = ration_spare_of(limit);
+    const struct ration_spare spare = ration_returns_spare_of(limit);
     union ration_state seen = load_state(bucket);
     struct ration_step step;
     uint64_t granted;
 
     do {
-        union ration_state state = ration_without_count(seen, spare);
+        union ration_state state = ration_returns_without_count(seen, spare);
         uint64_t remaining = ration_algorithm_remaining(limit, state, now_ns);
 
         granted = cost_tokens_max < remaining ? cost_tokens_max : remaining;
@@ -195,7 +196,7 @@ uint64_t ration_bucket_take_up_to(struct ration_bucket *bucket, const struct rat
         step = ration_algorithm_take(limit, state,
                                      granted == 0 && cost_tokens_max > 0 ? 1 : granted, 0, now_ns);
     } while (granted > 0 &&
-             !publish_state(bucket, &seen, ration_with_count(step.next, seen, spare)));
+             !publish_state(bucket, &seen, ration_returns_with_count(step.next, seen, spare)));
 
     if (out_decision != NULL)
         *out_decision = ration_algorithm_describe(limit, &step, now_ns);
@@ -222,20 +223,21 @@ static union ration_state count_update(const struct update *update, union ration
 {
     const struct ration_limit *limit =
         update->new_limit != NULL ? update->new_limit : update->limit;
-    struct ration_spare spare = ration_spare_of(update->limit);
-    struct ration_spare new_spare = ration_spare_of(limit);
+    struct ration_spare spare = ration_returns_spare_of(update->limit);
+    struct ration_spare new_spare = ration_returns_spare_of(limit);
     uint64_t returned = ration_algorithm_returned(update->limit, state, next, update->now_ns);
     bool is_used = (state.words[0] | state.words[1]) != 0;
     bool is_same = update->new_limit != NULL && memcmp(&next, &state, sizeof(next)) == 0;
 
     if (update->refunded_tokens > 0 && is_used && !is_same)
-        raw = ration_count_refunded(raw, spare, ration_u64_max(returned, update->refunded_tokens));
+        raw = ration_returns_add_refunded(raw, spare,
+                                          ration_u64_max(returned, update->refunded_tokens));
     /* The last reservation moves no other: there is no later one. */
-    else if (update->reservation != NULL && !ration_release_is_last(&update->release, state))
-        raw = ration_count_returned(raw, spare, returned);
+    else if (update->reservation != NULL && !ration_state_release_is_last(&update->release, state))
+        raw = ration_returns_add_returned(raw, spare, returned);
     for (int i = 0; i < 2; i++)
         spare.words[i] &= new_spare.words[i];
-    return ration_with_count(next, raw, spare);
+    return ration_returns_with_count(next, raw, spare);
 }
 
 /* Passes the tokens returned to the bucket since the reservation to its release. */
@@ -253,12 +255,12 @@ static void load_returns(struct update *update, union ration_state seen)
 
 static void apply_update(struct ration_bucket *bucket, update_func *function, struct update *update)
 {
-    const struct ration_spare spare = ration_spare_of(update->limit);
+    const struct ration_spare spare = ration_returns_spare_of(update->limit);
     union ration_state seen = load_state(bucket);
     union ration_state next;
 
     do {
-        union ration_state state = ration_without_count(seen, spare);
+        union ration_state state = ration_returns_without_count(seen, spare);
 
         if (update->reservation != NULL)
             load_returns(update, seen);
@@ -381,17 +383,17 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
 {
     expect_fit(limit);
 
-    const struct ration_spare spare = ration_spare_of(limit);
+    const struct ration_spare spare = ration_returns_spare_of(limit);
     union ration_state seen = load_state(bucket);
     union ration_state state;
     struct ration_step step;
 
     do {
-        state = ration_without_count(seen, spare);
+        state = ration_returns_without_count(seen, spare);
         step = ration_algorithm_take(limit, state, cost_tokens, max_wait_ns, now_ns);
         step = limit_wait(step, limit, state, max_wait_ns, now_ns);
     } while (step.verdict == RATION_ALLOW && cost_tokens > 0 &&
-             !publish_state(bucket, &seen, ration_with_count(step.next, seen, spare)));
+             !publish_state(bucket, &seen, ration_returns_with_count(step.next, seen, spare)));
 
     if (step.verdict == RATION_ALLOW)
         *out_reservation = (struct ration_bucket_reservation){
@@ -399,7 +401,7 @@ struct ration_decision ration_bucket_reserve(struct ration_bucket *bucket,
             .ready_at_ns = ration_time_clamp(now_ns) + step.wait_ns,
             .before = {state.words[0], state.words[1]},
             .mark = {step.next.words[0], step.next.words[1]},
-            .returned = ration_count_of(seen, spare),
+            .returned = ration_returns_count(seen, spare),
             .open = 1,
         };
     return ration_algorithm_describe(limit, &step, now_ns);

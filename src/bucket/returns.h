@@ -44,39 +44,40 @@ struct ration_returns {
 };
 
 /* The count in word 1, or no count. */
-static inline struct ration_spare ration_spare_of_count(bool has_count)
+static inline struct ration_spare ration_returns_spare_of_count(bool has_count)
 {
     return (struct ration_spare){{0, has_count ? ~(uint64_t)(RATION_FRAC_COUNT - 1) : 0}};
 }
 
-static inline struct ration_spare ration_spare_of_window(const struct ration_limit *limit)
+static inline struct ration_spare ration_returns_spare_of_window(const struct ration_limit *limit)
 {
     return (struct ration_spare){{(limit->period_ns & -limit->period_ns) - 1, 0}};
 }
 
 /* Whether word 1 has a count, for a limit that is not a window. */
-static inline bool ration_has_spare_count(const struct ration_limit *limit)
+static inline bool ration_returns_has_spare_count(const struct ration_limit *limit)
 {
     return limit->refill == RATION_REFILL_CONTINUOUS || limit->tokens <= RATION_FRAC_COUNT;
 }
 
-static inline struct ration_spare ration_spare_of(const struct ration_limit *limit)
+static inline struct ration_spare ration_returns_spare_of(const struct ration_limit *limit)
 {
     if (ration_algorithm_is_window(limit))
-        return ration_spare_of_window(limit);
-    return ration_spare_of_count(ration_has_spare_count(limit));
+        return ration_returns_spare_of_window(limit);
+    return ration_returns_spare_of_count(ration_returns_has_spare_count(limit));
 }
 
-static inline union ration_state ration_without_count(union ration_state raw,
-                                                      struct ration_spare spare)
+static inline union ration_state ration_returns_without_count(union ration_state raw,
+                                                              struct ration_spare spare)
 {
     raw.words[0] &= ~spare.words[0];
     raw.words[1] &= ~spare.words[1];
     return raw;
 }
 
-static inline union ration_state ration_with_count(union ration_state next, union ration_state raw,
-                                                   struct ration_spare spare)
+static inline union ration_state ration_returns_with_count(union ration_state next,
+                                                           union ration_state raw,
+                                                           struct ration_spare spare)
 {
     uint64_t counted = (raw.words[0] & spare.words[0]) | (raw.words[1] & spare.words[1]);
 
@@ -93,14 +94,15 @@ static inline union ration_state ration_with_count(union ration_state next, unio
     return next;
 }
 
-static inline uint64_t ration_count_of(union ration_state raw, struct ration_spare spare)
+static inline uint64_t ration_returns_count(union ration_state raw, struct ration_spare spare)
 {
     return (raw.words[0] & spare.words[0]) | (raw.words[1] & spare.words[1]) >> RATION_FRAC_BITS;
 }
 
 /* The bucket with tokens counted that another reservation returned. */
-static inline union ration_state ration_count_returned(union ration_state raw,
-                                                       struct ration_spare spare, uint64_t tokens)
+static inline union ration_state ration_returns_add_returned(union ration_state raw,
+                                                             struct ration_spare spare,
+                                                             uint64_t tokens)
 {
     uint64_t step = ration_u64_min(tokens, RATION_COUNT_STEP_MAX);
 
@@ -110,24 +112,25 @@ static inline union ration_state ration_count_returned(union ration_state raw,
 }
 
 /* The bucket with an update counted, and its tokens (at least one). */
-static inline union ration_state ration_count_refunded(union ration_state raw,
-                                                       struct ration_spare spare, uint64_t tokens)
+static inline union ration_state ration_returns_add_refunded(union ration_state raw,
+                                                             struct ration_spare spare,
+                                                             uint64_t tokens)
 {
-    uint64_t count = ration_count_of(raw, spare);
+    uint64_t count = ration_returns_count(raw, spare);
 
     if (count < spare.words[0])
         raw.words[0]++;
     if (spare.words[1] != 0 && (count & RATION_UPDATES_MAX) < RATION_UPDATES_MAX)
         raw.words[1] += RATION_FRAC_COUNT;
-    return ration_count_returned(raw, spare, tokens);
+    return ration_returns_add_returned(raw, spare, tokens);
 }
 
 /* Tokens returned since the count had the value then. */
 static inline struct ration_returns ration_returns_since(const struct ration_limit *limit,
                                                          uint64_t then, union ration_state raw)
 {
-    struct ration_spare spare = ration_spare_of(limit);
-    uint64_t now = ration_count_of(raw, spare);
+    struct ration_spare spare = ration_returns_spare_of(limit);
+    uint64_t now = ration_returns_count(raw, spare);
     uint64_t tokens =
         ((now >> RATION_UPDATE_BITS) - (then >> RATION_UPDATE_BITS)) & RATION_COUNT_TOKENS_MAX;
     uint64_t updates = now & RATION_UPDATES_MAX;

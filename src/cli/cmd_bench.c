@@ -144,7 +144,7 @@ static const struct option option_table[] = {
 #define OPTION_COUNT (sizeof(option_table) / sizeof(option_table[0]) - 1)
 
 /* --help is the last option, and no variable. */
-const char *command_bench_option(size_t index)
+const char *ration_command_bench_option(size_t index)
 {
     return index + 1 < OPTION_COUNT ? option_table[index].name : NULL;
 }
@@ -356,10 +356,10 @@ static bool read_environment(struct reader *reader)
 {
     char variable[64];
 
-    for (size_t i = 0; command_bench_option(i) != NULL; i++) {
+    for (size_t i = 0; ration_command_bench_option(i) != NULL; i++) {
         const struct option *option = &option_table[i];
 
-        optarg = getenv(command_variable("RATION_BENCH_", option->name, variable));
+        optarg = getenv(ration_command_variable("RATION_BENCH_", option->name, variable));
         if (optarg == NULL)
             continue;
         if (option->has_arg == optional_argument ? !read_flag(reader, variable, option->val)
@@ -564,13 +564,13 @@ static bool write_report(const struct bench_options *options, const struct load_
                                                   options->keys, result, error);
 }
 
-int command_bench(int argument_count, char **arguments)
+int ration_command_bench(int argument_count, char **arguments)
 {
     static struct bench_options options; /* static because it is large, like the result */
     static struct load_result result;
     struct load_error error;
 
-    command_warn_of_variables("ration bench", environ);
+    ration_command_warn_of_variables("ration bench", environ);
     if (!read_command_line(argument_count, arguments, &options, &error))
         return print_failure(&error);
     if (options.wants_help) {

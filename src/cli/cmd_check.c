@@ -200,7 +200,7 @@ static const char *const option_names[] = {
 #define OPTION_COUNT        (sizeof(option_names) / sizeof(option_names[0]))
 #define OPTION_VALUES_COUNT 5 /* the first ones take a value; then flags; --help is the last */
 
-const char *command_check_option(size_t index)
+const char *ration_command_check_option(size_t index)
 {
     return index + 1 < OPTION_COUNT ? option_names[index] + strlen("--") : NULL;
 }
@@ -211,7 +211,8 @@ static int reject_option(const char *name)
     for (size_t i = 0; i < OPTION_VALUES_COUNT; i++)
         if (strcmp(name, option_names[i]) == 0)
             return print_failure("the option needs a value", name);
-    return command_reject_word("ration check", "option", name, "", option_names, OPTION_COUNT);
+    return ration_command_reject_word("ration check", "option", name, "", option_names,
+                                      OPTION_COUNT);
 }
 
 /* Reads one word, or an option with its value. *used is the number of words. */
@@ -242,8 +243,9 @@ static int read_environment(struct plan *plan)
     char variable[64];
     int result = EXIT_DONE;
 
-    for (size_t i = 0; (option = command_check_option(i)) != NULL && result == EXIT_DONE; i++) {
-        char *value = getenv(command_variable("RATION_", option, variable));
+    for (size_t i = 0; (option = ration_command_check_option(i)) != NULL && result == EXIT_DONE;
+         i++) {
+        char *value = getenv(ration_command_variable("RATION_", option, variable));
         bool *flag = flag_of(plan, option_names[i]);
 
         if (value != NULL)
@@ -506,7 +508,7 @@ static int check_until_allowed(const struct plan *plan)
     }
 }
 
-int command_check(int argument_count, char **arguments)
+int ration_command_check(int argument_count, char **arguments)
 {
     struct plan plan = {.address = ADDRESS_DEFAULT,
                         .cost = "1",
@@ -520,7 +522,7 @@ int command_check(int argument_count, char **arguments)
             return EXIT_DONE;
         }
     }
-    command_warn_of_variables("ration check", environ);
+    ration_command_warn_of_variables("ration check", environ);
     result = read_plan(&plan, argument_count, arguments);
     if (result == EXIT_DONE)
         result = check_until_allowed(&plan);

@@ -26,7 +26,7 @@ static void print_clock(const struct ration_clock *clock, const char *note)
            note);
 }
 
-int command_clock(int argument_count, char **arguments)
+int ration_command_clock(int argument_count, char **arguments)
 {
     struct ration_clock tsc = ration_clock_tsc();
     struct ration_clock monotonic = ration_clock_monotonic();
@@ -34,7 +34,7 @@ int command_clock(int argument_count, char **arguments)
     struct ration_clock coarse = ration_clock_coarse();
     const char *tsc_problem = ration_clock_tsc_error();
 
-    if (command_asks_help(argument_count, arguments)) {
+    if (ration_command_asks_help(argument_count, arguments)) {
         fputs("usage: ration clock\n\n"
               "Lists the clocks of this machine, what a read costs and which is the default.\n\n"
               "Example: ration clock\n",
@@ -42,8 +42,9 @@ int command_clock(int argument_count, char **arguments)
         return EXIT_DONE;
     }
     if (argument_count > 0)
-        return command_reject_word("ration clock", arguments[0][0] == '-' ? "option" : "argument",
-                                   arguments[0], "", (const char *const[]){"--help"}, 1);
+        return ration_command_reject_word("ration clock",
+                                          arguments[0][0] == '-' ? "option" : "argument",
+                                          arguments[0], "", (const char *const[]){"--help"}, 1);
     if (tsc_problem == NULL)
         print_clock(&tsc, "the default");
     print_clock(&monotonic, tsc_problem == NULL ? "" : "the default");

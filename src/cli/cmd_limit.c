@@ -80,13 +80,13 @@ static void print_limit(const struct ration_limit *limit)
                                   : "more than a ration_bucket: its state is larger");
 }
 
-int command_limit(int argument_count, char **arguments)
+int ration_command_limit(int argument_count, char **arguments)
 {
     char text[TEXT_MAX + 1];
     struct ration_limit limit;
     struct ration_error error;
 
-    if (argument_count == 0 || command_asks_help(argument_count, arguments)) {
+    if (argument_count == 0 || ration_command_asks_help(argument_count, arguments)) {
         fprintf(argument_count == 0 ? stderr : stdout,
                 "usage: ration limit TEXT...\n\n"
                 "Prints what a limit means, or what is wrong with it and exits with 1.\n\n"
@@ -94,8 +94,8 @@ int command_limit(int argument_count, char **arguments)
         return argument_count == 0 ? EXIT_USAGE : EXIT_DONE;
     }
     if (strncmp(arguments[0], "--", 2) == 0)
-        return command_reject_word("ration limit", "option", arguments[0], "",
-                                   (const char *const[]){"--help"}, 1);
+        return ration_command_reject_word("ration limit", "option", arguments[0], "",
+                                          (const char *const[]){"--help"}, 1);
     if (join_words(argument_count, arguments, text) != 0) {
         fprintf(stderr, "ration limit: the text is longer than %d bytes\n", TEXT_MAX);
         return EXIT_USAGE;

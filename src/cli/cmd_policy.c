@@ -306,7 +306,7 @@ static int explain_policy(char *path, int word_count, char **words)
 static bool asks_help(int argument_count, char **arguments)
 {
     return argument_count > 0 && argument_count < 3 &&
-           command_asks_help(1, arguments + argument_count - 1);
+           ration_command_asks_help(1, arguments + argument_count - 1);
 }
 
 /* Reports why the words after ration policy are no call of a subcommand. */
@@ -321,11 +321,12 @@ static int reject_call(int argument_count, char **arguments)
     }
     for (int i = 0; i < argument_count && i < 2; i++)
         if (arguments[i][0] == '-' && arguments[i][1] != '\0')
-            return command_reject_word("ration policy", "option", arguments[i], "", options, 1);
+            return ration_command_reject_word("ration policy", "option", arguments[i], "", options,
+                                              1);
     is_check = strcmp(arguments[0], names[0]) == 0;
     if (!is_check && strcmp(arguments[0], names[1]) != 0)
-        return command_reject_word("ration policy", "command", arguments[0], "ration policy ",
-                                   names, 2);
+        return ration_command_reject_word("ration policy", "command", arguments[0],
+                                          "ration policy ", names, 2);
     if (argument_count == 1)
         fprintf(stderr, "ration policy: which file? Write ration policy %s FILE\n", arguments[0]);
     else
@@ -333,7 +334,7 @@ static int reject_call(int argument_count, char **arguments)
     return EXIT_USAGE;
 }
 
-int command_policy(int argument_count, char **arguments)
+int ration_command_policy(int argument_count, char **arguments)
 {
     bool has_file = argument_count >= 2 && arguments[1][0] != '-';
 

@@ -33,7 +33,7 @@ static void print_error(void *unused, const struct ration_policy_error *error)
     fprintf(stderr, "ration serve: %s\n", error->message);
 }
 
-int command_serve(int argument_count, char **arguments)
+int ration_command_serve(int argument_count, char **arguments)
 {
     struct ration_settings settings;
     ration_status status, arguments_status;
@@ -53,7 +53,7 @@ int command_serve(int argument_count, char **arguments)
             return EXIT_DONE;
         }
     }
-    command_warn_of_variables("ration serve", environ);
+    ration_command_warn_of_variables("ration serve", environ);
     ration_settings_init(&settings);
     status = ration_settings_read_environment(&settings, environ, print_error, NULL);
     arguments_status =

@@ -9,8 +9,8 @@
 #define VARIABLE_SIZE   64
 #define VARIABLES_MAX   (RATION_SETTINGS_COUNT_MAX + 64)
 
-int command_reject_word(const char *command, const char *what, const char *word, const char *prefix,
-                        const char *const *names, size_t name_count)
+int ration_command_reject_word(const char *command, const char *what, const char *word,
+                               const char *prefix, const char *const *names, size_t name_count)
 {
     const char *nearest = ration_settings_nearest_word(word, names, name_count);
     char shown[SHOWN_SIZE];
@@ -36,7 +36,7 @@ static void add_variable(struct variables *variables, const char *prefix, const 
     char *text = variables->texts[variables->count];
 
     if (variables->count < VARIABLES_MAX)
-        variables->names[variables->count++] = command_variable(prefix, option, text);
+        variables->names[variables->count++] = ration_command_variable(prefix, option, text);
 }
 
 static void warn_of_variable(const char *command, const char *name, const struct variables *known)
@@ -51,7 +51,7 @@ static void warn_of_variable(const char *command, const char *name, const struct
                 command, load_escape(name, strlen(name), shown, sizeof(shown)), nearest);
 }
 
-void command_warn_of_variables(const char *command, char *const *environment)
+void ration_command_warn_of_variables(const char *command, char *const *environment)
 {
     const size_t prefix_size = strlen(VARIABLE_PREFIX);
     struct variables known = {.count = 0};
@@ -59,9 +59,9 @@ void command_warn_of_variables(const char *command, char *const *environment)
 
     for (size_t i = 0; i < ration_settings_table_count; i++)
         add_variable(&known, "", ration_settings_table[i].name);
-    for (size_t i = 0; (option = command_check_option(i)) != NULL; i++)
+    for (size_t i = 0; (option = ration_command_check_option(i)) != NULL; i++)
         add_variable(&known, "", option);
-    for (size_t i = 0; (option = command_bench_option(i)) != NULL; i++)
+    for (size_t i = 0; (option = ration_command_bench_option(i)) != NULL; i++)
         add_variable(&known, "BENCH_", option);
     for (; *environment != NULL; environment++) {
         const char *name = *environment + prefix_size;

@@ -13,7 +13,7 @@ enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
 /*
  * Whether the only argument requests help, which is printed to the standard output and is no error.
  */
-static inline bool command_asks_help(int argument_count, char **arguments)
+static inline bool ration_command_asks_help(int argument_count, char **arguments)
 {
     return argument_count == 1 &&
            (strcmp(arguments[0], "--help") == 0 || strcmp(arguments[0], "-h") == 0);
@@ -23,11 +23,12 @@ static inline bool command_asks_help(int argument_count, char **arguments)
  * Reports a word that is neither an option nor a subcommand: "COMMAND: unknown WHAT 'WORD'; did you mean PREFIX NAME", with the
  * most similar of names, or a pointer to the help if none is similar. Returns EXIT_USAGE.
  */
-int command_reject_word(const char *command, const char *what, const char *word, const char *prefix,
-                        const char *const *names, size_t name_count);
+int ration_command_reject_word(const char *command, const char *what, const char *word,
+                               const char *prefix, const char *const *names, size_t name_count);
 
 /* Writes the name of an option's environment variable: prefix, and the name in upper case. Returns buffer. */
-static inline const char *command_variable(const char *prefix, const char *name, char buffer[64])
+static inline const char *ration_command_variable(const char *prefix, const char *name,
+                                                  char buffer[64])
 {
     size_t used = (size_t)snprintf(buffer, 64, "%s", prefix);
 
@@ -41,28 +42,28 @@ static inline const char *command_variable(const char *prefix, const char *name,
  * Warns of each variable that begins with RATION_, that no command reads, and whose name is similar to one that a
  * command does. Others are ignored, because orchestrators set such ones.
  */
-void command_warn_of_variables(const char *command, char *const *environment);
+void ration_command_warn_of_variables(const char *command, char *const *environment);
 
 /* The names of the options that are also variables, without dashes; NULL after the last. */
-const char *command_check_option(size_t index);
-const char *command_bench_option(size_t index);
+const char *ration_command_check_option(size_t index);
+const char *ration_command_bench_option(size_t index);
 
 /* ration limit TEXT...: explains a limit, or what is wrong with it. */
-int command_limit(int argument_count, char **arguments);
+int ration_command_limit(int argument_count, char **arguments);
 
 /* ration clock: lists the clocks, and whether the CPU's time stamp counter can be trusted. */
-int command_clock(int argument_count, char **arguments);
+int ration_command_clock(int argument_count, char **arguments);
 
 /* ration policy check|explain FILE ...: checks a policy file, or applies it to a request. */
-int command_policy(int argument_count, char **arguments);
+int ration_command_policy(int argument_count, char **arguments);
 
 /* ration bench [resp|http] ...: loads a server and measures it. */
-int command_bench(int argument_count, char **arguments);
+int ration_command_bench(int argument_count, char **arguments);
 
 /* ration serve ...: runs a server until it receives a signal to stop. */
-int command_serve(int argument_count, char **arguments);
+int ration_command_serve(int argument_count, char **arguments);
 
 /* ration check ... NAME=VALUE...: sends a check to a running server. */
-int command_check(int argument_count, char **arguments);
+int ration_command_check(int argument_count, char **arguments);
 
 #endif

@@ -12,13 +12,14 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"serve", command_serve, "run a server for HTTP and the Redis protocol", "Server"},
-    {"check", command_check, "ask a server whether a request is allowed", NULL},
-    {"policy", command_policy, "check a policy file, or explain it for one request",
+    {"serve", ration_command_serve, "run a server for HTTP and the Redis protocol", "Server"},
+    {"check", ration_command_check, "ask a server whether a request is allowed", NULL},
+    {"policy", ration_command_policy, "check a policy file, or explain it for one request",
      "Policies and limits"},
-    {"limit", command_limit, "explain a limit, such as 20 per 100ms burst 100", NULL},
-    {"clock", command_clock, "list the clocks of this machine and their cost", "Measurements"},
-    {"bench", command_bench, "put load on a server and measure it", NULL},
+    {"limit", ration_command_limit, "explain a limit, such as 20 per 100ms burst 100", NULL},
+    {"clock", ration_command_clock, "list the clocks of this machine and their cost",
+     "Measurements"},
+    {"bench", ration_command_bench, "put load on a server and measure it", NULL},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -54,10 +55,11 @@ static int reject_command(const char *name)
     const char *names[COMMAND_COUNT + 1] = {"help"};
 
     if (name[0] == '-')
-        return command_reject_word("ration", "option", name, "ration ", options, 2);
+        return ration_command_reject_word("ration", "option", name, "ration ", options, 2);
     for (size_t index = 0; index < COMMAND_COUNT; index++)
         names[index + 1] = commands[index].name;
-    return command_reject_word("ration", "command", name, "ration ", names, COMMAND_COUNT + 1);
+    return ration_command_reject_word("ration", "command", name, "ration ", names,
+                                      COMMAND_COUNT + 1);
 }
 
 int main(int argument_count, char **arguments)

@@ -150,7 +150,7 @@ union ration_state ration_algorithm_block(const struct ration_limit *limit,
 static struct ration_time queue_release(const struct ration_limit *limit, struct ration_time tat,
                                         const struct ration_release *release)
 {
-    return ration_release_is_last(release, (union ration_state){.tat = tat})
+    return ration_state_release_is_last(release, (union ration_state){.tat = tat})
                ? ration_gcra_refund(tat, &limit->rate, release->unused_tokens)
                : tat;
 }
@@ -176,10 +176,10 @@ union ration_state ration_algorithm_release(const struct ration_limit *limit,
                                             const struct ration_release *release, uint64_t now_ns)
 {
     /* another limit of the key may have a waiting reservation that this bucket does not show */
-    bool may_return = !release->is_waited || ration_release_is_last(release, state);
+    bool may_return = !release->is_waited || ration_state_release_is_last(release, state);
 
     now_ns = ration_time_clamp(now_ns);
-    if (ration_release_is_undone(release, state))
+    if (ration_state_release_is_undone(release, state))
         return release->before;
     switch (state_kind_of(limit)) {
     case KIND_INTERVAL:

@@ -17,7 +17,7 @@ struct ration_step ration_fixed_window_take(struct ration_fixed_window state,
 {
     struct ration_step step = {RATION_ALLOW, 0, {.fixed = state}};
 
-    if (ration_step_is_plain(&step, cost_tokens, limit->tokens))
+    if (ration_state_step_is_plain(&step, cost_tokens, limit->tokens))
         return step;
 
     struct ration_fixed_window window = window_at(state, limit, now_ns);

@@ -336,7 +336,7 @@ static inline bool ration_gcra_is_waited(struct ration_time tat, const struct ra
  * callers at 50 s, when the 800 have been refilled. Returning 700 then would let 1700 be used at
  * one instant.
  *
- * Nothing is returned before the ready time (but see ration_release_is_undone()), or while other
+ * Nothing is returned before the ready time (but see ration_state_release_is_undone()), or while other
  * reservations wait, which is when tat lies after now + capacity. Their ready times were promised;
  * if tat moved back, new callers would be promised the same times again. Ruled out: returning a
  * part. With 1 per 10 ns and burst 5, everything at 100 ns, let A take 5, B wait for 4 until 140

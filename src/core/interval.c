@@ -68,7 +68,7 @@ struct ration_step ration_interval_take(struct ration_interval state,
 {
     struct ration_step step = {RATION_ALLOW, 0, {.interval = state}};
 
-    if (ration_step_is_plain(&step, cost_tokens, limit->burst))
+    if (ration_state_step_is_plain(&step, cost_tokens, limit->burst))
         return step;
 
     struct ration_interval next = add_in_use(state, limit, cost_tokens, now_ns);

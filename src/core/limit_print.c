@@ -12,8 +12,8 @@
 #include "core/limit_bounds.h"
 
 /* Appends to buffer, which has room for any limit. */
-__attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t *size,
-                                                         const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void append_text(char *buffer, size_t *size,
+                                                              const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -28,9 +28,9 @@ static void append_rate(char *buffer, size_t *size, uint64_t tokens, uint64_t pe
     char period[RATION_UNITS_TEXT_SIZE];
     ration_units_print_duration(period_ns, period, sizeof(period));
     bool is_single_unit = period[0] == '1' && period[1] > '9'; /* a unit, not a digit */
-    append(buffer, size, "%" PRIu64 "/%s", tokens, period + is_single_unit);
+    append_text(buffer, size, "%" PRIu64 "/%s", tokens, period + is_single_unit);
     if (burst != tokens)
-        append(buffer, size, " burst %" PRIu64, burst);
+        append_text(buffer, size, " burst %" PRIu64, burst);
 }
 
 static const char *const algorithm_words[] = {
@@ -42,13 +42,13 @@ static const char *const algorithm_words[] = {
 static void append_algorithm(char *buffer, size_t *size, const struct ration_limit *limit)
 {
     if (limit->algorithm == RATION_BURST_RESERVE) {
-        append(buffer, size, " reserve ");
+        append_text(buffer, size, " reserve ");
         append_rate(buffer, size, limit->reserve_tokens, limit->reserve_period_ns,
                     limit->reserve_burst);
         return;
     }
     if (limit->algorithm != RATION_TOKEN_BUCKET)
-        append(buffer, size, " %s", algorithm_words[limit->algorithm]);
+        append_text(buffer, size, " %s", algorithm_words[limit->algorithm]);
 }
 
 ration_status ration_limit_print(const struct ration_limit *limit, char *buffer, size_t buffer_size)
@@ -60,14 +60,14 @@ ration_status ration_limit_print(const struct ration_limit *limit, char *buffer,
         return RATION_EINVAL;
     append_rate(text, &size, limit->tokens, limit->period_ns, limit->burst);
     if (limit->refill == RATION_REFILL_INTERVAL)
-        append(text, &size, " refill interval");
+        append_text(text, &size, " refill interval");
     append_algorithm(text, &size, limit);
     if (limit->start == RATION_START_EMPTY)
-        append(text, &size, " start empty");
+        append_text(text, &size, " start empty");
     if (limit->start == RATION_START_TOKENS)
-        append(text, &size, " start %" PRIu64, limit->start_tokens);
+        append_text(text, &size, " start %" PRIu64, limit->start_tokens);
     if (limit->name[0])
-        append(text, &size, " name %.*s", RATION_LIMIT_NAME_MAX, limit->name);
+        append_text(text, &size, " name %.*s", RATION_LIMIT_NAME_MAX, limit->name);
     if (size + 1 > buffer_size)
         return RATION_ENOSPC;
     memcpy(buffer, text, size + 1);

@@ -118,7 +118,7 @@ struct ration_reserve ration_reserve_refund(struct ration_reserve state,
     return refund_part(state, limit, RATION_PART_SUSTAINED, tokens - reserve);
 }
 
-/* As ration_release_is_last(), for the part that paid. */
+/* As ration_state_release_is_last(), for the part that paid. */
 static bool is_last_reservation(struct ration_reserve state, enum ration_reserve_part part,
                                 const struct ration_reserve_release *release)
 {

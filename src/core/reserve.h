@@ -60,14 +60,8 @@ struct ration_reserve_step ration_reserve_take(struct ration_reserve state,
 uint64_t ration_reserve_remaining(struct ration_reserve state, const struct ration_limit *limit,
                                   uint64_t now_ns);
 
-/* Returns how long until both parts are full. */
+/* Returns how long until both parts are full: 0 if the state carries no information (R7). */
 uint64_t ration_reserve_full_after_ns(struct ration_reserve state, uint64_t now_ns);
-
-/* Returns whether both parts are full, so that the state carries no information (R7). */
-static inline bool ration_reserve_is_idle(struct ration_reserve state, uint64_t now_ns)
-{
-    return ration_reserve_full_after_ns(state, now_ns) == 0;
-}
 
 /*
  * Returns tokens to the state: to the sustained part as many whole tokens as it lacks, then to the

@@ -73,7 +73,7 @@ struct ration_step ration_sliding_window_take(struct ration_sliding_window state
 {
     struct ration_step step = {RATION_ALLOW, 0, {.sliding = state}};
 
-    if (ration_step_is_plain(&step, cost_tokens, limit->tokens))
+    if (ration_state_step_is_plain(&step, cost_tokens, limit->tokens))
         return step;
 
     struct ration_sliding_window window = window_at(state, limit, now_ns);

@@ -62,8 +62,8 @@ struct ration_release {
  * Returns whether the bucket is unchanged since the reservation: its state is the one the
  * reservation left.
  */
-static inline bool ration_release_is_last(const struct ration_release *release,
-                                          union ration_state state)
+static inline bool ration_state_release_is_last(const struct ration_release *release,
+                                                union ration_state state)
 {
     return state.words[0] == release->mark.words[0] && state.words[1] == release->mark.words[1] &&
            release->returned_tokens == 0;
@@ -74,10 +74,11 @@ static inline bool ration_release_is_last(const struct ration_release *release,
  * restored to its state before, even if it was charged for a future time because another limit
  * makes the caller wait.
  */
-static inline bool ration_release_is_undone(const struct ration_release *release,
-                                            union ration_state state)
+static inline bool ration_state_release_is_undone(const struct ration_release *release,
+                                                  union ration_state state)
 {
-    return release->unused_tokens == release->cost_tokens && ration_release_is_last(release, state);
+    return release->unused_tokens == release->cost_tokens &&
+           ration_state_release_is_last(release, state);
 }
 
 /* The outcome of a take: the verdict, the wait, and the state to publish. */
@@ -93,8 +94,8 @@ struct ration_step {
  * limit can ever have. Returns true if it completed *step, which the caller initialised to ALLOW
  * and the unchanged state.
  */
-static inline bool ration_step_is_plain(struct ration_step *step, uint64_t cost_tokens,
-                                        uint64_t tokens_max)
+static inline bool ration_state_step_is_plain(struct ration_step *step, uint64_t cost_tokens,
+                                              uint64_t tokens_max)
 {
     if (cost_tokens > tokens_max) {
         step->verdict = RATION_NEVER;

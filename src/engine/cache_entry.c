@@ -18,11 +18,11 @@ uint64_t ration_cache_entry_since(const struct ration_local_cache *local_cache, 
 
 static void unpack_entry(struct ration_cache_entry *entry)
 {
-    struct ration_time expires_at = ration_pair_expires_at(entry->value);
+    struct ration_time expires_at = ration_slot_expires_at(entry->value);
 
     entry->until_ns = expires_at.ns;
     entry->count = expires_at.frac;
-    entry->flags = ration_pair_flags(entry->value);
+    entry->flags = ration_slot_flags(entry->value);
 }
 
 /*

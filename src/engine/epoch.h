@@ -87,7 +87,7 @@ static inline void ration_epoch_add(struct ration_epoch *epoch, enum ration_epoc
 {
     struct ration_shard shard = ration_shards_mine(&epoch->shards);
 
-    ration_shard_add(shard, &epoch->cells[shard.index].counts[which], 1);
+    ration_shards_add(shard, &epoch->cells[shard.index].counts[which], 1);
 }
 
 uint64_t ration_epoch_read(const struct ration_epoch *epoch, enum ration_epoch_count which);

@@ -25,11 +25,11 @@ static void write_reservation(const struct ration_call *call,
             struct ration_reservation_part *share =
                 &out_reservation->parts[out_reservation->part_count];
 
-            if (part->limits[i] == NULL || ration_key_part_is_shadow(part, i))
+            if (part->limits[i] == NULL || ration_op_part_is_shadow(part, i))
                 continue;
             *share = (struct ration_reservation_part){
                 .cost_tokens = part->costs[i],
-                .chosen = ration_key_part_is_one_budget(part, i) ? part->limits[i] : NULL,
+                .chosen = ration_op_part_is_one_budget(part, i) ? part->limits[i] : NULL,
                 .limiter_index = limiter->section_index,
                 .rule_index = i,
                 .reserve_part = part->marks[i].part,
@@ -92,7 +92,7 @@ static void read_shares(const struct ration_limiter *limiter,
 {
     memset(part, 0, sizeof(*part));
     part->own_limits = room;
-    ration_key_part_read_config(part, &limiter->configs);
+    ration_op_read_config(part, &limiter->configs);
     part->to.section_index = limiter->section_index;
     part->to.is_located = 1;
     part->overflow = limiter->overflow;

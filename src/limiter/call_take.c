@@ -189,7 +189,7 @@ static bool can_block_rule(const struct ration_key_part *part, uint32_t rule_ind
 static bool can_block(const struct ration_key_part *part)
 {
     for (uint32_t i = 0; i < part->rule_count; i++)
-        if (part->limits[i] != NULL && !ration_key_part_is_shadow(part, i) &&
+        if (part->limits[i] != NULL && !ration_op_part_is_shadow(part, i) &&
             can_block_rule(part, i))
             return true;
     return false;

@@ -62,7 +62,7 @@ static ALWAYS_INLINE int take_slot(const struct fast *fast, uint64_t tag, struct
     struct ration_rate rate = ration_config_read_rate(&config->rules[0].limit.rate);
 
     while (ration_plain_is_member(value, tag) &&
-           ration_pair_generation(value) == config->generation) {
+           ration_slot_generation(value) == config->generation) {
         struct ration_time tat_max =
             ration_time_add(ration_time_from_ns(fast->since_ns), rate.capacity);
         struct ration_time cost = rate.token;
@@ -75,7 +75,7 @@ static ALWAYS_INLINE int take_slot(const struct fast *fast, uint64_t tag, struct
                 return RATION_ALLOW;
             cost = ration_time_scale(cost, cost_tokens);
         }
-        next = gcra_next(ration_pair_expires_at(value), cost, fast->since_ns);
+        next = gcra_next(ration_slot_expires_at(value), cost, fast->since_ns);
         if (__builtin_expect(!ration_config_is_current(config, fast->config_number), 0))
             break;
         if (ration_time_less(tat_max, next))
@@ -185,7 +185,7 @@ static int take_entry(const struct fast *fast, const struct ration_location *loc
     struct ration_entry_next next;
 
     while (ration_entry_find(fast->section, location, &view) &&
-           ration_head_generation(view.value.words[1]) == config->generation) {
+           ration_entry_head_generation(view.value.words[1]) == config->generation) {
         enum ration_verdict verdict = RATION_ALLOW;
 
         for (uint32_t i = 0; i < fast->limiter->configs.rule_count; i++) {
@@ -389,8 +389,8 @@ static int decide_slot(const struct fast *fast, uint64_t tag, struct ration_pair
                        uint64_t cost_tokens, struct ration_step *out_step)
 {
     while (ration_plain_is_member(value, tag) &&
-           ration_pair_generation(value) == fast->config->generation) {
-        struct ration_gcra_step step = ration_gcra_take(ration_pair_expires_at(value), &limit->rate,
+           ration_slot_generation(value) == fast->config->generation) {
+        struct ration_gcra_step step = ration_gcra_take(ration_slot_expires_at(value), &limit->rate,
                                                         cost_tokens, 0, fast->since_ns);
         struct ration_slot next = {tag, fast->config->established_flags, step.next};
 
@@ -415,7 +415,7 @@ static int decide_entry(const struct fast *fast, const struct ration_location *l
     struct ration_entry_view view;
 
     while (ration_entry_find(fast->section, location, &view) &&
-           ration_head_generation(view.value.words[1]) == config->generation) {
+           ration_entry_head_generation(view.value.words[1]) == config->generation) {
         struct ration_gcra_step step =
             ration_gcra_take(view.cells[0], &limit->rate, cost_tokens, 0, fast->since_ns);
         struct ration_entry_next next;
@@ -558,6 +558,6 @@ uint64_t ration_fast_full_after_ns(const struct ration_limiter *limiter,
 
     if (ration_plain_find(section, &location, &value) == NULL)
         return 0;
-    return ration_gcra_full_after_ns(ration_pair_expires_at(value),
+    return ration_gcra_full_after_ns(ration_slot_expires_at(value),
                                      ration_block_now(limiter->store->epoch_ns, now_ns));
 }

@@ -24,12 +24,12 @@ static __attribute__((noinline)) bool take_step_long(const struct ration_config 
     struct ration_rate rate = ration_config_read_rate(&config->rules[0].limit.rate);
     struct ration_time now = ration_time_from_ns(since_ns);
     struct ration_time next =
-        ration_time_add(ration_time_max(ration_pair_expires_at(value), now), rate.token);
+        ration_time_add(ration_time_max(ration_slot_expires_at(value), now), rate.token);
 
     if (ration_time_less(ration_time_add(now, rate.capacity), next))
         return false;
     *out_next = ration_slot_pack(
-        (struct ration_slot){ration_pair_tag(value), config->established_flags, next});
+        (struct ration_slot){ration_slot_tag(value), config->established_flags, next});
     return true;
 }
 
@@ -121,8 +121,8 @@ static ALWAYS_INLINE int take_token(const struct ration_config *config, uint64_t
 
     do {
         /* a slot of this generation is a member, not a claim */
-        if (!LIKELY(ration_pair_tag(value) == tag &&
-                    ration_pair_generation(value) == config->generation))
+        if (!LIKELY(ration_slot_tag(value) == tag &&
+                    ration_slot_generation(value) == config->generation))
             return RATION_FAST_MISS;
 
         bool allowed = take_step(config, since_ns, value, &next);

@@ -152,7 +152,7 @@ static ration_status apply_choice(struct ration_key_part *part, uint32_t rule_in
                                   uint64_t cost_tokens)
 {
     const struct ration_limit *own = &part->own_limits[rule_index];
-    bool is_one_budget = ration_key_part_is_one_budget(part, rule_index);
+    bool is_one_budget = ration_op_part_is_one_budget(part, rule_index);
     bool is_found = chosen == NULL;
 
     for (uint32_t k = 0; k < choice->limit_count; k++) {
@@ -204,7 +204,7 @@ static bool choose_all(const struct ration_limiter *limiter, const void *request
 
     *out_status = RATION_OK;
     part->own_cost_mask = 0;
-    ration_key_part_read_config(part, &limiter->configs);
+    ration_op_read_config(part, &limiter->configs);
     for (uint32_t i = 0; i < part->rule_count && *out_status == RATION_OK; i += rule_step) {
         struct choice choice = read_choice(part, i);
 

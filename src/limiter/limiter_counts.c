@@ -130,7 +130,7 @@ static void count_rule(struct ration_limiter_counts *counts, const struct ration
 {
     enum ration_verdict own_verdict = part->verdicts[rule_index];
 
-    if (ration_key_part_is_shadow(part, rule_index)) {
+    if (ration_op_part_is_shadow(part, rule_index)) {
         if (own_verdict != RATION_ALLOW)
             ration_counters_add(counts->counters, rule_index, RATION_COUNT_SHADOW_DENIED, 1);
         else
@@ -170,7 +170,7 @@ void ration_limiter_counts_add_result(struct ration_limiter_counts *counts,
         if (op->has_details && verdict == RATION_ALLOW && part->verdicts[i] == RATION_ALLOW &&
             ration_limiter_counts_is_near_limit(&part->decisions[i]))
             ration_counters_add(counts->counters, i, RATION_COUNT_NEAR_LIMIT, 1);
-        is_denied_here |= part->verdicts[i] != RATION_ALLOW && !ration_key_part_is_shadow(part, i);
+        is_denied_here |= part->verdicts[i] != RATION_ALLOW && !ration_op_part_is_shadow(part, i);
         cost = part->costs[i] > cost ? part->costs[i] : cost;
     }
     if (part->has_overflowed && takes)

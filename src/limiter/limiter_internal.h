@@ -44,7 +44,7 @@ struct ration_stack {
     size_t limiter_bytes;
 };
 
-static inline uint32_t ration_stack_count(const struct ration_stack *stack)
+static inline uint32_t ration_limiter_stack_count(const struct ration_stack *stack)
 {
     /* acquire: pairs with the release in place_limiter() (limiter_create.c); that many limiters are complete */
     return __atomic_load_n(&stack->limiter_count, __ATOMIC_ACQUIRE);

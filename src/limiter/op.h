@@ -57,7 +57,7 @@ struct ration_key_part {
     const struct ration_config_table *configs;
     enum ration_overflow overflow;
 
-    /* Copied from the config when the call began: see ration_key_part_read_config(). */
+    /* Copied from the config when the call began: see ration_op_read_config(). */
     struct ration_limit *own_limits; /* the caller's memory, for RATION_RULES_MAX limits */
     uint64_t stale_after_ns;
     uint32_t rule_count;
@@ -82,8 +82,8 @@ struct ration_key_part {
  * Copies the current config into a part, whose own_limits has room. After this the call reads nothing that a
  * change may overwrite.
  */
-static inline void ration_key_part_read_config(struct ration_key_part *part,
-                                               const struct ration_config_table *configs)
+static inline void ration_op_read_config(struct ration_key_part *part,
+                                         const struct ration_config_table *configs)
 {
     const struct ration_config *config = ration_config_table_current(configs);
 
@@ -98,14 +98,13 @@ static inline void ration_key_part_read_config(struct ration_key_part *part,
         ration_config_read_limit(&config->rules[i].limit, &part->own_limits[i]);
 }
 
-static inline bool ration_key_part_is_shadow(const struct ration_key_part *part,
-                                             uint32_t rule_index)
+static inline bool ration_op_part_is_shadow(const struct ration_key_part *part, uint32_t rule_index)
 {
     return part->shadow_mask >> rule_index & 1;
 }
 
-static inline bool ration_key_part_is_one_budget(const struct ration_key_part *part,
-                                                 uint32_t rule_index)
+static inline bool ration_op_part_is_one_budget(const struct ration_key_part *part,
+                                                uint32_t rule_index)
 {
     return part->one_budget_mask >> rule_index & 1;
 }

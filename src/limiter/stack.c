@@ -7,7 +7,7 @@
 static size_t requests_to_all(ration_stack *stack, const void *request, uint64_t cost_tokens,
                               struct ration_call_request *out_requests)
 {
-    uint32_t count = ration_stack_count(stack);
+    uint32_t count = ration_limiter_stack_count(stack);
 
     if (count > RATION_CALL_KEYS_MAX)
         return 0;
@@ -19,12 +19,13 @@ static size_t requests_to_all(ration_stack *stack, const void *request, uint64_t
 
 size_t ration_stack_limiter_count(const ration_stack *stack)
 {
-    return ration_stack_count(stack);
+    return ration_limiter_stack_count(stack);
 }
 
 ration_limiter *ration_stack_limiter(ration_stack *stack, size_t limiter_index)
 {
-    return limiter_index < ration_stack_count(stack) ? stack->limiters[limiter_index] : NULL;
+    return limiter_index < ration_limiter_stack_count(stack) ? stack->limiters[limiter_index]
+                                                             : NULL;
 }
 
 uint64_t ration_stack_now(const ration_stack *stack)
@@ -89,7 +90,7 @@ ration_status ration_stack_take_all(ration_stack *stack,
     if (request_count == 0 || request_count > RATION_STACK_REQUESTS_MAX)
         return RATION_EINVAL;
     for (size_t i = 0; i < request_count; i++) {
-        if (requests[i].limiter_index >= ration_stack_count(stack))
+        if (requests[i].limiter_index >= ration_limiter_stack_count(stack))
             return RATION_EINVAL;
         parts[i] = (struct ration_call_request){stack->limiters[requests[i].limiter_index],
                                                 requests[i].request, requests[i].cost_tokens, NULL};
@@ -115,8 +116,8 @@ ration_status ration_stack_reserve(ration_stack *stack, const void *request, uin
 ration_status ration_stack_settle(ration_stack *stack, struct ration_reservation *reservation,
                                   uint64_t used_tokens, uint64_t now_ns)
 {
-    return ration_call_settle(stack->limiters, ration_stack_count(stack), reservation, used_tokens,
-                              now_ns);
+    return ration_call_settle(stack->limiters, ration_limiter_stack_count(stack), reservation,
+                              used_tokens, now_ns);
 }
 
 ration_status ration_stack_cancel(ration_stack *stack, struct ration_reservation *reservation,

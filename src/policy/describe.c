@@ -15,7 +15,8 @@ struct line {
     size_t used; /* may exceed size: then the text was truncated */
 };
 
-__attribute__((format(printf, 2, 3))) static void append(struct line *line, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append_text(struct line *line, const char *format,
+                                                              ...)
 {
     va_list arguments;
     size_t room = line->used < line->size ? line->size - line->used : 0;
@@ -55,10 +56,10 @@ static void append_value(struct line *line, const struct ration_pattern *pattern
 
     if (pattern->kind == RATION_PATTERN_NETWORK)
         (void)ration_address_network_print(&pattern->network, network);
-    append(line, " %s",
-           pattern->kind == RATION_PATTERN_NETWORK ? network
-           : pattern->size == 0                    ? "\"\""
-                                : ration_text_quote(pattern->bytes, pattern->size, quote));
+    append_text(line, " %s",
+                pattern->kind == RATION_PATTERN_NETWORK ? network
+                : pattern->size == 0                    ? "\"\""
+                                     : ration_text_quote(pattern->bytes, pattern->size, quote));
 }
 
 /* {glob: "*"} matches any value. */
@@ -71,9 +72,9 @@ static bool matches_any(const struct ration_pattern *pattern)
 static void append_term(struct line *line, const struct ration_policy *policy,
                         const struct ration_term *term)
 {
-    append(line, "%s", policy->names[term->name_index].bytes);
+    append_text(line, "%s", policy->names[term->name_index].bytes);
     if (term->pattern_count == 1 && matches_any(&term->patterns[0])) {
-        append(line, term->is_negated ? " is absent" : " is given");
+        append_text(line, term->is_negated ? " is absent" : " is given");
         return;
     }
     for (uint32_t i = 0; i < term->pattern_count && i < VALUES_SHOWN_MAX; i++) {
@@ -81,13 +82,13 @@ static void append_term(struct line *line, const struct ration_policy *policy,
         bool has_verb = i == 0 || pattern->kind != pattern[-1].kind;
 
         if (i > 0) /* "is not a or b and does not start with c" */
-            append(line, term->is_negated && has_verb ? " and" : " or");
+            append_text(line, term->is_negated && has_verb ? " and" : " or");
         if (has_verb)
-            append(line, " %s", comparison_verb(pattern, term->is_negated));
+            append_text(line, " %s", comparison_verb(pattern, term->is_negated));
         append_value(line, pattern);
     }
     if (term->pattern_count > VALUES_SHOWN_MAX)
-        append(line, " and %u more", (unsigned)(term->pattern_count - VALUES_SHOWN_MAX));
+        append_text(line, " and %u more", (unsigned)(term->pattern_count - VALUES_SHOWN_MAX));
 }
 
 const char *ration_policy_describe(const ration_policy *policy, size_t limit_index, char *buffer,
@@ -101,14 +102,14 @@ const char *ration_policy_describe(const ration_policy *policy, size_t limit_ind
         return buffer;
     rule = ration_policy_limit_rule(policy, limit_index);
     for (size_t i = 0; i < rule->term_count; i++) {
-        append(&line, "%s", i > 0 ? ", " : "");
+        append_text(&line, "%s", i > 0 ? ", " : "");
         append_term(&line, policy, &rule->terms[i]);
     }
     for (size_t i = 0; i < rule->needed_count; i++)
-        append(&line, "%s%s is given", i + rule->term_count > 0 ? ", " : "",
-               policy->names[rule->needed[i]].bytes);
+        append_text(&line, "%s%s is given", i + rule->term_count > 0 ? ", " : "",
+                    policy->names[rule->needed[i]].bytes);
     if (rule->term_count + rule->needed_count == 0)
-        append(&line, "every request");
+        append_text(&line, "every request");
     mark_truncation(&line);
     return buffer;
 }
@@ -121,13 +122,13 @@ static void append_failure(struct line *line, const struct ration_policy *policy
     const char *name = policy->names[term->name_index].bytes;
     const struct ration_key *value = request->values[term->name_index];
 
-    append(line, "it requires that ");
+    append_text(line, "it requires that ");
     append_term(line, policy, term);
     if (value)
-        append(line, ", and %s is %s", name,
-               value->size ? ration_text_quote(value->bytes, value->size, quote) : "\"\"");
+        append_text(line, ", and %s is %s", name,
+                    value->size ? ration_text_quote(value->bytes, value->size, quote) : "\"\"");
     else
-        append(line, ", and there is no %s", name);
+        append_text(line, ", and there is no %s", name);
 }
 
 ration_status ration_policy_explain(const ration_policy *policy, size_t limit_index,
@@ -150,8 +151,8 @@ ration_status ration_policy_explain(const ration_policy *policy, size_t limit_in
     if (failed < rule->term_count)
         append_failure(&line, policy, &request, &rule->terms[failed]);
     else if (failed < (size_t)rule->term_count + rule->needed_count)
-        append(&line, "there is no %s, which its key needs",
-               policy->names[rule->needed[failed - rule->term_count]].bytes);
+        append_text(&line, "there is no %s, which its key needs",
+                    policy->names[rule->needed[failed - rule->term_count]].bytes);
     mark_truncation(&line);
     return RATION_OK;
 }

@@ -99,8 +99,8 @@ static inline void ration_counters_add(struct ration_counters *counters, uint32_
     struct ration_shard shard = ration_shards_mine(&counters->shards);
 
     ration_counters_expect(counters, limit_index);
-    ration_shard_add(shard, &ration_counters_line(counters, shard.index, limit_index + 1)[which],
-                     amount);
+    ration_shards_add(shard, &ration_counters_line(counters, shard.index, limit_index + 1)[which],
+                      amount);
 }
 
 /* Counts one allowed decision and its tokens: two adds cost hardly more than one. */
@@ -111,8 +111,8 @@ static inline void ration_counters_add_allowed(struct ration_counters *counters,
     uint64_t *line = ration_counters_line(counters, shard.index, limit_index + 1);
 
     ration_counters_expect(counters, limit_index);
-    ration_shard_add(shard, &line[RATION_COUNT_ALLOWED], 1);
-    ration_shard_add(shard, &line[RATION_COUNT_ALLOWED_TOKENS], cost_tokens);
+    ration_shards_add(shard, &line[RATION_COUNT_ALLOWED], 1);
+    ration_shards_add(shard, &line[RATION_COUNT_ALLOWED_TOKENS], cost_tokens);
 }
 
 /* Adds amount to one count of the limiter. */
@@ -121,7 +121,7 @@ static inline void ration_counters_add_limiter(struct ration_counters *counters,
 {
     struct ration_shard shard = ration_shards_mine(&counters->shards);
 
-    ration_shard_add(shard, &ration_counters_line(counters, shard.index, 0)[which], amount);
+    ration_shards_add(shard, &ration_counters_line(counters, shard.index, 0)[which], amount);
 }
 
 /* Returns the counts of one limit so far. */

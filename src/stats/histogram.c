@@ -78,9 +78,9 @@ void ration_histogram_record(struct ration_histogram *histogram, uint64_t ns)
     struct ration_histogram_counts *counts =
         (struct ration_histogram_counts *)(void *)(histogram + 1) + shard.index;
 
-    ration_shard_add(shard, &counts->sum_ns, ns);
+    ration_shards_add(shard, &counts->sum_ns, ns);
     raise_max(&counts->max_ns, ns);
-    ration_shard_add(shard, &counts->buckets[ration_histogram_bucket(ns)], 1);
+    ration_shards_add(shard, &counts->buckets[ration_histogram_bucket(ns)], 1);
 }
 
 /* Adds a shard that threads may be writing, or a copy that no thread writes. */

@@ -84,7 +84,7 @@ static inline struct ration_shard ration_shards_mine(const struct ration_shards 
  * memory. base/thread_index.h explains why the next owner of an exclusive shard continues from the
  * last value of the previous one.
  */
-static inline void ration_shard_add(struct ration_shard shard, uint64_t *count, uint64_t amount)
+static inline void ration_shards_add(struct ration_shard shard, uint64_t *count, uint64_t amount)
 {
     if (__builtin_expect(shard.is_exclusive, 1))
         __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + amount,

@@ -152,7 +152,7 @@ void ration_space_saving_add(struct ration_space_saving *sketch,
     if (slots[slot_index] != 0) {
         uint64_t *count = &counts[slots[slot_index] - 1];
 
-        *count = ration_add_or_max(*count, weight);
+        *count = ration_space_saving_add_or_max(*count, weight);
         return;
     }
 
@@ -161,7 +161,7 @@ void ration_space_saving_add(struct ration_space_saving *sketch,
     size_t stored_size =
         key->name_size < sizeof(entry->name) ? key->name_size : sizeof(entry->name);
 
-    counts[index] = ration_add_or_max(sketch->floor, weight);
+    counts[index] = ration_space_saving_add_or_max(sketch->floor, weight);
     entry->error = sketch->floor;
     entry->hash[0] = key->hash[0];
     entry->hash[1] = key->hash[1];

@@ -62,7 +62,7 @@ struct ration_space_saving {
     uint64_t floor;
 };
 
-static inline uint64_t ration_add_or_max(uint64_t a, uint64_t b)
+static inline uint64_t ration_space_saving_add_or_max(uint64_t a, uint64_t b)
 {
     uint64_t sum;
 

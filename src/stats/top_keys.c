@@ -61,7 +61,8 @@ static bool try_add(struct ration_top_keys_shard *shard, const struct ration_top
         return false;
 
     /* before the sketch: if this thread dies while it changes the sketch, the weight is known */
-    __atomic_store_n(&shard->total, ration_add_or_max(shard->total, weight), __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->total, ration_space_saving_add_or_max(shard->total, weight),
+                     __ATOMIC_RELAXED);
     ration_space_saving_add(&shard->sketch, key, weight);
     ration_top_keys_leave(shard);
     return true;
@@ -72,7 +73,8 @@ static void count_lost(struct ration_top_keys_shard *shard, uint64_t weight)
 {
     uint64_t seen = __atomic_load_n(&shard->lost, __ATOMIC_RELAXED);
 
-    while (!__atomic_compare_exchange_n(&shard->lost, &seen, ration_add_or_max(seen, weight), true,
+    while (!__atomic_compare_exchange_n(&shard->lost, &seen,
+                                        ration_space_saving_add_or_max(seen, weight), true,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }

@@ -63,12 +63,13 @@ static void copy_shard(struct ration_top_keys_shard *shard, uint32_t key_max,
 {
     if (lock_with_retries(shard)) {
         memcpy(copy, &shard->sketch, ration_space_saving_size(key_max));
-        stats->total = ration_add_or_max(stats->total, shard->total);
+        stats->total = ration_space_saving_add_or_max(stats->total, shard->total);
         ration_top_keys_leave(shard);
         return;
     }
     ration_space_saving_init(copy, key_max);
-    stats->lost = ration_add_or_max(stats->lost, __atomic_load_n(&shard->total, __ATOMIC_RELAXED));
+    stats->lost = ration_space_saving_add_or_max(stats->lost,
+                                                 __atomic_load_n(&shard->total, __ATOMIC_RELAXED));
 }
 
 /* Adding up ----------------------------------------------------------------------------- */
@@ -102,8 +103,8 @@ static struct ration_top_key sum_key(const struct merge *merge,
         uint64_t count = is_tracked ? ration_space_saving_count(copy, index) : copy->floor;
         uint64_t error = is_tracked ? ration_space_saving_entry(copy, index)->error : copy->floor;
 
-        key.count = ration_add_or_max(key.count, count);
-        key.error = ration_add_or_max(key.error, error);
+        key.count = ration_space_saving_add_or_max(key.count, count);
+        key.error = ration_space_saving_add_or_max(key.error, error);
     }
     return key;
 }
@@ -193,11 +194,11 @@ uint32_t ration_top_keys_read(struct ration_top_keys *top, void *scratch,
         struct ration_space_saving *copy = copy_at(&merge, i);
 
         copy_shard(ration_top_keys_shard(top, i), top->shape.key_max, copy, &stats);
-        absent_max = ration_add_or_max(absent_max, copy->floor);
+        absent_max = ration_space_saving_add_or_max(absent_max, copy->floor);
     }
     /* after the copies: weight lost before one of them is in it or in this count */
     for (uint32_t i = 0; i < merge.copy_count; i++)
-        stats.lost = ration_add_or_max(
+        stats.lost = ration_space_saving_add_or_max(
             stats.lost, __atomic_load_n(&ration_top_keys_shard(top, i)->lost, __ATOMIC_RELAXED));
     for (uint32_t i = 0; i < merge.copy_count; i++)
         insert_copy_keys(&merge, i);

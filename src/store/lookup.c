@@ -146,11 +146,11 @@ static bool read_bucket(struct ration_lookup *lookup, bool is_overflow)
 static uint32_t copy_cells(const struct ration_lookup *lookup, struct ration_time *out_cells)
 {
     if (ration_lookup_is_plain(lookup)) {
-        out_cells[0] = ration_pair_expires_at(lookup->slot.value);
-        return ration_pair_generation(lookup->slot.value);
+        out_cells[0] = ration_slot_expires_at(lookup->slot.value);
+        return ration_slot_generation(lookup->slot.value);
     }
     memcpy(out_cells, lookup->view.cells, sizeof(lookup->view.cells));
-    return ration_head_generation(lookup->view.value.words[1]);
+    return ration_entry_head_generation(lookup->view.value.words[1]);
 }
 
 /* Raises each rule's tokens in use to at least those of the other lookup. */
@@ -169,7 +169,7 @@ static bool touch_overflow(const struct ration_lookup *shared)
 
     if (ration_lookup_is_plain(shared))
         return ration_plain_touch_overflow(shared->overflow, shared->slot.value);
-    next.flags = ration_head_unpack(shared->view.value.words[1]).flags;
+    next.flags = ration_entry_head_unpack(shared->view.value.words[1]).flags;
     next.ring.modulus = 0;
     memcpy(next.cells, shared->view.cells, sizeof(next.cells));
     return ration_entry_change(shared->section, &shared->view, &next);
@@ -469,7 +469,7 @@ enum ration_lookup_slot ration_lookup_read_at(const struct ration_memory_run *ru
         lookup->slot = (struct ration_claim){head, value, false};
         if (!is_overflow && ration_plain_kind.role(value) != RATION_CLAIM_ROLE_MEMBER)
             return RATION_LOOKUP_EMPTY;
-    } else if (!ration_entry_read(lookup->section, head, ration_pair_tag(value), &lookup->view)) {
+    } else if (!ration_entry_read(lookup->section, head, ration_slot_tag(value), &lookup->view)) {
         return RATION_LOOKUP_EMPTY;
     }
     *out_generation = copy_cells(lookup, lookup->cells);
@@ -486,7 +486,7 @@ bool ration_lookup_change(const struct ration_lookup *lookup, const struct ratio
         return ration_entry_change(lookup->section, &lookup->view, next);
 
     struct ration_pair expected = lookup->slot.value;
-    struct ration_slot slot = {ration_pair_tag(expected), next->flags, next->cells[0]};
+    struct ration_slot slot = {ration_slot_tag(expected), next->flags, next->cells[0]};
 
     ration_yield_point();
     return ration_atomic16_swap(lookup->slot.head, &expected, ration_slot_pack(slot));

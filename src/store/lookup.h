@@ -57,7 +57,7 @@ static inline const struct ration_head_kind *ration_lookup_kind(const struct rat
 /* Whether the claim in slot is still in the table. */
 static inline bool ration_lookup_claim_is_current(const struct ration_lookup *lookup)
 {
-    return ration_pair_same(ration_atomic16_load(lookup->slot.head), lookup->slot.value);
+    return ration_slot_same(ration_atomic16_load(lookup->slot.head), lookup->slot.value);
 }
 
 /* Reads a part's bucket. Results of an earlier read stay valid: a claim that still exists, and is_full. */

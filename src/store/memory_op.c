@@ -121,7 +121,7 @@ static void build_evaluation(struct ration_memory_run *run)
             if (op->kind == RATION_OP_SETTLE)
                 ration_memory_run_since_reserved(&run->lookup[p], item);
             item->is_waited = op->kind == RATION_OP_SETTLE && is_waited(run, p, i);
-            item->is_shadow = ration_key_part_is_shadow(part, i);
+            item->is_shadow = ration_op_part_is_shadow(part, i);
             item->has_own_cost = part->own_cost_mask >> i & 1;
             item->part_index = p;
             item->limiter_index = part->to.section_index;

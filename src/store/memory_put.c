@@ -38,7 +38,7 @@ static void write_log(const struct ration_bucket_state *bucket, struct ration_pa
         struct ration_slot slot = {.expires_at = {ns > epoch_ns ? ns - epoch_ns : 0, 0}};
         struct ration_pair value = ration_slot_pack(slot);
 
-        if (!ration_pair_same(ring[i], value)) /* zero memory stays untouched */
+        if (!ration_slot_same(ring[i], value)) /* zero memory stays untouched */
             ring[i] = value;
     }
 }
@@ -91,8 +91,8 @@ static void write_slot(const struct ration_section *section, uint64_t slot_index
     for (uint32_t k = 0; k < section->shape.cell_count; k++)
         head[1 + k] = ration_slot_pack((struct ration_slot){.expires_at = cells[k]});
     head->words[0] = slot.tag << RATION_FRAC_BITS;
-    head->words[1] =
-        ration_head_pack((struct ration_head){.flags = slot.flags, .state = RATION_HEAD_LIVE});
+    head->words[1] = ration_entry_head_pack(
+        (struct ration_head){.flags = slot.flags, .state = RATION_HEAD_LIVE});
 }
 
 /*
@@ -104,7 +104,7 @@ static bool find_slot(const struct ration_section *section, const struct ration_
 {
     for (uint32_t i = 0; i < RATION_SET_SLOTS; i++) {
         uint64_t index = (uint64_t)item->set_index * RATION_SET_SLOTS + i;
-        uint64_t tag = ration_pair_tag(*ration_section_at(section, index));
+        uint64_t tag = ration_slot_tag(*ration_section_at(section, index));
 
         if (tag == 0 || tag == item->tag) {
             *out_index = index;

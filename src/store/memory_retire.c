@@ -13,8 +13,9 @@
 
 static uint32_t flags_of(const struct ration_lookup *lookup)
 {
-    return ration_lookup_is_plain(lookup) ? ration_pair_flags(lookup->slot.value)
-                                          : ration_head_unpack(lookup->view.value.words[1]).flags;
+    return ration_lookup_is_plain(lookup)
+               ? ration_slot_flags(lookup->slot.value)
+               : ration_entry_head_unpack(lookup->view.value.words[1]).flags;
 }
 
 /* Empties a key's slot, whose expiry time is lost. False if another thread has changed the slot. */
@@ -84,7 +85,7 @@ static void sweep_begin(const struct ration_store *store, const struct ration_co
     out_sweep->section = &memory->sections[section_index];
     out_sweep->slot_count = (uint64_t)out_sweep->section->set_count * RATION_SET_SLOTS;
     out_sweep->part = (struct ration_key_part){.own_limits = out_sweep->own_limits};
-    ration_key_part_read_config(&out_sweep->part, configs);
+    ration_op_read_config(&out_sweep->part, configs);
     out_sweep->run.memory = memory;
     out_sweep->run.since_ns = ration_block_now(store->epoch_ns, now_ns);
     out_sweep->run.now_ns = out_sweep->run.since_ns + store->epoch_ns;
@@ -107,7 +108,7 @@ uint64_t ration_memory_renew(struct ration_store *store, const struct ration_con
     for (uint64_t i = 0; i < sweep.slot_count; i++) {
         struct ration_pair *head = ration_section_at(sweep.section, i);
 
-        if (!ration_pair_is_empty(ration_atomic16_load(head))) /* most slots are empty */
+        if (!ration_slot_is_empty(ration_atomic16_load(head))) /* most slots are empty */
             removed_count += convert_bucket(&sweep.run, &sweep.part, sweep.section, head);
     }
     convert_overflow(&sweep);
@@ -121,8 +122,9 @@ static bool remove_next_generation(const struct ration_memory_run *run,
 {
     struct ration_pair value = ration_atomic16_load(head);
     struct ration_lookup lookup = {.section = section};
-    uint32_t generation = ration_section_is_plain(section) ? ration_pair_generation(value)
-                                                           : ration_head_generation(value.words[1]);
+    uint32_t generation = ration_section_is_plain(section)
+                              ? ration_slot_generation(value)
+                              : ration_entry_head_generation(value.words[1]);
 
     /* each pass means that another thread changed the bucket */
     while (has_next_generation(part->to.config, generation) &&

@@ -39,8 +39,8 @@ static uint64_t read_ring(const struct ration_log_ring_reader *reader, uint64_t 
 {
     const struct ring_view *ring = reader->context;
     struct ration_pair cell = ration_atomic16_load(&ring->cells[index]);
-    uint64_t ahead = (ration_pair_tag(cell) - ring->version) & RATION_VERSION_MASK;
-    uint64_t since_ns = ration_pair_expires_at(cell).ns;
+    uint64_t ahead = (ration_slot_tag(cell) - ring->version) & RATION_VERSION_MASK;
+    uint64_t since_ns = ration_slot_expires_at(cell).ns;
     uint64_t ns = since_ns == 0 ? 0 : since_ns + reader->epoch_ns;
 
     if (ahead != 0 && ahead <= RATION_VERSION_MASK / 2 && ns < ring->newest_ns)
@@ -54,21 +54,21 @@ static bool read_slot(struct visit *visit, struct ration_pair *head)
     struct ration_pair value = ration_atomic16_load(head);
     struct ration_entry_view view;
 
-    visit->item.tag = ration_pair_tag(value);
+    visit->item.tag = ration_slot_tag(value);
     if (ration_section_is_plain(visit->section)) {
-        visit->cells[0] = ration_pair_expires_at(value);
-        visit->generation = ration_pair_generation(value);
-        visit->item.is_established = ration_pair_flags(value) & RATION_FLAG_ESTABLISHED;
-        return !ration_pair_is_empty(value) && ration_pair_flags(value) != RATION_FLAG_CLAIM;
+        visit->cells[0] = ration_slot_expires_at(value);
+        visit->generation = ration_slot_generation(value);
+        visit->item.is_established = ration_slot_flags(value) & RATION_FLAG_ESTABLISHED;
+        return !ration_slot_is_empty(value) && ration_slot_flags(value) != RATION_FLAG_CLAIM;
     }
     /* If another key takes the slot just now, that key was not in use during the whole walk. */
     if (!ration_entry_read(visit->section, head, visit->item.tag, &view))
         return false;
     memcpy(visit->cells, view.cells, sizeof(visit->cells));
-    visit->generation = ration_head_generation(view.value.words[1]);
+    visit->generation = ration_entry_head_generation(view.value.words[1]);
     visit->item.is_established =
-        ration_head_unpack(view.value.words[1]).flags & RATION_FLAG_ESTABLISHED;
-    visit->ring.version = ration_head_unpack(view.value.words[1]).version;
+        ration_entry_head_unpack(view.value.words[1]).flags & RATION_FLAG_ESTABLISHED;
+    visit->ring.version = ration_entry_head_unpack(view.value.words[1]).version;
     return true;
 }
 

@@ -25,24 +25,25 @@ bool ration_claim_may_reclaim(const struct ration_claim_request *request,
         is_bounded &= !ration_time_less(request->bounds[i], cells[i]);
     }
     *out_expires_at = (struct ration_time){0, 0};
-    if (request->reset_mask >> ration_flags_generation(flags) & 1)
+    if (request->reset_mask >> ration_slot_flags_generation(flags) & 1)
         return true;
     *out_expires_at = latest;
-    if (!ration_time_less(now, request->is_crowded ? latest : ration_free_at(latest, flags)))
+    if (!ration_time_less(now, request->is_crowded ? latest : ration_slot_free_at(latest, flags)))
         return true;
-    if (!request->is_scarce || !is_bounded || ration_flags_generation(flags) != request->generation)
+    if (!request->is_scarce || !is_bounded ||
+        ration_slot_flags_generation(flags) != request->generation)
         return false;
     if (!(flags & RATION_FLAG_ESTABLISHED))
         return true;
     /* an established key: only if its bucket has been full for RATION_ESTABLISHED_NS */
     latest = ration_time_sub_or_zero(latest, ration_time_from_ns(request->stale_after_ns));
-    return !ration_time_less(now, ration_free_at(latest, flags));
+    return !ration_time_less(now, ration_slot_free_at(latest, flags));
 }
 
 void ration_claim_free_times_add(struct ration_claim_free_times *times,
                                  struct ration_time expires_at, uint32_t flags)
 {
-    struct ration_time free_at = ration_free_at(expires_at, flags);
+    struct ration_time free_at = ration_slot_free_at(expires_at, flags);
 
     if (times->count++ == 0 || ration_time_less(free_at, times->earliest))
         times->earliest = free_at;
@@ -80,7 +81,7 @@ struct candidate {
 
 static bool has_tag(const struct ration_head_kind *kind, struct ration_pair value, uint64_t tag)
 {
-    return ration_pair_tag(value) == tag && kind->role(value) != RATION_CLAIM_ROLE_EMPTY;
+    return ration_slot_tag(value) == tag && kind->role(value) != RATION_CLAIM_ROLE_EMPTY;
 }
 
 static struct candidate scan_set(const struct ration_head_kind *kind,
@@ -306,7 +307,7 @@ static enum fate resolve_claim(const struct ration_head_kind *kind,
             if (other.head < claim->head) {
                 (void)ration_claim_abort(kind, claim);
                 *claim = other; /* and resolve that one */
-            } else if (!ration_pair_same(ration_atomic16_load(claim->head), claim->value)) {
+            } else if (!ration_slot_same(ration_atomic16_load(claim->head), claim->value)) {
                 return FATE_GONE;
             } else {
                 (void)ration_claim_abort(kind, &other);

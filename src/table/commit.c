@@ -71,13 +71,13 @@ static struct part read_part(const struct ration_section *section, const struct 
         .expected_word = ration_descriptor_get(&source->expected_word),
         .flags = (uint32_t)ration_descriptor_get(&source->flags),
     };
-    struct ration_head prepared = ration_head_unpack(part.expected_word);
+    struct ration_head prepared = ration_entry_head_unpack(part.expected_word);
 
     prepared.version++;
     prepared.state = RATION_HEAD_PREPARED;
     prepared.descriptor = ration_descriptor_number(section, plan->descriptor);
     prepared.sequence = (uint32_t)plan->sequence & ((1u << RATION_SEQUENCE_BITS) - 1);
-    part.prepared_word = ration_head_pack(prepared);
+    part.prepared_word = ration_entry_head_pack(prepared);
     part.section = ration_section_open(
         section->block, (uint32_t)section_index % ration_block_section_count(section->block));
     return part;
@@ -115,11 +115,11 @@ static void decide_outcome(const struct plan *plan, enum ration_descriptor_state
 /* Prepares one entry for the commit. False if the entry has changed, so that the commit must abort. */
 static bool prepare_entry(const struct plan *plan, const struct part *part)
 {
-    struct ration_head expected = ration_head_unpack(part->expected_word);
+    struct ration_head expected = ration_entry_head_unpack(part->expected_word);
 
     while (outcome_of(plan) == RATION_DESCRIPTOR_OPEN) {
         uint64_t word = __atomic_load_n(&part->head->words[1], __ATOMIC_ACQUIRE);
-        struct ration_head head = ration_head_unpack(word);
+        struct ration_head head = ration_entry_head_unpack(word);
 
         ration_yield_point();
         if (word == part->prepared_word)
@@ -144,26 +144,26 @@ static bool prepare_entry(const struct plan *plan, const struct part *part)
  */
 static void roll_back(struct ration_pair *head, uint64_t prepared_word)
 {
-    struct ration_head before = ration_head_unpack(prepared_word);
+    struct ration_head before = ration_entry_head_unpack(prepared_word);
 
     before.version--;
     before.state = before.flags == RATION_FLAG_CLAIM ? RATION_HEAD_CLAIM : RATION_HEAD_LIVE;
     before.descriptor = 0;
     before.sequence = 0;
-    swap_word(head, prepared_word, ration_head_pack(before));
+    swap_word(head, prepared_word, ration_entry_head_pack(before));
 }
 
 static void apply_part(const struct plan *plan, uint32_t part_index)
 {
     const struct part *part = &plan->parts[part_index];
-    struct ration_head live = ration_head_unpack(part->prepared_word);
+    struct ration_head live = ration_entry_head_unpack(part->prepared_word);
 
     ration_entry_copy(&part->section, part->head, plan->descriptor, part_index, live.version);
     live.flags = part->flags;
     live.state = RATION_HEAD_LIVE;
     live.descriptor = 0;
     live.sequence = 0;
-    swap_word(part->head, part->prepared_word, ration_head_pack(live));
+    swap_word(part->head, part->prepared_word, ration_entry_head_pack(live));
 }
 
 static void complete_plan(const struct plan *plan)
@@ -188,7 +188,7 @@ static void complete_plan(const struct plan *plan)
 void ration_commit_resolve(const struct ration_section *section, struct ration_pair *head,
                            uint64_t word)
 {
-    struct ration_head prepared = ration_head_unpack(word);
+    struct ration_head prepared = ration_entry_head_unpack(word);
     struct plan plan;
 
     if (prepared.descriptor == 0 || prepared.descriptor > section->descriptor_count) {
@@ -219,7 +219,7 @@ void ration_commit_finish(const struct ration_section *section,
     /* A change of one entry: if it took effect, the head names this descriptor and sequence. */
     struct part part = read_part(section, &plan, 0);
     uint64_t word = __atomic_load_n(&part.head->words[1], __ATOMIC_ACQUIRE);
-    struct ration_head head = ration_head_unpack(word);
+    struct ration_head head = ration_entry_head_unpack(word);
 
     if (head.state == RATION_HEAD_LIVE &&
         head.descriptor == ration_descriptor_number(section, descriptor) &&

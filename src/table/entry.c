@@ -26,7 +26,7 @@ static bool has_older_cell(const struct ration_section *section, struct ration_p
                            uint64_t version)
 {
     for (uint32_t i = 0; i < section->shape.cell_count; i++)
-        if (is_older(ration_pair_tag(ration_atomic16_load(&cells_of(head)[i])), version))
+        if (is_older(ration_slot_tag(ration_atomic16_load(&cells_of(head)[i])), version))
             return true;
     return false;
 }
@@ -37,7 +37,7 @@ static void copy_cell(struct ration_pair *cell, struct ration_pair value, uint64
     struct ration_pair seen = ration_atomic16_load(cell);
 
     value.words[0] |= version << RATION_FRAC_BITS;
-    while (is_older(ration_pair_tag(seen), version)) {
+    while (is_older(ration_slot_tag(seen), version)) {
         ration_yield_point();
         /* release: pairs with the loads in read_cells() */
         if (ration_atomic16_swap(cell, &seen, value))
@@ -76,7 +76,7 @@ static void refresh_ring(const struct ration_section *section, struct ration_pai
     for (uint32_t i = 0; i < section->shape.ring_cells; i++) {
         struct ration_pair seen = ration_atomic16_load(&cells[i]);
 
-        while (is_older(ration_pair_tag(seen), version)) {
+        while (is_older(ration_slot_tag(seen), version)) {
             struct ration_slot slot = ration_slot_unpack(seen);
 
             slot.tag = version;
@@ -143,9 +143,9 @@ static bool read_cells(const struct ration_section *section, struct ration_pair 
         struct ration_pair cell = ration_atomic16_load(&cells_of(head)[i]);
 
         ration_yield_point();
-        if (ration_pair_tag(cell) != version)
+        if (ration_slot_tag(cell) != version)
             return false;
-        out_cells[i] = ration_pair_expires_at(cell);
+        out_cells[i] = ration_slot_expires_at(cell);
     }
     return true;
 }
@@ -164,10 +164,10 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
 {
     for (;;) { /* each pass means that a change was finished, or that another thread made one */
         struct ration_pair value = ration_atomic16_load(head);
-        struct ration_head state = ration_head_unpack(value.words[1]);
+        struct ration_head state = ration_entry_head_unpack(value.words[1]);
 
         ration_yield_point();
-        if (ration_pair_tag(value) != tag)
+        if (ration_slot_tag(value) != tag)
             return false;
         switch (state.state) {
         case RATION_HEAD_PREPARED:
@@ -189,10 +189,11 @@ bool ration_entry_read(const struct ration_section *section, struct ration_pair 
 void ration_entry_open_overflow(struct ration_pair *head)
 {
     struct ration_pair zero = {{0, 0}};
-    struct ration_pair live = {{RATION_OVERFLOW_TAG << RATION_FRAC_BITS,
-                                ration_head_pack((struct ration_head){.state = RATION_HEAD_LIVE})}};
+    struct ration_pair live = {
+        {RATION_OVERFLOW_TAG << RATION_FRAC_BITS,
+         ration_entry_head_pack((struct ration_head){.state = RATION_HEAD_LIVE})}};
 
-    if (ration_pair_is_empty(ration_atomic16_load(head))) {
+    if (ration_slot_is_empty(ration_atomic16_load(head))) {
         ration_yield_point();
         (void)ration_atomic16_swap(head, &zero, live);
     }
@@ -226,8 +227,8 @@ static void fill_descriptor(const struct ration_section *section,
 static uint64_t next_word(const struct ration_section *section,
                           const struct ration_descriptor *descriptor, uint64_t word, uint32_t flags)
 {
-    return ration_head_pack((struct ration_head){
-        .version = ration_head_unpack(word).version + 1,
+    return ration_entry_head_pack((struct ration_head){
+        .version = ration_entry_head_unpack(word).version + 1,
         .flags = flags,
         .state = RATION_HEAD_LIVE,
         .descriptor = ration_descriptor_number(section, descriptor),
@@ -249,7 +250,8 @@ bool ration_entry_change(const struct ration_section *section, const struct rati
                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 
     if (changed)
-        ration_entry_copy(section, view->head, descriptor, 0, ration_head_unpack(desired).version);
+        ration_entry_copy(section, view->head, descriptor, 0,
+                          ration_entry_head_unpack(desired).version);
     ration_descriptor_leave(descriptor);
     return changed;
 }
@@ -259,7 +261,7 @@ bool ration_entry_complete(const struct ration_section *section, const struct ra
 {
     struct ration_descriptor *descriptor = ration_descriptor_take(section);
     struct ration_pair expected = claim->value;
-    struct ration_pair desired = {{ration_pair_tag(expected) << RATION_FRAC_BITS,
+    struct ration_pair desired = {{ration_slot_tag(expected) << RATION_FRAC_BITS,
                                    next_word(section, descriptor, expected.words[1], next->flags)}};
 
     fill_descriptor(section, descriptor, claim->head, expected.words[1], next);
@@ -268,7 +270,7 @@ bool ration_entry_complete(const struct ration_section *section, const struct ra
 
     if (completed)
         ration_entry_copy(section, claim->head, descriptor, 0,
-                          ration_head_unpack(desired.words[1]).version);
+                          ration_entry_head_unpack(desired.words[1]).version);
     ration_descriptor_leave(descriptor);
     return completed;
 }
@@ -276,7 +278,7 @@ bool ration_entry_complete(const struct ration_section *section, const struct ra
 struct ration_time ration_entry_ring_at(const struct ration_section *section,
                                         const struct ration_pair *head, uint32_t ring_index)
 {
-    return ration_pair_expires_at(ration_atomic16_load(&ring_of(section, head)[ring_index]));
+    return ration_slot_expires_at(ration_atomic16_load(&ring_of(section, head)[ring_index]));
 }
 
 bool ration_entry_is_unchanged(const struct ration_entry_view *view)
@@ -302,7 +304,7 @@ struct ration_time ration_entry_expires_at(const struct ration_section *section,
  */
 static uint64_t claim_time(struct ration_pair claim)
 {
-    return (uint64_t)ration_head_unpack(claim.words[1]).descriptor << RATION_FRAC_BITS |
+    return (uint64_t)ration_entry_head_unpack(claim.words[1]).descriptor << RATION_FRAC_BITS |
            (claim.words[0] & RATION_FRAC_MASK);
 }
 
@@ -313,7 +315,7 @@ static bool is_lapsed(struct ration_pair claim, uint64_t now_ns)
 
 static enum ration_claim_role role_of(struct ration_pair value)
 {
-    switch (ration_head_unpack(value.words[1]).state) {
+    switch (ration_entry_head_unpack(value.words[1]).state) {
     case RATION_HEAD_EMPTY:
         return RATION_CLAIM_ROLE_EMPTY;
     case RATION_HEAD_CLAIM:
@@ -327,7 +329,7 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
                     struct ration_pair value, const struct ration_claim_request *request,
                     struct ration_time *out_expires_at)
 {
-    struct ration_head state = ration_head_unpack(value.words[1]);
+    struct ration_head state = ration_entry_head_unpack(value.words[1]);
     struct ration_time cells[RATION_SECTION_CELLS_MAX];
 
     *out_expires_at = (struct ration_time){0, 0};
@@ -355,7 +357,7 @@ static struct ration_pair make_claim(const struct ration_section *section,
                                      struct ration_pair victim, uint64_t now_ns)
 {
     struct ration_head head = {
-        .version = ration_head_unpack(victim.words[1]).version + 1,
+        .version = ration_entry_head_unpack(victim.words[1]).version + 1,
         .flags = RATION_FLAG_CLAIM,
         .state = RATION_HEAD_CLAIM,
         .descriptor = (uint32_t)(now_ns / RATION_CLAIM_NS >> RATION_FRAC_BITS) & 1023,
@@ -364,22 +366,22 @@ static struct ration_pair make_claim(const struct ration_section *section,
     (void)section;
     return (struct ration_pair){
         {location->tag << RATION_FRAC_BITS | ((now_ns / RATION_CLAIM_NS) & RATION_FRAC_MASK),
-         ration_head_pack(head)}};
+         ration_entry_head_pack(head)}};
 }
 
 bool ration_entry_is_first_claim(struct ration_pair claim)
 {
-    return ration_head_unpack(claim.words[1]).version == 1;
+    return ration_entry_head_unpack(claim.words[1]).version == 1;
 }
 
 static struct ration_pair make_empty(struct ration_pair value)
 {
     struct ration_head head = {
-        .version = ration_head_unpack(value.words[1]).version + 1,
+        .version = ration_entry_head_unpack(value.words[1]).version + 1,
         .state = RATION_HEAD_EMPTY,
     };
 
-    return (struct ration_pair){{0, ration_head_pack(head)}};
+    return (struct ration_pair){{0, ration_entry_head_pack(head)}};
 }
 
 const struct ration_head_kind ration_entry_kind = {
@@ -396,12 +398,12 @@ struct ration_time ration_entry_free_at(const struct ration_section *section,
 
     for (uint32_t i = 0; i < RATION_KEY_SLOTS; i++) {
         struct ration_pair *head = ration_section_at(section, ration_location_index(location, i));
-        uint64_t tag = ration_pair_tag(ration_atomic16_load(head));
+        uint64_t tag = ration_slot_tag(ration_atomic16_load(head));
         struct ration_entry_view view;
 
         if (ration_entry_read(section, head, tag, &view))
             ration_claim_free_times_add(&times, ration_entry_expires_at(section, view.cells),
-                                        ration_head_unpack(view.value.words[1]).flags);
+                                        ration_entry_head_unpack(view.value.words[1]).flags);
     }
     return ration_claim_free_times_first(&times);
 }

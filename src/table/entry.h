@@ -59,14 +59,14 @@ struct ration_head {
 #define RATION_VERSION_BITS 36
 #define RATION_VERSION_MASK ((UINT64_C(1) << RATION_VERSION_BITS) - 1)
 
-static inline uint64_t ration_head_pack(struct ration_head head)
+static inline uint64_t ration_entry_head_pack(struct ration_head head)
 {
     return (head.version & RATION_VERSION_MASK) << 28 | (uint64_t)head.flags << 24 |
            (uint64_t)head.state << 22 | (uint64_t)head.descriptor << RATION_SEQUENCE_BITS |
            head.sequence;
 }
 
-static inline struct ration_head ration_head_unpack(uint64_t word)
+static inline struct ration_head ration_entry_head_unpack(uint64_t word)
 {
     return (struct ration_head){
         .version = word >> 28,
@@ -77,9 +77,9 @@ static inline struct ration_head ration_head_unpack(uint64_t word)
     };
 }
 
-static inline uint32_t ration_head_generation(uint64_t word)
+static inline uint32_t ration_entry_head_generation(uint64_t word)
 {
-    return ration_flags_generation(ration_head_unpack(word).flags);
+    return ration_slot_flags_generation(ration_entry_head_unpack(word).flags);
 }
 
 /* An entry as it was at one version. */

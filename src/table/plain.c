@@ -4,9 +4,9 @@
 
 static enum ration_claim_role role_of(struct ration_pair value)
 {
-    if (ration_pair_is_empty(value))
+    if (ration_slot_is_empty(value))
         return RATION_CLAIM_ROLE_EMPTY;
-    return ration_pair_flags(value) < RATION_FLAG_CLAIM ? RATION_CLAIM_ROLE_MEMBER
+    return ration_slot_flags(value) < RATION_FLAG_CLAIM ? RATION_CLAIM_ROLE_MEMBER
                                                         : RATION_CLAIM_ROLE_CLAIM;
 }
 
@@ -15,14 +15,14 @@ static bool is_free(const struct ration_section *section, struct ration_pair *he
                     struct ration_time *out_expires_at)
 {
     struct ration_time now = ration_time_from_ns(request->now_ns);
-    struct ration_time expires_at = ration_pair_expires_at(value);
+    struct ration_time expires_at = ration_slot_expires_at(value);
 
     (void)section;
     (void)head;
     *out_expires_at = (struct ration_time){0, 0}; /* no state is lost with a lapsed claim */
     if (role_of(value) != RATION_CLAIM_ROLE_MEMBER)
         return !ration_time_less(now, expires_at);
-    return ration_claim_may_reclaim(request, &expires_at, 1, ration_pair_flags(value),
+    return ration_claim_may_reclaim(request, &expires_at, 1, ration_slot_flags(value),
                                     out_expires_at);
 }
 
@@ -84,8 +84,8 @@ struct ration_time ration_plain_free_at(const struct ration_section *section,
         struct ration_pair value =
             ration_atomic16_load(ration_section_at(section, ration_location_index(location, i)));
 
-        ration_claim_free_times_add(&times, ration_pair_expires_at(value),
-                                    ration_pair_flags(value));
+        ration_claim_free_times_add(&times, ration_slot_expires_at(value),
+                                    ration_slot_flags(value));
     }
     return ration_claim_free_times_first(&times);
 }

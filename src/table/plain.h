@@ -13,7 +13,7 @@
 
 static inline bool ration_plain_is_member(struct ration_pair pair, uint64_t tag)
 {
-    return ration_pair_tag(pair) == tag && ration_pair_flags(pair) < RATION_FLAG_CLAIM;
+    return ration_slot_tag(pair) == tag && ration_slot_flags(pair) < RATION_FLAG_CLAIM;
 }
 
 /*

@@ -62,27 +62,27 @@ struct ration_slot {
     struct ration_time expires_at;
 };
 
-static inline uint64_t ration_pair_tag(struct ration_pair pair)
+static inline uint64_t ration_slot_tag(struct ration_pair pair)
 {
     return pair.words[0] >> RATION_FRAC_BITS;
 }
 
-static inline uint32_t ration_pair_flags(struct ration_pair pair)
+static inline uint32_t ration_slot_flags(struct ration_pair pair)
 {
     return (uint32_t)(pair.words[1] & RATION_FLAGS_MASK);
 }
 
-static inline uint32_t ration_flags_generation(uint32_t flags)
+static inline uint32_t ration_slot_flags_generation(uint32_t flags)
 {
     return flags & RATION_GENERATION_MASK;
 }
 
-static inline uint32_t ration_pair_generation(struct ration_pair pair)
+static inline uint32_t ration_slot_generation(struct ration_pair pair)
 {
-    return ration_flags_generation((uint32_t)pair.words[1]);
+    return ration_slot_flags_generation((uint32_t)pair.words[1]);
 }
 
-static inline struct ration_time ration_pair_expires_at(struct ration_pair pair)
+static inline struct ration_time ration_slot_expires_at(struct ration_pair pair)
 {
     return (struct ration_time){pair.words[1] >> RATION_FLAGS_BITS,
                                 pair.words[0] & RATION_FRAC_MASK};
@@ -90,8 +90,8 @@ static inline struct ration_time ration_pair_expires_at(struct ration_pair pair)
 
 static inline struct ration_slot ration_slot_unpack(struct ration_pair pair)
 {
-    return (struct ration_slot){ration_pair_tag(pair), ration_pair_flags(pair),
-                                ration_pair_expires_at(pair)};
+    return (struct ration_slot){ration_slot_tag(pair), ration_slot_flags(pair),
+                                ration_slot_expires_at(pair)};
 }
 
 /*
@@ -106,12 +106,12 @@ static inline struct ration_pair ration_slot_pack(struct ration_slot slot)
                                  slot.expires_at.ns << RATION_FLAGS_BITS | slot.flags}};
 }
 
-static inline bool ration_pair_same(struct ration_pair a, struct ration_pair b)
+static inline bool ration_slot_same(struct ration_pair a, struct ration_pair b)
 {
     return a.words[0] == b.words[0] && a.words[1] == b.words[1];
 }
 
-static inline bool ration_pair_is_empty(struct ration_pair pair)
+static inline bool ration_slot_is_empty(struct ration_pair pair)
 {
     return (pair.words[0] | pair.words[1]) == 0;
 }
@@ -120,7 +120,7 @@ static inline bool ration_pair_is_empty(struct ration_pair pair)
  * When a slot may be given to another key: when its key's state carries no information any more (R7) and, if the key
  * is established, RATION_ESTABLISHED_NS after that.
  */
-static inline struct ration_time ration_free_at(struct ration_time expires_at, uint32_t flags)
+static inline struct ration_time ration_slot_free_at(struct ration_time expires_at, uint32_t flags)
 {
     if (flags & RATION_FLAG_ESTABLISHED && flags != RATION_FLAG_CLAIM && expires_at.ns > 0)
         expires_at.ns += RATION_ESTABLISHED_NS;

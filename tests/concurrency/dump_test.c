@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include "base/wall.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "support/subjects.h"
 #include "support/threads.h"
 

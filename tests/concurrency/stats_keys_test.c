@@ -49,7 +49,7 @@ static uint64_t enter_often(void *context, unsigned thread_index)
         if (!(duel->is_racy ? racy_enter(shard) : ration_top_keys_enter(shard)))
             continue;
         entered_count++;
-        ration_shard_add((struct ration_shard){0, true}, &shard->total, 1);
+        ration_shards_add((struct ration_shard){0, true}, &shard->total, 1);
         ration_top_keys_leave(shard);
     }
     return entered_count;

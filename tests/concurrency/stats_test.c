@@ -95,7 +95,7 @@ static uint64_t add_often(void *context, unsigned thread_index)
 
     (void)thread_index;
     for (unsigned i = 0; i < DUEL_ADD_COUNT; i++)
-        ration_shard_add(duel->shard, &duel->count, 1);
+        ration_shards_add(duel->shard, &duel->count, 1);
     return DUEL_ADD_COUNT;
 }
 

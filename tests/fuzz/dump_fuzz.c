@@ -11,7 +11,7 @@
 
 #include "base/wall.h"
 #include "ration/ration.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 
 /* Aborts in every build, so that a release build finds what a debug build does. */
 #define CHECK(condition)  \

@@ -9,7 +9,7 @@
  *                its own model has (R7: no debt is forgotten), and a denial costs nothing (R2)
  *     stale      both, with a now that runs back, jumps, is 0 or maximal (R6)
  *     reload     both, dumped and loaded at random points
- *     change     the limit of one rule becomes another: every answer is a bucket's (limiter_change.c)
+ *     change     the limit of one rule becomes another: every answer is a bucket's (limiter_rule_change.c)
  *     choice     a rule chooses from several limits: a bucket for each (limiter_choice.c)
  */
 #ifndef RATION_TESTS_LIMITER_TRACE_H

@@ -104,8 +104,8 @@ static void settle_uncounted(struct ration_bucket *bucket, const struct ration_l
                              uint64_t now_ns)
 {
     reservation->returned =
-        ration_count_of((union ration_state){.words = {bucket->words[0], bucket->words[1]}},
-                        ration_spare_of(limit));
+        ration_returns_count((union ration_state){.words = {bucket->words[0], bucket->words[1]}},
+                             ration_returns_spare_of(limit));
     ration_bucket_settle(bucket, limit, reservation, used_tokens, now_ns);
 }
 
@@ -115,8 +115,8 @@ static void settle_updated(struct ration_bucket *bucket, const struct ration_lim
                            uint64_t now_ns)
 {
     uint64_t count =
-        ration_count_of((union ration_state){.words = {bucket->words[0], bucket->words[1]}},
-                        ration_spare_of(limit));
+        ration_returns_count((union ration_state){.words = {bucket->words[0], bucket->words[1]}},
+                             ration_returns_spare_of(limit));
 
     reservation->returned =
         (reservation->returned & ~RATION_UPDATES_MAX) | (count & RATION_UPDATES_MAX);

@@ -101,7 +101,7 @@ static uint64_t bucket_full_after(const void *state, const struct ration_limit *
 
     memcpy(&words, state, sizeof words);
     return ration_algorithm_full_after_ns(
-        limit, ration_without_count(words, ration_spare_of(limit)), now_ns);
+        limit, ration_returns_without_count(words, ration_returns_spare_of(limit)), now_ns);
 }
 
 const struct subject subject_bucket = {

@@ -132,7 +132,7 @@ void trace_forget_if_full(struct trace *t)
     memset(t->twin, 0, t->size);
     /* Except for the count of returned tokens, which open reservations use: see bucket.c. */
     if (t->subject == &subject_bucket) {
-        struct ration_spare spare = ration_spare_of(&t->limit);
+        struct ration_spare spare = ration_returns_spare_of(&t->limit);
 
         t->twin[0] = t->state[0] & spare.words[0];
         t->twin[1] = t->state[1] & spare.words[1];

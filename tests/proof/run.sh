@@ -132,7 +132,7 @@ seeds=(
     'carry lost in a sum|base/time.h|ration_time_add|ensures_2|s/a.ns + b.ns + carry/a.ns + b.ns/'
     'high half of a count dropped|base/time.h|ration_time_scale|assert|s/high = .*;/high = 0;/'
     'carry lost in a product|base/wide.h|ration_wide_multiply|ensures|s/ + other . RATION_HALF,/,/'
-    'borrow lost|base/wide.h|ration_wide_subtract|ensures|s/a.high - b.high - borrow/a.high - b.high/'
+    'carry lost in a wide sum|base/wide.h|ration_wide_add|ensures|s/a.high + b.high + carry/a.high + b.high/'
     'last token refused|core/gcra.h|ration_gcra_take|decide_ensures|s/cost_tokens > rate->burst)/cost_tokens >= rate->burst)/'
     'longest wait refused|core/gcra.h|ration_gcra_take|decide_ensures_2|s/wait_ns > max_wait_ns/wait_ns >= max_wait_ns/'
     'idle time saved up|core/gcra.h|ration_gcra_take|decide_ensures_3|s/add(ration_time_max(tat, now), cost)/add(tat, cost)/'

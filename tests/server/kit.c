@@ -467,7 +467,7 @@ static void refuse(struct ration_connection *connection, enum ration_close_reaso
 {
     struct ration_output *output = ration_connection_output(connection);
 
-    ration_output_append_text(output, ration_close_reason_name(close_reason));
+    ration_output_append_text(output, ration_protocol_close_reason_name(close_reason));
     ration_output_append_byte(output, '\n');
 }
 

@@ -14,7 +14,7 @@
 
 #include "ration/ration.h"
 #include "server/ops/state_file.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 
 #define HOUR_NS UINT64_C(3600000000000)
 

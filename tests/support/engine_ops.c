@@ -9,7 +9,7 @@
 
 #include "support/engine_ops_input.h"
 #include "support/engine_ops_rules.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 
 #define USER_COUNT     6
 #define OPERATIONS_MAX 400

@@ -79,7 +79,7 @@ static uint64_t slice_count(const struct bench_work *work, double slice_ns)
     return (uint64_t)((double)count * slice_ns / spent_ns) + 1;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
@@ -87,9 +87,9 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *values, size_t count)
+static double find_median(double *values, size_t count)
 {
-    qsort(values, count, sizeof(values[0]), compare);
+    qsort(values, count, sizeof(values[0]), compare_numbers);
     return values[count / 2];
 }
 
@@ -102,7 +102,7 @@ static size_t term_count(const struct bench_subject *subject)
     return count;
 }
 
-static struct row measure(const struct bench_subject *subject)
+static struct row measure_row(const struct bench_subject *subject)
 {
     double slice_ns = subject->slice_ns > 0 ? subject->slice_ns : SLICE_NS;
     size_t repeat_count = (size_t)(WORK_NS / slice_ns) | 1; /* odd, for the median */
@@ -126,8 +126,8 @@ static struct row measure(const struct bench_subject *subject)
                             (double)term_counts[t];
         ratios[i] = terms > 0 ? values[i] / reference_ns : 0;
     }
-    return (struct row){subject->name, subject->against, median(values, repeat_count),
-                        median(ratios, repeat_count), subject->ratio_max};
+    return (struct row){subject->name, subject->against, find_median(values, repeat_count),
+                        find_median(ratios, repeat_count), subject->ratio_max};
 }
 
 /* Showing -------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ double bench_row(struct bench *bench, const struct bench_subject *subject)
 
     if (wanted != NULL && strstr(subject->name, wanted) == NULL)
         return 0;
-    row = measure(subject);
+    row = measure_row(subject);
 
     keep_row(bench, row);
     return row.value_ns;

@@ -169,8 +169,8 @@ static void step_deny(void *context, uint64_t count)
 }
 
 /* One row of a subject against one reference; ratio_max 0 for information. */
-static void compare(struct bench *bench, const char *name, struct bench_work work,
-                    const char *against, struct bench_work reference, double ratio_max)
+static void compare_work(struct bench *bench, const char *name, struct bench_work work,
+                         const char *against, struct bench_work reference, double ratio_max)
 {
     bench_row(bench, &(struct bench_subject){
                          .name = name,
@@ -191,12 +191,14 @@ static void bench_given_now(struct bench *bench)
     struct bench_work step = {step_deny, &empty};
     struct bench_work load = {bare_load, &empty.bucket};
 
-    compare(bench, "allow_at, allows", allow, "bare swap", swap, SWAPS_MAX);
-    compare(bench, "allow_at, denies", deny, "allow_at, allows", allow, 1.0);
-    compare(bench, "allow_at, denies", deny, "step alone, denies", step, 2.0);
-    compare(bench, "allow_at, denies", deny, "bare load", load, 0);
-    compare(bench, "take, allows", (struct bench_work){take_allow, &full}, "bare swap", swap, 0);
-    compare(bench, "take, denies", (struct bench_work){take_deny, &empty}, "bare swap", swap, 0);
+    compare_work(bench, "allow_at, allows", allow, "bare swap", swap, SWAPS_MAX);
+    compare_work(bench, "allow_at, denies", deny, "allow_at, allows", allow, 1.0);
+    compare_work(bench, "allow_at, denies", deny, "step alone, denies", step, 2.0);
+    compare_work(bench, "allow_at, denies", deny, "bare load", load, 0);
+    compare_work(bench, "take, allows", (struct bench_work){take_allow, &full}, "bare swap", swap,
+                 0);
+    compare_work(bench, "take, denies", (struct bench_work){take_deny, &empty}, "bare swap", swap,
+                 0);
 }
 
 /* With a clock --------------------------------------------------------------------------- */
@@ -347,7 +349,7 @@ static void bench_algorithms(struct bench *bench)
         struct scene scene = scene_make(rows[i].limit_text);
         struct bench_work work = {allow_at, &scene};
 
-        compare(bench, rows[i].name, work, "bare swap", one_swap.work, 0);
+        compare_work(bench, rows[i].name, work, "bare swap", one_swap.work, 0);
     }
 }
 

@@ -44,7 +44,7 @@ static int listen_on(uint16_t port)
     return fd;
 }
 
-static void end(int fd)
+static void end_connection(int fd)
 {
     free(rests[fd]);
     rests[fd] = NULL;
@@ -52,7 +52,7 @@ static void end(int fd)
 }
 
 /* Answers what is complete; returns how much that was. */
-static size_t answer(const char *bytes, size_t size, bool resp, size_t *out_output_size)
+static size_t answer_requests(const char *bytes, size_t size, bool resp, size_t *out_output_size)
 {
     const char *text = resp ? floor_resp_answer : floor_http_answer;
     size_t text_size = strlen(text), output_size = 0, used = 0;
@@ -69,7 +69,7 @@ static size_t answer(const char *bytes, size_t size, bool resp, size_t *out_outp
     return used;
 }
 
-static void keep(int fd, const char *bytes, size_t size)
+static void keep_rest(int fd, const char *bytes, size_t size)
 {
     if (rests[fd] == NULL && size > 0)
         rests[fd] = malloc(sizeof(*rests[fd]));
@@ -79,7 +79,7 @@ static void keep(int fd, const char *bytes, size_t size)
     rests[fd]->size = size;
 }
 
-static void serve(int fd, bool resp)
+static void serve_connection(int fd, bool resp)
 {
     size_t begun = rests[fd] != NULL ? rests[fd]->size : 0, used, output_size;
     ssize_t size;
@@ -88,14 +88,14 @@ static void serve(int fd, bool resp)
         memcpy(input, rests[fd]->bytes, begun);
     size = read(fd, input + begun, INPUT_SIZE);
     if (size <= 0) {
-        end(fd);
+        end_connection(fd);
         return;
     }
-    used = answer(input, begun + (size_t)size, resp, &output_size);
+    used = answer_requests(input, begun + (size_t)size, resp, &output_size);
     if (begun > 0 || used < (size_t)size)
-        keep(fd, input + used, begun + (size_t)size - used);
+        keep_rest(fd, input + used, begun + (size_t)size - used);
     if (output_size > 0 && write(fd, output, output_size) != (ssize_t)output_size)
-        end(fd); /* a client that does not read is no client of a benchmark */
+        end_connection(fd); /* a client that does not read is no client of a benchmark */
 }
 
 int main(int argc, char **argv)
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
             int fd = events[i].data.fd;
 
             if (fd != listener) {
-                serve(fd, resp);
+                serve_connection(fd, resp);
             } else if ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= FILES_MAX) {
                 close(fd);
             } else if (fd >= 0) {

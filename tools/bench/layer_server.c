@@ -40,7 +40,7 @@ static size_t receive_resp(struct ration_connection *connection, char *bytes, si
     return used;
 }
 
-static void stop(struct ration_loop *loop, void *loops)
+static void stop_loops(struct ration_loop *loop, void *loops)
 {
     struct ration_loop_counters counters;
 
@@ -73,8 +73,8 @@ int main(int argc, char **argv)
                             &(struct ration_listen_options){
                                 .address = argv[1], .protocol = speaks_resp ? &resp : &http},
                             &error) == RATION_OK &&
-        ration_loops_on_signal(loops, SIGTERM, stop, loops, &error) == RATION_OK &&
-        ration_loops_on_signal(loops, SIGINT, stop, loops, &error) == RATION_OK) {
+        ration_loops_on_signal(loops, SIGTERM, stop_loops, loops, &error) == RATION_OK &&
+        ration_loops_on_signal(loops, SIGINT, stop_loops, loops, &error) == RATION_OK) {
         fprintf(stderr, "listening on %s\n", ration_loops_address(loops, 0));
         failed = ration_loops_run(loops, &error) != RATION_OK;
     }

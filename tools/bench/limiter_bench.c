@@ -16,7 +16,7 @@
 #include "base/atomic16.h"
 #include "base/hash.h"
 #include "bench.h"
-#include "peers.h"
+#include "bench_peers.h"
 #include "peers/mutex_visit.h"
 #include "ration/clock.h"
 #include "ration/limiter.h"

@@ -1,5 +1,5 @@
 /*
- * ration beside other people's limiters (peers.h), each with its own clock, on the same keys and
+ * ration beside other people's limiters (bench_peers.h), each with its own clock, on the same keys and
  * under the same limit: a hot key, a million keys one by one, and a million by 32.
  *
  * A peer runs in a process of its own, so a ratio here is of two times some seconds apart.
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "peers.h"
+#include "bench_peers.h"
 #include "ration/limiter.h"
 
 #define BATCH 32
@@ -83,8 +83,8 @@ static struct visit visit_make(const struct peer_key *keys, size_t key_count)
     return visit;
 }
 
-static void compare(struct bench *bench, const struct peer_result *peer, double hot_ns,
-                    double million_ns, double batch_ns)
+static void compare_peer(struct bench *bench, const struct peer_result *peer, double hot_ns,
+                         double million_ns, double batch_ns)
 {
     if (peer->hot_ns > 0 && hot_ns > 0)
         bench_row_given(bench, "one hot key, by its clock", hot_ns, peer->name, peer->hot_ns,
@@ -126,5 +126,5 @@ void peers_bench(struct bench *bench)
     peers_print(results, count);
     printf("\n");
     for (size_t i = 0; i < count; i++)
-        compare(bench, &results[i], hot_ns, million_ns, batch_ns);
+        compare_peer(bench, &results[i], hot_ns, million_ns, batch_ns);
 }

@@ -30,7 +30,7 @@ static uint64_t random_number(void)
     return random_state;
 }
 
-static void fail(const char *what)
+static void fail_with(const char *what)
 {
     fprintf(stderr, "redis_bench: %s\n", what);
     exit(2);
@@ -73,9 +73,9 @@ static ration_engine *make_engine(unsigned port, const char *mode)
     snprintf(text, sizeof(text),
              "limits: [{name: bench, key: user, rate: 100000/s, redis_mode: %s}]", mode);
     if (ration_policy_parse(text, strlen(text), NULL, NULL, &policy) != RATION_OK)
-        fail("MODE is strict, local_first or lease");
+        fail_with("MODE is strict, local_first or lease");
     if (ration_engine_create(&options, policy, &engine, &error) != RATION_OK)
-        fail(error.message);
+        fail_with(error.message);
     return engine;
 }
 
@@ -103,7 +103,7 @@ int main(int argument_count, char **arguments)
     ration_engine *engine;
 
     if (redis == NULL || redis->err != 0 || count == 0 || names == NULL)
-        fail("usage: redis_bench PORT MODE KEYS SECONDS, with a redis-server at PORT");
+        fail_with("usage: redis_bench PORT MODE KEYS SECONDS, with a redis-server at PORT");
     for (uint64_t i = 0; i < count; i++)
         snprintf(names[i], NAME_SIZE, "key:%012" PRIu64, i);
     engine = make_engine(port, arguments[2]);
@@ -121,7 +121,7 @@ int main(int argument_count, char **arguments)
         ration_engine_check(engine, checks, BATCH, ration_engine_now(engine));
         for (int i = 0; i < BATCH; i++)
             if (checks[i].status != RATION_OK || checks[i].is_degraded)
-                fail("Redis did not decide");
+                fail_with("Redis did not decide");
         decided += BATCH;
     }
     printf("%.0f %.2f\n", (double)decided * 1e9 / (double)(now_ns() - begun_ns),

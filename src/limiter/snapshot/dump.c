@@ -184,5 +184,6 @@ ration_status ration_limiter_dump(ration_limiter *limiter, uint64_t now_ns, rati
 ration_status ration_stack_dump(ration_stack *stack, uint64_t now_ns, ration_writer *write,
                                 void *context)
 {
-    return dump_limiters(stack->limiters, ration_stack_count(stack), now_ns, write, context);
+    return dump_limiters(stack->limiters, ration_limiter_stack_count(stack), now_ns, write,
+                         context);
 }

@@ -29,7 +29,7 @@ static void on_pause_over(uv_timer_t *timer)
 
 static void pause_accepting(struct ration_loop *loop)
 {
-    ration_count(&loop->counters.accept_pauses, 1);
+    ration_loop_count(&loop->counters.accept_pauses, 1);
     for (unsigned i = 0; i < loop->acceptor_count; i++)
         uv_poll_stop(&loop->acceptors[i].poll);
     uv_timer_start(&loop->accept_pause, on_pause_over, RATION_ACCEPT_PAUSE_MS, 0);
@@ -56,7 +56,7 @@ static bool close_waiting(struct ration_acceptor *acceptor)
     }
     none_waits = fd < 0 && errno == EAGAIN;
     loop->spare_fd = ration_acceptor_open_spare();
-    ration_count(&loop->counters.ended[RATION_CLOSE_REASON_FILES], count);
+    ration_loop_count(&loop->counters.ended[RATION_CLOSE_REASON_FILES], count);
     return (count > 0 || none_waits) && loop->spare_fd >= 0;
 }
 

@@ -112,9 +112,9 @@ enum ration_close_reason ration_buffer_append(struct ration_connection *connecti
     enum ration_close_reason close_reason;
 
     /* Bytes are moved only if at least as many before them were dropped, so each is moved about once. */
-    if (size > buffer->capacity - buffer->end && buffer->begin >= ration_buffer_size(buffer)) {
+    if (size > buffer->capacity - buffer->end && buffer->begin >= ration_loop_buffer_size(buffer)) {
         if (buffer->begin > 0)
-            memmove(buffer->bytes, buffer->bytes + buffer->begin, ration_buffer_size(buffer));
+            memmove(buffer->bytes, buffer->bytes + buffer->begin, ration_loop_buffer_size(buffer));
         buffer->end -= buffer->begin;
         buffer->begin = 0;
     }

@@ -50,7 +50,7 @@ bool ration_connection_is_full(const struct ration_connection *connection)
     size_t lent = loop->output_borrower == connection ? loop->output.size : 0;
 
     return connection->yields || connection->paused || connection->is_delayed ||
-           lent >= RATION_OUTPUT_FULL_SIZE || ration_connection_is_output_full(connection);
+           lent >= RATION_OUTPUT_FULL_SIZE || ration_loop_is_output_full(connection);
 }
 
 void ration_connection_yield(struct ration_connection *connection)
@@ -377,7 +377,7 @@ static void refuse_and_free(struct ration_connection *connection,
     recv(connection->fd, loop->input, RATION_LOOP_INPUT_SIZE, MSG_DONTWAIT);
     close(connection->fd);
     ration_buffer_done(connection, &connection->output);
-    ration_count(&loop->counters.ended[close_reason], 1);
+    ration_loop_count(&loop->counters.ended[close_reason], 1);
     free(connection);
 }
 
@@ -437,8 +437,8 @@ static void open_connection(struct ration_connection *connection)
     connection->poll.data = connection;
     connection->job.step = serve_after_yield;
     join_list(loop, connection);
-    ration_count(&loop->counters.accepted, 1);
-    ration_count(&loop->counters.open, 1);
+    ration_loop_count(&loop->counters.accepted, 1);
+    ration_loop_count(&loop->counters.open, 1);
     connection->phase_began = true;
     if (protocol->open != NULL) {
         connection->in_callback = true;
@@ -467,7 +467,7 @@ void ration_connection_accept(struct ration_loop *loop, const struct ration_list
 
     if (connection == NULL) {
         close(fd);
-        ration_count(&loop->counters.ended[RATION_CLOSE_REASON_MEMORY], 1);
+        ration_loop_count(&loop->counters.ended[RATION_CLOSE_REASON_MEMORY], 1);
         return;
     }
     connection->loop = loop;
@@ -522,8 +522,8 @@ void ration_connection_end(struct ration_connection *connection,
     ration_buffer_done(connection, &connection->output);
     (void)ration_buffer_account(connection, &(size_t){connection->memory_bytes}, 0);
     release_admission(connection);
-    ration_count(&loop->counters.ended[close_reason], 1);
-    ration_count(&loop->counters.open, UINT64_MAX); /* one less */
+    ration_loop_count(&loop->counters.ended[close_reason], 1);
+    ration_loop_count(&loop->counters.open, UINT64_MAX); /* one less */
     ration_loop_stop_if_empty(loop);
 }
 

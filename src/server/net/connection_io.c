@@ -37,7 +37,7 @@ static size_t send_some(struct ration_connection *connection, const char *bytes,
     ssize_t sent = send(connection->fd, bytes, size, MSG_NOSIGNAL);
 
     if (sent >= 0) {
-        ration_count(&connection->loop->counters.sent_bytes, (uint64_t)sent);
+        ration_loop_count(&connection->loop->counters.sent_bytes, (uint64_t)sent);
         return (size_t)sent;
     }
     if (errno != EAGAIN && errno != EINTR)
@@ -52,10 +52,10 @@ static size_t send_some(struct ration_connection *connection, const char *bytes,
 static enum ration_close_reason buffer_output(struct ration_connection *connection,
                                               const char *bytes, size_t size)
 {
-    if (ration_connection_is_output_full(connection) && !connection->is_partial &&
+    if (ration_loop_is_output_full(connection) && !connection->is_partial &&
         connection->close_after == RATION_CLOSE_REASON_NONE)
         return RATION_CLOSE_REASON_MAX_OUTPUT;
-    if (ration_buffer_size(&connection->output) == 0) {
+    if (ration_loop_buffer_size(&connection->output) == 0) {
         connection->write_deadline_bytes = (uint32_t)size;
         connection->write_restarted = true;
     }
@@ -96,7 +96,7 @@ void ration_connection_send(struct ration_connection *connection)
         return;
     }
     if (close_reason == RATION_CLOSE_REASON_NONE && output->size > 0 && !connection->is_delayed &&
-        ration_buffer_size(&connection->output) == 0)
+        ration_loop_buffer_size(&connection->output) == 0)
         sent = send_some(connection, output->bytes, output->size);
     if (close_reason == RATION_CLOSE_REASON_NONE &&
         connection->close_reason == RATION_CLOSE_REASON_NONE && sent < output->size)
@@ -109,7 +109,7 @@ void ration_connection_send(struct ration_connection *connection)
 void ration_connection_send_buffered(struct ration_connection *connection)
 {
     struct ration_buffer *buffer = &connection->output;
-    size_t size = ration_buffer_size(buffer);
+    size_t size = ration_loop_buffer_size(buffer);
     size_t sent;
 
     if (size == 0)
@@ -118,7 +118,7 @@ void ration_connection_send_buffered(struct ration_connection *connection)
     ration_buffer_drop(connection, buffer, sent);
     connection->sent_some |= sent > 0;
     if (sent >= connection->write_deadline_bytes) {
-        connection->write_deadline_bytes = ration_buffer_size(buffer);
+        connection->write_deadline_bytes = ration_loop_buffer_size(buffer);
         connection->write_restarted = true;
     } else {
         connection->write_deadline_bytes -= (uint32_t)sent;
@@ -133,7 +133,7 @@ static bool is_blocked(const struct ration_connection *connection)
     return connection->paused || connection->is_delayed ||
            connection->close_reason != RATION_CLOSE_REASON_NONE ||
            connection->close_after != RATION_CLOSE_REASON_NONE ||
-           ration_connection_is_output_full(connection);
+           ration_loop_is_output_full(connection);
 }
 
 static size_t receive_once(struct ration_connection *connection, char *bytes, size_t size)
@@ -208,7 +208,7 @@ static void check_unconsumed(struct ration_connection *connection, size_t uncons
 void ration_connection_serve_buffered(struct ration_connection *connection)
 {
     struct ration_buffer *buffer = &connection->input;
-    size_t size = ration_buffer_size(buffer);
+    size_t size = ration_loop_buffer_size(buffer);
     size_t used = serve_input(connection, buffer->bytes + buffer->begin, size);
 
     check_unconsumed(connection, size - used);
@@ -241,8 +241,8 @@ static void handle_received(struct ration_connection *connection, char *bytes, s
     bool is_secret = connection->input_is_secret;
 
     connection->input.is_secret |= is_secret;
-    ration_count(&loop->counters.reads, 1);
-    ration_count(&loop->counters.received_bytes, size);
+    ration_loop_count(&loop->counters.reads, 1);
+    ration_loop_count(&loop->counters.received_bytes, size);
     if (++loop->reads_since_now >= RATION_LOOP_READS_PER_NOW)
         loop->is_now_cached = false;
     if (connection->is_lingering) {

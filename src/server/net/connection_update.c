@@ -58,7 +58,7 @@ static unsigned deadline_class_of(const struct ration_connection *connection)
         return RATION_DEADLINE_WRITE;
     if (connection->is_transaction)
         return RATION_DEADLINE_MULTI;
-    if (ration_buffer_size(&connection->output) > 0)
+    if (ration_loop_buffer_size(&connection->output) > 0)
         return RATION_DEADLINE_WRITE;
     if (connection->paused || connection->yields)
         return RATION_DEADLINE_NONE;
@@ -102,7 +102,7 @@ static void update_second_deadline(struct ration_connection *connection)
 {
     struct ration_loop *loop = connection->loop;
     bool stalls = connection->close_after == RATION_CLOSE_REASON_NONE &&
-                  ration_connection_is_output_full(connection);
+                  ration_loop_is_output_full(connection);
     unsigned class_index = connection->is_delayed ? RATION_DEADLINE_DELAY : RATION_DEADLINE_STALL;
     bool is_running = connection->second_deadline.before != NULL &&
                       connection->second_deadline.class_index == class_index;
@@ -120,9 +120,9 @@ static void update_second_deadline(struct ration_connection *connection)
 
 static void update_events(struct ration_connection *connection)
 {
-    uint32_t unsent = ration_buffer_size(&connection->output);
+    uint32_t unsent = ration_loop_buffer_size(&connection->output);
     bool serves = connection->close_after == RATION_CLOSE_REASON_NONE &&
-                  !ration_connection_is_output_full(connection) && !connection->paused &&
+                  !ration_loop_is_output_full(connection) && !connection->paused &&
                   !connection->yields && !connection->is_delayed;
     /* until the last reply is sent, the write deadline bounds this */
     bool discards = connection->is_lingering ? connection->lingered_bytes <= RATION_LINGER_BYTES_MAX
@@ -138,7 +138,7 @@ static void update_events(struct ration_connection *connection)
 void ration_connection_update(struct ration_connection *connection)
 {
     if (connection->close_reason == RATION_CLOSE_REASON_NONE &&
-        ration_buffer_size(&connection->output) == 0)
+        ration_loop_buffer_size(&connection->output) == 0)
         close_if_finished(connection);
     if (connection->close_reason != RATION_CLOSE_REASON_NONE) {
         ration_connection_end(connection, connection->close_reason);

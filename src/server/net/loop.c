@@ -53,7 +53,7 @@ static void on_turn(uv_prepare_t *turn)
 {
     struct ration_loop *loop = turn->data;
 
-    ration_count(&loop->counters.turns, 1);
+    ration_loop_count(&loop->counters.turns, 1);
     loop->is_now_cached = false;
     loop->match_steps = loop->connection_match_steps = 0;
 }
@@ -83,11 +83,11 @@ static void run_jobs(uv_idle_t *idle)
         struct ration_job *job = loop->jobs.behind;
 
         ration_loop_cancel_job(job);
-        ration_count(&loop->counters.steps, 1);
+        ration_loop_count(&loop->counters.steps, 1);
         units += job->step(job);
     }
     if (units > loop->counters.units_max)
-        ration_count(&loop->counters.units_max, units - loop->counters.units_max);
+        ration_loop_count(&loop->counters.units_max, units - loop->counters.units_max);
     if (loop->jobs.behind == &loop->jobs && !loop->is_stopped)
         uv_idle_stop(&loop->jobs_idle);
 }

@@ -234,7 +234,7 @@ struct ration_loops {
 };
 
 /* The loop thread is the only writer, so a plain add is enough; other threads read whole words. */
-static inline void ration_count(uint64_t *counter, uint64_t more)
+static inline void ration_loop_count(uint64_t *counter, uint64_t more)
 {
     __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
 }
@@ -310,15 +310,15 @@ void ration_buffer_drop(struct ration_connection *connection, struct ration_buff
                         size_t size);
 void ration_buffer_done(struct ration_connection *connection, struct ration_buffer *buffer);
 
-static inline uint32_t ration_buffer_size(const struct ration_buffer *buffer)
+static inline uint32_t ration_loop_buffer_size(const struct ration_buffer *buffer)
 {
     return buffer->end - buffer->begin;
 }
 
 /* Whether so much output is buffered that no request is served before the client reads some of it. */
-static inline bool ration_connection_is_output_full(const struct ration_connection *connection)
+static inline bool ration_loop_is_output_full(const struct ration_connection *connection)
 {
-    uint32_t size = ration_buffer_size(&connection->output);
+    uint32_t size = ration_loop_buffer_size(&connection->output);
     uint32_t max, room;
 
     if (__builtin_expect(size <= RATION_OUTPUT_FULL_SIZE / 32, 1)) /* below any maximum */

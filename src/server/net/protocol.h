@@ -49,7 +49,7 @@ enum ration_close_reason {
 };
 
 /* "header_timeout"; "none" for RATION_CLOSE_REASON_NONE. Static storage. */
-static inline const char *ration_close_reason_name(enum ration_close_reason close_reason)
+static inline const char *ration_protocol_close_reason_name(enum ration_close_reason close_reason)
 {
     static const char *const words[RATION_CLOSE_REASON_COUNT] = {
         "none",

@@ -340,7 +340,8 @@ static void write_connection_metrics(struct ration_service *service, struct rati
                "Connections closed or rejected, by reason.");
     for (unsigned i = RATION_CLOSE_REASON_NONE + 1; i < RATION_CLOSE_REASON_COUNT; i++)
         write_labelled(output, "ration_connections_closed_total", "reason",
-                       ration_close_reason_name((enum ration_close_reason)i), counters.ended[i]);
+                       ration_protocol_close_reason_name((enum ration_close_reason)i),
+                       counters.ended[i]);
     write_single(output, "ration_received_bytes_total", "counter", "Bytes received.",
                  counters.received_bytes);
     write_single(output, "ration_sent_bytes_total", "counter", "Bytes sent.", counters.sent_bytes);

@@ -25,7 +25,9 @@ static void check_number(uint64_t number)
     ration_output_init(&output, 100);
     ration_output_append_u64(&output, number);
     ration_output_append_byte(&output, ' ');
-    ration_output_append_i64(&output, (int64_t)number);
+    assert_true(ration_output_reserve(&output, RATION_OUTPUT_NUMBER_SIZE));
+    char *end = ration_output_put_i64((int64_t)number, output.bytes + output.size);
+    output.size = (size_t)(end - output.bytes);
     snprintf(expected, sizeof(expected), "%" PRIu64 " %" PRId64, number, (int64_t)number);
     assert_int_equal(output.size, strlen(expected));
     assert_memory_equal(output.bytes, expected, output.size);

@@ -251,8 +251,8 @@ static void a_reserve_releases_to_the_part_that_paid(void **state)
     assert_int_equal(ration_reserve_remaining(reserve, &limit, S), 9);
     reserve = ration_reserve_refund(reserve, &limit, 1, S);
     assert_int_equal(ration_reserve_remaining(reserve, &limit, S), 10);
-    assert_true(ration_reserve_is_idle(reserve, S));
-    assert_false(ration_reserve_is_idle(step.next, S));
+    assert_int_equal(ration_reserve_full_after_ns(reserve, S), 0);
+    assert_int_not_equal(ration_reserve_full_after_ns(step.next, S), 0);
 }
 
 /* While a caller waits under another limit of the key, only the last in line returns tokens. */

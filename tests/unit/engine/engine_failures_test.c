@@ -2,7 +2,7 @@
  * Each allocation of an engine fails in turn: RATION_ENOMEM with a reason, nothing written, reported or leaked, and the
  * caller still owns the policy.
  */
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "unit/engine/engine_kit.h"
 #include "unit/limiter/limiter_allocations.h"
 

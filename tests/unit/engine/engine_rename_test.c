@@ -4,7 +4,7 @@
  */
 #include <unistd.h>
 
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "unit/engine/engine_kit.h"
 
 #define LIMIT_COUNT 50

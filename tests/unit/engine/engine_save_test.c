@@ -3,7 +3,7 @@
  * not the state of an engine is refused, and nothing of it is loaded.
  */
 #include "base/wall.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "unit/engine/engine_kit.h"
 
 /* The time of day, in place of base/wall.c's. */

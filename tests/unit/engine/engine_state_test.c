@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "base/wall.h"
 #include "support/engine_ops.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "unit/engine/engine_kit.h"
 
 #define RUN_COUNT        60

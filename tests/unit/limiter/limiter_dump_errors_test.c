@@ -2,7 +2,7 @@
  * Invalid, damaged, inconsistent and unsuitable dumps: refused with a reason, and nothing is loaded.
  */
 #include "base/wall.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "support/subjects.h"
 
 #define SECOND RATION_NS_PER_SECOND

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/wall.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "support/subjects.h"
 
 #define SECOND RATION_NS_PER_SECOND

@@ -2,7 +2,7 @@
  * A limiter that is dumped and loaded answers as if it had never stopped.
  */
 #include "base/wall.h"
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "support/subjects.h"
 
 #define SECOND    RATION_NS_PER_SECOND

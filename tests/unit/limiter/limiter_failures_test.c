@@ -1,7 +1,7 @@
 /*
  * Each allocation fails in turn: RATION_ENOMEM with a reason, nothing written, nothing leaked.
  */
-#include "support/saved.h"
+#include "support/saved_dump.h"
 #include "unit/limiter/limiter_allocations.h"
 #include "unit/limiter/limiter_kit.h"
 

@@ -22,12 +22,12 @@ static double exp_ratio(double x)
 }
 
 /* The curve h(x) = 1 / x^S, its integral H(x) from 1, and the inverse of H. */
-static double curve(double exponent, double x)
+static double curve_at(double exponent, double x)
 {
     return exp(-exponent * log(x));
 }
 
-static double area(double exponent, double x)
+static double area_to(double exponent, double x)
 {
     return exp_ratio((1 - exponent) * log(x)) * log(x);
 }
@@ -45,9 +45,10 @@ static void prepare_zipf(struct load_keys *keys)
 {
     double exponent = keys->exponent;
 
-    keys->area_first = area(exponent, 1.5) - 1;
-    keys->area_last = area(exponent, (double)keys->count + 0.5);
-    keys->accept_within = 2 - area_inverse(exponent, area(exponent, 2.5) - curve(exponent, 2));
+    keys->area_first = area_to(exponent, 1.5) - 1;
+    keys->area_last = area_to(exponent, (double)keys->count + 0.5);
+    keys->accept_within =
+        2 - area_inverse(exponent, area_to(exponent, 2.5) - curve_at(exponent, 2));
 }
 
 /* Returns a number in [0, 1). */
@@ -70,7 +71,7 @@ static uint64_t sample_zipf(const struct load_keys *keys, uint64_t *random_state
         else if (rank > (double)keys->count)
             rank = (double)keys->count;
         if (rank - x <= keys->accept_within ||
-            point >= area(keys->exponent, rank + 0.5) - curve(keys->exponent, rank))
+            point >= area_to(keys->exponent, rank + 0.5) - curve_at(keys->exponent, rank))
             return (uint64_t)rank - 1;
     }
 }

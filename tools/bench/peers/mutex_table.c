@@ -141,7 +141,7 @@ void mutex_table_free(struct mutex_table *table)
 }
 
 /* The key's slot, or a new one: a slot with full_at_ns 0 is full. Under the lock. */
-static struct slot *find(struct mutex_table *table, uint64_t hash)
+static struct slot *find_slot(struct mutex_table *table, uint64_t hash)
 {
     size_t index = hash & table->mask;
 
@@ -162,7 +162,7 @@ static struct slot *find(struct mutex_table *table, uint64_t hash)
 }
 
 /* GCRA: what is owed after this token must fit the burst. */
-static bool take(struct slot *slot, const struct mutex_table *table, uint64_t now_ns)
+static bool take_token(struct slot *slot, const struct mutex_table *table, uint64_t now_ns)
 {
     uint64_t from_ns = slot->full_at_ns > now_ns ? slot->full_at_ns : now_ns;
     uint64_t next_ns = from_ns + table->token_ns;
@@ -174,7 +174,7 @@ static bool take(struct slot *slot, const struct mutex_table *table, uint64_t no
 }
 
 /* The key's hash, with its slot on the way to the cache. */
-static uint64_t announce(const struct mutex_table *table, const void *key, size_t key_bytes)
+static uint64_t hash_key(const struct mutex_table *table, const void *key, size_t key_bytes)
 {
     uint64_t hash = XXH3_64bits_withSeed(key, key_bytes, table->seed);
 
@@ -183,11 +183,11 @@ static uint64_t announce(const struct mutex_table *table, const void *key, size_
     return hash;
 }
 
-static bool decide(struct mutex_table *table, uint64_t hash, uint64_t now_ns)
+static bool decide_locked(struct mutex_table *table, uint64_t hash, uint64_t now_ns)
 {
     pthread_mutex_lock(&table->mutex);
 
-    bool is_allowed = take(find(table, hash), table, now_ns);
+    bool is_allowed = take_token(find_slot(table, hash), table, now_ns);
 
     pthread_mutex_unlock(&table->mutex);
     return is_allowed;
@@ -196,16 +196,17 @@ static bool decide(struct mutex_table *table, uint64_t hash, uint64_t now_ns)
 bool mutex_table_allow_at(struct mutex_table *table, const void *key, size_t key_bytes,
                           uint64_t now_ns)
 {
-    return decide(table, announce(table, key, key_bytes), now_ns);
+    return decide_locked(table, hash_key(table, key, key_bytes), now_ns);
 }
 
 bool mutex_table_allow(struct mutex_table *table, const void *key, size_t key_bytes)
 {
-    uint64_t hash = announce(table, key, key_bytes);
+    uint64_t hash = hash_key(table, key, key_bytes);
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now); /* while the slot is fetched */
-    return decide(table, hash, (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec);
+    return decide_locked(table, hash,
+                         (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec);
 }
 
 double mutex_table_bytes_per_key(const struct mutex_table *table)

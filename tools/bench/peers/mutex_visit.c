@@ -8,7 +8,7 @@ const struct mutex_table_options mutex_visit_options = {
     .burst_tokens = PEER_LIMIT_BURST,
 };
 
-static void fill(void *context, unsigned thread_index)
+static void fill_table(void *context, unsigned thread_index)
 {
     struct mutex_visit *visit = context;
 
@@ -24,7 +24,7 @@ static void fill(void *context, unsigned thread_index)
  */
 void mutex_visit_fill(struct mutex_visit *visit)
 {
-    threads_run(1, fill, visit);
+    threads_run(1, fill_table, visit);
 }
 
 static const struct peer_key *next_key(struct mutex_visit *visit)

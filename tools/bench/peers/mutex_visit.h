@@ -14,7 +14,7 @@
 #ifndef RATION_BENCH_PEERS_MUTEX_VISIT_H
 #define RATION_BENCH_PEERS_MUTEX_VISIT_H
 
-#include "peers.h"
+#include "bench_peers.h"
 #include "peers/mutex_table.h"
 
 /* The limit of every peer, 10 per second and burst 10, over PEER_KEYS_COUNT keys. */

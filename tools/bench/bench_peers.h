@@ -12,8 +12,8 @@
  *     struct peer_result results[PEERS_MAX];
  *     size_t count = peers_run(results, PEERS_MAX);
  */
-#ifndef RATION_BENCH_PEERS_H
-#define RATION_BENCH_PEERS_H
+#ifndef RATION_BENCH_BENCH_PEERS_H
+#define RATION_BENCH_BENCH_PEERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 # Installs the npm packages of package-lock.json beside this file into a folder of the build, and says
 # which. What is there already is left.
 #
-#     install.sh FOLDER
+#     install_clients.sh FOLDER
 set -eu
 
 here=$(dirname "$0")

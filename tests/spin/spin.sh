@@ -2,7 +2,7 @@
 #
 # Has Spin search all interleavings of one case of a model, or find the bug that is seeded in it.
 #
-#     tests/spin/run.sh <scratch folder> <model> <states|cycles> <text of the error|-> <define...>
+#     tests/spin/spin.sh <scratch folder> <model> <states|cycles> <text of the error|-> <define...>
 #
 # states: the assertions hold in every state, and no thread is left waiting. cycles: the assertions
 # hold, and no run continues for ever without progress (Spin's non-progress cycles,

@@ -1,4 +1,4 @@
-#include "peers.h"
+#include "bench_peers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -177,7 +177,7 @@ static bool read_until(int descriptor, double end_seconds, char *output, size_t 
 }
 
 /* Starts path with its output in a pipe. False, with errno set, if it does not start. */
-static bool start(const char *path, pid_t *out_pid, int *out_descriptor)
+static bool start_peer(const char *path, pid_t *out_pid, int *out_descriptor)
 {
     posix_spawn_file_actions_t actions;
     char *arguments[] = {(char *)(uintptr_t)path, NULL};
@@ -213,7 +213,7 @@ static int wait_for(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void describe(struct peer_result *result, bool has_ended)
+static void describe_failure(struct peer_result *result, bool has_ended)
 {
     char fewer[48] = "";
 
@@ -225,14 +225,14 @@ static void describe(struct peer_result *result, bool has_ended)
 }
 
 /* Fills result with what the program at path printed, or why it did not. */
-static void run(struct peer_result *result, const struct peer *peer, const char *path)
+static void run_peer(struct peer_result *result, const struct peer *peer, const char *path)
 {
     char output[OUTPUT_BYTES_MAX];
     double start_seconds = now_seconds();
     pid_t pid;
     int descriptor;
 
-    if (!start(path, &pid, &descriptor)) {
+    if (!start_peer(path, &pid, &descriptor)) {
         snprintf(result->note, sizeof(result->note), "does not start: %s", strerror(errno));
         return;
     }
@@ -250,7 +250,7 @@ static void run(struct peer_result *result, const struct peer *peer, const char 
     read_output(result, peer, output);
     result->present = result->hot_ns > 0 && result->million_ns > 0;
     if (result->present)
-        describe(result, has_ended);
+        describe_failure(result, has_ended);
     else if (!has_ended)
         snprintf(result->note, sizeof(result->note), "took longer than %.0f s", RUN_SECONDS_MAX);
     else
@@ -267,7 +267,7 @@ size_t peers_run(struct peer_result *results, size_t max)
         snprintf(results[i].name, sizeof(results[i].name), "%s", peers[i].name);
         snprintf(path, sizeof(path), "%s/%s", peers_folder(), peers[i].program);
         if (access(path, X_OK) == 0)
-            run(&results[i], &peers[i], path);
+            run_peer(&results[i], &peers[i], path);
         else
             explain_absence(&results[i], &peers[i]);
     }

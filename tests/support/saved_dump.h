@@ -1,11 +1,11 @@
 /*
- * saved: dumps in memory, and limiters that are dumped and loaded.
+ * saved_dump: dumps in memory, and limiters that are dumped and loaded.
  *
  * saved_unwrap() and saved_wrap() implement the chunks of docs/reference/dump-format.md independently, so that a test can
  * change the contents of a dump and give it correct checksums.
  */
-#ifndef RATION_TESTS_SAVED_H
-#define RATION_TESTS_SAVED_H
+#ifndef RATION_TESTS_SAVED_DUMP_H
+#define RATION_TESTS_SAVED_DUMP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tools/bench/server.sh measures every row, and fails without adding rows where something could not be measured.
 #
-#     server.sh BUILD_FOLDER
-#     server.sh --control BUILD_FOLDER     a benchmark program that fails is noticed
+#     bench_server.sh BUILD_FOLDER
+#     bench_server.sh --control BUILD_FOLDER     a benchmark program that fails is noticed
 set -euo pipefail
 
 is_control=false
