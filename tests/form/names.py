@@ -50,9 +50,13 @@ def files(folder, tops, extensions=(".c", ".h")):
 
 
 def source_of(path, folder):
-    """The path of an object's source below folder: src/NAME.dir/file.c.o was made from src/file.c or from file.c."""
-    place, source = re.search(r"(\w*)/CMakeFiles/\w+\.dir/(.*)\.o$", path).groups()
-    found = [name for name in map(os.path.normpath, (source, f"{place}/{source}")) if os.path.exists(f"{folder}/{name}")]
+    """
+    The path of an object's source below folder: src/NAME.dir/file.c.o was made from src/file.c or from file.c, or from a
+    file that the build has written beside.
+    """
+    build, place, source = re.search(r"^(.*?(\w*))/CMakeFiles/\w+\.dir/(.*)\.o$", path).groups()
+    written = os.path.relpath(f"{build}/{source}", folder)
+    found = [name for name in map(os.path.normpath, (source, f"{place}/{source}", written)) if os.path.exists(f"{folder}/{name}")]
     if not found:
         sys.exit(f"{path}: where is its source?")
     return found[0]
