@@ -26,9 +26,10 @@ struct run {
     struct ration_clock clock;
     ration_engine *engine;
     char policy_text[ENGINE_OPS_POLICY_MAX];
-    uint64_t latest_ns;    /* the latest now of any call so far */
-    uint64_t loaded_at_ns; /* an earlier now may find more: docs/reference/dump-format.md */
-    bool is_reloaded;      /* engines are compared under another policy than the saved one */
+    uint64_t latest_ns;     /* the latest now of any call so far */
+    uint64_t created_at_ns; /* this engine: its time stops RATION_LIMITER_TIME_MAX_NS later */
+    uint64_t loaded_at_ns;  /* an earlier now may find more: docs/reference/dump-format.md */
+    bool is_reloaded;       /* engines are compared under another policy than the saved one */
     bool
         has_old_buckets; /* a reload changed limits, and buckets are converted at their next access */
     uint64_t
@@ -397,6 +398,10 @@ static void compare(struct run *run, ration_engine *other)
     static const uint64_t costs[] = {0, 1, 5};
     struct request request;
 
+    /* A loaded engine is newer, and its time has not stopped. */
+    if (run->manual.ns > run->created_at_ns &&
+        run->manual.ns - run->created_at_ns > RATION_LIMITER_TIME_MAX_NS)
+        return;
     engine_ops_compared_count++;
     for (int user = 0; user < USER_COUNT; user++) {
         for (int path = 0; path < ENGINE_OPS_PATH_COUNT; path++) {
@@ -491,6 +496,7 @@ static void run_save(struct run *run)
         ration_engine *old = run->engine;
 
         run->engine = loaded;
+        run->created_at_ns = run->manual.ns;
         run->reloaded_at_ns = (how & 2) ? run->manual.ns : 0;
         if (run->manual.ns > run->loaded_at_ns)
             run->loaded_at_ns = run->manual.ns;
@@ -577,7 +583,7 @@ const char *engine_ops_run(const uint8_t *data, size_t size, engine_ops_bug *bug
     memset(&run, 0, sizeof(run));
     run.input = (struct engine_ops_input){data, size};
     run.bug = bug;
-    run.manual.ns = run.latest_ns = ENGINE_OPS_START_NS;
+    run.manual.ns = run.latest_ns = run.created_at_ns = ENGINE_OPS_START_NS;
     run.clock = ration_clock_manual(&run.manual);
     engine_ops_policy(&run.input, run.policy_text);
     trace("policy %s\n", run.policy_text);
