@@ -142,7 +142,6 @@ void ration_commands_write_hello_option(struct ration_output *output,
 /* Fixed errors for ration_resp_write_error(). */
 #define RATION_ERROR_SYNTAX     "ERR syntax error"
 #define RATION_ERROR_INTEGER    "ERR value is not an integer or out of range"
-#define RATION_ERROR_WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
 #define RATION_ERROR_NO_AUTH    "NOAUTH Authentication required."
 #define RATION_ERROR_WRONG_PASS "WRONGPASS invalid username-password pair or user is disabled."
 #define RATION_ERROR_NO_PASSWORD                                                                \
@@ -158,6 +157,5 @@ void ration_commands_write_hello_option(struct ration_output *output,
 #define RATION_ERROR_CLIENT_NAME \
     "ERR Client names cannot contain spaces, newlines or special characters."
 #define RATION_ERROR_CLIENTS_MAX "ERR max number of clients reached"
-#define RATION_ERROR_NO_CLUSTER  "ERR This instance has cluster support disabled"
 
 #endif
